@@ -122,12 +122,12 @@ pub fn host_pattern(data: &[u8]) {
 /// JSON is parsed within its bounds, and what is parsed can be taken for a schema or refused.
 pub fn json(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let Ok(value) = json::parse(&text, 4096) else {
+    let Ok(value) = json::parse_json(&text, 4096) else {
         return;
     };
-    assert!(text.len() <= 4096 && json::depth(&value) <= json::MAX_DEPTH);
+    assert!(text.len() <= 4096 && json::nesting_depth(&value) <= json::MAX_DEPTH);
     assert_eq!(
-        json::parse(&value.to_string(), usize::MAX)
+        json::parse_json(&value.to_string(), usize::MAX)
             .unwrap()
             .to_string(),
         value.to_string()

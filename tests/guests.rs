@@ -61,7 +61,7 @@ fn build(folders: &[PathBuf]) -> BTreeMap<String, PathBuf> {
             .build()
             .unwrap();
         let progress: Progress = Arc::new(|_| {});
-        runtime.block_on(rind::author::build::build(
+        runtime.block_on(rind::author::build::build_plugins(
             &options,
             &progress,
             &CancellationToken::new(),

@@ -1,14 +1,14 @@
 //! Path resolution within a folder, for tools and plugins: a resolved path never leaves the folder.
 //!
-//! Every step of a [`walk`] opens one name relative to the folder opened by the previous step,
-//! without following symlinks. Symlinks are read and their targets walked like the rest of the
-//! path, so the result tells where a path really leads, and contains no symlink that could be
+//! Every step of a [`walk_beneath`] opens one name relative to the folder opened by the previous
+//! step, without following symlinks. Symlinks are read and their targets walked like the rest of
+//! the path, so the result tells where a path really leads, and contains no symlink that could be
 //! swapped between a check and its use (a TOCTOU race). Linux's `openat2` with `RESOLVE_BENEATH`
 //! would resolve safely too, but does not report the resolved path, which decides whether the
 //! caller may write there.
 //!
-//! The module must not know which paths are allowed: callers decide with the names in [`Walked`].
-//! All functions block. Start from [`walk`].
+//! The module must not know which paths are allowed: callers decide with the names in
+//! [`WalkedPath`]. All functions block. Start from [`walk_beneath`].
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ pub(crate) const ESCAPE: Errno = Errno::XDEV;
 
 /// Handling of missing parent folders.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingParents {
     Refused,
     /// Reports the missing folders as plain names. A dangling symlink is an error, because its
     /// target may be created anywhere later.
@@ -48,7 +48,7 @@ pub enum Missing {
 
 /// Result of a walk along a path.
 #[derive(Debug)]
-pub struct Walked {
+pub struct WalkedPath {
     /// Folder that contains the last name; if folders are missing, the last existing one.
     pub folder: Dir,
     /// Last name of the path; `.` if the path ends at `folder` itself, for example after `..`.
@@ -61,19 +61,19 @@ pub struct Walked {
 
 /// Walks `path` from `start`. A symlink at the end is followed if `follow` is set or if a `/` comes
 /// after it. The last name does not need to exist.
-pub fn walk(
+pub fn walk_beneath(
     start: &impl AsFd,
     path: &str,
     follow: bool,
-    missing: Missing,
-) -> Result<Walked, Errno> {
+    missing: MissingParents,
+) -> Result<WalkedPath, Errno> {
     if path.is_empty() {
         return Err(Errno::NOENT);
     }
     if path.len() > MAX_PATH_BYTES {
         return Err(Errno::NAMETOOLONG);
     }
-    let mut walk = Walk {
+    let mut walk = PathWalk {
         start: start.as_fd(),
         inside: Vec::new(),
         beyond: Vec::new(),
@@ -83,7 +83,7 @@ pub fn walk(
         missing,
     };
     walk.put_ahead(path, false)?;
-    walk.run(follow)
+    walk.run_walk(follow)
 }
 
 /// Opens a regular file for reading; `None` for any other type of file. Symlinks are followed
@@ -101,7 +101,7 @@ pub fn open_regular(folder: &Dir, path: &Path) -> io::Result<Option<(File, Metad
 /// meanwhile, the rename replaces the symlink and does not follow it. `id` must be unique; it names
 /// the temporary file. If `is_kept`, the content is on the disk before the rename, so that a power
 /// failure loses neither the old nor the new file.
-pub fn replace(
+pub fn replace_file(
     folder: &Dir,
     name: &str,
     content: &[u8],
@@ -147,25 +147,25 @@ fn path_of(_: BorrowedFd<'_>) -> Option<PathBuf> {
 }
 
 /// A name that is still to be walked.
-struct Name {
+struct PendingName {
     text: String,
     is_of_link: bool,
 }
 
-struct Walk<'a> {
+struct PathWalk<'a> {
     start: BorrowedFd<'a>,
     /// Entered folders, outermost first. `..` goes back to the previous one and never asks the file
     /// system, where a folder may have been moved.
     inside: Vec<(String, OwnedFd)>,
     /// Missing folders, which come after `inside`.
     beyond: Vec<String>,
-    ahead: VecDeque<Name>,
+    ahead: VecDeque<PendingName>,
     is_folder_wanted: bool,
     n_links: usize,
-    missing: Missing,
+    missing: MissingParents,
 }
 
-impl Walk<'_> {
+impl PathWalk<'_> {
     /// Prepends the names of a path or of a symlink's target to the remaining names.
     fn put_ahead(&mut self, path: &str, is_of_link: bool) -> Result<(), Errno> {
         if path.starts_with('/') {
@@ -177,7 +177,7 @@ impl Walk<'_> {
         }
         let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
         for name in names.rev() {
-            self.ahead.push_front(Name {
+            self.ahead.push_front(PendingName {
                 text: name.to_owned(),
                 is_of_link,
             });
@@ -191,7 +191,7 @@ impl Walk<'_> {
             .map_or(self.start, |(_, folder)| folder.as_fd())
     }
 
-    fn run(mut self, follow: bool) -> Result<Walked, Errno> {
+    fn run_walk(mut self, follow: bool) -> Result<WalkedPath, Errno> {
         while let Some(name) = self.ahead.pop_front() {
             if name.text == ".." {
                 if !self.beyond.is_empty() {
@@ -199,38 +199,38 @@ impl Walk<'_> {
                 }
                 self.inside.pop().ok_or(ESCAPE)?;
             } else if !self.ahead.is_empty() {
-                self.enter(name)?;
+                self.enter_name(name)?;
             } else if (follow || self.is_folder_wanted) && self.is_link(&name.text) {
-                self.follow(&name.text)?;
+                self.follow_link(&name.text)?;
             } else {
-                if self.missing != Missing::Refused && name.is_of_link {
+                if self.missing != MissingParents::Refused && name.is_of_link {
                     statat(self.here(), name.text.as_str(), AtFlags::SYMLINK_NOFOLLOW)?;
                 }
-                return self.arrived(Some(name.text));
+                return self.finish_walk(Some(name.text));
             }
         }
-        self.arrived(None)
+        self.finish_walk(None)
     }
 
-    fn enter(&mut self, name: Name) -> Result<(), Errno> {
+    fn enter_name(&mut self, name: PendingName) -> Result<(), Errno> {
         if !self.beyond.is_empty() {
             self.beyond.push(name.text);
             return Ok(());
         }
-        match self.open(&name.text) {
+        match self.open_name(&name.text) {
             // The error for a symlink differs between systems and flags, so the type is checked as
             // well.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) if self.is_link(&name.text) => {
-                return self.follow(&name.text);
+                return self.follow_link(&name.text);
             }
-            Err(Errno::NOENT) if !name.is_of_link && self.missing == Missing::Named => {
+            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParents::Named => {
                 self.beyond.push(name.text);
                 return Ok(());
             }
-            Err(Errno::NOENT) if !name.is_of_link && self.missing == Missing::Made => {
+            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParents::Made => {
                 match mkdirat(self.here(), name.text.as_str(), Mode::from_raw_mode(0o777)) {
                     // Another process may have created it meanwhile.
-                    Ok(()) | Err(Errno::EXIST) => self.open(&name.text),
+                    Ok(()) | Err(Errno::EXIST) => self.open_name(&name.text),
                     Err(errno) => Err(errno),
                 }
             }
@@ -240,7 +240,7 @@ impl Walk<'_> {
     }
 
     /// Opens a folder by a single name, never through a symlink.
-    fn open(&self, name: &str) -> Result<OwnedFd, Errno> {
+    fn open_name(&self, name: &str) -> Result<OwnedFd, Errno> {
         let flags = THROUGH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(self.here(), name, flags, Mode::empty())
     }
@@ -251,7 +251,7 @@ impl Walk<'_> {
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     }
 
-    fn follow(&mut self, name: &str) -> Result<(), Errno> {
+    fn follow_link(&mut self, name: &str) -> Result<(), Errno> {
         self.n_links += 1;
         if self.n_links > MAX_LINKS {
             return Err(Errno::LOOP);
@@ -280,14 +280,14 @@ impl Walk<'_> {
         })
     }
 
-    fn arrived(mut self, last: Option<String>) -> Result<Walked, Errno> {
+    fn finish_walk(mut self, last: Option<String>) -> Result<WalkedPath, Errno> {
         let inside = self.inside.iter().map(|(name, _)| name.clone());
         let names = inside.chain(self.beyond).chain(last.clone()).collect();
         let folder = match self.inside.pop() {
             Some((_, folder)) => folder,
             None => rustix::io::fcntl_dupfd_cloexec(self.start, 3)?,
         };
-        Ok(Walked {
+        Ok(WalkedPath {
             folder: Dir::from_std_file(folder.into()),
             is_folder_wanted: self.is_folder_wanted || last.is_none(),
             name: last.unwrap_or_else(|| ".".to_owned()),

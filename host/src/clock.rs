@@ -10,7 +10,7 @@ pub fn now_text() -> String {
 
 /// Returns the current time.
 #[must_use]
-pub(crate) fn now() -> jiff::Timestamp {
+pub(crate) fn current_time() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn to_text(time: jiff::Timestamp) -> String {
 
 /// Writes a duration for people, in milliseconds or seconds.
 #[must_use]
-pub fn millis(ms: u64) -> String {
+pub fn format_millis(ms: u64) -> String {
     match ms {
         0 => "<1 ms".to_owned(),
         ms if ms < 1000 => format!("{ms} ms"),
@@ -55,6 +55,6 @@ pub(crate) fn new_session_id() -> String {
 
 /// Returns the current date in the local time zone, for example `2026-01-31`.
 #[must_use]
-pub(crate) fn today() -> String {
+pub(crate) fn current_date() -> String {
     jiff::Zoned::now().strftime("%Y-%m-%d").to_string()
 }

@@ -41,7 +41,7 @@ pub fn private_folder(folder: &Path) -> io::Result<()> {
 /// Replaces a file atomically. Only its owner can read it. A power failure may still lose the new
 /// content.
 pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = temporary(path)?;
+    let mut file = temporary_file(path)?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|e| e.error)
 }
@@ -49,7 +49,7 @@ pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Replaces a file atomically like [`replace_private`], and waits until the content is on the disk.
 /// For files without which the program stops.
 pub fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = temporary(path)?;
+    let mut file = temporary_file(path)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map(drop).map_err(|e| e.error)
@@ -57,15 +57,15 @@ pub fn replace_private_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Creates a temporary file next to `path`, to be renamed to it. The file is private from the start
 /// and stays so after the rename.
-fn temporary(path: &Path) -> io::Result<NamedTempFile> {
+fn temporary_file(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().unwrap_or(Path::new("."));
     tempfile::Builder::new()
-        .prefix(&prefix(path))
+        .prefix(&temporary_prefix(path))
         .tempfile_in(folder)
 }
 
 /// Returns the name prefix of temporary files for `path`.
-fn prefix(path: &Path) -> String {
+fn temporary_prefix(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(".{name}.tmp-")
 }
@@ -88,7 +88,7 @@ pub fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
         }
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    let prefix = prefix(path);
+    let prefix = temporary_prefix(path);
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
             // A file that stays is harmless, and the next holder tries again.
@@ -100,7 +100,7 @@ pub fn lock_beside(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
 
 /// Exchanges two folders, atomically if the file system supports it: a concurrent reader then
 /// always finds a folder at each path.
-pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+pub fn exchange_paths(one: &Path, other: &Path) -> io::Result<()> {
     match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             exchange_by_renames(one, other, |from, to| fs::rename(from, to))
@@ -118,7 +118,7 @@ fn exchange_by_renames(
 ) -> io::Result<()> {
     // A fresh folder: what a stopped process left must not be in the way.
     let private = tempfile::Builder::new()
-        .prefix(&prefix(other))
+        .prefix(&temporary_prefix(other))
         .tempdir_in(other.parent().unwrap_or(Path::new(".")))?;
     let aside = private.path().join("earlier");
     let steps = [(other, &*aside), (one, other), (&*aside, one)];
@@ -194,7 +194,11 @@ mod tests {
         let other = path.clone();
         let waiting = std::thread::spawn(move || lock_beside(&other, || told.send(()).unwrap()));
         tells.recv().unwrap();
-        let left = temporary(&path).unwrap().into_temp_path().keep().unwrap();
+        let left = temporary_file(&path)
+            .unwrap()
+            .into_temp_path()
+            .keep()
+            .unwrap();
         drop(held);
         waiting.join().unwrap().unwrap();
         assert!(!left.exists());

@@ -16,7 +16,7 @@ mod tree;
 
 pub use stream::{Events, Observer, Stamped, VERSION, schema};
 #[doc(hidden)]
-pub use tree::Part;
+pub use tree::TurnPart;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@
 //! tags, with duplicate keys, or beyond the limits of depth and size. These limits make files from
 //! strangers safe to read.
 //!
-//! It must not know which keys exist. Start from [`split`] and [`read`].
+//! It must not know which keys exist. Start from [`split_front`] and [`read_document`].
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};
@@ -28,7 +28,7 @@ pub type Place = (usize, usize);
 
 /// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     pub(crate) place: Place,
     pub(crate) kind: NodeKind,
 }
@@ -38,36 +38,36 @@ pub(crate) enum NodeKind {
     /// Text of the scalar, and whether it is plain. Only a plain (unquoted) scalar can be other
     /// than text.
     Scalar(String, bool),
-    List(Vec<Node>),
-    Mapping(Vec<Entry>),
+    List(Vec<YamlNode>),
+    Mapping(Vec<YamlEntry>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct YamlEntry {
     pub key: String,
     pub place: Place,
-    pub node: Node,
+    pub node: YamlNode,
 }
 
 /// A mapping, in the order of its keys.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Document {
-    pub entries: Vec<Entry>,
+pub struct YamlDocument {
+    pub entries: Vec<YamlEntry>,
 }
 
-impl Document {
-    pub fn get(&self, key: &str) -> Option<&Entry> {
+impl YamlDocument {
+    pub fn get(&self, key: &str) -> Option<&YamlEntry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 }
 
-impl Node {
+impl YamlNode {
     /// Converts the node to JSON by YAML's core schema. Only a plain scalar can become other than
     /// text; `yes` and `on` are text.
     pub fn value(&self) -> Value {
         match &self.kind {
             NodeKind::Scalar(text, false) => text.as_str().into(),
-            NodeKind::Scalar(text, true) => plain(text),
+            NodeKind::Scalar(text, true) => plain_value(text),
             NodeKind::List(items) => items.iter().map(Self::value).collect(),
             NodeKind::Mapping(entries) => {
                 let entries = entries.iter();
@@ -82,28 +82,31 @@ impl Node {
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Scalar(text, is_plain) => {
-                (!is_plain || !plain(text).is_null()).then_some(text)
+                (!is_plain || !plain_value(text).is_null()).then_some(text)
             }
             _ => None,
         }
     }
 
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, NodeKind::Scalar(text, true) if plain(text).is_null())
+        matches!(&self.kind, NodeKind::Scalar(text, true) if plain_value(text).is_null())
     }
 
     /// Builds a node from a JSON value that comes from another source. All parts get the same
     /// position.
-    pub fn of(value: &Value, place: Place) -> Self {
+    pub fn node_of(value: &Value, place: Place) -> Self {
         let kind = match value {
-            Value::Array(items) => {
-                NodeKind::List(items.iter().map(|item| Self::of(item, place)).collect())
-            }
+            Value::Array(items) => NodeKind::List(
+                items
+                    .iter()
+                    .map(|item| Self::node_of(item, place))
+                    .collect(),
+            ),
             Value::Object(values) => {
-                let entries = values.iter().map(|(key, value)| Entry {
+                let entries = values.iter().map(|(key, value)| YamlEntry {
                     key: key.clone(),
                     place,
-                    node: Self::of(value, place),
+                    node: Self::node_of(value, place),
                 });
                 NodeKind::Mapping(entries.collect())
             }
@@ -116,7 +119,7 @@ impl Node {
 
 /// Splits a file into its front matter, including the opening fence, and the text after the closing
 /// fence.
-pub fn split(text: &str) -> Option<(&str, &str)> {
+pub fn split_front(text: &str) -> Option<(&str, &str)> {
     let mut end = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let is_fence = line.trim_end() == FENCE;
@@ -132,22 +135,22 @@ pub fn split(text: &str) -> Option<(&str, &str)> {
 }
 
 /// A collection that is still being read.
-enum Open {
-    List(Place, Vec<Node>),
+enum OpenCollection {
+    List(Place, Vec<YamlNode>),
     /// The last field is a key whose value is not read yet.
-    Mapping(Place, Vec<Entry>, Option<(String, Place)>),
+    Mapping(Place, Vec<YamlEntry>, Option<(String, Place)>),
 }
 
 /// Parses a document.
 ///
 /// # Errors
 /// The position and the description of the first fault.
-pub fn read(text: &str) -> Result<Document, (Place, String)> {
-    let mut open: Vec<Open> = Vec::new();
+pub fn read_document(text: &str) -> Result<YamlDocument, (Place, String)> {
+    let mut open: Vec<OpenCollection> = Vec::new();
     let mut root = None;
     for (n_events, event) in Parser::new_from_str(text).enumerate() {
-        let (event, span) = event.map_err(|e| (place(*e.marker()), e.info()))?;
-        let at = place(span.start);
+        let (event, span) = event.map_err(|e| (marker_place(*e.marker()), e.info()))?;
+        let at = marker_place(span.start);
         let refuse = |why: &str| Err((at, why.to_owned()));
         if n_events > MAX_EVENTS || open.len() > MAX_DEPTH {
             return refuse("the front matter is too long or nested too deep");
@@ -170,15 +173,15 @@ pub fn read(text: &str) -> Result<Document, (Place, String)> {
                 return refuse("there is more than one document");
             }
             Event::SequenceStart(..) => {
-                open.push(Open::List(at, Vec::new()));
+                open.push(OpenCollection::List(at, Vec::new()));
                 continue;
             }
             Event::MappingStart(..) => {
-                open.push(Open::Mapping(at, Vec::new(), None));
+                open.push(OpenCollection::Mapping(at, Vec::new(), None));
                 continue;
             }
             Event::Scalar(text, style, _, _) => {
-                if let Some(Open::Mapping(_, entries, key @ None)) = open.last_mut() {
+                if let Some(OpenCollection::Mapping(_, entries, key @ None)) = open.last_mut() {
                     let text = text.into_owned();
                     if entries.len() >= MAX_KEYS {
                         return refuse(&format!("a mapping has more than {MAX_KEYS} keys"));
@@ -190,17 +193,17 @@ pub fn read(text: &str) -> Result<Document, (Place, String)> {
                     continue;
                 }
                 let is_plain = style == ScalarStyle::Plain;
-                Node {
+                YamlNode {
                     place: at,
                     kind: NodeKind::Scalar(text.into_owned(), is_plain),
                 }
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(Open::List(place, items)) => Node {
+                Some(OpenCollection::List(place, items)) => YamlNode {
                     place,
                     kind: NodeKind::List(items),
                 },
-                Some(Open::Mapping(place, entries, _)) => Node {
+                Some(OpenCollection::Mapping(place, entries, _)) => YamlNode {
                     place,
                     kind: NodeKind::Mapping(entries),
                 },
@@ -209,21 +212,21 @@ pub fn read(text: &str) -> Result<Document, (Place, String)> {
             _ => continue,
         };
         match open.last_mut() {
-            Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Mapping(_, entries, key)) => match key.take() {
-                Some((key, place)) => entries.push(Entry { key, place, node }),
+            Some(OpenCollection::List(_, items)) => items.push(node),
+            Some(OpenCollection::Mapping(_, entries, key)) => match key.take() {
+                Some((key, place)) => entries.push(YamlEntry { key, place, node }),
                 None => return refuse("a key must be text"),
             },
             None => root = Some(node),
         }
     }
     match root {
-        None => Ok(Document::default()),
-        Some(node) if node.is_null() => Ok(Document::default()),
-        Some(Node {
+        None => Ok(YamlDocument::default()),
+        Some(node) if node.is_null() => Ok(YamlDocument::default()),
+        Some(YamlNode {
             kind: NodeKind::Mapping(entries),
             ..
-        }) => Ok(Document { entries }),
+        }) => Ok(YamlDocument { entries }),
         Some(node) => Err((
             node.place,
             "this is no mapping of keys to values".to_owned(),
@@ -231,12 +234,12 @@ pub fn read(text: &str) -> Result<Document, (Place, String)> {
     }
 }
 
-fn place(marker: Marker) -> Place {
+fn marker_place(marker: Marker) -> Place {
     (marker.line(), marker.col() + 1)
 }
 
 /// Interprets a plain scalar by YAML's core schema.
-fn plain(text: &str) -> Value {
+fn plain_value(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => true.into(),
@@ -255,18 +258,18 @@ mod tests {
 
     use super::*;
 
-    fn value(document: Document) -> Value {
+    fn value(document: YamlDocument) -> Value {
         let kind = NodeKind::Mapping(document.entries);
         let place = (1, 1);
-        Node { place, kind }.value()
+        YamlNode { place, kind }.value()
     }
 
     #[test]
     fn scalars_have_the_type_of_the_core_schema_and_keys_their_order() {
         let text = "---\nb: 1\na: [yes, true, '1', -2.5, ~]\nc: {d: |\n}\n";
-        assert!(read(text).is_err());
+        assert!(read_document(text).is_err());
         let text = "---\nb: 1\na: [yes, true, '1', -2.5, ~]\nc:\n  d: >-\n    one\n    two\n";
-        let document = read(text).unwrap();
+        let document = read_document(text).unwrap();
         assert!(
             document
                 .entries
@@ -283,7 +286,7 @@ mod tests {
     fn the_text_of_a_scalar_is_as_written() {
         let text =
             "a: 2.0\nb: 2026-01-02\nc: 0x10\nd: 'null'\ne:\nf: 1_000\ng: null\nh: \"\"\ni: [1]\n";
-        let document = read(text).unwrap();
+        let document = read_document(text).unwrap();
         let texts: Vec<_> = document.entries.iter().map(|e| e.node.text()).collect();
         let expected = [
             Some("2.0"),
@@ -314,10 +317,10 @@ mod tests {
             (&deep, ""),
             (&long, "too long"),
         ] {
-            let ((line, _), why) = read(text).unwrap_err();
+            let ((line, _), why) = read_document(text).unwrap_err();
             assert!(why.contains(expected), "{why}");
             assert!(line >= 1, "{why}");
         }
-        assert!(read("# nothing\n").unwrap().entries.is_empty());
+        assert!(read_document("# nothing\n").unwrap().entries.is_empty());
     }
 }

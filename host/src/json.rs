@@ -2,7 +2,8 @@
 //!
 //! A parsed value takes up to 70 times the memory of its text, and checking, writing or dropping a
 //! deeply nested one takes stack. Therefore the text is measured before it is parsed, and the value
-//! before it is processed. The module must not know the meaning of any value. Start from [`parse`].
+//! before it is processed. The module must not know the meaning of any value. Start from
+//! [`parse_json`].
 
 use std::fmt;
 
@@ -19,22 +20,22 @@ pub const MAX_DEPTH: usize = 48;
 /// Parses a text of at most `cap` bytes and [`MAX_DEPTH`] levels. Rejects objects with duplicate
 /// keys: of two contradicting verdicts, neither may count. The error is half a sentence: "is not
 /// JSON: …".
-pub fn parse(text: &str, cap: usize) -> Result<Value, String> {
+pub fn parse_json(text: &str, cap: usize) -> Result<Value, String> {
     if text.len() > cap {
         return Err(format!("has {} bytes, at most {cap} are read", text.len()));
     }
-    let Unique(value) = serde_json::from_str(text).map_err(|e| match e.is_data() {
+    let UniqueKeys(value) = serde_json::from_str(text).map_err(|e| match e.is_data() {
         true => format!("is ambiguous JSON: {e}"),
         false => format!("is not JSON: {e}"),
     })?;
-    if depth(&value) > MAX_DEPTH {
+    if nesting_depth(&value) > MAX_DEPTH {
         return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
     }
     Ok(value)
 }
 
 /// Formats a value for people: a string without quotes, any other value as JSON.
-pub fn plain(value: &Value) -> String {
+pub fn plain_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -43,9 +44,9 @@ pub fn plain(value: &Value) -> String {
 
 /// A value without duplicate keys. JSON readers differ in which of two equal keys they use, so the
 /// value that one program shows could differ from the value that another acts on.
-pub(crate) struct Unique(pub(crate) Value);
+pub(crate) struct UniqueKeys(pub(crate) Value);
 
-impl<'de> Deserialize<'de> for Unique {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(UniqueVisitor).map(Self)
     }
@@ -86,7 +87,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Unique(value)) = items.next_element()? {
+        while let Some(UniqueKeys(value)) = items.next_element()? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -94,7 +95,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
-        while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
+        while let Some((key, UniqueKeys(value))) = entries.next_entry::<String, UniqueKeys>()? {
             if values.contains_key(&key) {
                 let key = key.escape_debug();
                 return Err(A::Error::custom(format!("the key `{key}` stands twice")));
@@ -107,12 +108,12 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
 /// Returns the nesting depth of arrays and objects; 1 for a scalar.
 #[must_use]
-pub fn depth(value: &Value) -> usize {
+pub fn nesting_depth(value: &Value) -> usize {
     let mut deepest = 1;
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {
         deepest = deepest.max(level);
-        open.extend(children(value).map(|child| (child, level + 1)));
+        open.extend(child_values(value).map(|child| (child, level + 1)));
     }
     deepest
 }
@@ -120,21 +121,21 @@ pub fn depth(value: &Value) -> usize {
 /// Counts the values in `value`, including itself.
 #[must_use]
 pub fn n_values(value: &Value) -> usize {
-    values(value).count()
+    all_values(value).count()
 }
 
 /// Iterates over `value` and all values nested in it, in no particular order.
-pub fn values(value: &Value) -> impl Iterator<Item = &Value> {
+pub fn all_values(value: &Value) -> impl Iterator<Item = &Value> {
     let mut open = vec![value];
     std::iter::from_fn(move || {
         let value = open.pop()?;
-        open.extend(children(value));
+        open.extend(child_values(value));
         Some(value)
     })
 }
 
 /// Iterates over the items or fields of `value`.
-pub fn children(value: &Value) -> impl Iterator<Item = &Value> {
+pub fn child_values(value: &Value) -> impl Iterator<Item = &Value> {
     let (items, fields) = match value {
         Value::Array(items) => (Some(items.iter()), None),
         Value::Object(map) => (None, Some(map.values())),
@@ -153,26 +154,26 @@ mod tests {
 
     #[test]
     fn values_are_measured() {
-        assert_eq!((depth(&json!(1)), n_values(&json!(1))), (1, 1));
+        assert_eq!((nesting_depth(&json!(1)), n_values(&json!(1))), (1, 1));
         let value = json!({"a": [1, 2, {"b": 3}], "c": "x"});
-        assert_eq!((depth(&value), n_values(&value)), (4, 7));
+        assert_eq!((nesting_depth(&value), n_values(&value)), (4, 7));
     }
 
     #[test]
     fn what_is_too_long_too_deep_or_no_json_is_told_apart() {
         assert_eq!(
-            parse("[1]", 2).unwrap_err(),
+            parse_json("[1]", 2).unwrap_err(),
             "has 3 bytes, at most 2 are read"
         );
-        let said = parse("[1", 9).unwrap_err();
+        let said = parse_json("[1", 9).unwrap_err();
         assert!(said.starts_with("is not JSON: "), "{said}");
         assert_eq!(said.matches("JSON").count(), 1, "{said}");
         let deep = "[".repeat(49) + &"]".repeat(49);
         assert_eq!(
-            parse(&deep, 999).unwrap_err(),
+            parse_json(&deep, 999).unwrap_err(),
             "is nested deeper than 48 levels"
         );
-        assert!(parse(&deep[1..97], 999).is_ok());
+        assert!(parse_json(&deep[1..97], 999).is_ok());
     }
 
     #[test]
@@ -183,9 +184,9 @@ mod tests {
             r#"{"outcome": {"verdict": {"block": "x"}, "verdict": "pass"}}"#,
             r#"[{"a": 1, "a": 1}]"#,
         ] {
-            let said = parse(text, 999).unwrap_err();
+            let said = parse_json(text, 999).unwrap_err();
             assert!(said.starts_with("is ambiguous JSON: the key `"), "{said}");
         }
-        assert!(parse(r#"[{"a": 1}, {"a": {"a": null}}]"#, 999).is_ok());
+        assert!(parse_json(r#"[{"a": 1}, {"a": {"a": null}}]"#, 999).is_ok());
     }
 }

@@ -332,7 +332,7 @@ impl Message {
 }
 
 /// Returns the calls in `messages` that have no result in `messages`.
-pub(crate) fn unanswered(messages: &[Message]) -> impl Iterator<Item = &ToolCall> {
+pub(crate) fn unanswered_calls(messages: &[Message]) -> impl Iterator<Item = &ToolCall> {
     let results = messages.iter().flat_map(Message::tool_results);
     let answered: HashSet<&str> = results.map(|result| result.call_id.as_str()).collect();
     let calls = messages.iter().flat_map(Message::tool_calls);
@@ -376,7 +376,7 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// Creates a tool with only a name and an effect class, which is all that policy rules look at.
     #[doc(hidden)]
-    pub fn bare(name: &str, effect_class: EffectClass) -> Self {
+    pub fn bare_spec(name: &str, effect_class: EffectClass) -> Self {
         Self {
             name: name.to_owned(),
             description: String::new(),

@@ -3,8 +3,9 @@
 //! Owns which characters are deceptive and how they are shown instead. It must not know who wrote a
 //! text or where it goes.
 //!
-//! Start from [`printable`] for text of several lines, [`one_line`] for text that must stay on one
-//! line, [`prose`] for an answer that is only read, and [`clean`] for one line of limited length.
+//! Start from [`printable_text`] for text of several lines, [`one_line`] for text that must stay on
+//! one line, [`printable_prose`] for an answer that is only read, and [`clean_line`] for one line
+//! of limited length.
 
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
@@ -30,7 +31,7 @@ pub fn is_deceptive(character: char) -> bool {
         return true;
     }
     matches!(
-        category(character),
+        character_category(character),
         GeneralCategory::Control
             | GeneralCategory::Format
             | GeneralCategory::SpaceSeparator
@@ -42,21 +43,25 @@ pub fn is_deceptive(character: char) -> bool {
     )
 }
 
-fn category(character: char) -> GeneralCategory {
+fn character_category(character: char) -> GeneralCategory {
     CodePointMapData::<GeneralCategory>::new().get(character)
 }
 
 /// Whether the character is a combining mark, drawn over the character before it.
 fn is_mark(character: char) -> bool {
     use GeneralCategory::{EnclosingMark, NonspacingMark};
-    !character.is_ascii() && matches!(category(character), NonspacingMark | EnclosingMark)
+    !character.is_ascii()
+        && matches!(
+            character_category(character),
+            NonspacingMark | EnclosingMark
+        )
 }
 
 /// Whether languages or emoji need the character although it is invisible: no-break spaces and
 /// other space separators, joiners, and variation selectors.
 fn is_typographic(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
-        || category(character) == GeneralCategory::SpaceSeparator
+        || character_category(character) == GeneralCategory::SpaceSeparator
 }
 
 /// Escapes deceptive characters as `\u{…}`, for example U+202E as `\u{202e}`. Line breaks and tabs
@@ -68,8 +73,8 @@ fn is_typographic(character: char) -> bool {
 /// a<TAB>b<LF><ESC>[2K    ->  a<TAB>b<LF>\u{1b}[2K
 /// ```
 #[must_use]
-pub fn printable(text: &str) -> String {
-    escaped(text, |character| matches!(character, '\n' | '\t'))
+pub fn printable_text(text: &str) -> String {
+    escape_text(text, |character| matches!(character, '\n' | '\t'))
 }
 
 /// Escapes deceptive characters, line breaks and tabs as `\u{…}`, so that the result is always one
@@ -82,19 +87,19 @@ pub fn printable(text: &str) -> String {
 /// ```
 #[must_use]
 pub fn one_line(text: &str) -> String {
-    escaped(text, |_| false)
+    escape_text(text, |_| false)
 }
 
-/// Escapes like [`printable`], except for invisible characters that languages and emoji need. For
-/// people who only read the text: no decision may depend on the result.
+/// Escapes like [`printable_text`], except for invisible characters that languages and emoji need.
+/// For people who only read the text: no decision may depend on the result.
 #[must_use]
-pub fn prose(text: &str) -> String {
-    escaped(text, |character| {
+pub fn printable_prose(text: &str) -> String {
+    escape_text(text, |character| {
         matches!(character, '\n' | '\t') || is_typographic(character)
     })
 }
 
-fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
+fn escape_text(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     // Marks at the beginning would be drawn over the program's own text, so none is allowed there.
     let mut n_marks = MAX_MARKS;
@@ -110,7 +115,7 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
             continue;
         }
         n_marks = if is_mark { n_marks + 1 } else { 0 };
-        show(&mut shown, character);
+        show_character(&mut shown, character);
     }
     shown
 }
@@ -126,7 +131,7 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
 /// "long"                limit 2     ->  ""
 /// ```
 #[must_use]
-pub fn clean(text: &str, limit: usize) -> String {
+pub fn clean_line(text: &str, limit: usize) -> String {
     const MORE: char = '…';
     let mut line = String::with_capacity(text.len().min(limit));
     // Length to which the line can be truncated so that the `…` still fits.
@@ -134,7 +139,7 @@ pub fn clean(text: &str, limit: usize) -> String {
     for character in text.trim().chars() {
         match character {
             '\n' | '\t' => line.push(' '),
-            _ => show(&mut line, character),
+            _ => show_character(&mut line, character),
         }
         if line.len() > limit {
             line.truncate(cut);
@@ -150,7 +155,7 @@ pub fn clean(text: &str, limit: usize) -> String {
     line
 }
 
-fn show(shown: &mut String, character: char) {
+fn show_character(shown: &mut String, character: char) {
     if is_deceptive(character) {
         shown.extend(character.escape_unicode());
     } else {
@@ -186,7 +191,7 @@ mod tests {
         let answer = "«\u{a0}oui\u{202f}» ❤\u{fe0f} 👩\u{200d}🔬 می\u{200c}خواهم";
         let table: [(Reader, &str, &str); 4] = [
             (
-                printable,
+                printable_text,
                 "a\tb\n\u{1b}[2K\u{202e}é",
                 "a\tb\n\\u{1b}[2K\\u{202e}é",
             ),
@@ -195,9 +200,9 @@ mod tests {
                 "a\nb\tc\r\u{85}\u{2028}d",
                 "a\\u{a}b\\u{9}c\\u{d}\\u{85}\\u{2028}d",
             ),
-            (prose, answer, answer),
+            (printable_prose, answer, answer),
             (
-                prose,
+                printable_prose,
                 "\u{1b}\u{202e}\u{200b}\u{3164}",
                 "\\u{1b}\\u{202e}\\u{200b}\\u{3164}",
             ),
@@ -215,12 +220,12 @@ mod tests {
         for character in UNSEEN.chars() {
             let text = format!("a{character}b");
             let expected = format!("a{}b", character.escape_unicode());
-            assert_eq!(printable(&text), expected);
-            assert_eq!(clean(&text, 40), expected);
+            assert_eq!(printable_text(&text), expected);
+            assert_eq!(clean_line(&text, 40), expected);
             assert_eq!(one_line(&text), expected);
         }
         let seen = "é ß 日本 한국어 👍 «x» עברית العربية";
-        assert_eq!(printable(seen), seen);
+        assert_eq!(printable_text(seen), seen);
     }
 
     #[test]
@@ -238,10 +243,13 @@ mod tests {
 
     #[test]
     fn marks_cover_neither_what_stands_before_the_text_nor_other_lines() {
-        assert_eq!(printable("\u{338}a\u{301}"), "\\u{338}a\u{301}");
+        assert_eq!(printable_text("\u{338}a\u{301}"), "\\u{338}a\u{301}");
         let many = format!("a{}", "\u{301}".repeat(9));
-        assert_eq!(printable(&many).matches("\\u{301}").count(), 9 - MAX_MARKS);
-        assert_eq!(printable("a\n\u{338}b"), "a\n\\u{338}b");
+        assert_eq!(
+            printable_text(&many).matches("\\u{301}").count(),
+            9 - MAX_MARKS
+        );
+        assert_eq!(printable_text("a\n\u{338}b"), "a\n\\u{338}b");
     }
 
     #[test]
@@ -256,7 +264,7 @@ mod tests {
             ("", 0, ""),
         ];
         for (text, limit, expected) in table {
-            assert_eq!(clean(text, limit), expected, "{text:?} in {limit}");
+            assert_eq!(clean_line(text, limit), expected, "{text:?} in {limit}");
         }
     }
 }

@@ -6,10 +6,10 @@ use wasmtime::component::{HasSelf, Instance, InstancePre, LinkerInstance};
 
 use self::rind::plugin::{outcomes, payloads, types};
 use super::super::bindings::rind::plugin::{outcomes as wo, payloads as wp, state};
-use super::super::convert::{Argument, Show};
-use super::super::hooks::{Current, Typed, Wire};
+use super::super::convert::{PayloadArgument, ShowPayload};
+use super::super::hooks::{CurrentVersion, PointWire, TypedPoint};
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use super::ContractVersion;
 use crate::point::{catalog, outcome as o, payload as p};
 
@@ -30,17 +30,17 @@ pub(super) const VERSION: ContractVersion = ContractVersion {
         (
             "pre-output",
             "pre-output",
-            &Typed::<catalog::PreOutput, V0_2>::BINDING,
+            &TypedPoint::<catalog::PreOutput, V0_2>::BINDING,
         ),
         (
             "turn-end",
             "turn-end",
-            &Typed::<catalog::TurnEnd, V0_2>::BINDING,
+            &TypedPoint::<catalog::TurnEnd, V0_2>::BINDING,
         ),
         (
             "turn-done",
             "post-output",
-            &Typed::<catalog::PostOutput, V0_2>::BINDING,
+            &TypedPoint::<catalog::PostOutput, V0_2>::BINDING,
         ),
     ],
 };
@@ -84,7 +84,7 @@ macro_rules! guest {
     };
 }
 
-impl Wire<V0_2> for catalog::TurnEnd {
+impl PointWire<V0_2> for catalog::TurnEnd {
     guest!(turn_end);
     type Answer = outcomes::Observed;
 
@@ -117,16 +117,16 @@ impl Wire<V0_2> for catalog::TurnEnd {
         guest.call_run(store, &shown).await
     }
 
-    fn outcome(answer: Self::Answer, sanitizer: Sanitizer<'_>) -> o::Observed {
-        <Self as Wire<Current>>::outcome(observed(answer), sanitizer)
+    fn outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::Observed {
+        <Self as PointWire<CurrentVersion>>::outcome(observed(answer), sanitizer)
     }
 }
 
-impl Wire<V0_2> for catalog::PreOutput {
+impl PointWire<V0_2> for catalog::PreOutput {
     guest!(pre_output, as it is);
     type Answer = outcomes::OutputOutcome;
 
-    fn outcome(mut answer: Self::Answer, sanitizer: Sanitizer<'_>) -> o::OutputOutcome {
+    fn outcome(mut answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::OutputOutcome {
         let level = types::Level::Info;
         let notice = answer
             .notice
@@ -137,16 +137,16 @@ impl Wire<V0_2> for catalog::PreOutput {
             block: answer.block,
             effects: answer.effects,
         };
-        <Self as Wire<Current>>::outcome(before, sanitizer)
+        <Self as PointWire<CurrentVersion>>::outcome(before, sanitizer)
     }
 }
 
-impl Wire<V0_2> for catalog::PostOutput {
+impl PointWire<V0_2> for catalog::PostOutput {
     guest!(turn_done, as it is);
     type Answer = outcomes::Observed;
 
-    fn outcome(answer: Self::Answer, sanitizer: Sanitizer<'_>) -> o::Observed {
-        <Self as Wire<Current>>::outcome(observed(answer), sanitizer)
+    fn outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> o::Observed {
+        <Self as PointWire<CurrentVersion>>::outcome(observed(answer), sanitizer)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rind::author::build::{BuildOptions, BuildReport, Progress, build};
+use rind::author::build::{BuildOptions, BuildReport, Progress, build_plugins};
 use rind::plugin::contract::stamp;
 
 pub(crate) fn put(path: &Path, content: &str) {
@@ -35,7 +35,7 @@ async fn run(dirs: &[&Path], out: Option<&Path>) -> (BuildReport, String) {
         out: out.map(Path::to_path_buf),
         deadline: Duration::from_secs(120),
     };
-    let report = build(&options, &progress, &Default::default())
+    let report = build_plugins(&options, &progress, &Default::default())
         .await
         .unwrap();
     let lines = lines.lock().unwrap().clone();
@@ -388,7 +388,7 @@ async fn with_toolchain(folder: &Path) {
         out: None,
         deadline: Duration::from_secs(10),
     };
-    let built = build(&options, &progress, &Default::default()).await;
+    let built = build_plugins(&options, &progress, &Default::default()).await;
     match built {
         Ok(report) => {
             assert!(

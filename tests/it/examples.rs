@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rind::cases::{self, CaseFile, Runner, Seen};
+use rind::cases::{self, CaseFile, CaseRunner, SeenTurn};
 use rind_tests::cli::Rind;
 use rind_tests::guests::{self, Host};
 
@@ -110,9 +110,9 @@ fn built(tree: &Path, language: &str, tools: &[&str]) -> Vec<PathBuf> {
 }
 
 /// Means of running cases, with the compile cache of all tests.
-fn runner() -> Runner {
+fn runner() -> CaseRunner {
     let options = Host::default().options;
-    Runner {
+    CaseRunner {
         compiler: options.compiler,
         cache: options.cache,
         cache_key: options.cache_key,
@@ -120,12 +120,12 @@ fn runner() -> Runner {
 }
 
 /// Runs the cases of a plugin: what was seen in each, under its name.
-async fn outcomes(name: &str, folder: &Path) -> Vec<(String, Seen)> {
+async fn outcomes(name: &str, folder: &Path) -> Vec<(String, SeenTurn)> {
     let runner = runner();
     let mut all = Vec::new();
-    for file in CaseFile::all(folder).unwrap() {
+    for file in CaseFile::read_all(folder).unwrap() {
         for case in &file.cases {
-            let ran = cases::run(&runner, folder, name, case).await;
+            let ran = cases::run_case(&runner, folder, name, case).await;
             let ran = ran.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
             assert!(
                 ran.differences.is_empty(),

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use rind::folder::{Base, FolderPlaces, GrantedFolders, How, Quota};
+use rind::folder::{FolderBase, FolderPlaces, FolderQuota, GrantedFolders, OpenOptions};
 use rind::grant::{Access, Capability, Granted, Trust};
 use rind::point::trace::{AccessOutcome, AccessRecord, Reached};
 use rind_tests::guests::Host;
@@ -955,10 +955,10 @@ proptest! {
                 Err(_) => return Ok(()),
             }
         } else {
-            world.folders.place(&Base::Granted(0), &path, follow)
+            world.folders.resolve_place(&FolderBase::Granted(0), &path, follow)
         };
-        let how = How { read: true, ..How::default() };
-        if let Ok(opened) = opened.and_then(|place| place.open(how)) {
+        let how = OpenOptions { read: true, ..OpenOptions::default() };
+        if let Ok(opened) = opened.and_then(|place| place.open_node(how)) {
             let metadata = opened.file.metadata().unwrap();
             prop_assert!(
                 world.inside.contains(&(metadata.dev(), metadata.ino())),
@@ -1030,7 +1030,7 @@ fn world() -> &'static World {
             data: folder.path().join("data/files"),
             empty: folder.path().join("empty"),
             protected: Vec::new(),
-            quota: Quota::of(None, None),
+            quota: FolderQuota::quota_of(None, None),
         };
         World {
             folders: GrantedFolders::new(&granted, places),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rind::grant::answers::{Answers, GrantAnswer, Lasting};
 use rind::grant::decide::{Decision, GrantFlag, Known, Standing, decide};
 use rind::grant::policy::{Asker, Policy};
-use rind::grant::table::Ruling;
+use rind::grant::table::CapabilityRuling;
 use rind::grant::{Access, Capability, ExternalCall, OfferedTool, Request, SideEffect, Trust};
 
 fn capability() -> impl Strategy<Value = Capability> {
@@ -133,7 +133,7 @@ proptest! {
         let asker = Asker { plugin: "p", trust: request.trust, content: &content };
         for row in decide(&request, known).rows {
             let ruling = policy.ruling(asker, &row.capability).map(|(ruling, _)| ruling);
-            prop_assert_eq!(row.standing == Standing::Denied, ruling == Some(Ruling::Deny));
+            prop_assert_eq!(row.standing == Standing::Denied, ruling == Some(CapabilityRuling::Deny));
             prop_assert_ne!(row.standing, Standing::Waiting);
         }
     }
@@ -170,7 +170,7 @@ proptest! {
         for changed in [wider, words, bytes, manifest] {
             let decision = decide_with(&changed, &policy, &answered);
             for row in decision.rows {
-                prop_assert_eq!(row.standing == Standing::Waiting, row.ceiling == Ruling::Ask);
+                prop_assert_eq!(row.standing == Standing::Waiting, row.ceiling == CapabilityRuling::Ask);
             }
         }
     }

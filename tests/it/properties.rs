@@ -11,7 +11,7 @@ use rind::plugin::manifest::Manifest;
 use rind::point::merge::{MAX_TEXT_BYTES, Merge, MergeEnv, Merged};
 use rind::point::outcome::{ContextOutcome, MessageEdit, PartsOutcome, PromptOutcome, Replacement};
 use rind::point::payload::{Decision, PromptContext, PromptPart, Tier};
-use rind::text::{clean, is_deceptive, printable};
+use rind::text::{clean_line, is_deceptive, printable_text};
 
 const ENV: MergeEnv<'static> = MergeEnv {
     plugin: "guest",
@@ -330,10 +330,10 @@ proptest! {
         limit in 0..80_usize,
     ) {
         for text in [text, noise] {
-            let cleaned = clean(&text, limit);
+            let cleaned = clean_line(&text, limit);
             prop_assert!(cleaned.len() <= limit);
             prop_assert!(!cleaned.chars().any(is_deceptive));
-            let shown = printable(&text);
+            let shown = printable_text(&text);
             prop_assert!(!shown.chars().any(|c| is_deceptive(c) && c != '\n' && c != '\t'));
         }
     }

@@ -110,7 +110,7 @@ const CUES: &[(Decision, f64, &[&str])] = &[
     ),
 ];
 
-pub(super) fn assess(input: &str) -> Assessment {
+pub(super) fn assess_input(input: &str) -> Assessment {
     let words: Vec<String> = input
         .split_whitespace()
         .map(|word| {
@@ -156,7 +156,7 @@ pub(super) fn assess(input: &str) -> Assessment {
     if decision != Decision::Direct {
         confidence = (0.4 + best.1 / 2.0).min(0.9);
     }
-    settle(Assessment {
+    settle_assessment(Assessment {
         input: input.to_owned(),
         decision,
         confidence: confidence.clamp(0.05, 1.0),
@@ -166,7 +166,7 @@ pub(super) fn assess(input: &str) -> Assessment {
 
 /// Turns a direct decision of low confidence into one to ask first. The rule applies to the
 /// decisions of hooks as well.
-pub(super) fn settle(mut assessment: Assessment) -> Assessment {
+pub(super) fn settle_assessment(mut assessment: Assessment) -> Assessment {
     if assessment.decision == Decision::Direct && assessment.confidence < ASK_FIRST_BELOW {
         assessment.decision = Decision::AskFirst;
         assessment
@@ -210,7 +210,7 @@ mod tests {
                 Parallelize,
             ),
         ] {
-            let assessment = assess(input);
+            let assessment = assess_input(input);
             assert_eq!(assessment.decision, decision, "{assessment:?}");
             assert!((0.0..=1.0).contains(&assessment.confidence));
             assert!(!assessment.reasons.is_empty());
@@ -219,10 +219,13 @@ mod tests {
 
     #[test]
     fn an_unsure_direct_decision_of_a_hook_becomes_ask_first() {
-        let mut assessment = assess("hello");
+        let mut assessment = assess_input("hello");
         assessment.confidence = 0.34;
-        assert_eq!(settle(assessment.clone()).decision, Decision::AskFirst);
+        assert_eq!(
+            settle_assessment(assessment.clone()).decision,
+            Decision::AskFirst
+        );
         assessment.confidence = 0.35;
-        assert_eq!(settle(assessment).decision, Decision::Direct);
+        assert_eq!(settle_assessment(assessment).decision, Decision::Direct);
     }
 }

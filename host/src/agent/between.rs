@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::budget::Spent;
-use super::lifecycle::Agent;
+use super::budget::SpentUses;
+use super::lifecycle::LiveAgent;
 use super::outcome::Error;
 use crate::event::Event;
 use crate::message::Usage;
@@ -16,7 +16,7 @@ use crate::price::Cost;
 use crate::session::Body;
 
 /// A call that has ended.
-pub(crate) struct Ended<T> {
+pub(crate) struct EndedCall<T> {
     /// Result, or the reason why there is none.
     pub(crate) result: Result<T, String>,
     /// Whether there is none because the call was cancelled.
@@ -32,7 +32,7 @@ pub(crate) struct Ended<T> {
 /// Reason in the session for calls whose turn was never ended.
 const DROPPED: &str = "[dropped: the turn before ended without a result of this call]";
 
-impl Agent {
+impl LiveAgent {
     /// Prepares the session for a call of a plugin: models, tools and subagents are there for it as
     /// in a turn, until `cancel` is set. The call has the limits of a turn, less the usage in
     /// `spent`. In the first call, `session-start` is part of it.
@@ -41,10 +41,10 @@ impl Agent {
     /// The session cannot be written.
     pub(crate) async fn begin_call(
         &mut self,
-        spent: Spent,
+        spent: SpentUses,
         cancel: &CancellationToken,
     ) -> Result<Caller, Error> {
-        self.announce();
+        self.announce_session();
         self.take_replacements(None);
         self.dispatcher.begin_turn();
         self.spec.session.cut_turn(DROPPED)?;
@@ -53,9 +53,9 @@ impl Agent {
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
-            () = self.start() => {}
+            () = self.start_session() => {}
         }
-        Ok(scope.caller(0))
+        Ok(scope.scope_caller(0))
     }
 
     /// Waits for the call, until `cancel` is set or a hook that must see everything has failed.
@@ -64,7 +64,7 @@ impl Agent {
         &mut self,
         call: impl Future<Output = Result<T, Failure>>,
         cancel: &CancellationToken,
-    ) -> Ended<T> {
+    ) -> EndedCall<T> {
         let started = Instant::now();
         let mut was_interrupted = false;
         let mut result = tokio::select! {
@@ -73,7 +73,7 @@ impl Agent {
                 was_interrupted = true;
                 Err("it was interrupted".to_owned())
             }
-            why = self.family.halt.wait() => Err(stopped(&why)),
+            why = self.family.halt.wait() => Err(stopped_text(&why)),
             ran = call => ran.map_err(|failure| failure.to_string()),
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -85,15 +85,15 @@ impl Agent {
         if let Some(why) = self.family.halt.take()
             && result.is_ok()
         {
-            result = Err(stopped(&why));
+            result = Err(stopped_text(&why));
         }
         if let Some(scope) = &scope {
-            scope.end_skills(&scope.caller(0)).await;
-            scope.ends();
+            scope.end_skills(&scope.scope_caller(0)).await;
+            scope.end_scope();
         }
         let used = scope.map(|scope| (scope.budget.usage(), scope.budget.cost()));
         let (usage, cost) = used.unwrap_or_default();
-        Ended {
+        EndedCall {
             result,
             was_interrupted,
             duration_ms,
@@ -103,7 +103,7 @@ impl Agent {
     }
 
     /// Takes the usage that plugins have charged to the last call's limits.
-    pub(crate) fn take_spent(&self) -> Spent {
+    pub(crate) fn take_spent(&self) -> SpentUses {
         let scope = self.scope.as_ref();
         scope
             .map(|scope| scope.budget.take_spent())
@@ -119,12 +119,12 @@ impl Agent {
             Ok(()) => self.spec.session.synced().await,
             Err(error) => Err(error),
         };
-        self.tell(event);
+        self.tell_event(event);
         Ok(kept?)
     }
 }
 
 /// Returns the reason for a call that was stopped.
-fn stopped(why: &str) -> String {
+fn stopped_text(why: &str) -> String {
     format!("it was stopped: {why}")
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::outcome::chain;
+use super::outcome::error_chain;
 use super::spec::AgentSpec;
 use crate::message::{Attachment, Blob, Content, Message, Part, Parts};
 use crate::provider::{Images, Request};
@@ -21,7 +21,7 @@ pub(super) async fn keep_blobs(root: &Session, output: ToolOutput) -> Parts {
     }
     let blobs = root.blobs().clone();
     let content = output.content.clone();
-    let kept = tokio::task::spawn_blocking(move || keep(&blobs, output)).await;
+    let kept = tokio::task::spawn_blocking(move || keep_output_blobs(&blobs, output)).await;
     kept.unwrap_or_else(|_| content.text().into_owned().into())
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -
                     .iter()
                     .map(|Attachment { blob, bytes }| match blobs.put(blob, bytes) {
                         Ok(()) => Content::Blob(blob.clone()),
-                        Err(error) => Content::text(blob.not_shown(&chain(&error))),
+                        Err(error) => Content::text(blob.not_shown(&error_chain(&error))),
                     });
             kept.collect()
         }
@@ -54,7 +54,7 @@ pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -
 }
 
 /// Reads the images of a request, as far as its model takes them.
-pub(super) async fn images(spec: &AgentSpec, root: &Session, request: &Request) -> Images {
+pub(super) async fn load_images(spec: &AgentSpec, root: &Session, request: &Request) -> Images {
     let blobs = request.messages.iter().flat_map(Message::blobs);
     let found: Vec<Blob> = blobs.cloned().collect();
     if found.is_empty() {
@@ -68,23 +68,23 @@ pub(super) async fn images(spec: &AgentSpec, root: &Session, request: &Request) 
         return Images::none(&found.iter().collect::<Vec<_>>(), &why);
     }
     let blobs = root.blobs().clone();
-    let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable(&error));
+    let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable_text(&error));
     let choose = move || Images::choose(&found.iter().collect::<Vec<_>>(), read);
     let chosen = tokio::task::spawn_blocking(choose).await;
     chosen.unwrap_or_default()
 }
 
-fn keep(blobs: &Blobs, mut output: ToolOutput) -> Parts {
+fn keep_output_blobs(blobs: &Blobs, mut output: ToolOutput) -> Parts {
     let mut bytes = output.bytes.iter();
     for part in output.content.iter_mut() {
         let Part::Blob(blob) = part else { continue };
         let kept = match bytes.next() {
-            Some(bytes) => blobs.put(blob, bytes).map_err(|error| chain(&error)),
+            Some(bytes) => blobs.put(blob, bytes).map_err(|error| error_chain(&error)),
             // The tool passes on the blobs that the session has.
             None => blobs
                 .get(&blob.id)
                 .map(drop)
-                .map_err(|error| unreadable(&error)),
+                .map_err(|error| unreadable_text(&error)),
         };
         if let Err(why) = kept {
             *part = Part::text(blob.not_shown(&why));
@@ -94,7 +94,7 @@ fn keep(blobs: &Blobs, mut output: ToolOutput) -> Parts {
 }
 
 /// Says in a few words why there are no bytes.
-pub(super) fn unreadable(error: &Error) -> String {
+pub(super) fn unreadable_text(error: &Error) -> String {
     match error {
         Error::Blob { .. } => "its bytes were damaged".to_owned(),
         _ => "its bytes are missing".to_owned(),

@@ -1,7 +1,7 @@
 //! Counts the usage of a turn against the limits of plugins and models.
 //!
 //! Owns the counts and their limits. It must not know the effect of a counted call. Start from
-//! [`Budget`].
+//! [`TurnBudget`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ pub(super) enum HostCall {
 
 impl HostCall {
     /// Maximum number of calls by one plugin in one turn, and the plural for messages.
-    fn most(self) -> (u32, &'static str) {
+    fn call_limit(self) -> (u32, &'static str) {
         match self {
             Self::Model => (MAX_QUESTIONS, "questions to the model"),
             Self::Tool => (MAX_TOOL_CALLS, "tool calls"),
@@ -41,14 +41,14 @@ struct HostCallCounts(HashMap<(Arc<str>, HostCall), u32>);
 
 impl HostCallCounts {
     /// Takes one, if there is one left. `within` names the time in which they are counted.
-    fn spend(
+    fn spend_call(
         &mut self,
         plugin: &Arc<str>,
         host_call: HostCall,
         within: &str,
     ) -> Result<(), HandleError> {
         let spent = self.0.entry((plugin.clone(), host_call)).or_default();
-        let (most, uses) = host_call.most();
+        let (most, uses) = host_call.call_limit();
         if *spent >= most {
             return Err(HandleError::Limit(format!(
                 "plugin `{plugin}` has used its {most} {uses} of this {within}"
@@ -61,7 +61,7 @@ impl HostCallCounts {
 
 /// Uses that count against the limits of a turn.
 #[derive(Clone, Default)]
-pub(crate) struct Spent {
+pub(crate) struct SpentUses {
     host_calls: HostCallCounts,
     /// Subagents that models ran.
     n_spawned: u32,
@@ -71,21 +71,21 @@ pub(crate) struct Spent {
     within: &'static str,
 }
 
-impl Spent {
+impl SpentUses {
     /// Begins to count in a time, such as `minute`.
-    pub(crate) fn within(time: &'static str) -> Self {
+    pub(crate) fn within_time(time: &'static str) -> Self {
         Self {
             within: time,
             ..Self::default()
         }
     }
 
-    fn spend(&mut self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
+    fn spend_call(&mut self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
         let within = match self.within {
             "" => "turn",
             time => time,
         };
-        self.host_calls.spend(plugin, host_call, within)
+        self.host_calls.spend_call(plugin, host_call, within)
     }
 }
 
@@ -93,21 +93,21 @@ impl Spent {
 /// well, and spends the limits of the main agent: otherwise each subagent would bring a budget of
 /// its own.
 #[derive(Default)]
-pub(super) struct Budget {
-    parent: Option<Arc<Budget>>,
-    tally: Mutex<Tally>,
+pub(super) struct TurnBudget {
+    parent: Option<Arc<TurnBudget>>,
+    tally: Mutex<TurnTally>,
 }
 
 #[derive(Default)]
-struct Tally {
+struct TurnTally {
     usage: Usage,
     cost: Cost,
     n_calls: u32,
     n_requests: u32,
-    spent: Spent,
+    spent: SpentUses,
 }
 
-impl Budget {
+impl TurnBudget {
     /// The budget of a turn of a subagent, or of the main agent, which has no parent.
     pub(super) fn new(parent: Option<Arc<Self>>) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Budget {
     }
 
     /// Puts the usage so far into the caller of a hook or tool.
-    pub(super) fn update(&self, caller: &mut Caller) {
+    pub(super) fn update_caller(&self, caller: &mut Caller) {
         let tally = lock(&self.tally);
         caller.context.usage = tally.usage;
         caller.context.cost_usd = tally.cost.usd;
@@ -162,39 +162,43 @@ impl Budget {
     }
 
     /// Takes one from a plugin's allowance of such host calls in one turn.
-    pub(super) fn spend(&self, plugin: &Arc<str>, host_call: HostCall) -> Result<(), HandleError> {
+    pub(super) fn spend_call(
+        &self,
+        plugin: &Arc<str>,
+        host_call: HostCall,
+    ) -> Result<(), HandleError> {
         match &self.parent {
-            Some(parent) => parent.spend(plugin, host_call),
-            None => lock(&self.tally).spent.spend(plugin, host_call),
+            Some(parent) => parent.spend_call(plugin, host_call),
+            None => lock(&self.tally).spent.spend_call(plugin, host_call),
         }
     }
 
     /// Counts a subagent that the model runs, in the turn of the main agent. Returns whether the
     /// count is within the limit `most`.
     pub(super) fn count_spawned(&self, most: u32) -> bool {
-        self.count(|spent| &mut spent.n_spawned, most)
+        self.count_use(|spent| &mut spent.n_spawned, most)
     }
 
     /// Counts a question of the model about a turn that a subagent holds, in the turn of the main
     /// agent. Returns whether the count is within the limit `most`.
     pub(super) fn count_question(&self, most: u32) -> bool {
-        self.count(|spent| &mut spent.n_questions, most)
+        self.count_use(|spent| &mut spent.n_questions, most)
     }
 
     /// Sets the usage of earlier calls: a caller that calls a plugin often lets several calls share
     /// one turn's limits.
-    pub(super) fn set_spent(&self, spent: Spent) {
+    pub(super) fn set_spent(&self, spent: SpentUses) {
         lock(&self.tally).spent = spent;
     }
 
     /// Takes the usage.
-    pub(super) fn take_spent(&self) -> Spent {
+    pub(super) fn take_spent(&self) -> SpentUses {
         std::mem::take(&mut lock(&self.tally).spent)
     }
 
-    fn count(&self, counter: fn(&mut Spent) -> &mut u32, most: u32) -> bool {
+    fn count_use(&self, counter: fn(&mut SpentUses) -> &mut u32, most: u32) -> bool {
         if let Some(parent) = &self.parent {
-            return parent.count(counter, most);
+            return parent.count_use(counter, most);
         }
         let mut tally = lock(&self.tally);
         let n = counter(&mut tally.spent);
@@ -212,14 +216,14 @@ mod tests {
         let mut spent = HostCallCounts::default();
         let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
         for _ in 0..4 {
-            spent.spend(&one, HostCall::Agent, "turn").unwrap();
+            spent.spend_call(&one, HostCall::Agent, "turn").unwrap();
         }
-        let error = spent.spend(&one, HostCall::Agent, "turn").unwrap_err();
+        let error = spent.spend_call(&one, HostCall::Agent, "turn").unwrap_err();
         assert_eq!(
             error,
             HandleError::Limit("plugin `one` has used its 4 subagents of this turn".to_owned())
         );
-        spent.spend(&one, HostCall::Model, "turn").unwrap();
-        spent.spend(&other, HostCall::Agent, "turn").unwrap();
+        spent.spend_call(&one, HostCall::Model, "turn").unwrap();
+        spent.spend_call(&other, HostCall::Agent, "turn").unwrap();
     }
 }

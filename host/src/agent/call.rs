@@ -1,7 +1,7 @@
 //! Judges a tool call before it runs. Calls of the model and of plugins take this same path.
 //!
 //! Every refusal is a result that the caller sees, with who refused and why. Running a call and
-//! reporting its end are in `call_run`. Start from [`ToolGate::judge`].
+//! reporting its end are in `call_run`. Start from [`ToolGate::judge_call`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::message::ToolCall;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
-use crate::point::deadline::paused;
+use crate::point::deadline::pause_clock;
 use crate::point::dispatch::{AttributedText, HookVerdict};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::tool::ToolCtx;
@@ -28,7 +28,7 @@ const SKIPPED: &str = "not run: the user said something before this call began. 
                        wanted";
 
 /// A call that may run.
-pub(super) struct Allowed {
+pub(super) struct AllowedCall {
     pub(super) call: ToolCall,
     pub(super) entry: ToolEntry,
     pub(super) subject: Subject,
@@ -61,13 +61,13 @@ impl RanCall {
 }
 
 /// Reason why a call does not run.
-pub(super) struct Refusal {
+pub(super) struct CallRefusal {
     by: String,
     text: String,
     is_error: bool,
 }
 
-impl Refusal {
+impl CallRefusal {
     pub(super) fn new(by: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             by: by.into(),
@@ -77,7 +77,7 @@ impl Refusal {
     }
 
     /// The refused call, as if it had run.
-    pub(super) fn of(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
+    pub(super) fn refused_call(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
         RanCall {
             finished: Arc::new(FinishedCall {
                 plugin: None,
@@ -94,10 +94,10 @@ impl Refusal {
     }
 }
 
-impl Allowed {
+impl AllowedCall {
     /// The call as one that did not run, because steering came before it began.
-    pub(super) fn skipped(self) -> RanCall {
-        Refusal::new("user", SKIPPED).of(self.call, self.notes)
+    pub(super) fn skipped_call(self) -> RanCall {
+        CallRefusal::new("user", SKIPPED).refused_call(self.call, self.notes)
     }
 }
 
@@ -133,20 +133,20 @@ impl<'a> ToolGate<'a> {
     }
 
     /// Name of the plugin that makes the call.
-    pub(super) fn maker(self) -> Option<String> {
+    pub(super) fn call_maker(self) -> Option<String> {
         self.plugin.map(ToString::to_string)
     }
 
     /// Skips a call because steering came before it was judged.
-    pub(super) async fn skip(&self, call: ToolCall) -> RanCall {
+    pub(super) async fn skip_call(&self, call: ToolCall) -> RanCall {
         self.emit_call(&call).await;
-        Refusal::new("user", SKIPPED).of(call, Vec::new())
+        CallRefusal::new("user", SKIPPED).refused_call(call, Vec::new())
     }
 
     /// Refuses a call of the host's own accord, before it is judged.
-    pub(super) async fn refuse(&self, call: ToolCall, why: &str) -> RanCall {
+    pub(super) async fn refuse_call(&self, call: ToolCall, why: &str) -> RanCall {
         self.emit_call(&call).await;
-        Refusal::new("host", why).of(call, Vec::new())
+        CallRefusal::new("host", why).refused_call(call, Vec::new())
     }
 
     pub(super) fn plugin_of(&self, call: &ToolCall) -> Option<String> {
@@ -163,35 +163,35 @@ impl<'a> ToolGate<'a> {
                 .call_for_watchers(self.caller, call)
                 .await,
             plugin: self.plugin_of(call),
-            by: self.maker(),
+            by: self.call_maker(),
             parent_id: self.caller.call.as_deref().map(str::to_owned),
         });
     }
 
     /// Judges a call; one that is refused comes back as if it had run.
-    pub(super) async fn judge(&self, call: ToolCall) -> Result<Allowed, Box<RanCall>> {
+    pub(super) async fn judge_call(&self, call: ToolCall) -> Result<AllowedCall, Box<RanCall>> {
         self.emit_call(&call).await;
         let mut proposed = call.clone();
         let mut notes = Vec::new();
-        match self.check(&mut proposed, &mut notes).await {
-            Ok((entry, subject)) => Ok(Allowed {
+        match self.check_call(&mut proposed, &mut notes).await {
+            Ok((entry, subject)) => Ok(AllowedCall {
                 is_changed: proposed.arguments != call.arguments,
                 call: proposed,
                 entry,
                 subject,
                 notes,
             }),
-            Err(refusal) => Err(Box::new(refusal.of(proposed, notes))),
+            Err(refusal) => Err(Box::new(refusal.refused_call(proposed, notes))),
         }
     }
 
     /// Checks a call: known → schema → `pre-tool` → policy → approval. Hooks may change the
     /// arguments; everything after them sees the final ones.
-    async fn check(
+    async fn check_call(
         &self,
         call: &mut ToolCall,
         notes: &mut Vec<AttributedText>,
-    ) -> Result<(ToolEntry, Subject), Refusal> {
+    ) -> Result<(ToolEntry, Subject), CallRefusal> {
         let active = self.scope.skills.active();
         let tools = self.scope.skills.tools();
         let known = tools.get(&call.name);
@@ -206,10 +206,10 @@ impl<'a> ToolGate<'a> {
                     call.name,
                     active.join(", ")
                 );
-                return Err(Refusal::new("host", text));
+                return Err(CallRefusal::new("host", text));
             }
         };
-        (entry.check)(&call.arguments).map_err(|why| Refusal::new("host", why))?;
+        (entry.check)(&call.arguments).map_err(|why| CallRefusal::new("host", why))?;
 
         let proposed = ProposedCall {
             call: call.clone(),
@@ -221,7 +221,7 @@ impl<'a> ToolGate<'a> {
         let judged = self
             .scope
             .emitter
-            .dispatch::<at::PreTool>(&caller, proposed)
+            .dispatch_hooks::<at::PreTool>(&caller, proposed)
             .await;
         *call = judged.value.call;
         schema::drop_nulls(&entry.spec.parameters, &mut call.arguments);
@@ -230,7 +230,7 @@ impl<'a> ToolGate<'a> {
             HookVerdict::Pass => Vec::new(),
             HookVerdict::Ask(said) => said,
             HookVerdict::Block(AttributedText { plugin, text }) => {
-                return Err(Refusal::new(
+                return Err(CallRefusal::new(
                     format!("plugin {plugin}"),
                     format!(
                         "refused by plugin {plugin}: {text}\nThe call was not run. Do not repeat it as it is."
@@ -239,17 +239,17 @@ impl<'a> ToolGate<'a> {
             }
         };
         let subject = entry.tool.subject(&call.arguments).await;
-        self.approve(call, &entry, &subject, asked).await?;
+        self.approve_call(call, &entry, &subject, asked).await?;
         Ok((entry, subject))
     }
 
     /// The refusal of a tool that the active skills do not leave.
-    pub(super) fn refusal_of_skill(&self, entry: &ToolEntry) -> Option<Refusal> {
+    pub(super) fn refusal_of_skill(&self, entry: &ToolEntry) -> Option<CallRefusal> {
         if let Some((skill, why)) = self.scope.skills.forbidden_by_skill(&entry.spec) {
-            return Some(Refusal::new(format!("skill {skill}"), why));
+            return Some(CallRefusal::new(format!("skill {skill}"), why));
         }
-        let why = self.scope.skills.withheld(&entry.spec)?;
-        Some(Refusal::new(
+        let why = self.scope.skills.withheld_reason(&entry.spec)?;
+        Some(CallRefusal::new(
             "host",
             format!("the tool {why}; invoke that one first"),
         ))
@@ -267,13 +267,13 @@ impl<'a> ToolGate<'a> {
     }
 
     /// Policy, then approval where the policy or a hook asks for it.
-    async fn approve(
+    async fn approve_call(
         &self,
         call: &ToolCall,
         entry: &ToolEntry,
         subject: &Subject,
         asked: Vec<AttributedText>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CallRefusal> {
         let judged = PolicyCall {
             spec: &entry.spec,
             arguments: &call.arguments,
@@ -286,7 +286,7 @@ impl<'a> ToolGate<'a> {
         let is_spared = || {
             asked.is_empty()
                 && self.plugin.is_none()
-                && self.scope.skills.spares(&entry.spec, subject)
+                && self.scope.skills.spares_question(&entry.spec, subject)
                 && self.scope.spec.policy.may_spare(&judged)
         };
         match decision.verdict {
@@ -294,12 +294,15 @@ impl<'a> ToolGate<'a> {
             policy::ToolVerdict::Ask | policy::ToolVerdict::Deny(_) if is_spared() => return Ok(()),
             policy::ToolVerdict::Deny(why) => {
                 let why = self.verdict_text(call, why).await;
-                return Err(Refusal::new("policy", format!("refused by policy: {why}")));
+                return Err(CallRefusal::new(
+                    "policy",
+                    format!("refused by policy: {why}"),
+                ));
             }
             // A dry run is not an error: the caller is to continue as if the call had run, and to
             // say its next step.
             policy::ToolVerdict::DryRun(text) => {
-                return Err(Refusal {
+                return Err(CallRefusal {
                     by: "policy".to_owned(),
                     text: self.verdict_text(call, text).await,
                     is_error: false,
@@ -318,13 +321,13 @@ impl<'a> ToolGate<'a> {
         // The person is not asked about a call that would be refused anyway.
         let ctx = self.tool_ctx(call);
         if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {
-            return Err(Refusal::new("host", why));
+            return Err(CallRefusal::new("host", why));
         }
         if !self.scope.approvals.covers(&question) {
             question = question.now(entry.tool.target(&call.arguments).await);
         }
         // A plugin that makes the call does not use up its time while the person thinks.
-        match paused(
+        match pause_clock(
             self.scope
                 .approvals
                 .ask(&*self.scope.spec.approver, &question),
@@ -333,7 +336,7 @@ impl<'a> ToolGate<'a> {
         {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
             // The person was not asked: the approver of a subagent denies every call.
-            ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => Err(Refusal::new(
+            ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => Err(CallRefusal::new(
                 "policy",
                 format!(
                     "refused by policy: {why}; the operator can allow it in the configuration with `{}`",
@@ -343,7 +346,7 @@ impl<'a> ToolGate<'a> {
             ApprovalAnswer::No(why) => {
                 let why = if why.is_empty() { "no".to_owned() } else { why };
                 let text = format!("refused by the user: {why}\nThe call was not run.");
-                Err(Refusal::new("user", text))
+                Err(CallRefusal::new("user", text))
             }
         }
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::blobs::keep_blobs;
-use super::call::{Allowed, RanCall, Refusal, ToolGate};
+use super::call::{AllowedCall, CallRefusal, RanCall, ToolGate};
 use super::context::context_of;
-use super::stop::blocked;
+use super::stop::blocked_by;
 use crate::event::Event;
 use crate::message::{EffectClass, ToolResult};
 use crate::point::catalog as at;
@@ -26,20 +26,20 @@ const MOVED: &str = "refused by policy: the path leads to another file than when
 impl ToolGate<'_> {
     /// Writes that calls are about to run, and waits for the disk unless they only read: a power
     /// cut must not hide that a tool may have changed something.
-    pub(super) async fn keep_starts(&self, allowed: &[Allowed]) -> Result<(), session::Error> {
+    pub(super) async fn keep_starts(&self, allowed: &[AllowedCall]) -> Result<(), session::Error> {
         let session = &self.scope.spec.session;
         for allowed in allowed {
-            let Allowed { call, entry, .. } = allowed;
+            let AllowedCall { call, entry, .. } = allowed;
             let is_told = self.plugin.is_none() && !allowed.is_changed;
             session.append(Body::ToolStart {
                 call: call.id.clone(),
                 name: call.name.clone(),
                 effect_class: entry.spec.effect_class,
                 arguments: (!is_told).then(|| call.arguments.clone()),
-                by: self.maker(),
+                by: self.call_maker(),
             })?;
         }
-        let is_read = |allowed: &Allowed| allowed.entry.spec.effect_class == EffectClass::Read;
+        let is_read = |allowed: &AllowedCall| allowed.entry.spec.effect_class == EffectClass::Read;
         if allowed.iter().all(is_read) {
             return Ok(());
         }
@@ -47,8 +47,8 @@ impl ToolGate<'_> {
     }
 
     /// Runs a call within its deadline.
-    pub(super) async fn run(&self, allowed: Allowed) -> RanCall {
-        let Allowed {
+    pub(super) async fn run_call(&self, allowed: AllowedCall) -> RanCall {
+        let AllowedCall {
             call,
             entry,
             subject,
@@ -63,17 +63,17 @@ impl ToolGate<'_> {
                 .await,
             effect_class: entry.spec.effect_class,
             plugin: entry.spec.plugin.clone(),
-            by: self.maker(),
+            by: self.call_maker(),
         });
         // Check the subject again: approval may have taken minutes, and a link may lead elsewhere
         // by now.
         if entry.tool.subject(&call.arguments).await != subject {
-            return Refusal::new("policy", MOVED).of(call, notes);
+            return CallRefusal::new("policy", MOVED).refused_call(call, notes);
         }
         // A skill may have become active while the person thought about the question, or in a
         // parallel call.
         if let Some(refusal) = self.refusal_of_skill(&entry) {
-            return refusal.of(call, notes);
+            return refusal.refused_call(call, notes);
         }
         let ctx = self.tool_ctx(&call);
         let config = &self.scope.spec.config;
@@ -113,11 +113,11 @@ impl ToolGate<'_> {
     /// Calls `post-tool` and emits the result. The notes of `pre-tool` hooks are appended to the
     /// result before the `post-tool` hooks see it: a hook that takes secrets out must see all that
     /// the caller will read. Dropped halfway, it may be called again.
-    pub(super) async fn finish(&self, ran: &mut RanCall) -> Dispatched<Arc<FinishedCall>> {
+    pub(super) async fn finish_call(&self, ran: &mut RanCall) -> Dispatched<Arc<FinishedCall>> {
         if let Some(report) = ran.fault.clone() {
             self.scope
                 .emitter
-                .dispatch::<at::Error>(self.caller, report)
+                .dispatch_hooks::<at::Error>(self.caller, report)
                 .await;
             ran.fault = None;
         }
@@ -141,9 +141,9 @@ impl ToolGate<'_> {
         let mut finished = self
             .scope
             .emitter
-            .dispatch::<at::PostTool>(&caller, ran.finished.clone())
+            .dispatch_hooks::<at::PostTool>(&caller, ran.finished.clone())
             .await;
-        if let Some(AttributedText { plugin, text }) = blocked(&finished).cloned() {
+        if let Some(AttributedText { plugin, text }) = blocked_by(&finished).cloned() {
             // A hook that had to see the result could not: the caller does not get it either.
             let result = &mut Arc::make_mut(&mut finished.value).result;
             let why = format!("[the result was withheld by plugin {plugin}: {text}]");
@@ -187,7 +187,7 @@ impl ToolGate<'_> {
             result: result.clone(),
             duration_ms,
             refused_by,
-            by: self.maker(),
+            by: self.call_maker(),
         });
     }
 }

@@ -5,19 +5,19 @@
 //! of the calls. Calls that have not begun when the person says something are skipped, each with a
 //! result that says so.
 //!
-//! Start from [`TurnCalls::run`].
+//! Start from [`TurnCalls::run_calls`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt;
 
-use super::call::{Allowed, RanCall, ToolGate};
+use super::call::{AllowedCall, RanCall, ToolGate};
 use super::ctx::TurnCtx;
-use super::reflect::second::Reflected;
+use super::reflect::second::ReflectionState;
 use super::skill::active::TOOL;
 use super::steering::SteerHandle;
-use super::stop::Stop;
+use super::stop::EarlyStop;
 use crate::message::{Content, EffectClass, Message, Role, ToolCall};
 use crate::point::dispatch::Dispatched;
 use crate::point::outcome::Injection;
@@ -46,20 +46,20 @@ impl TurnCalls {
 
     /// Runs the calls of one answer. Returns the messages that plugins add after the results. With
     /// `cut`, the answer was cut: no call runs, and each has that text for a result.
-    pub(super) async fn run(
+    pub(super) async fn run_calls(
         &mut self,
         ctx: &TurnCtx,
         steering: &SteerHandle,
-        reflected: &mut Reflected,
+        reflected: &mut ReflectionState,
         calls: Vec<ToolCall>,
         cut: Option<&str>,
-    ) -> Result<Vec<(Arc<str>, Injection)>, Stop> {
+    ) -> Result<Vec<(Arc<str>, Injection)>, EarlyStop> {
         let mut inject = Vec::new();
-        for group in groups(ctx, calls) {
+        for group in group_calls(ctx, calls) {
             let ids: Vec<String> = group.iter().map(|call| call.id.clone()).collect();
             let mut allowed = Vec::new();
             for call in group {
-                allowed.extend(self.judge(ctx, steering, call, cut).await);
+                allowed.extend(self.judge_turn_call(ctx, steering, call, cut).await);
                 ctx.scope.budget.count_call();
             }
             self.run_allowed(ctx, steering, allowed).await?;
@@ -78,7 +78,7 @@ impl TurnCalls {
                 let result = Content::ToolResult(finished_call.result);
                 let message = Message::new(Role::Tool, vec![result]);
                 let message = ctx.scope.skills.parts.put_into(message, &id);
-                ctx.keep(&message)?;
+                ctx.keep_message(&message)?;
                 ctx.emit_message(message).await;
                 inject.extend(finished.inject);
             }
@@ -87,21 +87,21 @@ impl TurnCalls {
     }
 
     /// Judges a call; one that is refused or skipped is put with those that ran.
-    async fn judge(
+    async fn judge_turn_call(
         &mut self,
         ctx: &TurnCtx,
         steering: &SteerHandle,
         call: ToolCall,
         cut: Option<&str>,
-    ) -> Option<Allowed> {
+    ) -> Option<AllowedCall> {
         let caller = ctx.caller();
         let gate = ToolGate::for_model(&ctx.scope, &caller);
         let refused = if let Some(why) = cut {
-            gate.refuse(call, why).await
+            gate.refuse_call(call, why).await
         } else if steering.has_steering() {
-            gate.skip(call).await
+            gate.skip_call(call).await
         } else {
-            match gate.judge(call).await {
+            match gate.judge_call(call).await {
                 Ok(allowed) => return Some(allowed),
                 Err(refused) => *refused,
             }
@@ -115,8 +115,8 @@ impl TurnCalls {
         &mut self,
         ctx: &TurnCtx,
         steering: &SteerHandle,
-        allowed: Vec<Allowed>,
-    ) -> Result<(), Stop> {
+        allowed: Vec<AllowedCall>,
+    ) -> Result<(), EarlyStop> {
         if allowed.is_empty() {
             return Ok(());
         }
@@ -127,9 +127,9 @@ impl TurnCalls {
         let runs = allowed.into_iter().map(|allowed| async move {
             // The call waited for its turn, or for the approval of a parallel call.
             if steering.has_steering() {
-                allowed.skipped()
+                allowed.skipped_call()
             } else {
-                gate.run(allowed).await
+                gate.run_call(allowed).await
             }
         });
         let at_once = ctx.scope.spec.config.max_parallel_calls.max(1);
@@ -139,14 +139,14 @@ impl TurnCalls {
         }
         self.is_running.store(false, Ordering::Release);
         if ctx.scope.cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
+            return Err(EarlyStop::Cancelled);
         }
         Ok(())
     }
 }
 
 /// Neighboring calls that only read, together; every other call alone.
-fn groups(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
+fn group_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     let tools = ctx.scope.skills.tools();
     let is_read = |call: &ToolCall| {
         let entry = tools.get(&call.name);
@@ -170,12 +170,12 @@ fn groups(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
 /// Runs the `post-tool` hooks, and records the call for reflection.
 pub(super) async fn finish_call(
     ctx: &TurnCtx,
-    reflected: &mut Reflected,
+    reflected: &mut ReflectionState,
     ran: &mut RanCall,
 ) -> Dispatched<Arc<FinishedCall>> {
     let caller = ctx.caller();
     let gate = ToolGate::for_model(&ctx.scope, &caller);
-    let finished = gate.finish(ran).await;
-    reflected.record(&finished.value, ctx.scope.spec.config.reflect.enabled);
+    let finished = gate.finish_call(ran).await;
+    reflected.record_call(&finished.value, ctx.scope.spec.config.reflect.enabled);
     finished
 }

@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::message::SkillPart;
 use crate::point::outcome::Level;
 use crate::prompt::{self, ReadRules};
-use crate::text::clean;
+use crate::text::clean_line;
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
 
@@ -64,7 +64,7 @@ pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Opt
     let rules = read_rules(scope);
     let read = move || {
         let is_given = |file: &str| given.iter().any(|given| given == file);
-        prompt::below(&workspace, &path, is_given, &*rules)
+        prompt::files_below(&workspace, &path, is_given, &*rules)
     };
     let found = tokio::task::spawn_blocking(read).await.ok()?;
     for notice in found.notices {
@@ -72,16 +72,16 @@ pub(super) async fn context_of(scope: &TurnScope, call: &str, file: &str) -> Opt
     }
     let mut text = String::new();
     for part in found.parts {
-        let source = &clean(&part.source, 200);
+        let source = &clean_line(&part.source, 200);
         let line = format!(
             "[instructions of the project for work in the folder of {source}, which the host adds here:]"
         );
-        let shown = clean(file, 200);
+        let shown = clean_line(file, 200);
         let notice = format!("the model is given {source}, because it works on {shown}");
         scope.spec.events.emit(Event::notice(Level::Info, notice));
         text.push_str(&format!("\n{line}\n{}", part.text));
         let part = SkillPart::ContextFile(part.source);
-        scope.skills.parts.note(call, part, line);
+        scope.skills.parts.note_part(call, part, line);
     }
     (!text.is_empty()).then_some(text)
 }

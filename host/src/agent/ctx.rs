@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::scope::TurnScope;
-use super::stop::{Stop, blocked, refused};
+use super::stop::{EarlyStop, blocked_by, refuse_turn};
 use crate::event::Event;
 use crate::message::Message;
 use crate::point::Point;
@@ -38,12 +38,16 @@ impl TurnCtx {
     }
 
     /// Calls the hooks of a point as the turn itself.
-    pub(super) async fn dispatch<P: Point>(
+    pub(super) async fn dispatch_point<P: Point>(
         &self,
         payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
         let caller = self.caller();
-        let out = self.scope.emitter.dispatch::<P>(&caller, payload).await;
+        let out = self
+            .scope
+            .emitter
+            .dispatch_hooks::<P>(&caller, payload)
+            .await;
         if self.scope.family.halt.is_set() && !self.is_ending {
             // Nothing more is done before the turn sees it and drops this.
             std::future::pending::<()>().await;
@@ -53,25 +57,25 @@ impl TurnCtx {
 
     /// Calls the hooks of a point at which only a failing hook can refuse: one that blocks when it
     /// fails ends the turn, so that a text that it did not see goes no further.
-    pub(super) async fn pass<P: Point>(
+    pub(super) async fn pass_point<P: Point>(
         &self,
         what: &str,
         payload: impl Into<P::Payload>,
-    ) -> Result<P::Payload, Stop> {
-        let out = self.dispatch::<P>(payload).await;
-        refused(what, blocked(&out))?;
+    ) -> Result<P::Payload, EarlyStop> {
+        let out = self.dispatch_point::<P>(payload).await;
+        refuse_turn(what, blocked_by(&out))?;
         Ok(out.value)
     }
 
     /// Appends a finished message to the session and emits it.
-    pub(super) async fn push(&self, message: Message) -> Result<(), Stop> {
-        self.keep(&message)?;
+    pub(super) async fn push(&self, message: Message) -> Result<(), EarlyStop> {
+        self.keep_message(&message)?;
         self.emit_message(message).await;
         Ok(())
     }
 
     /// Puts a finished message into the session.
-    pub(super) fn keep(&self, message: &Message) -> Result<(), Stop> {
+    pub(super) fn keep_message(&self, message: &Message) -> Result<(), EarlyStop> {
         let message = message.clone();
         Ok(self.scope.spec.session.append(Body::Message { message })?)
     }
@@ -88,15 +92,15 @@ impl TurnCtx {
             .emitter
             .message_for_watchers(&caller, &message, shown)
             .await;
-        self.emit(Event::MessageEnd { message: shown });
-        self.dispatch::<at::MessageEnd>(message).await;
+        self.emit_event(Event::MessageEnd { message: shown });
+        self.dispatch_point::<at::MessageEnd>(message).await;
     }
 
     /// Adds injections: kept messages go into the session, the others into the next request.
-    pub(super) async fn inject(
+    pub(super) async fn inject_texts(
         &mut self,
         injections: Vec<(Arc<str>, Injection)>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EarlyStop> {
         for (plugin, injection) in injections {
             let keep = injection.keep;
             let message = self.inject_one(&plugin, injection).await?;
@@ -112,13 +116,13 @@ impl TurnCtx {
         &self,
         plugin: &str,
         injection: Injection,
-    ) -> Result<Message, Stop> {
+    ) -> Result<Message, EarlyStop> {
         let keep = injection.keep;
         let caller = self.caller();
         let message = self
             .scope
             .emitter
-            .injected(&caller, plugin, injection)
+            .emit_injection(&caller, plugin, injection)
             .await?;
         if keep {
             self.push(message.clone()).await?;
@@ -127,15 +131,15 @@ impl TurnCtx {
     }
 
     pub(super) fn caller(&self) -> Caller {
-        self.scope.caller(self.step)
+        self.scope.scope_caller(self.step)
     }
 
-    pub(super) fn emit(&self, event: Event) {
+    pub(super) fn emit_event(&self, event: Event) {
         self.scope.spec.events.emit(event);
     }
 
     /// Tells the user something about the turn.
-    pub(super) fn notice(&self, level: Level, text: impl Into<String>) {
-        self.emit(Event::notice(level, text));
+    pub(super) fn emit_notice(&self, level: Level, text: impl Into<String>) {
+        self.emit_event(Event::notice(level, text));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::lifecycle::Agent;
+use super::lifecycle::LiveAgent;
 use super::outcome::Error;
 use super::scope::TurnScope;
 use crate::event::Event;
@@ -23,7 +23,7 @@ const DROPPED: &str = "[dropped: the turn before ended without a result of this 
 
 /// A turn in which hooks are called and nothing else happens.
 pub struct DirectTurn<'a> {
-    agent: &'a mut Agent,
+    agent: &'a mut LiveAgent,
     scope: Arc<TurnScope>,
     started: Instant,
 }
@@ -33,8 +33,8 @@ impl<'a> DirectTurn<'a> {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) fn begin(agent: &'a mut Agent) -> Result<Self, Error> {
-        agent.announce();
+    pub(crate) fn begin_turn(agent: &'a mut LiveAgent) -> Result<Self, Error> {
+        agent.announce_session();
         agent.dispatcher.begin_turn();
         let session = agent.spec.session.clone();
         session.cut_turn(DROPPED)?;
@@ -60,21 +60,25 @@ impl DirectTurn<'_> {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub async fn dispatch<P: Point>(
+    pub async fn dispatch_direct<P: Point>(
         &self,
         payload: P::Payload,
         step: u32,
         call: Option<&str>,
     ) -> Result<Dispatched<P::Payload>, Error> {
-        let mut caller = self.scope.caller(step);
+        let mut caller = self.scope.scope_caller(step);
         if let Some(id) = call {
             caller = caller.for_call(id);
         }
-        let out = self.scope.emitter.dispatch::<P>(&caller, payload).await;
+        let out = self
+            .scope
+            .emitter
+            .dispatch_hooks::<P>(&caller, payload)
+            .await;
         for (plugin, injection) in &out.inject {
             self.scope
                 .emitter
-                .injected(&caller, plugin, injection.clone())
+                .emit_injection(&caller, plugin, injection.clone())
                 .await?;
         }
         self.agent.settle().await;
@@ -82,8 +86,8 @@ impl DirectTurn<'_> {
     }
 
     /// Returns the caller of this step of the turn.
-    pub fn caller(&self, step: u32) -> Caller {
-        self.scope.caller(step)
+    pub fn direct_caller(&self, step: u32) -> Caller {
+        self.scope.scope_caller(step)
     }
 
     /// Ends the turn. Returns the reason for which a hook that must see everything would have ended
@@ -91,7 +95,7 @@ impl DirectTurn<'_> {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub async fn end(self) -> Result<Option<String>, Error> {
+    pub async fn end_turn(self) -> Result<Option<String>, Error> {
         let cost = self.scope.budget.cost();
         let summary = TurnSummary {
             stop: StopReason::Done,

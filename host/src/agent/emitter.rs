@@ -1,7 +1,7 @@
 //! Calls of hooks in a turn, and events of text that hooks must let through first.
 //!
 //! Reports each failed hook to the `error` point. `watchers` decides which text of the model is
-//! shown. Start from [`Emitter::dispatch`].
+//! shown. Start from [`EventEmitter::dispatch_hooks`].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::point::outcome::Injection;
 use crate::session::{self, Body};
 
 /// The way from a turn to the hooks, and through them to observers.
-pub(super) struct Emitter {
+pub(super) struct EventEmitter {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) sink: Arc<AgentSink>,
@@ -27,7 +27,7 @@ pub(super) struct Emitter {
     pub(super) judged_calls: JudgedCalls,
 }
 
-impl Emitter {
+impl EventEmitter {
     pub(super) fn new(
         spec: Arc<AgentSpec>,
         dispatcher: Arc<Dispatcher>,
@@ -42,7 +42,7 @@ impl Emitter {
     }
 
     /// Calls the hooks of a point, then tells the `error` point of those that failed.
-    pub(super) async fn dispatch<P: Point>(
+    pub(super) async fn dispatch_hooks<P: Point>(
         &self,
         caller: &Caller,
         payload: impl Into<P::Payload>,
@@ -59,7 +59,7 @@ impl Emitter {
     }
 
     /// Makes a message of a text that a plugin adds, and records the plugin as its source.
-    pub(super) async fn injected(
+    pub(super) async fn emit_injection(
         &self,
         caller: &Caller,
         plugin: &str,
@@ -81,7 +81,7 @@ impl Emitter {
     }
 
     /// Emits a correction: the shown text, and the text that replaces it.
-    pub(super) fn correct(&self, shown: String, text: String) {
+    pub(super) fn correct_text(&self, shown: String, text: String) {
         self.spec.session.append_or_defer(Body::Corrected {
             shown: shown.clone(),
             text: text.clone(),

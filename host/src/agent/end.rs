@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::archive::join::note_due;
 use super::calls::finish_call;
-use super::outcome::{Error, TurnOutcome, chain};
-use super::stop::{Stop, blocked, held_back};
-use super::turn::Turn;
+use super::outcome::{Error, TurnOutcome, error_chain};
+use super::stop::{EarlyStop, blocked_by, held_back};
+use super::turn::TurnRun;
 use crate::event::Event;
 use crate::message::{Message, Role};
 use crate::point::catalog as at;
@@ -22,31 +22,34 @@ const CANCELLED: &str = "[cancelled: the user interrupted the turn before this c
 /// Result that the model sees for a call that was open when the turn ended for another reason.
 const ABANDONED: &str = "[abandoned: the turn ended before this call had a result]";
 
-impl Turn<'_> {
+impl TurnRun<'_> {
     /// Closes open entries of the session and emits the end, however the turn ended.
-    pub(super) async fn end(mut self, ended: Result<(), Stop>) -> Result<TurnOutcome, Error> {
+    pub(super) async fn end_turn(
+        mut self,
+        ended: Result<(), EarlyStop>,
+    ) -> Result<TurnOutcome, Error> {
         self.ctx.is_ending = true;
         let mut given = Ok(());
         let (stop, last_words, fault) = match ended {
             Ok(()) => (StopReason::Done, None, None),
-            Err(Stop::MaxSteps) => (StopReason::MaxSteps, None, None),
-            Err(Stop::Blocked(text)) => {
+            Err(EarlyStop::MaxSteps) => (StopReason::MaxSteps, None, None),
+            Err(EarlyStop::Blocked(text)) => {
                 self.settle_shown(&text);
                 (StopReason::Blocked, Some(text), None)
             }
-            Err(Stop::Cancelled) => {
+            Err(EarlyStop::Cancelled) => {
                 let text = "[cancelled by the user]".to_owned();
                 (StopReason::Cancelled, Some(text), None)
             }
-            Err(Stop::Provider(why)) => {
-                self.fail("provider", &why).await;
+            Err(EarlyStop::Provider(why)) => {
+                self.report_failure("provider", &why).await;
                 given = self.give_partial().await;
                 let text = format!("{NO_ANSWER}{why}]");
                 (StopReason::Failed, Some(text), None)
             }
-            Err(Stop::Host(error)) => {
-                let why = chain(&error);
-                self.fail("session", &why).await;
+            Err(EarlyStop::Host(error)) => {
+                let why = error_chain(&error);
+                self.report_failure("session", &why).await;
                 let text = format!("[the host failed: {why}]");
                 (StopReason::Failed, Some(text), Some(error))
             }
@@ -60,14 +63,14 @@ impl Turn<'_> {
         let scope = self.ctx.scope.clone();
         self.agent.join_archived(&scope).await;
         if self.ctx.scope.cancel.is_cancelled() {
-            self.agent.archival.stop().await;
+            self.agent.archival.stop_archiving().await;
         }
         self.ctx.scope.end_agents().await;
         scope.end_skills(&self.ctx.caller()).await;
         let mut outcome = TurnOutcome {
             turn: self.ctx.scope.number,
             output: self.outputs.join("\n\n"),
-            summary: self.summary(stop),
+            summary: self.summarize_turn(stop),
         };
         let session = self.agent.spec.session.clone();
         let written = session.append(Body::TurnEnd {
@@ -76,12 +79,12 @@ impl Turn<'_> {
             output: outcome.output.clone(),
         });
         self.ctx
-            .dispatch::<at::TurnEnd>(outcome.summary.clone())
+            .dispatch_point::<at::TurnEnd>(outcome.summary.clone())
             .await;
         self.take_halt(&mut outcome);
         let synced = session.synced().await;
-        self.ctx.scope.ends();
-        self.ctx.emit(Event::TurnEnd {
+        self.ctx.scope.end_scope();
+        self.ctx.emit_event(Event::TurnEnd {
             turn: outcome.turn,
             summary: outcome.summary.clone(),
             output: outcome.output.clone(),
@@ -91,7 +94,7 @@ impl Turn<'_> {
             return Err(error);
         }
         match closed {
-            Err(Stop::Host(error)) => Err(error),
+            Err(EarlyStop::Host(error)) => Err(error),
             _ => {
                 written?;
                 synced?;
@@ -127,7 +130,7 @@ impl Turn<'_> {
     }
 
     /// Gives every call a result and keeps the streamed part of an answer that was cut off.
-    async fn close_open(&mut self, stop: StopReason) -> Result<(), Stop> {
+    async fn close_open(&mut self, stop: StopReason) -> Result<(), EarlyStop> {
         let why = if stop == StopReason::Cancelled {
             CANCELLED
         } else {
@@ -151,33 +154,33 @@ impl Turn<'_> {
         for message in session.close_calls(&known, why)? {
             self.ctx.emit_message(message).await;
         }
-        self.ctx.inject(inject).await
+        self.ctx.inject_texts(inject).await
     }
 
     /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and
     /// may be useful.
-    async fn give_partial(&mut self) -> Result<(), Stop> {
+    async fn give_partial(&mut self) -> Result<(), EarlyStop> {
         let Some(text) = self.keep_partial().await? else {
             return Ok(());
         };
         match self.give_output(text).await {
             // The output shows the refusal; the turn has failed already.
-            Err(Stop::Blocked(_)) => Ok(()),
+            Err(EarlyStop::Blocked(_)) => Ok(()),
             given => given,
         }
     }
 
     /// Stores the streamed part of an answer that was cut off: the user has read it and may refer
     /// to it. The text as hooks left it, if there is one.
-    async fn keep_partial(&mut self) -> Result<Option<String>, Stop> {
+    async fn keep_partial(&mut self) -> Result<Option<String>, EarlyStop> {
         let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {
             return Ok(None);
         }
         let text = format!("{partial}\n\n[the answer was cut off here]");
         let message = Message::text(Role::Assistant, text);
-        let reviewed = self.ctx.dispatch::<at::PostReason>(message).await;
-        if let Some(said) = blocked(&reviewed) {
+        let reviewed = self.ctx.dispatch_point::<at::PostReason>(message).await;
+        if let Some(said) = blocked_by(&reviewed) {
             self.settle_shown(&held_back(said));
             return Ok(None);
         }
@@ -187,7 +190,7 @@ impl Turn<'_> {
         Ok(Some(text))
     }
 
-    fn summary(&self, stop: StopReason) -> TurnSummary {
+    fn summarize_turn(&self, stop: StopReason) -> TurnSummary {
         let cost = self.ctx.scope.budget.cost();
         TurnSummary {
             stop,
@@ -201,13 +204,13 @@ impl Turn<'_> {
         }
     }
 
-    async fn fail(&self, place: &str, why: &str) {
-        self.ctx.emit(Event::Error {
+    async fn report_failure(&self, place: &str, why: &str) {
+        self.ctx.emit_event(Event::Error {
             place: place.to_owned(),
             message: why.to_owned(),
         });
         self.ctx
-            .dispatch::<at::Error>(FailureReport {
+            .dispatch_point::<at::Error>(FailureReport {
                 where_: place.to_owned(),
                 message: why.to_owned(),
                 plugin: None,
@@ -224,7 +227,7 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
-    use crate::agent::{Agent, AgentConfig, AgentSpec};
+    use crate::agent::{AgentConfig, AgentSpec, LiveAgent};
     use crate::event::Events;
     use crate::point::payload::Source;
     use crate::provider::scripted::{Reply, Script, Scripted};
@@ -245,7 +248,7 @@ mod tests {
                 tools.add(tool).unwrap();
             }
         }
-        let mut agent = Agent::new(AgentSpec {
+        let mut agent = LiveAgent::new(AgentSpec {
             provider: Arc::new(Scripted::new(Script::new(script))),
             model: "m".to_owned(),
             temperature: None,

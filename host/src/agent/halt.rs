@@ -9,17 +9,17 @@ use tokio::sync::watch;
 
 /// Shared by an agent and its subagents.
 #[derive(Debug)]
-pub(super) struct Halt(watch::Sender<Option<String>>);
+pub(super) struct AgentHalt(watch::Sender<Option<String>>);
 
-impl Default for Halt {
+impl Default for AgentHalt {
     fn default() -> Self {
         Self(watch::Sender::new(None))
     }
 }
 
-impl Halt {
+impl AgentHalt {
     /// Ends the turn that runs, or the next one. The first reason stays.
-    pub(super) fn set(&self, why: String) {
+    pub(super) fn set_reason(&self, why: String) {
         self.0.send_if_modified(|kept| {
             let is_first = kept.is_none();
             kept.get_or_insert(why);
@@ -55,10 +55,10 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_reason_is_told_until_it_is_taken() {
-        let halt = Halt::default();
+        let halt = AgentHalt::default();
         assert!(!halt.is_set() && halt.take().is_none());
-        halt.set("one".to_owned());
-        halt.set("two".to_owned());
+        halt.set_reason("one".to_owned());
+        halt.set_reason("two".to_owned());
         assert!(halt.is_set());
         assert_eq!(halt.wait().await, "one");
         assert_eq!(halt.take().as_deref(), Some("one"));

@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::blobs::unreadable;
+use super::blobs::unreadable_text;
 use super::host_calls::PluginCalls;
-use super::lifecycle::Agent;
+use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, TurnScope};
-use super::sink::{KeepInStore, Outlet, log};
+use super::sink::{EffectOutlet, KeepInStore, log_line};
 use crate::event::{Event, Events};
 use crate::message::{Message, Parts};
 use crate::point::caller::Caller;
@@ -36,7 +36,7 @@ const MAX_ENTRY_BYTES: usize = 1 << 20;
 /// Access of plugins to one session. Shared by all of them; every method names the plugin it acts
 /// for.
 pub struct SessionHandle {
-    outlet: Outlet,
+    outlet: EffectOutlet,
     /// Set once the hooks are known, after the plugins were given their handle: the points that
     /// plugins define, and the turns in which they act. The dispatcher holds the hooks, which hold
     /// this: a strong reference would keep all of them for ever.
@@ -48,7 +48,7 @@ impl SessionHandle {
     #[must_use]
     pub fn new(session: Arc<Session>, events: Events, keep: KeepInStore) -> Self {
         Self {
-            outlet: Outlet {
+            outlet: EffectOutlet {
                 session,
                 events,
                 keep,
@@ -59,14 +59,14 @@ impl SessionHandle {
 
     /// Sets the agent in whose turns plugins act, and the points that they define; there is none
     /// before. Only the first call counts.
-    pub(crate) fn set_agent(&self, agent: &Agent, points: DefinedPoints) {
+    pub(crate) fn set_agent(&self, agent: &LiveAgent, points: DefinedPoints) {
         let dispatcher = Arc::downgrade(&agent.dispatcher);
         let turns = agent.family.active_turns.clone();
         let _ = self.agent.set((dispatcher, points, turns));
     }
 
     /// The turn that a call of a plugin is part of.
-    fn turn(&self, caller: &Caller) -> Result<Arc<TurnScope>, HandleError> {
+    fn active_turn(&self, caller: &Caller) -> Result<Arc<TurnScope>, HandleError> {
         let agent = self.agent.get();
         agent
             .and_then(|(_, _, turns)| turns.turn_of(&caller.context.agent))
@@ -84,7 +84,7 @@ macro_rules! in_turn {
             caller: Caller,
         ) -> BoxFuture<'a, Result<$answer, HandleError>> {
             Box::pin(async move {
-                let turn = self.turn(&caller)?;
+                let turn = self.active_turn(&caller)?;
                 PluginCalls::new(&turn, plugin).$method($($name,)+ caller).await
             })
         }
@@ -93,15 +93,15 @@ macro_rules! in_turn {
 
 impl AgentHandle for SessionHandle {
     fn log(&self, plugin: &str, level: Level, text: &str) {
-        log(plugin, level, text);
+        log_line(plugin, level, text);
     }
 
     fn effect(&self, plugin: &str, effect: Effect) {
-        self.outlet.effect(plugin, effect);
+        self.outlet.apply_effect(plugin, effect);
     }
 
     fn access(&self, record: AccessRecord) {
-        self.outlet.access(record);
+        self.outlet.record_access(record);
     }
 
     fn status(&self, plugin: &str, text: String) {
@@ -132,7 +132,7 @@ impl AgentHandle for SessionHandle {
 
     fn messages(&self, caller: &Caller, last: usize) -> Vec<Message> {
         let last = last.min(MAX_MESSAGES);
-        match self.turn(caller) {
+        match self.active_turn(caller) {
             Ok(turn) => turn.spec.session.last_messages(last),
             Err(_) => self.outlet.session.last_messages(last),
         }
@@ -144,7 +144,7 @@ impl AgentHandle for SessionHandle {
             let read = tokio::task::spawn_blocking(move || blobs.get(&id)).await;
             match read {
                 Ok(Ok(bytes)) => Ok(bytes),
-                Ok(Err(error)) => Err(HandleError::NotFound(unreadable(&error))),
+                Ok(Err(error)) => Err(HandleError::NotFound(unreadable_text(&error))),
                 Err(_) => Err(HandleError::Failed("the blob cannot be read".to_owned())),
             }
         })

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::assess::{assess, settle};
+use super::assess::{assess_input, settle_assessment};
 use super::blobs::keep_attached;
 use super::skill::fork::fork_skill;
-use super::skill::ready::Invoked;
-use super::steering::{Queue, Queued};
-use super::stop::{Stop, blocked, refused};
-use super::turn::Turn;
+use super::skill::ready::InvokedSkill;
+use super::steering::{QueuedText, SteeringQueue};
+use super::stop::{EarlyStop, blocked_by, refuse_turn};
+use super::turn::TurnRun;
 use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
@@ -17,48 +17,54 @@ use crate::point::handle::HandleError;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
 
-impl Turn<'_> {
+impl TurnRun<'_> {
     /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's
     /// message. An input that a hook refuses never becomes a message, so the model never sees it.
-    pub(super) async fn take_input(&mut self) -> Result<Decision, Stop> {
-        let started = self.ctx.dispatch::<at::TurnStart>(self.input.clone()).await;
-        refused("input", blocked(&started))?;
-        let taken = self.ctx.dispatch::<at::PreAssess>(started.value).await;
-        refused("input", blocked(&taken))?;
+    pub(super) async fn take_input(&mut self) -> Result<Decision, EarlyStop> {
+        let started = self
+            .ctx
+            .dispatch_point::<at::TurnStart>(self.input.clone())
+            .await;
+        refuse_turn("input", blocked_by(&started))?;
+        let taken = self
+            .ctx
+            .dispatch_point::<at::PreAssess>(started.value)
+            .await;
+        refuse_turn("input", blocked_by(&taken))?;
         if taken.value.text.trim().is_empty() {
-            return Err(Stop::Blocked("[the input is empty]".to_owned()));
+            return Err(EarlyStop::Blocked("[the input is empty]".to_owned()));
         }
         self.input = taken.value;
-        self.reflected.hear(&self.input.text);
+        self.reflected.hear_text(&self.input.text);
 
-        let assessment = assess(&self.input.text);
-        let assessment = settle(
+        let assessment = assess_input(&self.input.text);
+        let assessment = settle_assessment(
             self.ctx
-                .pass::<at::PostAssess>("assessment", assessment)
+                .pass_point::<at::PostAssess>("assessment", assessment)
                 .await?,
         );
-        self.ctx.emit(Event::Assessed {
+        self.ctx.emit_event(Event::Assessed {
             decision: assessment.decision,
             confidence: assessment.confidence,
             reasons: assessment.reasons,
         });
 
         let attached = self.attached.clone();
-        let mut message = self.said(self.input.text.clone(), attached).await;
+        let mut message = self.said_message(self.input.text.clone(), attached).await;
         if self.input.source == Source::Agent {
             message.origin = Some(Origin::Agent);
         }
         self.ctx.push(message).await?;
-        self.ctx.inject(started.inject).await?;
-        self.ctx.inject(taken.inject).await?;
+        self.ctx.inject_texts(started.inject).await?;
+        self.ctx.inject_texts(taken.inject).await?;
         Ok(assessment.decision)
     }
 
     /// Takes every text that was queued for the next safe point. Returns whether the model has
     /// something new to read.
-    pub(super) async fn take_steering(&mut self) -> Result<bool, Stop> {
+    pub(super) async fn take_steering(&mut self) -> Result<bool, EarlyStop> {
         let mut is_new = false;
-        while let Some((queued, received)) = self.receive(Queue::Steering).await {
+        while let Some((queued, received)) = self.receive_input(SteeringQueue::Steering).await {
             is_new |= self.take_text(queued, received).await?;
         }
         Ok(is_new)
@@ -66,13 +72,16 @@ impl Turn<'_> {
 
     /// Takes the next text out of a queue, with the messages that hooks add to it. One that its
     /// author took back meanwhile is passed over.
-    async fn receive(&self, queue: Queue) -> Option<(Queued, Dispatched<TurnInput>)> {
+    async fn receive_input(
+        &self,
+        queue: SteeringQueue,
+    ) -> Option<(QueuedText, Dispatched<TurnInput>)> {
         let queues = &self.agent.steering;
         loop {
             let next = queues.next(queue)?;
             let input = next.input.clone();
-            let received = self.ctx.dispatch::<at::SteeringReceived>(input).await;
-            if queues.take(queue, &next) {
+            let received = self.ctx.dispatch_point::<at::SteeringReceived>(input).await;
+            if queues.take_queued(queue, &next) {
                 return Some((next, received));
             }
         }
@@ -80,9 +89,9 @@ impl Turn<'_> {
 
     /// Takes the next text from the queue for the end of the turn, which then continues and may
     /// take as many steps again. Returns whether there was one.
-    pub(super) async fn take_follow_up(&mut self) -> Result<bool, Stop> {
-        while let Some((queued, received)) = self.receive(Queue::FollowUps).await {
-            if blocked(&received).is_none() {
+    pub(super) async fn take_follow_up(&mut self) -> Result<bool, EarlyStop> {
+        while let Some((queued, received)) = self.receive_input(SteeringQueue::FollowUps).await {
+            if blocked_by(&received).is_none() {
                 self.input = received.value.clone();
             }
             if self.take_text(queued, received).await? {
@@ -98,37 +107,39 @@ impl Turn<'_> {
     /// whether the model has something new to read.
     async fn take_text(
         &mut self,
-        queued: Queued,
+        queued: QueuedText,
         received: Dispatched<TurnInput>,
-    ) -> Result<bool, Stop> {
-        let dropped = blocked(&received);
-        self.ctx.emit(Event::SteeringTaken {
+    ) -> Result<bool, EarlyStop> {
+        let dropped = blocked_by(&received);
+        self.ctx.emit_event(Event::SteeringTaken {
             number: queued.number,
             dropped_by: dropped.map(|said| said.plugin.to_string()),
             reason: dropped.map(|said| said.text.clone()),
         });
         let is_dropped = dropped.is_some();
         let is_new = !is_dropped || !received.inject.is_empty();
-        if let Some(said) = blocked(&received) {
+        if let Some(said) = blocked_by(&received) {
             let text = format!("plugin {} dropped your input: {}", said.plugin, said.text);
-            self.ctx.notice(Level::Warn, text);
+            self.ctx.emit_notice(Level::Warn, text);
         } else {
-            self.reflected.hear(&received.value.text);
+            self.reflected.hear_text(&received.value.text);
             let caller = self.ctx.caller();
             self.ctx
                 .scope
                 .enter_prepared(&caller, &received.value.text)
                 .await;
-            let message = self.said(received.value.text, queued.attached).await;
+            let message = self
+                .said_message(received.value.text, queued.attached)
+                .await;
             self.ctx.push(message).await?;
         }
-        self.ctx.inject(received.inject).await?;
+        self.ctx.inject_texts(received.inject).await?;
         Ok(is_new)
     }
 
     /// The message of a person, with the images that belong to it. Says so when the model will not
     /// see them.
-    async fn said(&self, text: String, attached: Arc<[Attachment]>) -> Message {
+    async fn said_message(&self, text: String, attached: Arc<[Attachment]>) -> Message {
         let skills = self.ctx.scope.skills.parts_prepared_in(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
@@ -137,7 +148,7 @@ impl Turn<'_> {
                 "the model {} is not known to take images, so it is told of them and sees none (provider.images = true sends them)",
                 spec.model
             );
-            self.ctx.notice(Level::Warn, text);
+            self.ctx.emit_notice(Level::Warn, text);
         }
         message
             .content
@@ -147,10 +158,16 @@ impl Turn<'_> {
 
     /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is
     /// to do.
-    pub(super) async fn begin_skill(&mut self) -> Option<Invoked> {
+    pub(super) async fn begin_skill(&mut self) -> Option<InvokedSkill> {
         let caller = self.ctx.caller();
         // End skills of an earlier turn that was dropped before it ended.
-        for left in self.ctx.scope.skills.own.take(|skill| !skill.is_lasting) {
+        for left in self
+            .ctx
+            .scope
+            .skills
+            .own
+            .take_finished(|skill| !skill.is_lasting)
+        {
             self.ctx.scope.tell_ended(&caller, &left, "dropped").await;
         }
         self.ctx
@@ -165,22 +182,22 @@ impl Turn<'_> {
     /// Has a subagent do the work of a skill; its answer becomes the answer of the turn. Other
     /// parts of the input, such as piped text, are given to the subagent as well, as hooks left
     /// them.
-    pub(super) async fn answer_by_fork(&mut self, invoked: Invoked) -> Result<(), Stop> {
+    pub(super) async fn answer_by_fork(&mut self, invoked: InvokedSkill) -> Result<(), EarlyStop> {
         let caller = self.ctx.caller();
         let input = self.input.text.as_str();
         let rest = input.strip_prefix(&*invoked.input).unwrap_or(input).trim();
         let answer = fork_skill(&self.ctx.scope, caller, invoked.ready, rest).await;
         let answer = answer.map_err(|error| match error {
-            HandleError::Denied(text) => Stop::Blocked(text),
-            other => Stop::Blocked(format!("[the skill was not run: {other}]")),
+            HandleError::Denied(text) => EarlyStop::Blocked(text),
+            other => EarlyStop::Blocked(format!("[the skill was not run: {other}]")),
         })?;
         let message = Message::text(Role::Assistant, answer);
-        let reviewed = self.ctx.dispatch::<at::PostReason>(message).await;
-        refused("answer", blocked(&reviewed))?;
+        let reviewed = self.ctx.dispatch_point::<at::PostReason>(message).await;
+        refuse_turn("answer", blocked_by(&reviewed))?;
         let message = reviewed.value;
         let text = message.joined_text();
         self.ctx.push(message).await?;
-        self.ctx.inject(reviewed.inject).await?;
+        self.ctx.inject_texts(reviewed.inject).await?;
         self.give_output(text).await
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct JudgedCalls(Mutex<VecDeque<JudgedCall>>);
 impl JudgedCalls {
     /// Returns the name and arguments that are shown of a call, if it was judged for the same
     /// plugins: not every hook is called for every caller.
-    pub(super) fn find(&self, text: &str, chain: &[Arc<str>]) -> Option<(String, Value)> {
+    pub(super) fn find_judged(&self, text: &str, chain: &[Arc<str>]) -> Option<(String, Value)> {
         let calls = lock(&self.0);
         let mut same = calls
             .iter()
@@ -41,7 +41,7 @@ impl JudgedCalls {
     }
 
     /// Keeps a judgement, in place of the oldest one where there are too many.
-    pub(super) fn keep(&self, text: String, chain: &[Arc<str>], shown: &(String, Value)) {
+    pub(super) fn keep_judged(&self, text: String, chain: &[Arc<str>], shown: &(String, Value)) {
         if text.len() > MAX_KEPT_BYTES {
             return;
         }

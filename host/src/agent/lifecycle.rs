@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::archive::join::{Archival, warn_style};
-use super::compact::Compaction;
-use super::emitter::Emitter;
+use super::archive::join::{ArchiveQueue, warn_style};
+use super::compact::CompactionState;
+use super::emitter::EventEmitter;
 use super::outcome::Error;
-use super::replace::Replacements;
-use super::scope::{Family, TurnScope};
-use super::sink::{AgentSink, Outlet};
+use super::replace::PluginReplacements;
+use super::scope::{AgentFamily, TurnScope};
+use super::sink::{AgentSink, EffectOutlet};
 use super::skill::active::ActiveSkills;
-use super::skill::ready::Invoked;
+use super::skill::ready::InvokedSkill;
 use super::spec::AgentSpec;
 use super::steering::SteerHandle;
 use crate::event::{self, Event};
@@ -36,21 +36,21 @@ const MIN_SETTLE: Duration = Duration::from_secs(15);
 /// deadlines.
 const MAX_SETTLE: Duration = Duration::from_secs(60);
 
-pub(crate) struct Agent {
+pub(crate) struct LiveAgent {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) sink: Arc<AgentSink>,
     pub(super) steering: SteerHandle,
-    pub(super) replacements: Replacements,
+    pub(super) replacements: PluginReplacements,
     pub(super) approvals: Arc<SessionApprovals>,
     /// Active skills, of the turn that runs and those that stay.
     pub(super) skills: Arc<ActiveSkills>,
     /// The skill that the next turn begins with.
-    pub(super) invoked: Option<Invoked>,
-    pub(super) family: Family,
+    pub(super) invoked: Option<InvokedSkill>,
+    pub(super) family: AgentFamily,
     /// Scope of the running turn, or of the last one: background hooks may outlive their turn.
     pub(super) scope: Option<Arc<TurnScope>>,
-    pub(super) compaction: Compaction,
+    pub(super) compaction: CompactionState,
     /// The stable parts of the system prompt as the first turn made them.
     pub(super) frozen: Option<Vec<PromptPart>>,
     /// The last entry of the prompt ledger.
@@ -60,13 +60,13 @@ pub(crate) struct Agent {
     pub(super) opening: Vec<Event>,
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
-    pub(super) archival: Archival,
+    pub(super) archival: ArchiveQueue,
 }
 
-impl Agent {
+impl LiveAgent {
     /// An agent that shares the state of its family.
-    pub(super) fn of_family(spec: AgentSpec, family: Family) -> Self {
-        let outlet = Outlet {
+    pub(super) fn of_family(spec: AgentSpec, family: AgentFamily) -> Self {
+        let outlet = EffectOutlet {
             session: spec.session.clone(),
             events: spec.events.clone(),
             keep: spec.keep_in_store.clone(),
@@ -85,19 +85,19 @@ impl Agent {
             }),
             sink,
             steering: SteerHandle::default(),
-            replacements: Replacements::default(),
+            replacements: PluginReplacements::default(),
             approvals: Arc::default(),
             skills: Arc::new(ActiveSkills::of_session(&spec.session, &spec.skills)),
             invoked: None,
             family,
             scope: None,
-            compaction: Compaction::default(),
+            compaction: CompactionState::default(),
             frozen: None,
             ledger: None,
             is_announced: false,
             opening: Vec::new(),
             is_started: false,
-            archival: Archival::default(),
+            archival: ArchiveQueue::default(),
             spec: Arc::new(spec),
         }
     }
@@ -114,8 +114,8 @@ impl Agent {
     }
 
     /// Tells those who watch of something that is no part of a turn.
-    pub(crate) fn tell(&mut self, event: Event) {
-        self.announce();
+    pub(crate) fn tell_event(&mut self, event: Event) {
+        self.announce_session();
         self.spec.events.emit(event);
     }
 
@@ -141,12 +141,12 @@ impl Agent {
     ///
     /// # Errors
     /// The turn cannot be taken out, or the session cannot be written.
-    pub(crate) async fn undo(
+    pub(crate) async fn undo_turn(
         &mut self,
         entries: &[Entry],
     ) -> Result<Option<Undone>, session::Error> {
         // The archiving in preparation may be of the turn that is undone.
-        self.archival.stop().await;
+        self.archival.stop_archiving().await;
         let undone = self.spec.session.undo(entries)?;
         self.compaction.try_again();
         self.spec.session.synced().await?;
@@ -157,7 +157,7 @@ impl Agent {
     pub(super) fn enter_turn(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
         let scope = TurnScope::new(
             self.spec.clone(),
-            Emitter::new(
+            EventEmitter::new(
                 self.spec.clone(),
                 self.dispatcher.clone(),
                 self.sink.clone(),
@@ -182,7 +182,7 @@ impl Agent {
     /// # Errors
     /// The session cannot be written, or a hook that blocks when it fails has failed since the last
     /// turn.
-    pub(crate) async fn close(mut self) -> Result<(), Error> {
+    pub(crate) async fn close_agent(mut self) -> Result<(), Error> {
         self.close_archival().await;
         if self.is_started {
             let info = self.session_info();
@@ -218,8 +218,8 @@ impl Agent {
             return;
         };
         self.join_archived(&scope).await;
-        self.archival.begin(&self.spec, &scope);
-        self.archival.wait().await;
+        self.archival.begin_archiving(&self.spec, &scope);
+        self.archival.wait_for_archives().await;
         self.join_archived(&scope).await;
     }
 
@@ -231,7 +231,7 @@ impl Agent {
         };
         if self.archival.wait_shortly(&scope).await {
             self.join_archived(&scope).await;
-            self.archival.stop().await;
+            self.archival.stop_archiving().await;
         }
     }
 
@@ -242,7 +242,7 @@ impl Agent {
     }
 
     /// Returns the queue of plugins that take the place of others.
-    pub(crate) fn replacements(&self) -> Replacements {
+    pub(crate) fn replacements(&self) -> PluginReplacements {
         self.replacements.clone()
     }
 
@@ -263,7 +263,7 @@ impl Agent {
     }
 
     /// Tells those who watch that the session is open: once, before the first turn.
-    pub(crate) fn announce(&mut self) {
+    pub(crate) fn announce_session(&mut self) {
         if !self.is_main() || std::mem::replace(&mut self.is_announced, true) {
             return;
         }
@@ -280,13 +280,13 @@ impl Agent {
             self.spec.events.emit(event);
         }
         for notice in self.spec.session.notices() {
-            self.notice(Level::Warn, notice.clone());
+            self.emit_notice(Level::Warn, notice.clone());
         }
         warn_style(&self.spec);
     }
 
     /// `session-start`, once. It is part of the first turn, so that the user can interrupt it.
-    pub(super) async fn start(&mut self) {
+    pub(super) async fn start_session(&mut self) {
         if !self.is_main() || std::mem::replace(&mut self.is_started, true) {
             return;
         }
@@ -330,13 +330,13 @@ impl Agent {
         }
     }
 
-    pub(super) fn notice(&self, level: Level, text: impl Into<String>) {
+    pub(super) fn emit_notice(&self, level: Level, text: impl Into<String>) {
         self.spec.events.emit(Event::notice(level, text));
     }
 }
 
 debug_some!(
-    Agent,
+    LiveAgent,
     self,
     name = self.spec.name,
     session = self.spec.session

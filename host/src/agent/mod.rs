@@ -4,10 +4,10 @@
 //! writes to the session. It must not know wire formats, WebAssembly, or the front end that shows
 //! its events; `tool` decides on the permissions of a call, `point` on the changes of hooks.
 //!
-//! Start from `Agent::run_turn`, in `turn`. The order of a turn is in two files: `turn` (from the
-//! input to the output) and `step` (a request, its answer, and its tool calls). `input`, `system`
-//! and `end` are the other sections of a turn; `compact`, `calls`, `reflect` and `archive` hold
-//! their own state and act through `ctx`.
+//! Start from `LiveAgent::run_turn`, in `turn`. The order of a turn is in two files: `turn` (from
+//! the input to the output) and `step` (a request, its answer, and its tool calls). `input`,
+//! `system` and `end` are the other sections of a turn; `compact`, `calls`, `reflect` and `archive`
+//! hold their own state and act through `ctx`.
 //!
 //! `scope` is the state of a turn in which plugins act. Its parts are `budget` (usage and limits),
 //! `emitter` (hooks and events), and `skill::scope` (active skills and tools). Every request passes
@@ -62,8 +62,8 @@ mod watchers;
 pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
 };
-pub(crate) use between::Ended;
-pub(crate) use budget::Spent;
+pub(crate) use between::EndedCall;
+pub(crate) use budget::SpentUses;
 #[doc(hidden)]
 pub use call::NO_TOOL;
 pub use compact::CompactConfig;
@@ -73,10 +73,10 @@ pub use direct::DirectTurn;
 #[doc(hidden)]
 pub use end::NO_ANSWER;
 pub use handle::SessionHandle;
-pub(crate) use lifecycle::Agent;
+pub(crate) use lifecycle::LiveAgent;
 pub use outcome::{Error, TurnOutcome};
 pub use reflect::ReflectConfig;
-pub(crate) use replace::{Replacement, Replacements};
+pub(crate) use replace::{PluginReplacement, PluginReplacements};
 pub use sink::KeepInStore;
 pub(crate) use spec::AgentSpec;
 pub use steering::{SteerHandle, Waiting};

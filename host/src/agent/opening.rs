@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::archive::live::add_tools;
-use super::lifecycle::Agent;
-use super::scope::{ActiveTurns, Family};
+use super::lifecycle::LiveAgent;
+use super::scope::{ActiveTurns, AgentFamily};
 use super::skill::catalogue;
 use super::skill::memory::SkillMemory;
 use super::skill::tool::add_tool;
@@ -12,11 +12,11 @@ use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::point::outcome::Level;
 
-impl Agent {
+impl LiveAgent {
     /// An agent that has not done anything yet.
     #[must_use]
     pub(crate) fn new(mut spec: AgentSpec) -> Self {
-        let family = Family {
+        let family = AgentFamily {
             session: spec.session.id().clone(),
             active_turns: ActiveTurns::default(),
             halt: Arc::default(),
@@ -37,7 +37,7 @@ impl Agent {
 /// about the list for the person.
 fn add_skills(spec: &mut AgentSpec, active_turns: &ActiveTurns) -> Option<Event> {
     add_tool(spec, active_turns);
-    let (part, notice) = catalogue::part(&spec.skills)?;
+    let (part, notice) = catalogue::catalogue_part(&spec.skills)?;
     spec.parts.push(part);
     notice.map(|text| Event::notice(Level::Warn, text))
 }

@@ -28,7 +28,7 @@ pub struct TurnOutcome {
 }
 
 /// An error and its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

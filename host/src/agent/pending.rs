@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::budget::Budget;
+use super::budget::TurnBudget;
 use super::compact::request_tokens;
 use super::spec::AgentSpec;
 use crate::event::Event;
@@ -21,10 +21,10 @@ use crate::tokens;
 
 /// Streamed text of an answer, shared by the sender of the request and its accounting.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<Attempts>>);
+pub(super) struct StreamedText(Arc<Mutex<RequestAttempts>>);
 
 #[derive(Default)]
-struct Attempts {
+struct RequestAttempts {
     text: String,
     /// Text of attempts that broke off. The provider bills them too.
     lost: String,
@@ -32,9 +32,9 @@ struct Attempts {
     n_lost: u64,
 }
 
-impl Heard {
+impl StreamedText {
     /// Records a piece of the answer.
-    pub(super) fn hear(&self, event: &StreamEvent) {
+    pub(super) fn hear_event(&self, event: &StreamEvent) {
         match event {
             StreamEvent::Text(text) | StreamEvent::Thinking(text) => {
                 self.lock().text.push_str(text)
@@ -49,26 +49,26 @@ impl Heard {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Attempts> {
+    fn lock(&self) -> MutexGuard<'_, RequestAttempts> {
         lock(&self.0)
     }
 }
 
 /// A request on its way.
-pub(super) struct Pending<'a> {
+pub(super) struct PendingRequest<'a> {
     spec: &'a AgentSpec,
-    budget: &'a Budget,
+    budget: &'a TurnBudget,
     caller: &'a Caller,
     request: &'a Request,
     number: u32,
-    heard: Heard,
+    heard: StreamedText,
     is_settled: bool,
 }
 
-impl<'a> Pending<'a> {
+impl<'a> PendingRequest<'a> {
     pub(super) fn new(
         spec: &'a AgentSpec,
-        budget: &'a Budget,
+        budget: &'a TurnBudget,
         caller: &'a Caller,
         request: &'a Request,
         number: u32,
@@ -79,13 +79,13 @@ impl<'a> Pending<'a> {
             caller,
             request,
             number,
-            heard: Heard::default(),
+            heard: StreamedText::default(),
             is_settled: false,
         }
     }
 
     /// Returns the sink for the streamed answer.
-    pub(super) fn heard(&self) -> Heard {
+    pub(super) fn heard(&self) -> StreamedText {
         self.heard.clone()
     }
 
@@ -97,24 +97,24 @@ impl<'a> Pending<'a> {
 
     /// Completes the record with the answer's usage, estimated where the provider did not report
     /// it, and its cost.
-    pub(super) fn answered(mut self, response: &mut Response) -> Cost {
+    pub(super) fn record_answer(mut self, response: &mut Response) -> Cost {
         self.is_settled = true;
         let (n_lost, lost) = {
             let attempts = self.heard.lock();
-            (attempts.n_lost, tokens::count(&attempts.lost))
+            (attempts.n_lost, tokens::count_tokens(&attempts.lost))
         };
         if n_lost > 0 {
-            self.count(n_lost, lost, "the answer broke off and was asked for again");
+            self.count_usage(n_lost, lost, "the answer broke off and was asked for again");
         }
-        complete(&mut response.usage, self.request, &response.message);
+        complete_usage(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];
-        let cost = self.cost(models.into_iter().flatten(), &response.usage);
-        response.cost_usd = known(cost);
+        let cost = self.request_cost(models.into_iter().flatten(), &response.usage);
+        response.cost_usd = known_cost(cost);
         cost
     }
 
     /// The cost by the price of one of `models`, or else by the one that the server itself tells.
-    fn cost<'n>(&self, models: impl IntoIterator<Item = &'n str>, usage: &Usage) -> Cost {
+    fn request_cost<'n>(&self, models: impl IntoIterator<Item = &'n str>, usage: &Usage) -> Cost {
         let spec = self.spec;
         let cost = spec.config.prices.cost(models, usage);
         let told = || spec.provider.profile(&self.request.model).price;
@@ -131,7 +131,7 @@ impl<'a> Pending<'a> {
     }
 
     /// Ends the request without an answer. `is_paid` says whether the model may still have worked.
-    pub(super) fn failed(mut self, why: &str, is_paid: bool) {
+    pub(super) fn record_failure(mut self, why: &str, is_paid: bool) {
         self.is_settled = true;
         let (usage, cost_usd) = if is_paid {
             self.count_unanswered(why)
@@ -153,35 +153,36 @@ impl<'a> Pending<'a> {
     fn count_unanswered(&self, why: &str) -> (Usage, Option<f64>) {
         let (n_lost, written) = {
             let attempts = self.heard.lock();
-            let written = tokens::count(&attempts.lost) + tokens::count(&attempts.text);
+            let written =
+                tokens::count_tokens(&attempts.lost) + tokens::count_tokens(&attempts.text);
             (attempts.n_lost, written)
         };
-        self.count(n_lost + 1, written, why)
+        self.count_usage(n_lost + 1, written, why)
     }
 
     /// Counts attempts without an answer, of which this many tokens came.
-    fn count(&self, n_attempts: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
+    fn count_usage(&self, n_attempts: u64, written: u64, why: &str) -> (Usage, Option<f64>) {
         let usage = Usage {
             input_tokens: request_tokens(self.request).saturating_mul(n_attempts),
             output_tokens: written,
             estimated: true,
             ..Usage::default()
         };
-        let cost = self.cost([&*self.request.model], &usage);
+        let cost = self.request_cost([&*self.request.model], &usage);
         self.budget.add_used(usage, cost);
         self.spec.session.append_or_defer(Body::Unanswered {
             turn: self.caller.context.turn,
             step: self.caller.context.step,
             model: self.request.model.clone(),
             usage,
-            cost_usd: known(cost),
+            cost_usd: known_cost(cost),
             reason: why.to_owned(),
         });
-        (usage, known(cost))
+        (usage, known_cost(cost))
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
             self.count_unanswered("the turn went on without waiting for the answer");
@@ -190,29 +191,29 @@ impl Drop for Pending<'_> {
 }
 
 /// A cost whose price is known.
-fn known(cost: Cost) -> Option<f64> {
+fn known_cost(cost: Cost) -> Option<f64> {
     (cost.unpriced_tokens == 0).then_some(cost.usd)
 }
 
 /// Estimates usage that the provider did not report: no request is without input, and no text
 /// without output.
-fn complete(usage: &mut Usage, request: &Request, answer: &Message) {
+fn complete_usage(usage: &mut Usage, request: &Request, answer: &Message) {
     if usage.input_tokens == 0 {
         usage.input_tokens = request_tokens(request);
         usage.estimated = true;
     }
     if usage.output_tokens == 0 {
-        usage.output_tokens = answer.content.iter().map(written).sum();
+        usage.output_tokens = answer.content.iter().map(written_tokens).sum();
         usage.estimated |= usage.output_tokens > 0;
     }
 }
 
 /// Tokens of a part that the model wrote.
-fn written(part: &Content) -> u64 {
+fn written_tokens(part: &Content) -> u64 {
     match part {
-        Content::Text { text } | Content::Thinking { text, .. } => tokens::count(text),
+        Content::Text { text } | Content::Thinking { text, .. } => tokens::count_tokens(text),
         Content::ToolCall(call) => {
-            tokens::count(&call.name) + tokens::count(&call.arguments.to_string())
+            tokens::count_tokens(&call.name) + tokens::count_tokens(&call.arguments.to_string())
         }
         Content::ToolResult(_) | Content::Blob(_) => 0,
     }

@@ -16,7 +16,7 @@ use crate::point::registry::Registry;
 use crate::tool::SharedTool;
 
 /// A plugin in place of the one of its name.
-pub(crate) struct Replacement {
+pub(crate) struct PluginReplacement {
     pub(crate) plugin: String,
     pub(crate) hooks: Registry,
     pub(crate) tools: Vec<SharedTool>,
@@ -26,11 +26,11 @@ pub(crate) struct Replacement {
 
 /// Replacements that wait for the next safe point. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Replacements(Arc<Mutex<Vec<Replacement>>>);
+pub(crate) struct PluginReplacements(Arc<Mutex<Vec<PluginReplacement>>>);
 
-impl Replacements {
+impl PluginReplacements {
     /// Has a plugin take its place at the next safe point. One that waits already is passed over.
-    pub(crate) fn add(&self, new: Replacement) {
+    pub(crate) fn add_replacement(&self, new: PluginReplacement) {
         let mut waiting = lock(&self.0);
         waiting.retain(|waiting| waiting.plugin != new.plugin);
         waiting.push(new);
@@ -60,7 +60,7 @@ impl Replacements {
             if let Some(scope) = scope {
                 scope.skills.set_tools(tools.clone());
             }
-            dispatcher.replace(&new.plugin, new.hooks);
+            dispatcher.replace_hooks(&new.plugin, new.hooks);
             spec.hooks = dispatcher.registry();
             spec.events.emit(new.event);
             for why in refused {

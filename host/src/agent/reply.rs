@@ -8,19 +8,19 @@ use crate::message::{Content, Message, ToolCall};
 use crate::point::outcome::Injection;
 use crate::provider::{Finish, Response};
 
-pub(super) struct Step {
+pub(super) struct ReplyStep {
     /// The text that the model wrote.
     pub(super) draft: String,
     /// Whether the model is asked again: it called tools, or a plugin injected a message about its
     /// answer.
     pub(super) goes_on: bool,
     /// Kind of incompleteness; `None` for a complete answer.
-    pub(super) shortfall: Option<Shortfall>,
+    pub(super) shortfall: Option<ReplyShortfall>,
 }
 
 /// Kinds of incomplete answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shortfall {
+pub(super) enum ReplyShortfall {
     /// Text cut by a token limit; the next step continues it.
     CutText,
     /// Answer cut by a token limit within its tool calls.
@@ -30,14 +30,14 @@ pub(super) enum Shortfall {
 }
 
 /// An answer that hooks have seen and that is in the session.
-pub(super) struct Reply {
+pub(super) struct SeenReply {
     pub(super) draft: String,
     pub(super) calls: Vec<ToolCall>,
     /// Message for the model about calls over the limit.
     pub(super) left_out: Option<String>,
     /// Result of every call of a cut answer, none of which runs.
     pub(super) cut: Option<String>,
-    pub(super) shortfall: Option<Shortfall>,
+    pub(super) shortfall: Option<ReplyShortfall>,
     pub(super) inject: Vec<(Arc<str>, Injection)>,
 }
 
@@ -63,12 +63,12 @@ pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
 
 /// Determines whether an answer is incomplete. The text before the hooks counts, because hooks may
 /// empty an answer on purpose.
-pub(super) fn shortfall(response: &Response, written: &str) -> Option<Shortfall> {
+pub(super) fn find_shortfall(response: &Response, written: &str) -> Option<ReplyShortfall> {
     let has_calls = response.message.tool_calls().next().is_some();
     match response.finish {
-        Finish::MaxTokens | Finish::Paused if has_calls => Some(Shortfall::CutCalls),
-        Finish::MaxTokens | Finish::Paused => Some(Shortfall::CutText),
-        _ if !has_calls && written.trim().is_empty() => Some(Shortfall::Empty),
+        Finish::MaxTokens | Finish::Paused if has_calls => Some(ReplyShortfall::CutCalls),
+        Finish::MaxTokens | Finish::Paused => Some(ReplyShortfall::CutText),
+        _ if !has_calls && written.trim().is_empty() => Some(ReplyShortfall::Empty),
         _ => None,
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
 /// Makes a message one that every provider takes back. Empty texts go. A call without an id, or
 /// with the id of another call of the conversation, gets an id of its own: results are matched by
 /// id, small model servers leave ids out, and others count them anew in each answer.
-pub(super) fn mend(message: &mut Message, earlier: &[Message]) {
+pub(super) fn mend_message(message: &mut Message, earlier: &[Message]) {
     let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
     message.content.retain(|part| !is_empty(part));
     if message.tool_calls().next().is_none() {
@@ -121,7 +121,7 @@ mod tests {
         let content = vec![empty, call("a"), call(""), call("a"), call("b")];
         let mut message = Message::new(Role::Assistant, content);
         let earlier = Message::new(Role::Assistant, vec![call("b")]);
-        mend(&mut message, &[earlier]);
+        mend_message(&mut message, &[earlier]);
         assert_eq!(message.content.len(), 4);
         let ids: std::collections::HashSet<&str> =
             message.tool_calls().map(|call| call.id.as_str()).collect();

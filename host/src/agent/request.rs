@@ -7,11 +7,11 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::blobs::images;
-use super::outcome::chain;
-use super::pending::{Heard, Pending};
+use super::blobs::load_images;
+use super::outcome::error_chain;
+use super::pending::{PendingRequest, StreamedText};
 use super::scope::TurnScope;
-use super::stop::blocked;
+use super::stop::blocked_by;
 use super::stream::tell_retry;
 use crate::event::Event;
 use crate::point::Point;
@@ -48,13 +48,13 @@ impl fmt::Display for NoAnswer {
             Self::Provider(why) | Self::TooLong(why) | Self::Mended(why) => {
                 write!(f, "the model gave no answer: {why}")
             }
-            Self::Session(error) => f.write_str(&chain(error)),
+            Self::Session(error) => f.write_str(&error_chain(error)),
         }
     }
 }
 
 /// Applies the changes that hooks of `pre-reason` made to a request, except for its tools.
-pub(super) fn apply(request: &mut Request, wanted: ModelRequest) {
+pub(super) fn apply_wanted(request: &mut Request, wanted: ModelRequest) {
     request.model = wanted.model;
     request.temperature = wanted.temperature;
     request.max_tokens = wanted.max_tokens;
@@ -71,8 +71,8 @@ impl<'a> ModelGate<'a> {
         Self { scope }
     }
 
-    /// Sends a [request](Self::request) outside the conversation, after `pre-reason`. Its text is
-    /// not shown; retries are announced.
+    /// Sends a [request](Self::send_request) outside the conversation, after `pre-reason`. Its text
+    /// is not shown; retries are announced.
     pub(super) async fn request_aside(
         &self,
         purpose: Purpose,
@@ -84,12 +84,12 @@ impl<'a> ModelGate<'a> {
             Purpose::Plugin(name) => Some(Arc::from(name.as_str())),
             Purpose::Step | Purpose::Host(_) => None,
         };
-        let request = self.reasoned(purpose, caller, request).await?;
+        let request = self.choose_reasoning(purpose, caller, request).await?;
         let scope = self.scope;
-        let send = |body, heard: Heard| -> BoxFuture<'_, _> {
+        let send = |body, heard: StreamedText| -> BoxFuture<'_, _> {
             Box::pin(async move {
                 let mut on = |event| {
-                    heard.hear(&event);
+                    heard.hear_event(&event);
                     tell_retry(&scope.spec.events, event);
                 };
                 scope.spec.provider.send(body, &mut on, &scope.cancel).await
@@ -97,12 +97,12 @@ impl<'a> ModelGate<'a> {
         };
         // Retry once only: a server could refuse one field after another.
         match self
-            .request(by.as_ref(), caller, &request, send, &kept)
+            .send_request(by.as_ref(), caller, &request, send, &kept)
             .await
         {
             Err(NoAnswer::Mended(why)) => {
                 tell_retry(&self.scope.spec.events, StreamEvent::mended(why));
-                self.request(by.as_ref(), caller, &request, send, &kept)
+                self.send_request(by.as_ref(), caller, &request, send, &kept)
                     .await
             }
             answer => answer,
@@ -111,28 +111,28 @@ impl<'a> ModelGate<'a> {
 
     /// Runs `pre-reason` on a request outside the conversation. Injected messages apply to this
     /// request only.
-    async fn reasoned(
+    async fn choose_reasoning(
         &self,
         purpose: Purpose,
         caller: &Caller,
         mut request: Request,
     ) -> Result<Request, NoAnswer> {
-        let proposed = self.proposed(purpose, &request, Vec::new());
+        let proposed = self.propose_request(purpose, &request, Vec::new());
         let reasoned = self
             .scope
             .emitter
-            .dispatch::<at::PreReason>(caller, proposed)
+            .dispatch_hooks::<at::PreReason>(caller, proposed)
             .await;
-        if let Some(said) = blocked(&reasoned) {
+        if let Some(said) = blocked_by(&reasoned) {
             return Err(NoAnswer::Blocked(said.clone()));
         }
-        apply(&mut request, reasoned.value);
+        apply_wanted(&mut request, reasoned.value);
         for (plugin, mut injection) in reasoned.inject {
             injection.keep = false;
             let message = self
                 .scope
                 .emitter
-                .injected(caller, &plugin, injection)
+                .emit_injection(caller, &plugin, injection)
                 .await
                 .map_err(NoAnswer::Session)?;
             request.messages.push(message);
@@ -141,7 +141,7 @@ impl<'a> ModelGate<'a> {
     }
 
     /// Converts a request to the form that hooks of `pre-reason` see.
-    pub(super) fn proposed(
+    pub(super) fn propose_request(
         &self,
         purpose: Purpose,
         request: &Request,
@@ -162,16 +162,17 @@ impl<'a> ModelGate<'a> {
     /// Runs `before-provider-request`, streams the answer, and runs `after-provider-response`. `by`
     /// is the requesting plugin, and `kept` creates the session entry. The tokens count towards the
     /// turn. `send` lets the provider send the body and forwards its stream events.
-    pub(super) async fn request<'s>(
+    pub(super) async fn send_request<'s>(
         &self,
         by: Option<&Arc<str>>,
         caller: &Caller,
         request: &Request,
-        send: impl FnOnce(Value, Heard) -> BoxFuture<'s, Result<Response, provider::Error>> + Send,
+        send: impl FnOnce(Value, StreamedText) -> BoxFuture<'s, Result<Response, provider::Error>>
+        + Send,
         kept: impl FnOnce(&Request, &Response) -> Body + Send,
     ) -> Result<Response, NoAnswer> {
         let (provider, session) = (&self.scope.spec.provider, &self.scope.spec.session);
-        let images = images(&self.scope.spec, &self.scope.family.root, request).await;
+        let images = load_images(&self.scope.spec, &self.scope.family.root, request).await;
         let body = self
             .wire_body(caller, provider.body(request, &images))
             .await;
@@ -179,7 +180,7 @@ impl<'a> ModelGate<'a> {
         let body = body.map_err(NoAnswer::Blocked)?;
         // Sync the session to disk while the model answers; tools with side effects wait for it.
         if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {
-            tokio::task::spawn_blocking(move || lines.sync());
+            tokio::task::spawn_blocking(move || lines.sync_data());
         }
         let number = self.scope.budget.count_request();
         self.scope.spec.events.emit(Event::RequestStart {
@@ -189,7 +190,7 @@ impl<'a> ModelGate<'a> {
             by: by.map(ToString::to_string),
             call_id: caller.call.as_deref().map(str::to_owned),
         });
-        let pending = Pending::new(
+        let pending = PendingRequest::new(
             &self.scope.spec,
             &self.scope.budget,
             caller,
@@ -206,9 +207,9 @@ impl<'a> ModelGate<'a> {
                 }
                 let is_cancelled =
                     matches!(error, provider::Error::Cancelled) && self.scope.cancel.is_cancelled();
-                let why = chain(&error);
+                let why = error_chain(&error);
                 let is_paid = pending.has_heard() || error.may_be_paid();
-                pending.failed(&why, is_paid);
+                pending.record_failure(&why, is_paid);
                 let mend = error.mend().filter(|_| !is_paid);
                 return Err(match &error {
                     _ if is_cancelled => NoAnswer::Cancelled,
@@ -220,7 +221,7 @@ impl<'a> ModelGate<'a> {
                 });
             }
         };
-        let cost = pending.answered(&mut response);
+        let cost = pending.record_answer(&mut response);
         self.scope.spec.events.emit(Event::RequestEnd {
             request: number,
             model: response.model.clone(),
@@ -235,10 +236,10 @@ impl<'a> ModelGate<'a> {
             .append(kept(request, &response))
             .map_err(NoAnswer::Session)?;
         let mut caller = caller.clone();
-        self.scope.update(&mut caller);
+        self.scope.update_caller(&mut caller);
         self.scope
             .emitter
-            .dispatch::<at::AfterProviderResponse>(
+            .dispatch_hooks::<at::AfterProviderResponse>(
                 &caller,
                 WireResponse {
                     provider: provider.name().to_owned(),
@@ -273,9 +274,9 @@ impl<'a> ModelGate<'a> {
         let wire = self
             .scope
             .emitter
-            .dispatch::<at::BeforeProviderRequest>(caller, before.clone())
+            .dispatch_hooks::<at::BeforeProviderRequest>(caller, before.clone())
             .await;
-        if let Some(said) = blocked(&wire) {
+        if let Some(said) = blocked_by(&wire) {
             return Err(said.clone());
         }
         if Arc::ptr_eq(&wire.value, &before) {

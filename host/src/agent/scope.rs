@@ -2,7 +2,8 @@
 //!
 //! While a hook or a tool runs, the turn itself is borrowed by the future that waits for it. The
 //! data that a host function needs then (the agent's parts, the turn's numbers, its token) is here,
-//! in an `Arc`. Holds the parts, each with its own state: [`Budget`], [`Emitter`], [`SkillScope`].
+//! in an `Arc`. Holds the parts, each with its own state: [`TurnBudget`], [`EventEmitter`],
+//! [`SkillScope`].
 //!
 //! [`ActiveTurns`] leads from a plugin's handle to the running turn. Hooks hold the handle and a
 //! scope holds the hooks, so the way there is weak: a strong one would keep all of them for ever.
@@ -15,9 +16,9 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::budget::Budget;
-use super::emitter::Emitter;
-use super::halt::Halt;
+use super::budget::TurnBudget;
+use super::emitter::EventEmitter;
+use super::halt::AgentHalt;
 use super::skill::active::ActiveSkills;
 use super::skill::memory::SkillMemory;
 use super::skill::scope::SkillScope;
@@ -43,23 +44,23 @@ impl ActiveTurns {
         lock(&self.0).get(agent)?.upgrade()
     }
 
-    pub(super) fn enter(&self, scope: &Arc<TurnScope>) {
+    pub(super) fn enter_turn(&self, scope: &Arc<TurnScope>) {
         lock(&self.0).insert(scope.spec.name.clone(), Arc::downgrade(scope));
     }
 
-    pub(super) fn leave(&self, agent: &str) {
+    pub(super) fn leave_turn(&self, agent: &str) {
         lock(&self.0).remove(agent);
     }
 }
 
 /// Family of an agent: the agent that started it, and the state that they therefore share.
 #[derive(Clone)]
-pub(super) struct Family {
+pub(super) struct AgentFamily {
     /// Id of the session that plugins know: the session of the main agent.
     pub(super) session: Arc<str>,
     pub(super) active_turns: ActiveTurns,
     /// Token that ends the turn of the main agent and those of all others.
-    pub(super) halt: Arc<Halt>,
+    pub(super) halt: Arc<AgentHalt>,
     /// The session of the main agent.
     pub(super) root: Arc<Session>,
     /// The turn that runs this agent, when it is a subagent.
@@ -71,11 +72,11 @@ pub(super) struct Family {
 /// The shared part of one turn.
 pub(super) struct TurnScope {
     pub(super) spec: Arc<AgentSpec>,
-    pub(super) emitter: Emitter,
-    pub(super) budget: Arc<Budget>,
+    pub(super) emitter: EventEmitter,
+    pub(super) budget: Arc<TurnBudget>,
     pub(super) skills: Arc<SkillScope>,
     pub(super) approvals: Arc<SessionApprovals>,
-    pub(super) family: Family,
+    pub(super) family: AgentFamily,
     pub(super) number: u32,
     /// Token that is set when the turn is interrupted.
     pub(super) cancel: CancellationToken,
@@ -89,10 +90,10 @@ pub(super) struct TurnScope {
 impl TurnScope {
     pub(super) fn new(
         spec: Arc<AgentSpec>,
-        emitter: Emitter,
+        emitter: EventEmitter,
         approvals: Arc<SessionApprovals>,
         skills: Arc<ActiveSkills>,
-        family: Family,
+        family: AgentFamily,
         cancel: CancellationToken,
     ) -> Arc<Self> {
         let number = spec.session.turn() + 1;
@@ -102,7 +103,7 @@ impl TurnScope {
         let skills = SkillScope::new(spec.clone(), number, skills, memory, of_parent);
         let scope = Arc::new(Self {
             emitter,
-            budget: Arc::new(Budget::new(parent.map(|parent| parent.budget.clone()))),
+            budget: Arc::new(TurnBudget::new(parent.map(|parent| parent.budget.clone()))),
             skills: Arc::new(skills),
             spec,
             approvals,
@@ -112,12 +113,12 @@ impl TurnScope {
             is_over: AtomicBool::new(false),
             leftover: Mutex::default(),
         });
-        scope.family.active_turns.enter(&scope);
+        scope.family.active_turns.enter_turn(&scope);
         scope
     }
 
     /// Notes that the turn has ended: from then on the terminal is not watched for it.
-    pub(super) fn ends(&self) {
+    pub(super) fn end_scope(&self) {
         self.is_over.store(true, Ordering::Release);
     }
 
@@ -126,7 +127,7 @@ impl TurnScope {
     }
 
     /// Returns the caller of hooks and tools in this turn when no plugin caused the call.
-    pub(super) fn caller(&self, step: u32) -> Caller {
+    pub(super) fn scope_caller(&self, step: u32) -> Caller {
         let mut caller = Caller {
             context: CallContext {
                 turn: self.number,
@@ -136,13 +137,13 @@ impl TurnScope {
             call_chain: self.spec.call_chain.clone(),
             ..Caller::default()
         };
-        self.update(&mut caller);
+        self.update_caller(&mut caller);
         caller
     }
 
     /// Puts the turn's usage so far into a caller, and the skill that became active last.
-    pub(super) fn update(&self, caller: &mut Caller) {
-        self.budget.update(caller);
+    pub(super) fn update_caller(&self, caller: &mut Caller) {
+        self.budget.update_caller(caller);
         caller.context.skill = self.skills.latest();
     }
 

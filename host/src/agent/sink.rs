@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::halt::Halt;
+use super::halt::AgentHalt;
 use crate::event::{Event, Events};
 use crate::lock::lock;
 use crate::point::Point;
@@ -20,11 +20,11 @@ use crate::session::{Body, Report, Session};
 pub type KeepInStore = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
 pub(super) struct AgentSink {
-    outlet: Outlet,
+    outlet: EffectOutlet,
     /// Failures of hooks that were not yet passed to the `error` point. Dispatch cannot call hooks
     /// from here.
     failures: Mutex<Vec<FailureReport>>,
-    halt: Arc<Halt>,
+    halt: Arc<AgentHalt>,
     agent: Arc<str>,
     /// Session whose audit log covers this agent.
     root: Arc<Session>,
@@ -33,9 +33,9 @@ pub(super) struct AgentSink {
 
 impl AgentSink {
     pub(super) fn new(
-        outlet: Outlet,
+        outlet: EffectOutlet,
         agent: Arc<str>,
-        halt: Arc<Halt>,
+        halt: Arc<AgentHalt>,
         root: Arc<Session>,
     ) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl AgentSink {
 
     /// Writes down that the audit log has no line of something, and ends the turn where a hook that
     /// must see everything did not.
-    fn missed(&self, record: &TraceRecord) {
+    fn record_missed(&self, record: &TraceRecord) {
         let is_blocking = matches!(
             record.outcome,
             TraceOutcome::FailedBlocking | TraceOutcome::DroppedBlocking
@@ -81,7 +81,7 @@ impl AgentSink {
         let only_looks =
             catalog::find(&record.point).is_some_and(|row| row.kind == PointKind::Observe);
         if is_blocking && only_looks {
-            self.halt.set(format!(
+            self.halt.set_reason(format!(
                 "plugin {} is to see everything, and its hook at {} failed: {why}",
                 record.plugin, record.point
             ));
@@ -101,7 +101,7 @@ impl AgentSink {
 
     /// A plugin's code reached out of its sandbox.
     pub(super) fn access(&self, record: AccessRecord) {
-        self.outlet.access(record);
+        self.outlet.record_access(record);
     }
 }
 
@@ -119,7 +119,7 @@ impl Sink for AgentSink {
                 plugin: Some(record.plugin.to_string()),
             });
         }
-        self.missed(&record);
+        self.record_missed(&record);
         self.outlet
             .session
             .report(&Report::Trace { record: &record });
@@ -127,28 +127,28 @@ impl Sink for AgentSink {
     }
 
     fn effect(&self, plugin: &Arc<str>, effect: Effect) {
-        self.outlet.effect(plugin, effect);
+        self.outlet.apply_effect(plugin, effect);
     }
 }
 
 /// Destination of effects, whether a hook's outcome carries them or a plugin asks for them while it
 /// runs.
 #[derive(Clone)]
-pub(super) struct Outlet {
+pub(super) struct EffectOutlet {
     pub(super) session: Arc<Session>,
     pub(super) events: Events,
     pub(super) keep: KeepInStore,
 }
 
-impl Outlet {
-    pub(super) fn access(&self, record: AccessRecord) {
+impl EffectOutlet {
+    pub(super) fn record_access(&self, record: AccessRecord) {
         self.session.report(&Report::Access { record: &record });
         self.events.emit(Event::Access { record });
     }
 
-    pub(super) fn effect(&self, plugin: &str, effect: Effect) {
+    pub(super) fn apply_effect(&self, plugin: &str, effect: Effect) {
         match effect {
-            Effect::Log(line) => log(plugin, line.level, &line.text),
+            Effect::Log(line) => log_line(plugin, line.level, &line.text),
             Effect::Metric(Metric { name, value }) => self.events.emit(Event::Metric {
                 plugin: plugin.to_owned(),
                 name,
@@ -166,7 +166,7 @@ impl Outlet {
 
 /// Writes a line of a plugin to the log. `tracing` wants targets that are known when it is
 /// compiled, so the plugin's name is a field.
-pub(super) fn log(plugin: &str, level: Level, text: &str) {
+pub(super) fn log_line(plugin: &str, level: Level, text: &str) {
     match level {
         Level::Debug => tracing::debug!(target: "plugin", plugin, "{text}"),
         Level::Info => tracing::info!(target: "plugin", plugin, "{text}"),

@@ -12,18 +12,18 @@ use crate::point::payload::{Source, TurnInput};
 /// The way to say something to an agent whose turn is running. Cheap to clone; it outlives the
 /// turn.
 #[derive(Clone, Debug, Default)]
-pub struct SteerHandle(Arc<Mutex<Queues>>);
+pub struct SteerHandle(Arc<Mutex<SteeringQueues>>);
 
 #[derive(Debug, Default)]
-struct Queues {
-    steering: VecDeque<Queued>,
-    follow_ups: VecDeque<Queued>,
+struct SteeringQueues {
+    steering: VecDeque<QueuedText>,
+    follow_ups: VecDeque<QueuedText>,
     next: u64,
 }
 
 /// A text that waits, with a number that no other has: it can be taken back while hooks look at it.
 #[derive(Clone, Debug)]
-pub(super) struct Queued {
+pub(super) struct QueuedText {
     pub(super) number: u64,
     pub(super) input: TurnInput,
     pub(super) attached: Arc<[Attachment]>,
@@ -41,18 +41,18 @@ pub struct Waiting {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(super) enum SteeringQueue {
     /// Texts for the next safe point.
     Steering,
     /// Texts for the end of the turn.
     FollowUps,
 }
 
-impl Queues {
-    fn of(&mut self, queue: Queue) -> &mut VecDeque<Queued> {
+impl SteeringQueues {
+    fn queue_mut(&mut self, queue: SteeringQueue) -> &mut VecDeque<QueuedText> {
         match queue {
-            Queue::Steering => &mut self.steering,
-            Queue::FollowUps => &mut self.follow_ups,
+            SteeringQueue::Steering => &mut self.steering,
+            SteeringQueue::FollowUps => &mut self.follow_ups,
         }
     }
 }
@@ -72,7 +72,7 @@ impl SteerHandle {
         source: Source,
         attached: Vec<Attachment>,
     ) -> u64 {
-        self.add(Queue::Steering, text.into(), source, attached)
+        self.add_text(SteeringQueue::Steering, text.into(), source, attached)
     }
 
     /// Queues text for when the turn would end. Returns its number.
@@ -87,14 +87,14 @@ impl SteerHandle {
         source: Source,
         attached: Vec<Attachment>,
     ) -> u64 {
-        self.add(Queue::FollowUps, text.into(), source, attached)
+        self.add_text(SteeringQueue::FollowUps, text.into(), source, attached)
     }
 
     /// Returns the texts that wait, in the order in which they will be taken.
     #[must_use]
     pub fn waiting(&self) -> Vec<Waiting> {
         let queues = self.lock();
-        let of = |queue: &VecDeque<Queued>, is_follow_up| {
+        let of = |queue: &VecDeque<QueuedText>, is_follow_up| {
             let texts = queue.iter().map(move |queued| Waiting {
                 number: queued.number,
                 is_follow_up,
@@ -109,10 +109,10 @@ impl SteerHandle {
     #[must_use]
     pub fn take_back(&self, number: u64) -> Option<TurnInput> {
         let mut queues = self.lock();
-        [Queue::Steering, Queue::FollowUps]
+        [SteeringQueue::Steering, SteeringQueue::FollowUps]
             .into_iter()
             .find_map(|queue| {
-                let waiting = queues.of(queue);
+                let waiting = queues.queue_mut(queue);
                 let at = waiting.iter().position(|queued| queued.number == number)?;
                 waiting.remove(at).map(|queued| queued.input)
             })
@@ -129,7 +129,7 @@ impl SteerHandle {
     #[must_use]
     pub fn take_all(&self) -> Vec<TurnInput> {
         let mut queues = self.lock();
-        let Queues {
+        let SteeringQueues {
             steering,
             follow_ups,
             ..
@@ -138,29 +138,35 @@ impl SteerHandle {
         all.map(|queued| queued.input).collect()
     }
 
-    /// The next text of a queue. It stays there until [`SteerHandle::take`], so that an interrupted
-    /// turn loses none.
-    pub(super) fn next(&self, queue: Queue) -> Option<Queued> {
-        self.lock().of(queue).front().cloned()
+    /// The next text of a queue. It stays there until [`SteerHandle::take_queued`], so that an
+    /// interrupted turn loses none.
+    pub(super) fn next(&self, queue: SteeringQueue) -> Option<QueuedText> {
+        self.lock().queue_mut(queue).front().cloned()
     }
 
     /// Takes a text out of its queue. Returns whether it was still there: its author may have taken
     /// it back, and then neither this text nor one that was queued since may be used in its place.
-    pub(super) fn take(&self, queue: Queue, taken: &Queued) -> bool {
+    pub(super) fn take_queued(&self, queue: SteeringQueue, taken: &QueuedText) -> bool {
         let mut queues = self.lock();
-        let waiting = queues.of(queue);
+        let waiting = queues.queue_mut(queue);
         let at = waiting
             .iter()
             .position(|queued| queued.number == taken.number);
         at.is_some_and(|at| waiting.remove(at).is_some())
     }
 
-    fn add(&self, queue: Queue, text: String, source: Source, attached: Vec<Attachment>) -> u64 {
+    fn add_text(
+        &self,
+        queue: SteeringQueue,
+        text: String,
+        source: Source,
+        attached: Vec<Attachment>,
+    ) -> u64 {
         let mut queues = self.lock();
         let number = queues.next;
         queues.next += 1;
         let input = TurnInput { text, source };
-        queues.of(queue).push_back(Queued {
+        queues.queue_mut(queue).push_back(QueuedText {
             number,
             input,
             attached: attached.into(),
@@ -168,7 +174,7 @@ impl SteerHandle {
         number
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queues> {
+    fn lock(&self) -> MutexGuard<'_, SteeringQueues> {
         lock(&self.0)
     }
 }

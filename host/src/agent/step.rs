@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::reply::{Reply, Shortfall, Step, cut_result, leave_out, mend, shortfall};
-use super::request::{ModelGate, NoAnswer, apply};
-use super::stop::{Stop, blocked, held_back, refusal, refused};
-use super::stream::{Live, tell_retry};
-use super::turn::Turn;
+use super::reply::{
+    ReplyShortfall, ReplyStep, SeenReply, cut_result, find_shortfall, leave_out, mend_message,
+};
+use super::request::{ModelGate, NoAnswer, apply_wanted};
+use super::stop::{EarlyStop, blocked_by, held_back, refusal_stop, refuse_turn};
+use super::stream::{LiveAnswer, tell_retry};
+use super::turn::TurnRun;
 use crate::event::Event;
 use crate::message::{Content, Message, Origin, Role, ToolCall};
 use crate::point::catalog as at;
@@ -19,7 +21,7 @@ use crate::provider::{Finish, Request, Response, StreamEvent};
 use crate::session::Body;
 
 /// Outcome of a request.
-enum Asked {
+enum AskOutcome {
     Answered(Box<Response>),
     /// Refused because it exceeds the model's window; holds the message of the server.
     TooLong(String),
@@ -28,10 +30,10 @@ enum Asked {
     Mended(String),
 }
 
-impl Turn<'_> {
-    pub(super) async fn take_step(&mut self) -> Result<Step, Stop> {
+impl TurnRun<'_> {
+    pub(super) async fn take_step(&mut self) -> Result<ReplyStep, EarlyStop> {
         self.ctx.step += 1;
-        self.ctx.emit(Event::StepStart {
+        self.ctx.emit_event(Event::StepStart {
             step: self.ctx.step,
         });
         self.take_steering().await?;
@@ -39,9 +41,11 @@ impl Turn<'_> {
         self.agent.take_replacements(Some(&scope));
         self.agent.join_archived(&scope).await;
         let request = self.build_request().await?;
-        let response = match self.ask(&request).await? {
-            Asked::Answered(response) => *response,
-            Asked::TooLong(why) | Asked::Mended(why) => self.ask_shorter(&request, why).await?,
+        let response = match self.ask_model(&request).await? {
+            AskOutcome::Answered(response) => *response,
+            AskOutcome::TooLong(why) | AskOutcome::Mended(why) => {
+                self.ask_shorter(&request, why).await?
+            }
         };
         let reply = self.take_reply(response).await?;
         let mut inject = reply.inject;
@@ -52,24 +56,24 @@ impl Turn<'_> {
             let (steering, reflected) = (&self.agent.steering, &mut self.reflected);
             let ran = self
                 .calls
-                .run(&self.ctx, steering, reflected, reply.calls, cut);
+                .run_calls(&self.ctx, steering, reflected, reply.calls, cut);
             inject.extend(ran.await?);
         }
         if let Some(text) = reply.left_out {
-            self.ctx.notice(Level::Warn, text.clone());
+            self.ctx.emit_notice(Level::Warn, text.clone());
             let message = Message::text(Role::User, text);
             self.ctx.push(message.from(Origin::Reflection)).await?;
         }
         let goes_on =
-            has_calls || !inject.is_empty() || reply.shortfall == Some(Shortfall::CutText);
+            has_calls || !inject.is_empty() || reply.shortfall == Some(ReplyShortfall::CutText);
         // After the results: nothing may stand between a call and its result.
-        self.ctx.inject(inject).await?;
-        self.ctx.emit(Event::StepEnd {
+        self.ctx.inject_texts(inject).await?;
+        self.ctx.emit_event(Event::StepEnd {
             step: self.ctx.step,
             tool_calls: n_calls,
             goes_on,
         });
-        Ok(Step {
+        Ok(ReplyStep {
             draft: reply.draft,
             goes_on,
             shortfall: reply.shortfall,
@@ -77,16 +81,16 @@ impl Turn<'_> {
     }
 
     /// Compaction when it is due, `context`, then `pre-reason`.
-    async fn build_request(&mut self) -> Result<Request, Stop> {
+    async fn build_request(&mut self) -> Result<Request, EarlyStop> {
         let mut messages = self
             .agent
             .compaction
-            .compacted(&self.ctx, &self.system)
+            .compact_messages(&self.ctx, &self.system)
             .await?;
         messages.append(&mut self.ctx.passing);
         let messages = self
             .ctx
-            .pass::<at::Context>("conversation", messages)
+            .pass_point::<at::Context>("conversation", messages)
             .await?;
         let mut request = Request {
             model: self.ctx.scope.skills.model(),
@@ -97,9 +101,10 @@ impl Turn<'_> {
             max_tokens: self.agent.spec.max_tokens,
         };
         let tools = self.ctx.scope.skills.tool_names();
-        let proposed = ModelGate::new(&self.ctx.scope).proposed(Purpose::Step, &request, tools);
-        let reasoned = self.ctx.dispatch::<at::PreReason>(proposed).await;
-        refused("request", blocked(&reasoned))?;
+        let proposed =
+            ModelGate::new(&self.ctx.scope).propose_request(Purpose::Step, &request, tools);
+        let reasoned = self.ctx.dispatch_point::<at::PreReason>(proposed).await;
+        refuse_turn("request", blocked_by(&reasoned))?;
         let wanted = reasoned.value;
         for (plugin, injection) in reasoned.inject {
             let message = self.ctx.inject_one(&plugin, injection).await?;
@@ -112,34 +117,34 @@ impl Turn<'_> {
         request.tools = tools.map(|spec| (*spec).clone()).collect();
         let names = request.tools.iter().map(|spec| spec.name.clone());
         self.ctx.scope.skills.set_active(names.collect());
-        apply(&mut request, wanted);
-        self.agent.compaction.fit(&self.ctx, &mut request);
+        apply_wanted(&mut request, wanted);
+        self.agent.compaction.fit_request(&self.ctx, &mut request);
         Ok(request)
     }
 
     /// Compacts the conversation after a server refused a request that exceeds the model's window,
     /// and sends it once more.
-    async fn ask_shorter(&mut self, refused: &Request, why: String) -> Result<Response, Stop> {
-        self.agent.compaction.refuse(refused);
-        self.ctx.notice(
+    async fn ask_shorter(&mut self, refused: &Request, why: String) -> Result<Response, EarlyStop> {
+        self.agent.compaction.refuse_size(refused);
+        self.ctx.emit_notice(
             Level::Warn,
             "the request is longer than the model's window: the conversation is made shorter and sent again",
         );
         let request = self.build_request().await?;
-        match self.ask(&request).await? {
-            Asked::Answered(response) => Ok(*response),
-            Asked::TooLong(_) | Asked::Mended(_) => Err(Stop::Provider(why)),
+        match self.ask_model(&request).await? {
+            AskOutcome::Answered(response) => Ok(*response),
+            AskOutcome::TooLong(_) | AskOutcome::Mended(_) => Err(EarlyStop::Provider(why)),
         }
     }
 
     /// Sends the request and shows the answer while it streams. If the server refuses it and a
     /// correction is found, sends it once more.
-    async fn ask(&mut self, request: &Request) -> Result<Asked, Stop> {
+    async fn ask_model(&mut self, request: &Request) -> Result<AskOutcome, EarlyStop> {
         match self.ask_once(request).await? {
-            Asked::Mended(why) => {
+            AskOutcome::Mended(why) => {
                 tell_retry(&self.ctx.scope.spec.events, StreamEvent::mended(why));
                 match self.ask_once(request).await? {
-                    Asked::Mended(why) => Err(Stop::Provider(why)),
+                    AskOutcome::Mended(why) => Err(EarlyStop::Provider(why)),
                     asked => Ok(asked),
                 }
             }
@@ -147,10 +152,10 @@ impl Turn<'_> {
         }
     }
 
-    async fn ask_once(&mut self, request: &Request) -> Result<Asked, Stop> {
+    async fn ask_once(&mut self, request: &Request) -> Result<AskOutcome, EarlyStop> {
         let caller = self.ctx.caller();
         let (scope, number, step) = (self.ctx.scope.clone(), self.ctx.scope.number, self.ctx.step);
-        let mut live = Live::new(&scope.emitter, &scope.cancel, &caller, &mut self.progress);
+        let mut live = LiveAnswer::new(&scope.emitter, &scope.cancel, &caller, &mut self.progress);
         let tools = prompt::tools_hash(&request.tools);
         let tool_names = request.tools.iter().map(|tool| tool.name.clone()).collect();
         let kept = |request: &Request, response: &Response| Body::Step {
@@ -165,26 +170,27 @@ impl Turn<'_> {
         };
         let writing = &mut live;
         let gate = ModelGate::new(&scope);
-        let answer = gate.request(
+        let answer = gate.send_request(
             None,
             &caller,
             request,
             |body, heard| {
-                Box::pin(async move { writing.follow(body, heard).await }) as BoxFuture<'_, _>
+                Box::pin(async move { writing.follow_answer(body, heard).await })
+                    as BoxFuture<'_, _>
             },
             kept,
         );
         let answer = answer.await;
-        if let Some(said) = live.stopped() {
-            return Err(Stop::Blocked(held_back(&said)));
+        if let Some(said) = live.stop_text() {
+            return Err(EarlyStop::Blocked(held_back(&said)));
         }
         let response = match answer {
             Ok(response) => response,
-            Err(NoAnswer::TooLong(why)) => return Ok(Asked::TooLong(why)),
-            Err(NoAnswer::Mended(why)) => return Ok(Asked::Mended(why)),
-            Err(NoAnswer::Blocked(said)) => return Err(refusal("request", &said)),
-            Err(NoAnswer::Cancelled) => return Err(Stop::Cancelled),
-            Err(NoAnswer::Provider(why)) => return Err(Stop::Provider(why)),
+            Err(NoAnswer::TooLong(why)) => return Ok(AskOutcome::TooLong(why)),
+            Err(NoAnswer::Mended(why)) => return Ok(AskOutcome::Mended(why)),
+            Err(NoAnswer::Blocked(said)) => return Err(refusal_stop("request", &said)),
+            Err(NoAnswer::Cancelled) => return Err(EarlyStop::Cancelled),
+            Err(NoAnswer::Provider(why)) => return Err(EarlyStop::Provider(why)),
             Err(NoAnswer::Session(error)) => return Err(error.into()),
         };
         // An estimate teaches nothing about how far estimates are off.
@@ -195,20 +201,23 @@ impl Turn<'_> {
             usage.input_tokens
         };
         let config = &scope.spec.config.compact;
-        self.agent.compaction.learn(request, reported, config);
-        Ok(Asked::Answered(Box::new(response)))
+        self.agent.compaction.learn_usage(request, reported, config);
+        Ok(AskOutcome::Answered(Box::new(response)))
     }
 
     /// `post-reason`, then the answer becomes a message.
-    async fn take_reply(&mut self, mut response: Response) -> Result<Reply, Stop> {
+    async fn take_reply(&mut self, mut response: Response) -> Result<SeenReply, EarlyStop> {
         let most = self.agent.spec.config.max_calls;
         let left_out = leave_out(&mut response.message, most);
         let written = response.message.joined_text();
-        let shortfall = shortfall(&response, &written);
-        let reviewed = self.ctx.dispatch::<at::PostReason>(response.message).await;
-        let refusal = refused("answer", blocked(&reviewed));
+        let shortfall = find_shortfall(&response, &written);
+        let reviewed = self
+            .ctx
+            .dispatch_point::<at::PostReason>(response.message)
+            .await;
+        let refusal = refuse_turn("answer", blocked_by(&reviewed));
         let mut message = reviewed.value;
-        if let Err(Stop::Blocked(text)) = &refusal {
+        if let Err(EarlyStop::Blocked(text)) = &refusal {
             // The calls go as well: a refused answer does nothing.
             message.content = vec![Content::text(text.clone())];
             message.extra = None;
@@ -218,8 +227,8 @@ impl Turn<'_> {
             // in it.
             message.extra = None;
         }
-        mend(&mut message, &self.agent.spec.session.messages());
-        let reply = Reply {
+        mend_message(&mut message, &self.agent.spec.session.messages());
+        let reply = SeenReply {
             draft: message.joined_text(),
             calls: message
                 .tool_calls()
@@ -236,16 +245,16 @@ impl Turn<'_> {
             let fresh = self.progress.fresh();
             let is_shown = !fresh.is_empty() && reply.draft == written;
             let shown = is_shown.then(|| fresh.to_owned());
-            self.ctx.keep(&message)?;
+            self.ctx.keep_message(&message)?;
             self.ctx.emit_message_as(message, shown).await;
         }
         refusal?;
         match response.finish {
             Finish::Refused => {
                 let text = "[the provider held the answer back]".to_owned();
-                return Err(Stop::Blocked(text));
+                return Err(EarlyStop::Blocked(text));
             }
-            Finish::MaxTokens => self.ctx.notice(
+            Finish::MaxTokens => self.ctx.emit_notice(
                 Level::Warn,
                 "the answer reached the token limit of the model and is cut",
             ),

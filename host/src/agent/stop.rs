@@ -5,7 +5,7 @@ use crate::point::dispatch::{AttributedText, Dispatched, HookVerdict};
 use crate::session;
 
 /// Reason why a turn ended early.
-pub(super) enum Stop {
+pub(super) enum EarlyStop {
     /// A hook refused to continue. The text says who and why.
     Blocked(String),
     /// The step limit was reached; the output says so.
@@ -16,14 +16,14 @@ pub(super) enum Stop {
     Host(Error),
 }
 
-impl From<session::Error> for Stop {
+impl From<session::Error> for EarlyStop {
     fn from(error: session::Error) -> Self {
         Self::Host(error.into())
     }
 }
 
 /// Returns the refusal, if a hook refused.
-pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> {
+pub(super) fn blocked_by<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> {
     match &dispatched.verdict {
         HookVerdict::Block(said) => Some(said),
         _ => None,
@@ -31,8 +31,8 @@ pub(super) fn blocked<T>(dispatched: &Dispatched<T>) -> Option<&AttributedText> 
 }
 
 /// Ends the turn when a hook refused.
-pub(super) fn refused(what: &str, said: Option<&AttributedText>) -> Result<(), Stop> {
-    said.map_or(Ok(()), |said| Err(refusal(what, said)))
+pub(super) fn refuse_turn(what: &str, said: Option<&AttributedText>) -> Result<(), EarlyStop> {
+    said.map_or(Ok(()), |said| Err(refusal_stop(what, said)))
 }
 
 /// Placeholder for an answer that a hook withheld, or stopped while it was written.
@@ -41,8 +41,11 @@ pub(super) fn held_back(AttributedText { plugin, text }: &AttributedText) -> Str
 }
 
 /// Returns the stop of a turn that a hook refused to continue.
-pub(super) fn refusal(what: &str, AttributedText { plugin, text }: &AttributedText) -> Stop {
-    Stop::Blocked(format!(
+pub(super) fn refusal_stop(
+    what: &str,
+    AttributedText { plugin, text }: &AttributedText,
+) -> EarlyStop {
+    EarlyStop::Blocked(format!(
         "[the {what} was refused by plugin {plugin}: {text}]"
     ))
 }

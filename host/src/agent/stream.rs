@@ -1,11 +1,11 @@
 //! Streams the model's text to the user, through the hooks that check it.
 //!
-//! Owns the time at which text is shown ([`Streaming`]): immediately if no hook may change it, in
+//! Owns the time at which text is shown ([`StreamPath`]): immediately if no hook may change it, in
 //! pieces if hooks of `output-delta` check it, and only when it is complete if another hook may
 //! still change or refuse it. Every event text that may contain output of the model passes through
 //! here. Shown text is never taken back.
 //!
-//! Start from [`Live::follow`].
+//! Start from [`LiveAnswer::follow_answer`].
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::emitter::Emitter;
-use super::pending::Heard;
-use super::stop::blocked;
+use super::emitter::EventEmitter;
+use super::pending::StreamedText;
+use super::stop::blocked_by;
 use crate::event::{Event, Events};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::payload::TextDelta;
-use crate::point::streaming::Streaming;
+use crate::point::streaming::StreamPath;
 use crate::provider::{self, Response, StreamEvent};
 
 /// Maximum time between checks while new text is pending.
@@ -43,7 +43,7 @@ const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// Progress of one answer. It outlives the request, which may be dropped at any await.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct AnswerProgress {
     /// Partial text of an answer that may never end: the shown part, or all of it if nothing is
     /// shown before its end.
     pub(super) partial: String,
@@ -53,9 +53,9 @@ pub(super) struct Progress {
     continued: usize,
 }
 
-impl Progress {
+impl AnswerProgress {
     /// Ends the step. Its shown text is kept if the next step continues it.
-    pub(super) fn ends(&mut self, is_continued: bool) {
+    pub(super) fn ends_answer(&mut self, is_continued: bool) {
         self.continued = match is_continued {
             true => self.shown.len(),
             false => 0,
@@ -75,13 +75,13 @@ impl Progress {
 }
 
 /// One answer that is being written.
-pub(super) struct Live<'a> {
-    emitter: &'a Emitter,
+pub(super) struct LiveAnswer<'a> {
+    emitter: &'a EventEmitter,
     /// Token of the turn.
     cancel: &'a CancellationToken,
     caller: &'a Caller,
-    streaming: Streaming,
-    progress: &'a mut Progress,
+    streaming: StreamPath,
+    progress: &'a mut AnswerProgress,
     /// Received text that is not shown yet.
     pending: String,
     /// Whether the hooks hold back so much that they check again only at the end.
@@ -90,12 +90,12 @@ pub(super) struct Live<'a> {
     stopped: Option<AttributedText>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveAnswer<'a> {
     pub(super) fn new(
-        emitter: &'a Emitter,
+        emitter: &'a EventEmitter,
         cancel: &'a CancellationToken,
         caller: &'a Caller,
-        progress: &'a mut Progress,
+        progress: &'a mut AnswerProgress,
     ) -> Self {
         progress.partial.clear();
         progress.shown.truncate(progress.continued);
@@ -103,7 +103,7 @@ impl<'a> Live<'a> {
             emitter,
             cancel,
             caller,
-            streaming: emitter.streaming(caller),
+            streaming: emitter.choose_streaming(caller),
             progress,
             pending: String::new(),
             is_put_off: false,
@@ -112,53 +112,53 @@ impl<'a> Live<'a> {
     }
 
     /// The hook that stopped the answer, if one did.
-    pub(super) fn stopped(self) -> Option<AttributedText> {
+    pub(super) fn stop_text(self) -> Option<AttributedText> {
         self.stopped
     }
 
     /// Sends a body and shows the answer while it comes, as far as hooks let it.
-    pub(super) async fn follow(
+    pub(super) async fn follow_answer(
         &mut self,
         body: Value,
-        heard: Heard,
+        heard: StreamedText,
     ) -> Result<Response, provider::Error> {
         let events = &self.emitter.spec.events;
         let provider = &self.emitter.spec.provider;
         let cancel = self.cancel;
-        if self.streaming != Streaming::Judged {
-            let mut told = Told::default();
+        if self.streaming != StreamPath::Judged {
+            let mut told = ToldStates::default();
             let mut on = |event| {
-                heard.hear(&event);
-                self.unjudged(event, &mut told);
+                heard.hear_event(&event);
+                self.show_unjudged(event, &mut told);
             };
             return provider.send(body, &mut on, cancel).await;
         }
         let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
-        let mut told = Told::default();
+        let mut told = ToldStates::default();
         // The sender goes with the request: when the answer is whole, nothing more comes.
         let sending = async {
             let mut on = move |event| {
-                heard.hear(&event);
+                heard.hear_event(&event);
                 match event {
-                    StreamEvent::Text(text) => drop(sender.send(Piece::Text(text))),
-                    StreamEvent::Thinking(_) => told.tell(events, true, &[]),
+                    StreamEvent::Text(text) => drop(sender.send(AnswerPiece::Text(text))),
+                    StreamEvent::Thinking(_) => told.tell_progress(events, true, &[]),
                     StreamEvent::ToolCall { .. } => {}
                     retry @ StreamEvent::Retry { .. } => {
-                        let _ = sender.send(Piece::Again);
+                        let _ = sender.send(AnswerPiece::Again);
                         tell_retry(events, retry);
                     }
                 }
             };
             provider.send(body, &mut on, &cancel).await
         };
-        let (response, ()) = tokio::join!(sending, self.judge(pieces, &cancel));
+        let (response, ()) = tokio::join!(sending, self.judge_pieces(pieces, &cancel));
         response
     }
 
     /// Handles text that no hook checks while it streams: shows it at once, or when it is complete.
-    fn unjudged(&mut self, event: StreamEvent, told: &mut Told) {
-        let is_free = self.streaming == Streaming::Free;
+    fn show_unjudged(&mut self, event: StreamEvent, told: &mut ToldStates) {
+        let is_free = self.streaming == StreamPath::Free;
         let events = &self.emitter.spec.events;
         match event {
             StreamEvent::Text(text) => {
@@ -167,11 +167,11 @@ impl<'a> Live<'a> {
                     self.progress.shown.push_str(&text);
                     events.emit(Event::TextDelta { text });
                 } else {
-                    told.tell(events, false, &self.streaming.holders());
+                    told.tell_progress(events, false, &self.streaming.holders());
                 }
             }
             StreamEvent::Thinking(text) if is_free => events.emit(Event::ThinkingDelta { text }),
-            StreamEvent::Thinking(_) => told.tell(events, true, &self.streaming.holders()),
+            StreamEvent::Thinking(_) => told.tell_progress(events, true, &self.streaming.holders()),
             StreamEvent::ToolCall { .. } => {}
             retry @ StreamEvent::Retry { .. } => {
                 self.begin_again();
@@ -182,7 +182,11 @@ impl<'a> Live<'a> {
 
     /// Lets the hooks check the stream: at the first piece, at line ends or every [`LOOK_EVERY`],
     /// and at the end.
-    async fn judge(&mut self, mut pieces: UnboundedReceiver<Piece>, cancel: &CancellationToken) {
+    async fn judge_pieces(
+        &mut self,
+        mut pieces: UnboundedReceiver<AnswerPiece>,
+        cancel: &CancellationToken,
+    ) {
         let mut last: Option<Instant> = None;
         // Whether text arrived since the last check.
         let mut has_new = false;
@@ -215,28 +219,28 @@ impl<'a> Live<'a> {
             // Check all queued pieces together.
             while let Some(one) = piece.take() {
                 match one {
-                    Piece::Text(text) => {
+                    AnswerPiece::Text(text) => {
                         has_line |= text.contains('\n');
                         has_new = true;
                         self.pending.push_str(&text);
                     }
-                    Piece::Again => self.begin_again(),
+                    AnswerPiece::Again => self.begin_again(),
                 }
                 piece = pieces.try_recv().ok();
             }
             let is_due = last.is_none_or(|last| last.elapsed() >= wait(has_line));
             if has_new && is_due && !self.is_put_off && self.stopped.is_none() {
-                self.look(false, cancel).await;
+                self.run_output_delta(false, cancel).await;
                 (last, has_new, has_line) = (Some(Instant::now()), false, false);
             }
         }
         if self.stopped.is_none() && !self.pending.is_empty() {
-            self.look(true, cancel).await;
+            self.run_output_delta(true, cancel).await;
         }
     }
 
     /// Lets the hooks check pending text, and shows the text that passes.
-    async fn look(&mut self, is_last: bool, cancel: &CancellationToken) {
+    async fn run_output_delta(&mut self, is_last: bool, cancel: &CancellationToken) {
         let delta = TextDelta {
             before: end_of(&self.progress.shown).to_owned(),
             text: std::mem::take(&mut self.pending),
@@ -245,9 +249,9 @@ impl<'a> Live<'a> {
         };
         let judged = self
             .emitter
-            .dispatch::<at::OutputDelta>(self.caller, delta)
+            .dispatch_hooks::<at::OutputDelta>(self.caller, delta)
             .await;
-        if let Some(said) = blocked(&judged) {
+        if let Some(said) = blocked_by(&judged) {
             self.stopped = Some(said.clone());
             // The rest of the answer will not be used.
             cancel.cancel();
@@ -273,12 +277,13 @@ impl<'a> Live<'a> {
         }
         let shown = self.progress.shown.clone();
         self.progress.shown.truncate(self.progress.continued);
-        self.emitter.correct(shown, self.progress.shown.clone());
+        self.emitter
+            .correct_text(shown, self.progress.shown.clone());
     }
 }
 
 /// Outcome of an answer.
-enum Piece {
+enum AnswerPiece {
     Text(String),
     /// The request is sent again.
     Again,
@@ -286,13 +291,13 @@ enum Piece {
 
 /// Whether the user was told that the model writes or thinks while its text is held back.
 #[derive(Default)]
-struct Told {
+struct ToldStates {
     writes: bool,
     thinks: bool,
 }
 
-impl Told {
-    fn tell(&mut self, events: &Events, is_thinking: bool, by: &[Arc<str>]) {
+impl ToldStates {
+    fn tell_progress(&mut self, events: &Events, is_thinking: bool, by: &[Arc<str>]) {
         let told = if is_thinking {
             &mut self.thinks
         } else {

@@ -4,8 +4,8 @@ use super::archive::live::live_part;
 use super::context::read_rules;
 use super::skill::active::TOOL;
 use super::skill::catalogue;
-use super::stop::Stop;
-use super::turn::Turn;
+use super::stop::EarlyStop;
+use super::turn::TurnRun;
 use crate::event::Event;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
@@ -13,10 +13,10 @@ use crate::point::payload::{Decision, PromptContext, PromptPart, Tier};
 use crate::prompt::{self, HostFacts};
 use crate::session::Body;
 
-impl Turn<'_> {
+impl TurnRun<'_> {
     /// `system-prompt` collects, `before-system-prompt` edits the parts, `after-system-prompt` the
     /// rendered text.
-    pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), Stop> {
+    pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), EarlyStop> {
         let context = PromptContext {
             model: self.agent.spec.model.clone(),
             tools: self.ctx.scope.skills.tool_names(),
@@ -25,32 +25,32 @@ impl Turn<'_> {
         };
         let collected = self
             .ctx
-            .pass::<at::SystemPrompt>("system prompt", context)
+            .pass_point::<at::SystemPrompt>("system prompt", context)
             .await?
             .parts;
         let mut parts = self
             .ctx
-            .pass::<at::BeforeSystemPrompt>("system prompt", collected)
+            .pass_point::<at::BeforeSystemPrompt>("system prompt", collected)
             .await?;
-        prompt::sort(&mut parts);
-        let parts = self.freeze(parts);
+        prompt::sort_parts(&mut parts);
+        let parts = self.freeze_parts(parts);
 
-        let blocks = prompt::render(&parts);
-        let text = prompt::joined(&blocks);
+        let blocks = prompt::render_blocks(&parts);
+        let text = prompt::join_blocks(&blocks);
         let edited = self
             .ctx
-            .pass::<at::AfterSystemPrompt>("system prompt", text.clone())
+            .pass_point::<at::AfterSystemPrompt>("system prompt", text.clone())
             .await?;
         let (blocks, lost) = if edited == text {
             (blocks, Vec::new())
         } else {
-            let blocks = prompt::reblock(blocks, &edited);
+            let blocks = prompt::split_blocks(blocks, &edited);
             let lost = prompt::lost_borders(&parts, &blocks);
             (blocks, lost)
         };
         self.system = blocks;
 
-        let parts = prompt::rows(&parts);
+        let parts = prompt::prompt_rows(&parts);
         let written = Body::Prompt { parts, lost };
         if self.agent.ledger.as_ref() != Some(&written) {
             self.agent.spec.session.append(written.clone())?;
@@ -63,7 +63,7 @@ impl Turn<'_> {
         let spec = &self.agent.spec;
         let mut parts = prompt::host_parts(HostFacts {
             workspace: &spec.workspace,
-            date: &crate::clock::today(),
+            date: &crate::clock::current_date(),
             decision,
             has_tools: !spec.tools.entries().is_empty(),
         });
@@ -83,7 +83,7 @@ impl Turn<'_> {
             // The same files would be named again at every turn.
             if self.agent.frozen.is_none() {
                 for notice in found.notices {
-                    self.ctx.emit(Event::notice(Level::Warn, notice));
+                    self.ctx.emit_event(Event::notice(Level::Warn, notice));
                 }
             }
         }
@@ -92,13 +92,13 @@ impl Turn<'_> {
 
     /// Keeps the stable parts as the first turn made them: a change there would make the provider
     /// read everything anew.
-    fn freeze(&mut self, parts: Vec<PromptPart>) -> Vec<PromptPart> {
+    fn freeze_parts(&mut self, parts: Vec<PromptPart>) -> Vec<PromptPart> {
         let (stable, rest): (Vec<_>, Vec<_>) = parts
             .into_iter()
             .partition(|part| part.tier == Tier::Stable);
         let frozen = self.agent.frozen.as_ref();
         if frozen.is_some_and(|frozen| *frozen != stable) {
-            self.ctx.notice(
+            self.ctx.emit_notice(
                 Level::Debug,
                 "stable parts of the system prompt changed; the change takes effect in the next session",
             );

@@ -1,9 +1,9 @@
 //! One turn from its start to its end.
 //!
-//! [`Turn::run`] wraps the turn's body in one `select`: when the user interrupts, the body is
-//! dropped at its current await, and [`Turn::end`] puts the session in order. So the body itself
-//! has no branches for cancellation, and all it has to do is to keep the data that must survive in
-//! the turn and not in its own variables.
+//! [`TurnRun::run_turn`] wraps the turn's body in one `select`: when the user interrupts, the body
+//! is dropped at its current await, and [`TurnRun::end_turn`] puts the session in order. So the
+//! body itself has no branches for cancellation, and all it has to do is to keep the data that must
+//! survive in the turn and not in its own variables.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::TurnCalls;
 use super::ctx::TurnCtx;
-use super::lifecycle::Agent;
+use super::lifecycle::LiveAgent;
 use super::outcome::{Error, TurnOutcome};
 use super::reflect::MARK;
-use super::reflect::second::Reflected;
-use super::reply::Shortfall;
-use super::stop::{Stop, blocked, held_back};
-use super::stream::{Progress, goes_on_from};
+use super::reflect::second::ReflectionState;
+use super::reply::ReplyShortfall;
+use super::stop::{EarlyStop, blocked_by, held_back};
+use super::stream::{AnswerProgress, goes_on_from};
 use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
@@ -56,7 +56,7 @@ const EMPTY_AGAIN: &str =
 const DROPPED: &str = "[interrupted: the turn before was dropped before this call had a result]";
 
 #[derive(Clone, Debug)]
-pub(super) enum Work {
+pub(super) enum TurnWork {
     Answer {
         /// The slash command that made the input, and its source.
         command: Option<String>,
@@ -65,7 +65,7 @@ pub(super) enum Work {
     Compact,
 }
 
-impl Agent {
+impl LiveAgent {
     /// Runs one turn: from `input` to the final output.
     ///
     /// However the turn ends, every tool call in the session has a result and `turn-end` has fired.
@@ -83,16 +83,16 @@ impl Agent {
         attached: Vec<Attachment>,
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
-        self.announce();
+        self.announce_session();
         self.take_replacements(None);
         let input = TurnInput {
             text: input.to_owned(),
             source,
         };
-        let work = Work::Answer { command };
-        let mut turn = Turn::new(self, input, work, cancel.clone());
+        let work = TurnWork::Answer { command };
+        let mut turn = TurnRun::new(self, input, work, cancel.clone());
         turn.attached = attached.into();
-        turn.run().await
+        turn.run_turn().await
     }
 
     /// Replaces all but the newest messages with a summary, as compaction does when a conversation
@@ -101,48 +101,48 @@ impl Agent {
     ///
     /// # Errors
     /// The session cannot be written.
-    pub(crate) async fn compact(
+    pub(crate) async fn compact_session(
         &mut self,
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
-        self.announce();
+        self.announce_session();
         let input = TurnInput {
             text: "/compact".to_owned(),
             source: Source::Terminal,
         };
-        Turn::new(self, input, Work::Compact, cancel.clone())
-            .run()
+        TurnRun::new(self, input, TurnWork::Compact, cancel.clone())
+            .run_turn()
             .await
     }
 }
 
-pub(super) struct Turn<'a> {
-    pub(super) agent: &'a mut Agent,
+pub(super) struct TurnRun<'a> {
+    pub(super) agent: &'a mut LiveAgent,
     /// The way to hooks, session and events, which the parts of the turn share.
     pub(super) ctx: TurnCtx,
     pub(super) input: TurnInput,
     /// Images that belong to the input.
     pub(super) attached: Arc<[Attachment]>,
-    pub(super) work: Work,
+    pub(super) work: TurnWork,
     /// The step that may not be passed; a follow-up moves it on.
     pub(super) last_step: u32,
     pub(super) system: Vec<SystemBlock>,
     /// The answer that is streaming in.
-    pub(super) progress: Progress,
+    pub(super) progress: AnswerProgress,
     /// Tool calls whose results are not in the session yet.
     pub(super) calls: TurnCalls,
-    pub(super) reflected: Reflected,
+    pub(super) reflected: ReflectionState,
     pub(super) outputs: Vec<String>,
     /// Offset of the turn's first entry in the file of the session, in bytes.
     pub(super) begins_at: u64,
     pub(super) started: Instant,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> TurnRun<'a> {
     pub(super) fn new(
-        agent: &'a mut Agent,
+        agent: &'a mut LiveAgent,
         input: TurnInput,
-        work: Work,
+        work: TurnWork,
         cancel: CancellationToken,
     ) -> Self {
         Self {
@@ -153,41 +153,41 @@ impl<'a> Turn<'a> {
             attached: Arc::default(),
             work,
             system: Vec::new(),
-            progress: Progress::default(),
+            progress: AnswerProgress::default(),
             calls: TurnCalls::default(),
-            reflected: Reflected::default(),
+            reflected: ReflectionState::default(),
             outputs: Vec::new(),
             begins_at: 0,
             started: Instant::now(),
         }
     }
 
-    pub(super) async fn run(mut self) -> Result<TurnOutcome, Error> {
-        let ended = match self.begin() {
+    pub(super) async fn run_turn(mut self) -> Result<TurnOutcome, Error> {
+        let ended = match self.begin_turn() {
             Err(error) => Err(error),
             Ok(()) => {
                 let interrupted =
-                    interrupted(self.ctx.scope.cancel.clone(), self.calls.is_running());
+                    wait_for_interrupt(self.ctx.scope.cancel.clone(), self.calls.is_running());
                 let family = self.ctx.scope.family.clone();
                 tokio::select! {
                     biased;
-                    () = interrupted => Err(Stop::Cancelled),
-                    why = family.halt.wait() => Err(Stop::Blocked(format!("[stopped: {why}]"))),
-                    ended = self.body() => ended,
+                    () = interrupted => Err(EarlyStop::Cancelled),
+                    why = family.halt.wait() => Err(EarlyStop::Blocked(format!("[stopped: {why}]"))),
+                    ended = self.run_body() => ended,
                 }
             }
         };
-        self.end(ended).await
+        self.end_turn(ended).await
     }
 
-    fn begin(&mut self) -> Result<(), Stop> {
+    fn begin_turn(&mut self) -> Result<(), EarlyStop> {
         self.agent.dispatcher.begin_turn();
         let session = self.agent.spec.session.clone();
         session.cut_turn(DROPPED)?;
         self.begins_at = session.end();
         let command = match &self.work {
-            Work::Answer { command } => command.clone(),
-            Work::Compact => Some(self.input.text.clone()),
+            TurnWork::Answer { command } => command.clone(),
+            TurnWork::Compact => Some(self.input.text.clone()),
         };
         session.append(Body::TurnStart {
             turn: self.ctx.scope.number,
@@ -195,7 +195,7 @@ impl<'a> Turn<'a> {
             source: self.input.source,
             command: command.clone(),
         })?;
-        self.ctx.emit(Event::TurnStart {
+        self.ctx.emit_event(Event::TurnStart {
             turn: self.ctx.scope.number,
             input: self.input.text.clone(),
             source: self.input.source,
@@ -205,9 +205,9 @@ impl<'a> Turn<'a> {
     }
 
     /// The whole of a turn: input, answer, output, and again for every follow-up.
-    async fn body(&mut self) -> Result<(), Stop> {
-        self.agent.start().await;
-        if matches!(self.work, Work::Compact) {
+    async fn run_body(&mut self) -> Result<(), EarlyStop> {
+        self.agent.start_session().await;
+        if matches!(self.work, TurnWork::Compact) {
             let done = self.agent.compaction.compact_now(&self.ctx).await?;
             self.outputs.push(done);
             return Ok(());
@@ -219,13 +219,15 @@ impl<'a> Turn<'a> {
         }
         let scope = self.ctx.scope.clone();
         self.agent.join_archived(&scope).await;
-        self.agent.archival.begin(&self.agent.spec, &scope);
+        self.agent
+            .archival
+            .begin_archiving(&self.agent.spec, &scope);
         self.build_system(decision).await?;
         loop {
-            let answer = self.answer().await?;
+            let answer = self.answer_input().await?;
             self.give_output(answer.draft).await?;
             if answer.is_cut {
-                return Err(Stop::MaxSteps);
+                return Err(EarlyStop::MaxSteps);
             }
             if !self.take_follow_up().await? {
                 return Ok(());
@@ -234,30 +236,30 @@ impl<'a> Turn<'a> {
     }
 
     /// Runs steps until the model has answered and reflection accepts the answer.
-    async fn answer(&mut self) -> Result<DraftAnswer, Stop> {
+    async fn answer_input(&mut self) -> Result<DraftAnswer, EarlyStop> {
         let mut draft = String::new();
         // Cut text that the next step continues.
         let mut begun = String::new();
         let (mut n_cut, mut n_empty) = (0, 0);
         loop {
             if self.ctx.step >= self.last_step {
-                return Ok(self.cut(&draft, &self.step_limit()));
+                return Ok(self.cut_draft(&draft, &self.step_limit()));
             }
             let mut step = self.take_step().await?;
             step.draft.insert_str(0, &begun);
             begun.clear();
-            let is_cut_text = step.shortfall == Some(Shortfall::CutText);
-            self.progress.ends(is_cut_text);
+            let is_cut_text = step.shortfall == Some(ReplyShortfall::CutText);
+            self.progress.ends_answer(is_cut_text);
             if !step.draft.is_empty() {
                 draft.clone_from(&step.draft);
             }
             match step.shortfall {
-                Some(Shortfall::CutText | Shortfall::CutCalls) => n_cut += 1,
-                Some(Shortfall::Empty) => n_empty += 1,
+                Some(ReplyShortfall::CutText | ReplyShortfall::CutCalls) => n_cut += 1,
+                Some(ReplyShortfall::Empty) => n_empty += 1,
                 None => (n_cut, n_empty) = (0, 0),
             }
             if n_cut >= MAX_CUT {
-                return Ok(self.cut(&draft, CUT_AGAIN));
+                return Ok(self.cut_draft(&draft, CUT_AGAIN));
             }
             let has_step = self.ctx.step < self.last_step;
             if is_cut_text && has_step {
@@ -268,7 +270,7 @@ impl<'a> Turn<'a> {
                 continue;
             }
             if n_empty > 1 && !step.goes_on {
-                self.ctx.notice(Level::Warn, EMPTY_AGAIN);
+                self.ctx.emit_notice(Level::Warn, EMPTY_AGAIN);
                 return Ok(DraftAnswer {
                     draft: format!("[{EMPTY_AGAIN}]"),
                     is_cut: false,
@@ -286,7 +288,7 @@ impl<'a> Turn<'a> {
             }
             let reflected = self
                 .reflected
-                .reflect(&self.ctx, &self.input.text, step.draft, has_step)
+                .reflect_on_draft(&self.ctx, &self.input.text, step.draft, has_step)
                 .await?;
             match reflected.continue_because {
                 Some(reason) => {
@@ -313,7 +315,7 @@ impl<'a> Turn<'a> {
         )
     }
 
-    fn cut(&self, draft: &str, note: &str) -> DraftAnswer {
+    fn cut_draft(&self, draft: &str, note: &str) -> DraftAnswer {
         DraftAnswer {
             draft: if draft.is_empty() {
                 note.to_owned()
@@ -327,8 +329,8 @@ impl<'a> Turn<'a> {
     /// Returns the output after the hooks of `pre-output`, and after those of `output-delta` unless
     /// they already passed all of it.
     async fn judge_output(&self, draft: String) -> Result<String, AttributedText> {
-        let judged = self.ctx.dispatch::<at::PreOutput>(draft).await;
-        if let Some(said) = blocked(&judged) {
+        let judged = self.ctx.dispatch_point::<at::PreOutput>(draft).await;
+        if let Some(said) = blocked_by(&judged) {
             return Err(said.clone());
         }
         let (text, shown) = (judged.value, &self.progress.shown);
@@ -347,12 +349,12 @@ impl<'a> Turn<'a> {
     pub(super) fn settle_shown(&mut self, text: &str) {
         if !goes_on_from(text, &self.progress.shown) {
             let shown = self.progress.take_shown();
-            self.ctx.scope.emitter.correct(shown, text.to_owned());
+            self.ctx.scope.emitter.correct_text(shown, text.to_owned());
         }
     }
 
     /// Runs `pre-output`, emits the output, and runs `post-output`.
-    pub(super) async fn give_output(&mut self, draft: String) -> Result<(), Stop> {
+    pub(super) async fn give_output(&mut self, draft: String) -> Result<(), EarlyStop> {
         let (text, refusal) = match self.judge_output(draft).await {
             Ok(text) => (text, None),
             Err(said) => {
@@ -363,9 +365,9 @@ impl<'a> Turn<'a> {
         self.settle_shown(&text);
         self.progress.take_shown();
         self.outputs.push(text.clone());
-        self.ctx.dispatch::<at::PostOutput>(text).await;
+        self.ctx.dispatch_point::<at::PostOutput>(text).await;
         match refusal {
-            Some(text) => Err(Stop::Blocked(text)),
+            Some(text) => Err(EarlyStop::Blocked(text)),
             None => Ok(()),
         }
     }
@@ -374,7 +376,7 @@ impl<'a> Turn<'a> {
 /// Waits for an interrupt by the user, then for running tools to stop. A call whose token is set
 /// ends by itself, and so does the body, with the partial result of the tool; this function only
 /// bounds that wait.
-async fn interrupted(cancel: CancellationToken, is_running_tools: Arc<AtomicBool>) {
+async fn wait_for_interrupt(cancel: CancellationToken, is_running_tools: Arc<AtomicBool>) {
     cancel.cancelled().await;
     if is_running_tools.load(Ordering::Acquire) {
         tokio::time::sleep(TOOL_GRACE).await;

@@ -7,14 +7,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::emitter::Emitter;
-use super::stop::blocked;
+use super::emitter::EventEmitter;
+use super::stop::blocked_by;
 use crate::message::{Content, Message, Origin, Role, ToolCall};
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::payload::TextDelta;
-use crate::point::streaming::Streaming;
+use crate::point::streaming::StreamPath;
 
 /// Name in the arguments of a call that are not shown, before the reason.
 const NOT_SHOWN: &str = "not_shown";
@@ -29,13 +29,13 @@ const UNSHOWN_TOOL: &str = "[not shown]";
 /// Most values of a call that are judged one by one; each costs a call of each hook.
 const MAX_VALUES: usize = 64;
 
-impl Emitter {
+impl EventEmitter {
     /// Returns the streaming mode of the model's text, given the hooks that are called for
     /// `caller`.
-    pub(super) fn streaming(&self, caller: &Caller) -> Streaming {
+    pub(super) fn choose_streaming(&self, caller: &Caller) -> StreamPath {
         let registry = self.dispatcher.registry();
         let specs = registry.specs().iter();
-        Streaming::of(
+        StreamPath::streaming_of(
             specs
                 .map(AsRef::as_ref)
                 .filter(|spec| !caller.passes_over(&spec.plugin, false)),
@@ -59,8 +59,8 @@ impl Emitter {
             is_last: true,
             ..TextDelta::default()
         };
-        let judged = self.dispatch::<at::OutputDelta>(caller, delta).await;
-        match blocked(&judged) {
+        let judged = self.dispatch_hooks::<at::OutputDelta>(caller, delta).await;
+        match blocked_by(&judged) {
             Some(said) => Err(said.clone()),
             None => Ok(judged.value.text),
         }
@@ -69,17 +69,17 @@ impl Emitter {
     /// Returns a text for observers that may contain text of the model and is not output: the text
     /// that hooks pass, or the reason why it is not shown.
     pub(super) async fn for_watchers(&self, caller: &Caller, text: String) -> String {
-        match self.streaming(caller) {
-            Streaming::Free => text,
-            Streaming::Judged => match self.look_at(caller, text).await {
+        match self.choose_streaming(caller) {
+            StreamPath::Free => text,
+            StreamPath::Judged => match self.look_at(caller, text).await {
                 Ok(text) => text,
-                Err(said) => format!("[not shown: {}]", stopped(&said)),
+                Err(said) => format!("[not shown: {}]", stopped_by(&said)),
             },
-            held @ Streaming::Held(_) if !text.trim().is_empty() => format!(
+            held @ StreamPath::Held(_) if !text.trim().is_empty() => format!(
                 "[not shown: it is judged by {} only as part of a whole answer]",
                 held.holders().join(", ")
             ),
-            Streaming::Held(_) => text,
+            StreamPath::Held(_) => text,
         }
     }
 
@@ -95,7 +95,7 @@ impl Emitter {
         let mut shown = message.clone();
         shown.drop_extra();
         let is_judged = message.role != Role::Tool && !message.is_users();
-        if !is_judged || self.streaming(caller) == Streaming::Free {
+        if !is_judged || self.choose_streaming(caller) == StreamPath::Free {
             return shown;
         }
         shown
@@ -127,17 +127,17 @@ impl Emitter {
             extra: None,
             ..call.clone()
         };
-        if self.streaming(caller) != Streaming::Judged {
+        if self.choose_streaming(caller) != StreamPath::Judged {
             return shown;
         }
-        let text = format!("{} {}", call.name, readable(&call.arguments));
-        let known = self.judged_calls.find(&text, &caller.call_chain);
+        let text = format!("{} {}", call.name, readable_value(&call.arguments));
+        let known = self.judged_calls.find_judged(&text, &caller.call_chain);
         let (name, arguments) = match known {
             Some(shown) => shown,
             None => {
                 let judged = self.judge_call(caller, call, &text).await;
                 let chain = &caller.call_chain;
-                self.judged_calls.keep(text, chain, &judged);
+                self.judged_calls.keep_judged(text, chain, &judged);
                 judged
             }
         };
@@ -154,7 +154,7 @@ impl Emitter {
             Err(said) => {
                 return (
                     UNSHOWN_TOOL.to_owned(),
-                    json!({ NOT_SHOWN: stopped(&said) }),
+                    json!({ NOT_SHOWN: stopped_by(&said) }),
                 );
             }
         }
@@ -172,9 +172,9 @@ impl Emitter {
 
     /// Returns a text from the arguments of a call for observers.
     pub(super) async fn call_text_for_watchers(&self, caller: &Caller, text: String) -> String {
-        match self.streaming(caller) {
-            Streaming::Judged => self.for_watchers(caller, text).await,
-            Streaming::Free | Streaming::Held(_) => text,
+        match self.choose_streaming(caller) {
+            StreamPath::Judged => self.for_watchers(caller, text).await,
+            StreamPath::Free | StreamPath::Held(_) => text,
         }
     }
 
@@ -219,19 +219,23 @@ fn n_values(value: &Value) -> usize {
 }
 
 /// The texts and numbers of a value, in readable form: without the escapes of JSON.
-fn readable(value: &Value) -> String {
+fn readable_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(readable).collect::<Vec<_>>().join("\n"),
+        Value::Array(items) => items
+            .iter()
+            .map(readable_value)
+            .collect::<Vec<_>>()
+            .join("\n"),
         Value::Object(fields) => {
             let each = fields.iter();
-            let each = each.map(|(name, field)| format!("{name}: {}", readable(field)));
+            let each = each.map(|(name, field)| format!("{name}: {}", readable_value(field)));
             each.collect::<Vec<_>>().join("\n")
         }
         other => other.to_string(),
     }
 }
 
-fn stopped(said: &AttributedText) -> String {
+fn stopped_by(said: &AttributedText) -> String {
     format!("plugin {} stopped it: {}", said.plugin, said.text)
 }

@@ -2,7 +2,7 @@
 //!
 //! A null is a setting that is not given. Errors name the line, as for TOML: `serde_json` has no
 //! spans, so positions come from errors raised at the right place. Must not know the meaning of
-//! sections. Start from [`table`].
+//! sections. Start from [`parse_table`].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,11 +11,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::Value;
 
 use super::Section;
-use crate::json::Unique;
+use crate::json::UniqueKeys;
 
 /// Parses a JSON text to a table, leaving out nulls.
-pub(super) fn table(text: &str) -> Result<toml::Table, serde_json::Error> {
-    let Unique(value) = serde_json::from_str(text)?;
+pub(super) fn parse_table(text: &str) -> Result<toml::Table, serde_json::Error> {
+    let UniqueKeys(value) = serde_json::from_str(text)?;
     match to_toml(value)? {
         Some(toml::Value::Table(table)) => Ok(table),
         _ => Err(serde_json::Error::custom(
@@ -52,9 +52,9 @@ fn to_toml(value: Value) -> Result<Option<toml::Value>, serde_json::Error> {
 }
 
 /// Parses one section only to report its errors with their lines.
-pub(super) fn check<T: Section>(text: &str) -> Result<(), serde_json::Error> {
-    let section = Fields {
-        each: |key: &str| (key == T::NAME).then_some(Field::Read),
+pub(super) fn check_section<T: Section>(text: &str) -> Result<(), serde_json::Error> {
+    let section = FieldsVisitor {
+        each: |key: &str| (key == T::NAME).then_some(FieldRule::Read),
         read: PhantomData::<T>,
     };
     section.deserialize(&mut serde_json::Deserializer::from_str(text))
@@ -62,15 +62,15 @@ pub(super) fn check<T: Section>(text: &str) -> Result<(), serde_json::Error> {
 
 /// Rejects a section that is not in `known`.
 pub(super) fn check_known(text: &str, known: &[&str]) -> Result<(), serde_json::Error> {
-    let all = Fields {
-        each: |key: &str| (!known.contains(&key)).then_some(Field::Stray(known)),
+    let all = FieldsVisitor {
+        each: |key: &str| (!known.contains(&key)).then_some(FieldRule::Stray(known)),
         read: PhantomData::<IgnoredAny>,
     };
     all.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
 /// Treatment of a field; fields without one are ignored.
-enum Field<'a> {
+enum FieldRule<'a> {
     Read,
     /// The field is unknown. Contains the names of the known fields.
     Stray(&'a [&'a str]),
@@ -78,14 +78,14 @@ enum Field<'a> {
 
 /// Visitor of the fields of the outermost object. It reads them one by one, so that an error has
 /// the position of its field.
-struct Fields<F, T> {
+struct FieldsVisitor<F, T> {
     each: F,
     read: PhantomData<T>,
 }
 
-impl<'a, 'de, F, T> DeserializeSeed<'de> for Fields<F, T>
+impl<'a, 'de, F, T> DeserializeSeed<'de> for FieldsVisitor<F, T>
 where
-    F: Fn(&str) -> Option<Field<'a>>,
+    F: Fn(&str) -> Option<FieldRule<'a>>,
     T: serde::Deserialize<'de>,
 {
     type Value = ();
@@ -95,9 +95,9 @@ where
     }
 }
 
-impl<'a, 'de, F, T> Visitor<'de> for Fields<F, T>
+impl<'a, 'de, F, T> Visitor<'de> for FieldsVisitor<F, T>
 where
-    F: Fn(&str) -> Option<Field<'a>>,
+    F: Fn(&str) -> Option<FieldRule<'a>>,
     T: serde::Deserialize<'de>,
 {
     type Value = ();
@@ -110,8 +110,8 @@ where
         while let Some(key) = fields.next_key::<String>()? {
             match (self.each)(&key) {
                 None => drop(fields.next_value::<IgnoredAny>()?),
-                Some(Field::Read) => drop(fields.next_value::<T>()?),
-                Some(Field::Stray(known)) => {
+                Some(FieldRule::Read) => drop(fields.next_value::<T>()?),
+                Some(FieldRule::Stray(known)) => {
                     return Err(A::Error::custom(super::no_section(&key, known)));
                 }
             }
@@ -121,15 +121,15 @@ where
 }
 
 /// Returns the line of the last key on this path of keys, which must exist.
-pub(super) fn line(text: &str, keys: &[&str]) -> Option<usize> {
-    let found = Way(keys).deserialize(&mut serde_json::Deserializer::from_str(text));
+pub(super) fn find_line(text: &str, keys: &[&str]) -> Option<usize> {
+    let found = KeyPath(keys).deserialize(&mut serde_json::Deserializer::from_str(text));
     found.err().map(|error| error.line().max(1))
 }
 
 /// Path to a key. Reaching the key is reported as an error, because only errors have positions.
-struct Way<'a>(&'a [&'a str]);
+struct KeyPath<'a>(&'a [&'a str]);
 
-impl<'de> DeserializeSeed<'de> for Way<'_> {
+impl<'de> DeserializeSeed<'de> for KeyPath<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -137,7 +137,7 @@ impl<'de> DeserializeSeed<'de> for Way<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Way<'_> {
+impl<'de> Visitor<'de> for KeyPath<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,7 +148,7 @@ impl<'de> Visitor<'de> for Way<'_> {
         while let Some(key) = fields.next_key::<String>()? {
             match self.0 {
                 [last] if *last == key => return Err(A::Error::custom("here")),
-                [first, rest @ ..] if *first == key => fields.next_value_seed(Way(rest))?,
+                [first, rest @ ..] if *first == key => fields.next_value_seed(KeyPath(rest))?,
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
         }
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for Way<'_> {
 }
 
 /// Returns the message of an error without its position, which is reported separately.
-pub(super) fn message(error: &serde_json::Error) -> String {
+pub(super) fn error_message(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&place).unwrap_or(&text).to_owned()

@@ -132,9 +132,9 @@ impl Layer {
 
     fn new(origin: Origin, text: String, is_json: bool) -> Result<Self, Error> {
         let table = if is_json {
-            json::table(&text).map_err(|e| invalid_json(&origin, &e))
+            json::parse_table(&text).map_err(|e| invalid_json(&origin, &e))
         } else {
-            text.parse().map_err(|e| invalid(&origin, &text, &e))
+            text.parse().map_err(|e| invalid_layer(&origin, &text, &e))
         };
         Ok(Self {
             table: table?,
@@ -148,16 +148,16 @@ impl Layer {
     /// numbers.
     fn check<T: Section>(&self) -> Result<(), Error> {
         if self.is_json {
-            let checked = json::check::<T>(&self.text);
-            return checked.map_err(|e| within::<T>(invalid_json(&self.origin, &e)));
+            let checked = json::check_section::<T>(&self.text);
+            return checked.map_err(|e| within_section::<T>(invalid_json(&self.origin, &e)));
         }
-        let Some((_, section)) = self.spanned(&[T::NAME]) else {
+        let Some((_, section)) = self.spanned_at(&[T::NAME]) else {
             return Ok(());
         };
         let checked = T::deserialize(ValueDeserializer::from(section)).map(drop);
         checked.map_err(|e| {
-            let error = invalid(&self.origin, &self.text, &e);
-            within::<T>(self.at_element::<T>(error))
+            let error = invalid_layer(&self.origin, &self.text, &e);
+            within_section::<T>(self.at_element::<T>(error))
         })
     }
 
@@ -196,7 +196,7 @@ impl Layer {
             return checked.map_err(|e| invalid_json(&self.origin, &e));
         }
         let document =
-            DeTable::parse(&self.text).map_err(|e| invalid(&self.origin, &self.text, &e))?;
+            DeTable::parse(&self.text).map_err(|e| invalid_layer(&self.origin, &self.text, &e))?;
         let mut keys = document.get_ref().keys();
         match keys.find(|key| !known.contains(&&**key.get_ref())) {
             None => Ok(()),
@@ -214,7 +214,7 @@ fn no_section(key: &str, known: &[&str]) -> String {
 }
 
 /// Adds the name of the section to an error.
-fn within<T: Section>(mut error: Error) -> Error {
+fn within_section<T: Section>(mut error: Error) -> Error {
     if let Error::Invalid { message, .. } = &mut error {
         *message = format!("in [{}]: {message}", T::NAME);
     }
@@ -225,26 +225,26 @@ fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
     Error::Invalid {
         origin: origin.clone(),
         line: error.line().max(1),
-        message: json::message(error),
+        message: json::error_message(error),
     }
 }
 
 /// Values and positions of nested keys: each key names an entry of the table that the key before it
 /// names.
 impl Layer {
-    fn value(&self, keys: &[&str]) -> Option<&toml::Value> {
+    fn value_at(&self, keys: &[&str]) -> Option<&toml::Value> {
         let (first, rest) = keys.split_first()?;
         let first = self.table.get(*first)?;
         rest.iter().try_fold(first, |value, key| value.get(*key))
     }
 
     /// Whether the layer sets a value at this path of keys.
-    fn has(&self, keys: &[&str]) -> bool {
-        self.value(keys).is_some()
+    fn has_value(&self, keys: &[&str]) -> bool {
+        self.value_at(keys).is_some()
     }
 
     /// Returns the offset of the last key in the TOML text, and its value.
-    fn spanned(&self, keys: &[&str]) -> Option<(usize, Spanned<DeValue<'_>>)> {
+    fn spanned_at(&self, keys: &[&str]) -> Option<(usize, Spanned<DeValue<'_>>)> {
         let mut table = DeTable::parse(&self.text).ok()?.into_inner();
         for (n, wanted) in keys.iter().enumerate() {
             let (key, value) = table.into_iter().find(|(key, _)| key.get_ref() == wanted)?;
@@ -259,30 +259,30 @@ impl Layer {
         None
     }
 
-    fn line(&self, keys: &[&str]) -> Option<usize> {
+    fn line_of(&self, keys: &[&str]) -> Option<usize> {
         if self.is_json {
-            return json::line(&self.text, keys).filter(|_| self.has(keys));
+            return json::find_line(&self.text, keys).filter(|_| self.has_value(keys));
         }
-        Some(line_at(&self.text, self.spanned(keys)?.0))
+        Some(line_at(&self.text, self.spanned_at(keys)?.0))
     }
 
     /// Returns the line of each element of the list at this path of keys. If the elements' lines
     /// are unknown, it is the line of the list.
     fn element_lines(&self, keys: &[&str]) -> Vec<usize> {
-        let list = self.value(keys).and_then(toml::Value::as_array);
+        let list = self.value_at(keys).and_then(toml::Value::as_array);
         let n_elements = list.map_or(0, Vec::len);
         let own = self.toml_element_lines(keys).unwrap_or_default();
         if own.len() == n_elements {
             return own;
         }
-        vec![self.line(keys).unwrap_or(1); n_elements]
+        vec![self.line_of(keys).unwrap_or(1); n_elements]
     }
 
     fn toml_element_lines(&self, keys: &[&str]) -> Option<Vec<usize>> {
         if self.is_json {
             return None;
         }
-        let DeValue::Array(elements) = self.spanned(keys)?.1.into_inner() else {
+        let DeValue::Array(elements) = self.spanned_at(keys)?.1.into_inner() else {
             return None;
         };
         let starts = elements.iter().map(|element| element.span().start);
@@ -290,7 +290,7 @@ impl Layer {
     }
 }
 
-fn invalid(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
+fn invalid_layer(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
     Error::Invalid {
         origin: origin.clone(),
         line: line_at(text, error.span().map_or(0, |span| span.start)),
@@ -318,7 +318,7 @@ impl Config {
         for layer in &self.layers {
             layer.check::<T>()?;
             if let Some(toml::Value::Table(table)) = layer.table.get(T::NAME) {
-                merge(&mut merged, table);
+                merge_tables(&mut merged, table);
                 last = Some(layer);
             }
         }
@@ -328,7 +328,7 @@ impl Config {
         // Every layer is valid alone, so this fails only if two layers contradict each other. The
         // error then names the last layer.
         let text = if last.is_json { "" } else { &last.text };
-        T::deserialize(merged).map_err(|e| invalid(&last.origin, text, &e))
+        T::deserialize(merged).map_err(|e| invalid_layer(&last.origin, text, &e))
     }
 
     /// Returns the settings without a TOML file and without the JSON file [of the same
@@ -354,8 +354,8 @@ impl Config {
     #[must_use]
     pub fn places(&self, keys: &[&str]) -> Vec<String> {
         let place = |layer: &Layer| match &layer.origin {
-            Origin::File(path) => Some(format!("{}:{}", path.display(), layer.line(keys)?)),
-            flag @ Origin::Flag(_) => layer.has(keys).then(|| flag.to_string()),
+            Origin::File(path) => Some(format!("{}:{}", path.display(), layer.line_of(keys)?)),
+            flag @ Origin::Flag(_) => layer.has_value(keys).then(|| flag.to_string()),
         };
         self.layers.iter().filter_map(place).collect()
     }
@@ -364,7 +364,7 @@ impl Config {
     /// takes precedence.
     #[must_use]
     pub fn element_places(&self, keys: &[&str]) -> Vec<String> {
-        let decides = self.layers.iter().rev().find(|layer| layer.has(keys));
+        let decides = self.layers.iter().rev().find(|layer| layer.has_value(keys));
         let Some(layer) = decides else {
             return Vec::new();
         };
@@ -378,10 +378,10 @@ impl Config {
 }
 
 /// Merges `over` into `base`: tables are merged, any other value is replaced.
-fn merge(base: &mut toml::Table, over: &toml::Table) {
+fn merge_tables(base: &mut toml::Table, over: &toml::Table) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
-            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => merge(base, over),
+            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => merge_tables(base, over),
             _ => {
                 base.insert(key.clone(), value.clone());
             }

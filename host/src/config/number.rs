@@ -24,7 +24,7 @@ where
     D: Deserializer<'de>,
 {
     let number = N::deserialize(deserializer)?;
-    check::<MIN, MAX, N>(number).map_err(D::Error::custom)
+    check_number::<MIN, MAX, N>(number).map_err(D::Error::custom)
 }
 
 /// Reads an optional number from `MIN` to `MAX`.
@@ -39,11 +39,11 @@ where
     D: Deserializer<'de>,
 {
     let number = Option::<N>::deserialize(deserializer)?;
-    let checked = number.map(check::<MIN, MAX, N>).transpose();
+    let checked = number.map(check_number::<MIN, MAX, N>).transpose();
     checked.map_err(D::Error::custom)
 }
 
-fn check<const MIN: u64, const MAX: u64, N>(number: N) -> Result<N, String>
+fn check_number<const MIN: u64, const MAX: u64, N>(number: N) -> Result<N, String>
 where
     N: Copy + Display + TryInto<u64>,
 {

@@ -36,11 +36,11 @@ impl Layer {
 
     /// Describes what is lost of `list` of a weaker layer, if this layer replaces it.
     fn replaces(&self, weaker: &Self, keys: &[&str], list: &[toml::Value]) -> Option<String> {
-        let own = self.value(keys)?.as_array();
+        let own = self.value_at(keys)?.as_array();
         let is_kept = |element| own.is_some_and(|own| own.contains(element));
         let n_lost = list.iter().filter(|element| !is_kept(element)).count();
         let place = |layer: &Self| {
-            let line = layer.line(keys).unwrap_or(1);
+            let line = layer.line_of(keys).unwrap_or(1);
             format!("{}:{line}", layer.origin)
         };
         let (name, section) = keys.split_last()?;

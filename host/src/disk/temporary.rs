@@ -32,23 +32,23 @@ impl TemporaryFolder {
     /// Creates a folder in the system's temporary folder. See [`Self::new_in`].
     pub fn new(prefix: &str) -> io::Result<Self> {
         let unlocked = format!("{UNLOCKED}{prefix}");
-        Self::named(prefix, Builder::new().prefix(&unlocked).tempdir()?)
+        Self::named_folder(prefix, Builder::new().prefix(&unlocked).tempdir()?)
     }
 
     /// Creates a folder in `above` whose name begins with `prefix`. The first call of a process
     /// first removes the folders with that prefix whose owners have ended.
     pub(crate) fn new_in(prefix: &str, above: &Path) -> io::Result<Self> {
         let unlocked = format!("{UNLOCKED}{prefix}");
-        Self::named(prefix, Builder::new().prefix(&unlocked).tempdir_in(above)?)
+        Self::named_folder(prefix, Builder::new().prefix(&unlocked).tempdir_in(above)?)
     }
 
     /// Locks a folder and renames it to its final name.
-    fn named(prefix: &str, folder: TempDir) -> io::Result<Self> {
+    fn named_folder(prefix: &str, folder: TempDir) -> io::Result<Self> {
         let above = folder.path().parent().unwrap_or(Path::new("/"));
         if is_first(prefix, above) {
-            sweep(prefix, above);
+            sweep_folders(prefix, above);
         }
-        let held = open(folder.path())?;
+        let held = open_lock(folder.path())?;
         match held.try_lock() {
             Ok(()) => {}
             // The file system has no locks: the folder is then never swept.
@@ -92,14 +92,14 @@ fn is_first(prefix: &str, above: &Path) -> bool {
 
 /// Removes folders whose owners have ended. Skips files, symlinks, folders of other users, and
 /// folders in use.
-fn sweep(prefix: &str, above: &Path) {
+fn sweep_folders(prefix: &str, above: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(prefix) {
             continue;
         }
         let path = entry.path();
-        let Ok(held) = open(&path) else { continue };
+        let Ok(held) = open_lock(&path) else { continue };
         let is_own = held.metadata().is_ok_and(|found| found.uid() == user);
         // The lock is held during the removal, so that another process that sweeps skips the
         // folder.
@@ -110,7 +110,7 @@ fn sweep(prefix: &str, above: &Path) {
 }
 
 /// Opens a folder; fails if the path is a symlink.
-fn open(path: &Path) -> io::Result<File> {
+fn open_lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
@@ -133,7 +133,7 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, at("rind-x-link")).unwrap();
         fs::write(at("rind-x-file"), "text").unwrap();
         let used = made("rind-x-used");
-        let owner = open(&used).unwrap();
+        let owner = open_lock(&used).unwrap();
         owner.try_lock().unwrap();
 
         let first = TemporaryFolder::new_in("rind-x-", above.path()).unwrap();
@@ -142,14 +142,14 @@ mod tests {
         assert!(at("rind-x-link").is_symlink() && at("rind-x-file").exists());
         assert!(used.join("deep/file").exists());
         // A lock also excludes other descriptors in the same process.
-        sweep("rind-x-", above.path());
+        sweep_folders("rind-x-", above.path());
         assert!(first.path().exists());
         let own = first.path().to_owned();
         fs::write(own.join("file"), "text").unwrap();
         drop(first);
         assert!(!own.exists());
         drop(owner);
-        sweep("rind-x-", above.path());
+        sweep_folders("rind-x-", above.path());
         assert!(!used.exists());
         let unlocked = fs::read_dir(above.path()).unwrap().flatten();
         let mut unlocked = unlocked.map(|entry| entry.file_name().to_string_lossy().into_owned());

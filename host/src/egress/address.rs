@@ -33,18 +33,18 @@ const PUBLIC: AddressKind = AddressKind {
     name: "a public address",
 };
 
-const METADATA: AddressKind = never("an address of cloud metadata");
+const METADATA: AddressKind = forbidden_address("an address of cloud metadata");
 
-const RESERVED: AddressKind = never("a reserved address");
+const RESERVED: AddressKind = forbidden_address("a reserved address");
 
-const fn private(name: &'static str) -> AddressKind {
+const fn private_address(name: &'static str) -> AddressKind {
     AddressKind {
         class: Class::Private,
         name,
     }
 }
 
-const fn never(name: &'static str) -> AddressKind {
+const fn forbidden_address(name: &'static str) -> AddressKind {
     AddressKind {
         class: Class::Never,
         name,
@@ -64,38 +64,50 @@ const NETWORKS: &[(&str, u32, AddressKind)] = &[
     ("100.96.0.96", 32, METADATA),
     ("192.0.0.192", 32, METADATA),
     ("168.63.129.16", 32, METADATA),
-    ("0.0.0.0", 8, never("an unspecified address")),
-    ("224.0.0.0", 4, never("a multicast address")),
-    ("255.255.255.255", 32, never("the broadcast address")),
-    ("240.0.0.0", 4, never("a reserved address")),
-    ("127.0.0.0", 8, private("a loopback address")),
-    ("10.0.0.0", 8, private("a private address")),
-    ("172.16.0.0", 12, private("a private address")),
-    ("192.168.0.0", 16, private("a private address")),
-    ("169.254.0.0", 16, private("a link-local address")),
-    ("100.64.0.0", 10, private("a carrier's own address")),
-    ("192.0.0.0", 24, private("an address of protocols")),
-    ("192.0.2.0", 24, private("a documentation address")),
-    ("198.51.100.0", 24, private("a documentation address")),
-    ("203.0.113.0", 24, private("a documentation address")),
-    ("198.18.0.0", 15, private("a benchmark address")),
-    ("192.88.99.0", 24, private("a relay's address")),
+    ("0.0.0.0", 8, forbidden_address("an unspecified address")),
+    ("224.0.0.0", 4, forbidden_address("a multicast address")),
+    (
+        "255.255.255.255",
+        32,
+        forbidden_address("the broadcast address"),
+    ),
+    ("240.0.0.0", 4, forbidden_address("a reserved address")),
+    ("127.0.0.0", 8, private_address("a loopback address")),
+    ("10.0.0.0", 8, private_address("a private address")),
+    ("172.16.0.0", 12, private_address("a private address")),
+    ("192.168.0.0", 16, private_address("a private address")),
+    ("169.254.0.0", 16, private_address("a link-local address")),
+    ("100.64.0.0", 10, private_address("a carrier's own address")),
+    ("192.0.0.0", 24, private_address("an address of protocols")),
+    ("192.0.2.0", 24, private_address("a documentation address")),
+    (
+        "198.51.100.0",
+        24,
+        private_address("a documentation address"),
+    ),
+    (
+        "203.0.113.0",
+        24,
+        private_address("a documentation address"),
+    ),
+    ("198.18.0.0", 15, private_address("a benchmark address")),
+    ("192.88.99.0", 24, private_address("a relay's address")),
     ("0.0.0.0", 0, PUBLIC),
     ("fd00:ec2::", 32, METADATA),
     ("fd20:ce::254", 128, METADATA),
     ("fd00:42::42", 128, METADATA),
-    ("::", 128, never("an unspecified address")),
-    ("::1", 128, private("a loopback address")),
-    ("::", 96, private("an obsolete address")),
-    ("::ffff:0:0:0", 96, private("a translated address")),
-    ("64:ff9b:1::", 48, private("a translated address")),
-    ("fc00::", 7, private("a private address")),
-    ("fe80::", 10, private("a link-local address")),
-    ("fec0::", 10, private("a site-local address")),
-    ("ff00::", 8, never("a multicast address")),
-    ("2001::", 23, private("an address of protocols")),
-    ("2001:db8::", 32, private("a documentation address")),
-    ("3fff::", 20, private("a documentation address")),
+    ("::", 128, forbidden_address("an unspecified address")),
+    ("::1", 128, private_address("a loopback address")),
+    ("::", 96, private_address("an obsolete address")),
+    ("::ffff:0:0:0", 96, private_address("a translated address")),
+    ("64:ff9b:1::", 48, private_address("a translated address")),
+    ("fc00::", 7, private_address("a private address")),
+    ("fe80::", 10, private_address("a link-local address")),
+    ("fec0::", 10, private_address("a site-local address")),
+    ("ff00::", 8, forbidden_address("a multicast address")),
+    ("2001::", 23, private_address("an address of protocols")),
+    ("2001:db8::", 32, private_address("a documentation address")),
+    ("3fff::", 20, private_address("a documentation address")),
     ("2000::", 3, PUBLIC),
 ];
 
@@ -111,7 +123,7 @@ static BITS: LazyLock<Vec<(u128, u32, AddressKind)>> = LazyLock::new(|| {
 });
 
 /// Looks up an address in the table, IPv4 in mapped form.
-fn listed(address: Ipv6Addr) -> AddressKind {
+fn listed_kind(address: Ipv6Addr) -> AddressKind {
     let bits = address.to_bits();
     let holds = |network: u128, prefix: u32| (bits ^ network).leading_zeros() >= prefix;
     let mut networks = BITS.iter();
@@ -129,7 +141,7 @@ pub fn kind(address: IpAddr) -> AddressKind {
 }
 
 fn kind_v4(address: Ipv4Addr) -> AddressKind {
-    listed(address.to_ipv6_mapped())
+    listed_kind(address.to_ipv6_mapped())
 }
 
 fn kind_v6(address: Ipv6Addr) -> AddressKind {
@@ -152,7 +164,7 @@ fn kind_v6(address: Ipv6Addr) -> AddressKind {
         [.., 0xa9fe, 0xa9fe] => Some(low(0xa9fe, 0xa9fe)),
         _ => None,
     };
-    let own = listed(address);
+    let own = listed_kind(address);
     match inner.map(kind_v4) {
         Some(inner) if inner.class > own.class => inner,
         _ => own,

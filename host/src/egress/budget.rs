@@ -1,7 +1,7 @@
 //! Limits on the number of requests, per session and concurrent. Requests over a limit are refused,
 //! not queued.
 //!
-//! Start from [`RequestSlot`] and `Budget`.
+//! Start from [`RequestSlot`] and `RequestBudget`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -28,7 +28,7 @@ static ALL: Semaphore = Semaphore::const_new(ALL_AT_ONCE);
 
 /// Remaining requests of a plugin in a session.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct RequestBudget {
     left: AtomicU32,
     limit: u32,
     is_told: AtomicBool,
@@ -36,14 +36,14 @@ pub(super) struct Budget {
 
 /// Error of a spent budget.
 #[derive(Debug)]
-pub(super) struct Spent {
+pub(super) struct SpentBudget {
     pub(super) error: Error,
     /// Whether this is the first refusal. Later ones are not recorded, because a loop would fill
     /// the session file with them.
     pub(super) is_first: bool,
 }
 
-impl Budget {
+impl RequestBudget {
     pub(super) fn new(limit: u32) -> Self {
         Self {
             left: AtomicU32::new(limit),
@@ -53,13 +53,13 @@ impl Budget {
     }
 
     /// Resets the count.
-    pub(super) fn renew(&self) {
+    pub(super) fn renew_budget(&self) {
         self.left.store(self.limit, Ordering::Relaxed);
         self.is_told.store(false, Ordering::Relaxed);
     }
 
     /// Takes one request. Refused requests count too, because each leaves a record.
-    pub(super) fn take(&self) -> Result<(), Spent> {
+    pub(super) fn take(&self) -> Result<(), SpentBudget> {
         let less = |left: u32| left.checked_sub(1);
         let taken = self
             .left
@@ -71,7 +71,7 @@ impl Budget {
             "the plugin has used its {} requests of this session; `[limits] requests` raises the limit, up to {MAX_REQUESTS}",
             self.limit
         );
-        Err(Spent {
+        Err(SpentBudget {
             error: Error::new(ErrorKind::Requests, text),
             is_first: !self.is_told.swap(true, Ordering::Relaxed),
         })
@@ -87,7 +87,7 @@ pub struct RequestSlot {
 
 impl RequestSlot {
     /// Takes a slot, or fails if none is free.
-    pub(super) fn take(own: &Arc<Semaphore>) -> Result<Self, Error> {
+    pub(super) fn take_slot(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let refuse = |text: String| Error::new(ErrorKind::Requests, text);
         let own = own.clone().try_acquire_owned().map_err(|_| {
             refuse(format!(
@@ -112,26 +112,26 @@ mod tests {
 
     #[test]
     fn a_spent_budget_is_told_once() {
-        let budget = Budget::new(2);
+        let budget = RequestBudget::new(2);
         assert!(budget.take().is_ok() && budget.take().is_ok());
         let first = budget.take().unwrap_err();
         assert!(first.is_first && first.error.text.contains("its 2 requests"));
         assert!(!budget.take().unwrap_err().is_first);
-        budget.renew();
+        budget.renew_budget();
         assert!(budget.take().is_ok() && budget.take().is_ok());
         assert!(budget.take().unwrap_err().is_first);
-        assert!(Budget::new(0).take().is_err());
+        assert!(RequestBudget::new(0).take().is_err());
     }
 
     #[test]
     fn a_place_is_free_again_once_it_is_dropped() {
         let own = Arc::new(Semaphore::new(1));
-        let place = RequestSlot::take(&own).unwrap();
+        let place = RequestSlot::take_slot(&own).unwrap();
         assert_eq!(
-            RequestSlot::take(&own).unwrap_err().kind,
+            RequestSlot::take_slot(&own).unwrap_err().kind,
             ErrorKind::Requests
         );
         drop(place);
-        assert!(RequestSlot::take(&own).is_ok());
+        assert!(RequestSlot::take_slot(&own).is_ok());
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::error::{Error, ErrorKind};
-use super::target::Target;
+use super::target::RequestTarget;
 use crate::grant::{Credential, Granted};
 
 /// Minimum length of a secret, in bytes. A shorter one would occur in responses by chance, and
@@ -65,14 +65,14 @@ impl Secrets for NoSecrets {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Secret(String),
 }
 
 /// Value of a header, with `{NAME}` in place of secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePart>);
 
 impl Template {
     /// Parses a template such as `Bearer {TOKEN}`. The error completes a sentence.
@@ -102,11 +102,11 @@ impl Template {
                 ));
             }
             n_secrets += 1;
-            parts.push(Part::Text(before.to_owned()));
-            parts.push(Part::Secret(name.to_owned()));
+            parts.push(TemplatePart::Text(before.to_owned()));
+            parts.push(TemplatePart::Secret(name.to_owned()));
             rest = after;
         }
-        parts.push(Part::Text(rest.to_owned()));
+        parts.push(TemplatePart::Text(rest.to_owned()));
         if n_secrets == 0 {
             return Err("has no placeholder like `{TOKEN}` for a secret".to_owned());
         }
@@ -115,11 +115,11 @@ impl Template {
                 "has {n_secrets} placeholders, at most {MAX_PLACEHOLDERS} are filled"
             ));
         }
-        let is_plain = |part: &Part| match part {
-            Part::Text(text) => {
+        let is_plain = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => {
                 !text.contains('}') && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic())
             }
-            Part::Secret(_) => true,
+            TemplatePart::Secret(_) => true,
         };
         if !parts.iter().all(is_plain) {
             return Err("has a `}` without `{`, or a character that no header carries".to_owned());
@@ -137,7 +137,7 @@ fn is_name(name: &str) -> bool {
 
 /// A secret in a request, to be found in the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Used {
+pub(super) struct UsedSecret {
     /// Name of the secret; for a whole value, the names of all secrets in it.
     pub(super) name: String,
     /// The secret, or the whole value.
@@ -149,8 +149,8 @@ pub(super) struct Used {
 type Headers = Vec<(HeaderName, HeaderValue)>;
 
 /// Whether a credential sets this header in requests to the target.
-pub(super) fn sets(granted: &Granted, target: &Target, header: &str) -> bool {
-    matching(granted, target).any(|credential| credential.header == header)
+pub(super) fn sets_header(granted: &Granted, target: &RequestTarget, header: &str) -> bool {
+    matching_credentials(granted, target).any(|credential| credential.header == header)
 }
 
 /// Whether a credential sets this header for any host.
@@ -158,7 +158,10 @@ pub(super) fn sets_somewhere(granted: &Granted, header: &str) -> bool {
     granted.credentials().any(|own| own.header == header)
 }
 
-fn matching<'a>(granted: &'a Granted, target: &'a Target) -> impl Iterator<Item = &'a Credential> {
+fn matching_credentials<'a>(
+    granted: &'a Granted,
+    target: &'a RequestTarget,
+) -> impl Iterator<Item = &'a Credential> {
     let is_for = |credential: &&Credential| {
         let host = &credential.host;
         host.matches(target.scheme, &target.host, target.port)
@@ -168,14 +171,14 @@ fn matching<'a>(granted: &'a Granted, target: &'a Target) -> impl Iterator<Item 
 
 /// Returns the headers that credentials set in a request to the target, and the secrets in them. If
 /// two credentials set the same header, the one with the narrower host wins.
-pub(super) fn fill(
+pub(super) fn fill_credentials(
     granted: &Granted,
-    target: &Target,
+    target: &RequestTarget,
     secrets: &dyn Secrets,
-) -> Result<(Headers, Vec<Used>), Error> {
+) -> Result<(Headers, Vec<UsedSecret>), Error> {
     let mut headers = Headers::new();
     let mut used = Vec::new();
-    let mut credentials: Vec<&Credential> = matching(granted, target).collect();
+    let mut credentials: Vec<&Credential> = matching_credentials(granted, target).collect();
     // Patterns sort from `*` to single names.
     credentials.reverse();
     for credential in credentials {
@@ -188,7 +191,7 @@ pub(super) fn fill(
         }
         let template =
             Template::parse(&credential.value).map_err(|why| refuse(format!("{at} {why}")))?;
-        let (value, new) = template.fill(secrets, &at)?;
+        let (value, new) = template.fill_template(secrets, &at)?;
         let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| {
             let names: Vec<&str> = new.iter().map(|used| used.name.as_str()).collect();
             refuse(format!(
@@ -205,17 +208,21 @@ pub(super) fn fill(
 
 impl Template {
     /// Returns the filled value, and its secret parts: each secret, and the whole value.
-    fn fill(&self, secrets: &dyn Secrets, at: &str) -> Result<(Secret, Vec<Used>), Error> {
+    fn fill_template(
+        &self,
+        secrets: &dyn Secrets,
+        at: &str,
+    ) -> Result<(Secret, Vec<UsedSecret>), Error> {
         let refuse = |text: String| Error::new(ErrorKind::Credential, text);
         let mut whole = String::new();
-        let mut used: Vec<Used> = Vec::new();
+        let mut used: Vec<UsedSecret> = Vec::new();
         for part in &self.0 {
             let name = match part {
-                Part::Text(text) => {
+                TemplatePart::Text(text) => {
                     whole.push_str(text);
                     continue;
                 }
-                Part::Secret(name) => name,
+                TemplatePart::Secret(name) => name,
             };
             let Some(secret) = secrets.get(name) else {
                 return Err(refuse(format!(
@@ -231,7 +238,7 @@ impl Template {
             }
             whole.push_str(secret.reveal());
             if !used.iter().any(|other| other.name == *name) {
-                used.push(Used {
+                used.push(UsedSecret {
                     name: name.clone(),
                     secret,
                     is_whole: false,
@@ -239,7 +246,7 @@ impl Template {
             }
         }
         let names: Vec<&str> = used.iter().map(|used| used.name.as_str()).collect();
-        let all = Used {
+        let all = UsedSecret {
             name: names.join(", "),
             secret: Secret(whole.clone()),
             is_whole: true,
@@ -279,8 +286,8 @@ mod tests {
     }
 
     fn filled(credentials: &[(&str, &str, &str)]) -> Result<Vec<(String, String)>, Error> {
-        let target = Target::parse("https://a.example/").unwrap();
-        let (headers, _) = fill(&granted(credentials), &target, &One)?;
+        let target = RequestTarget::parse_target("https://a.example/").unwrap();
+        let (headers, _) = fill_credentials(&granted(credentials), &target, &One)?;
         let plain = |(name, value): &(HeaderName, HeaderValue)| {
             assert!(value.is_sensitive());
             (name.to_string(), value.to_str().unwrap().to_owned())

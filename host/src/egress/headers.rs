@@ -1,13 +1,13 @@
 //! Checks the method and headers that a plugin sends, and filters the headers of a response.
 //!
 //! The host controls framing, connection and proxy headers, and the headers of credentials; a
-//! plugin may set the others. Start from `check`.
+//! plugin may set the others. Start from `check_headers`.
 
 use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 
 use super::error::{Error, ErrorKind};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum number of headers in a request.
 const MAX_HEADERS: usize = 100;
@@ -58,12 +58,12 @@ pub fn is_refused(name: &str) -> bool {
     REFUSED.contains(&name) || REFUSED_PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
-pub(super) fn method(name: &str) -> Result<Method, Error> {
+pub(super) fn parse_method(name: &str) -> Result<Method, Error> {
     let known = METHODS.contains(&name).then(|| name.parse().ok()).flatten();
     known.ok_or_else(|| {
         let text = format!(
             "`{}` is not a method that can be sent; there are {}",
-            clean(name, 32),
+            clean_line(name, 32),
             METHODS.join(", ")
         );
         Error::new(ErrorKind::Method, text)
@@ -71,7 +71,7 @@ pub(super) fn method(name: &str) -> Result<Method, Error> {
 }
 
 /// Checks the headers of a plugin. `is_own` selects names that are set by credentials.
-pub(super) fn check(
+pub(super) fn check_headers(
     headers: Vec<(String, Vec<u8>)>,
     is_own: impl Fn(&str) -> bool,
 ) -> Result<HeaderMap, Error> {
@@ -86,7 +86,7 @@ pub(super) fn check(
     let mut checked = HeaderMap::new();
     let mut total = 0;
     for (name, value) in headers {
-        let shown = clean(&name, 64);
+        let shown = clean_line(&name, 64);
         let bytes = name.len() + value.len();
         total += bytes;
         if bytes > MAX_HEADER_BYTES {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn one(name: &str, value: &[u8]) -> Result<HeaderMap, Error> {
-        check(vec![(name.to_owned(), value.to_vec())], |name| {
+        check_headers(vec![(name.to_owned(), value.to_vec())], |name| {
             name == "x-key"
         })
     }
@@ -214,7 +214,7 @@ mod tests {
     fn headers_have_limits_each_and_together() {
         let many = |n: usize, bytes: usize| {
             let all = (0..n).map(|i| (format!("x-{i:03}"), vec![b'a'; bytes - 5]));
-            check(all.collect(), |_| false).map(|map| map.len())
+            check_headers(all.collect(), |_| false).map(|map| map.len())
         };
         assert_eq!(many(100, 600).unwrap(), 100);
         assert_eq!(many(4, 16 << 10).unwrap(), 4);
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn only_known_methods_are_sent_as_they_are_written() {
         for name in METHODS {
-            assert_eq!(method(name).unwrap().as_str(), name);
+            assert_eq!(parse_method(name).unwrap().as_str(), name);
         }
         for name in [
             "get",
@@ -237,7 +237,11 @@ mod tests {
             "GET / HTTP/1.1\r\n",
             "",
         ] {
-            assert_eq!(method(name).unwrap_err().kind, ErrorKind::Method, "{name}");
+            assert_eq!(
+                parse_method(name).unwrap_err().kind,
+                ErrorKind::Method,
+                "{name}"
+            );
         }
     }
 

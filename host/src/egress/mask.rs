@@ -6,7 +6,7 @@
 //! left, because servers quote shortened tokens (`invalid key abcd1234…`). This does not stop a
 //! server that cooperates with the plugin: it knows the secret and can encode it in any other way.
 //!
-//! Start from [`Mask`].
+//! Start from [`CredentialMask`].
 //!
 //! For example:
 //!
@@ -23,7 +23,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::credential::Used;
+use super::credential::UsedSecret;
 use super::error::{Error, ErrorKind};
 
 /// Minimum length of a pattern, in bytes. A secret has at least eight, and its Base64 form loses a
@@ -35,21 +35,21 @@ const MAX_CUT_BYTES: usize = 512;
 
 /// Secrets of one request and of the redirects before it.
 #[derive(Debug, Default)]
-pub(super) struct Mask {
-    used: Vec<Used>,
-    finder: Option<Finder>,
+pub(super) struct CredentialMask {
+    used: Vec<UsedSecret>,
+    finder: Option<SecretFinder>,
 }
 
 #[derive(Debug)]
-struct Finder {
+struct SecretFinder {
     patterns: AhoCorasick,
     /// Index in `used` for each pattern.
     of: Vec<usize>,
 }
 
-impl Mask {
+impl CredentialMask {
     /// Adds secrets to search for.
-    pub(super) fn add(&mut self, used: Vec<Used>) -> Result<(), Error> {
+    pub(super) fn add_secrets(&mut self, used: Vec<UsedSecret>) -> Result<(), Error> {
         let is_new = used.iter().any(|new| !self.used.contains(new));
         if !is_new {
             return Ok(());
@@ -59,9 +59,9 @@ impl Mask {
         let mut of = Vec::new();
         for (at, used) in self.used.iter().enumerate() {
             let secret = used.secret.reveal();
-            let mut all = spellings(secret);
+            let mut all = secret_spellings(secret);
             if !used.is_whole {
-                all.extend(cut(secret));
+                all.extend(cut_secret(secret));
             }
             all.retain(|pattern| pattern.len() >= MIN_PATTERN_BYTES);
             of.extend(all.iter().map(|_| at));
@@ -80,7 +80,7 @@ impl Mask {
                     "the secrets of the request cannot be kept from the plugin, so it is not sent";
                 Error::new(ErrorKind::Credential, text)
             })?;
-        self.finder = Some(Finder { patterns, of });
+        self.finder = Some(SecretFinder { patterns, of });
         Ok(())
     }
 
@@ -90,7 +90,10 @@ impl Mask {
     }
 
     /// Returns the ranges of secrets, with their names.
-    fn find<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = (Range<usize>, &'a str)> {
+    fn find_secrets<'a>(
+        &'a self,
+        bytes: &'a [u8],
+    ) -> impl Iterator<Item = (Range<usize>, &'a str)> {
         let finder = self.finder.iter();
         finder.flat_map(move |finder| {
             finder.patterns.find_iter(bytes).filter_map(|found| {
@@ -101,15 +104,15 @@ impl Mask {
     }
 
     /// Returns the name of the first secret in `bytes`.
-    pub(super) fn first<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a str> {
-        self.find(bytes).next().map(|(_, name)| name)
+    pub(super) fn first_secret<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a str> {
+        self.find_secrets(bytes).next().map(|(_, name)| name)
     }
 
     /// Masks secrets in `bytes`; `None` if there are none.
-    pub(super) fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn mask_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut masked = Vec::new();
         let mut done = 0;
-        for (range, name) in self.find(bytes) {
+        for (range, name) in self.find_secrets(bytes) {
             masked.extend_from_slice(bytes.get(done..range.start)?);
             masked.extend_from_slice(format!("[masked: {name}]").as_bytes());
             done = range.end;
@@ -121,23 +124,23 @@ impl Mask {
         Some(masked)
     }
 
-    pub(super) fn text(&self, text: &str) -> String {
-        match self.bytes(text.as_bytes()) {
+    pub(super) fn mask_text(&self, text: &str) -> String {
+        match self.mask_bytes(text.as_bytes()) {
             Some(masked) => String::from_utf8_lossy(&masked).into_owned(),
             None => text.to_owned(),
         }
     }
 
     /// Masks secrets in the text of an error.
-    pub(super) fn error(&self, error: Error) -> Error {
+    pub(super) fn mask_error(&self, error: Error) -> Error {
         Error {
-            text: self.text(&error.text),
+            text: self.mask_text(&error.text),
             ..error
         }
     }
 }
 
-fn spellings(secret: &str) -> Vec<String> {
+fn secret_spellings(secret: &str) -> Vec<String> {
     let percent = |is_kept: fn(u8) -> bool| {
         let mut text = String::new();
         for byte in secret.bytes() {
@@ -189,7 +192,7 @@ fn spellings(secret: &str) -> Vec<String> {
 /// ```text
 /// abcdefgh    ->  abcd, efgh, abcde, defgh, abcdef, cdefgh, abcdefg, bcdefgh
 /// ```
-fn cut(secret: &str) -> Vec<String> {
+fn cut_secret(secret: &str) -> Vec<String> {
     let half = secret.len().div_ceil(2);
     let n_cuts = if secret.len() <= MAX_CUT_BYTES {
         secret.len() - half
@@ -223,18 +226,18 @@ mod tests {
 
     const SECRET: &str = "s3cr3t/\"p+q\"=42";
 
-    fn used(secret: &str, is_whole: bool) -> Used {
-        Used {
+    fn used(secret: &str, is_whole: bool) -> UsedSecret {
+        UsedSecret {
             name: "TOKEN".to_owned(),
             secret: Secret::new(secret),
             is_whole,
         }
     }
 
-    fn mask() -> Mask {
-        let mut mask = Mask::default();
+    fn mask() -> CredentialMask {
+        let mut mask = CredentialMask::default();
         let whole = used(&format!("Bearer {SECRET}"), true);
-        mask.add(vec![used(SECRET, false), whole]).unwrap();
+        mask.add_secrets(vec![used(SECRET, false), whole]).unwrap();
         mask
     }
 
@@ -265,12 +268,12 @@ mod tests {
             ("", ""),
         ];
         for (text, expected) in table {
-            assert_eq!(mask().text(text), expected, "{text}");
+            assert_eq!(mask().mask_text(text), expected, "{text}");
         }
         let both = format!("{SECRET}{SECRET}");
-        assert_eq!(mask().text(&both), "[masked: TOKEN][masked: TOKEN]");
-        assert_eq!(mask().bytes(b"\xff\x00plain"), None);
-        assert_eq!(mask().first(both.as_bytes()), Some("TOKEN"));
+        assert_eq!(mask().mask_text(&both), "[masked: TOKEN][masked: TOKEN]");
+        assert_eq!(mask().mask_bytes(b"\xff\x00plain"), None);
+        assert_eq!(mask().first_secret(both.as_bytes()), Some("TOKEN"));
     }
 
     #[test]
@@ -279,7 +282,7 @@ mod tests {
         for before in ["", "a", "ab", "abc", "user:", "{\"header\":\""] {
             for after in ["", "x", "xy", "xyz"] {
                 let text = STANDARD_NO_PAD.encode(format!("{before}{SECRET}{after}"));
-                let masked = mask().text(&text);
+                let masked = mask().mask_text(&text);
                 assert!(
                     masked.contains("[masked: TOKEN]"),
                     "{before} {after}: {masked}"
@@ -293,21 +296,21 @@ mod tests {
 
     #[test]
     fn without_secrets_nothing_is_touched() {
-        let mut mask = Mask::default();
-        mask.add(Vec::new()).unwrap();
+        let mut mask = CredentialMask::default();
+        mask.add_secrets(Vec::new()).unwrap();
         assert!(mask.is_empty());
-        assert_eq!(mask.bytes(b"anything"), None);
+        assert_eq!(mask.mask_bytes(b"anything"), None);
     }
 
     #[test]
     fn long_secrets_are_found_with_little_memory() {
         let secret: String = (0..500).map(|i| format!("{:x}/+", i * i)).collect();
-        let mut mask = Mask::default();
+        let mut mask = CredentialMask::default();
         let secrets = [secret.clone(), secret.repeat(4)];
         let all = secrets.iter().map(|secret| used(secret, false));
-        mask.add(all.collect()).unwrap();
+        mask.add_secrets(all.collect()).unwrap();
         let taken = mask.finder.as_ref().unwrap().patterns.memory_usage();
         assert!(taken < 16 << 20, "{taken} bytes");
-        assert_eq!(mask.text(&secret), "[masked: TOKEN]");
+        assert_eq!(mask.mask_text(&secret), "[masked: TOKEN]");
     }
 }

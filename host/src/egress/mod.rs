@@ -128,7 +128,7 @@ impl PluginEgress {
     #[must_use]
     pub fn open(self: &Arc<Self>, handle: Arc<dyn AgentHandle>) -> Arc<Egress> {
         Arc::new(Egress {
-            budget: budget::Budget::new(self.requests),
+            budget: budget::RequestBudget::new(self.requests),
             shared: self.clone(),
             handle,
         })
@@ -142,13 +142,13 @@ impl PluginEgress {
 pub struct Egress {
     shared: Arc<PluginEgress>,
     handle: Arc<dyn AgentHandle>,
-    budget: budget::Budget,
+    budget: budget::RequestBudget,
 }
 
 impl Egress {
     /// Resets the request count of the session.
     pub(crate) fn renew_requests(&self) {
-        self.budget.renew();
+        self.budget.renew_budget();
     }
 }
 

@@ -49,7 +49,7 @@ pub struct EgressOptions {
 
 /// Refuses a request that contains an apparent secret: credentials are added by the host only.
 fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
-    let spellings: Vec<String> = outgoing.headers.keys().flat_map(spellings).collect();
+    let spellings: Vec<String> = outgoing.headers.keys().flat_map(name_spellings).collect();
     let of_names = spellings
         .iter()
         .map(|text| ("name of a header", text.as_bytes()));
@@ -67,7 +67,7 @@ fn no_secrets(outgoing: &Outgoing<'_>) -> Result<(), String> {
 
 /// Returns the spellings of a header name in which a token would be recognized: header names are in
 /// lower case, and a token starts at a word boundary.
-fn spellings(name: &HeaderName) -> impl Iterator<Item = String> {
+fn name_spellings(name: &HeaderName) -> impl Iterator<Item = String> {
     let name = name.as_str();
     let words = name
         .match_indices('-')

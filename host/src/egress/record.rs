@@ -7,14 +7,14 @@ use super::error::Error;
 use crate::point::handle::AgentHandle;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
 use crate::secret::Scanner;
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum length of a reason in a record, in bytes.
 const MAX_REASON_BYTES: usize = 500;
 
 /// A record in progress. If it is dropped while open, it reports that the request was abandoned,
 /// because the plugin was stopped or gave up.
-pub(super) struct Record {
+pub(super) struct OpenRecord {
     handle: Arc<dyn AgentHandle>,
     plugin: Arc<str>,
     origin: Origin,
@@ -22,39 +22,39 @@ pub(super) struct Record {
     target: Option<String>,
 }
 
-impl Record {
+impl OpenRecord {
     /// Starts the record of a request whose target is not known yet.
-    pub(super) fn open(egress: &Egress, origin: Origin, method: &str) -> Self {
+    pub(super) fn start_record(egress: &Egress, origin: Origin, method: &str) -> Self {
         Self {
             handle: egress.handle.clone(),
             plugin: egress.shared.plugin.clone(),
             origin,
             // A URL that cannot be parsed may contain anything, so it is not recorded.
-            target: Some(format!("{} (not a URL)", clean(method, 16))),
+            target: Some(format!("{} (not a URL)", clean_line(method, 16))),
         }
     }
 
     /// Sets the target of the request.
-    pub(super) fn name(&mut self, target: String) {
+    pub(super) fn name_target(&mut self, target: String) {
         self.target = Some(target);
     }
 
-    /// Writes the record; [`Record::name`] starts another one.
-    pub(super) fn close(&mut self, error: Option<&Error>) {
+    /// Writes the record; [`OpenRecord::name_target`] starts another one.
+    pub(super) fn close_record(&mut self, error: Option<&Error>) {
         match error {
-            None => self.record(AccessOutcome::Done, None),
+            None => self.report_outcome(AccessOutcome::Done, None),
             Some(error) => {
-                let reason = clean(&error.text, MAX_REASON_BYTES);
-                self.record(error.outcome(), Some(reason));
+                let reason = clean_line(&error.text, MAX_REASON_BYTES);
+                self.report_outcome(error.outcome(), Some(reason));
             }
         }
     }
 
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget_record(&mut self) {
         self.target = None;
     }
 
-    fn record(&mut self, outcome: AccessOutcome, reason: Option<String>) {
+    fn report_outcome(&mut self, outcome: AccessOutcome, reason: Option<String>) {
         let Some(target) = self.target.take() else {
             return;
         };
@@ -62,24 +62,24 @@ impl Record {
             plugin: self.plugin.clone(),
             reached: Reached::Network,
             // A path may contain a token. The record of its refusal must not store it.
-            target: masked(target),
+            target: mask_target(target),
             outcome,
-            reason: reason.map(masked),
+            reason: reason.map(mask_target),
             origin: self.origin.clone(),
         });
     }
 }
 
-fn masked(text: String) -> String {
+fn mask_target(text: String) -> String {
     match Scanner::shared().mask(&text) {
         Some(masked) => masked.text,
         None => text,
     }
 }
 
-impl Drop for Record {
+impl Drop for OpenRecord {
     fn drop(&mut self) {
         let reason = "the call of the plugin ended before the request did";
-        self.record(AccessOutcome::Failed, Some(reason.to_owned()));
+        self.report_outcome(AccessOutcome::Failed, Some(reason.to_owned()));
     }
 }

@@ -6,7 +6,7 @@
 use reqwest::Method;
 
 use super::error::{Error, ErrorKind};
-use super::target::Target;
+use super::target::RequestTarget;
 use crate::grant::Scheme;
 
 /// Maximum number of redirects of one request.
@@ -14,13 +14,13 @@ pub(super) const MAX_REDIRECTS: u32 = 5;
 
 /// The request after a redirect.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Next {
-    pub(super) target: Target,
+pub(super) struct NextRequest {
+    pub(super) target: RequestTarget,
     pub(super) method: Method,
     pub(super) keeps_body: bool,
 }
 
-fn refuse(text: impl Into<String>) -> Error {
+fn refuse_redirect(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::Redirect, text)
 }
 
@@ -28,9 +28,9 @@ fn refuse(text: impl Into<String>) -> Error {
 pub(super) fn next(
     status: u16,
     location: Option<&[u8]>,
-    from: &Target,
+    from: &RequestTarget,
     method: &Method,
-) -> Result<Option<Next>, Error> {
+) -> Result<Option<NextRequest>, Error> {
     let (method, keeps_body) = match status {
         303 if *method != Method::HEAD => (Method::GET, false),
         301 | 302 if *method == Method::POST => (Method::GET, false),
@@ -43,20 +43,20 @@ pub(super) fn next(
     let location = std::str::from_utf8(location)
         .ok()
         .filter(|text| !text.chars().any(char::is_control))
-        .ok_or_else(|| refuse("the answer redirects to what is not a URL"))?;
+        .ok_or_else(|| refuse_redirect("the answer redirects to what is not a URL"))?;
     let url = from
         .url
         .join(location)
-        .map_err(|e| refuse(format!("the answer redirects to what is not a URL: {e}")))?;
-    let target =
-        Target::new(url).map_err(|e| refuse(format!("the answer redirects elsewhere: {e}")))?;
+        .map_err(|e| refuse_redirect(format!("the answer redirects to what is not a URL: {e}")))?;
+    let target = RequestTarget::new(url)
+        .map_err(|e| refuse_redirect(format!("the answer redirects elsewhere: {e}")))?;
     if from.scheme == Scheme::Https && target.scheme == Scheme::Http {
-        return Err(refuse(format!(
+        return Err(refuse_redirect(format!(
             "`{}` redirects from https to http, which is not followed",
             from.host
         )));
     }
-    Ok(Some(Next {
+    Ok(Some(NextRequest {
         target,
         method,
         keeps_body,
@@ -72,7 +72,7 @@ mod tests {
         location: &str,
         method: &str,
     ) -> Result<Option<(String, String, bool)>, Error> {
-        let from = Target::parse("https://a.example/p/q?r").unwrap();
+        let from = RequestTarget::parse_target("https://a.example/p/q?r").unwrap();
         let method: Method = method.parse().unwrap();
         let next = next(status, Some(location.as_bytes()), &from, &method)?;
         Ok(next.map(|next| {
@@ -121,7 +121,7 @@ mod tests {
         ] {
             assert_eq!(go(302, location, "GET").unwrap().unwrap().1, expected);
         }
-        let from = Target::parse("https://a.example/").unwrap();
+        let from = RequestTarget::parse_target("https://a.example/").unwrap();
         assert_eq!(next(302, None, &from, &Method::GET).unwrap(), None);
     }
 

@@ -1,7 +1,7 @@
 //! Resolves host names to addresses, once for each request.
 //!
-//! `target` checks the addresses from [`Resolve`], and [`Pinned`] passes only those to the HTTP
-//! library. There is no second lookup, which could return other addresses (DNS rebinding).
+//! `target` checks the addresses from [`Resolve`], and [`PinnedAddresses`] passes only those to the
+//! HTTP library. There is no second lookup, which could return other addresses (DNS rebinding).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -30,12 +30,12 @@ impl Resolve for SystemResolver {
 }
 
 /// Checked addresses of one host; other names do not resolve.
-pub(super) struct Pinned {
+pub(super) struct PinnedAddresses {
     pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,
 }
 
-impl reqwest::dns::Resolve for Pinned {
+impl reqwest::dns::Resolve for PinnedAddresses {
     fn resolve(&self, name: Name) -> Resolving {
         let is_it = name.as_str().eq_ignore_ascii_case(&self.host);
         let addresses = is_it.then(|| self.addresses.clone());

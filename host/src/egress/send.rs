@@ -14,18 +14,18 @@ use super::budget::RequestSlot;
 use super::credential;
 use super::error::{Error, ErrorKind};
 use super::headers;
-use super::mask::Mask;
+use super::mask::CredentialMask;
 use super::options::Outgoing;
-use super::record::Record;
+use super::record::OpenRecord;
 use super::redirect::{self, MAX_REDIRECTS};
-use super::resolve::Pinned;
-use super::target::Target;
+use super::resolve::PinnedAddresses;
+use super::target::RequestTarget;
 use super::{Body, Egress, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, Response, Timeouts};
 use crate::grant::Scheme;
 use crate::point::trace::Origin;
 use crate::provider::install_tls;
-use crate::secret::aside;
-use crate::text::clean;
+use crate::secret::run_aside;
+use crate::text::clean_line;
 
 /// Timeout for connecting, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,8 +37,8 @@ const MAX_ANSWER_HEADERS: usize = 2_000;
 const MAX_CAUSE_BYTES: usize = 300;
 
 /// A request whose addresses are not checked yet.
-struct Hop {
-    target: Target,
+struct RequestHop {
+    target: RequestTarget,
     method: Method,
     headers: HeaderMap,
     body: Bytes,
@@ -52,45 +52,45 @@ impl Egress {
     /// # Errors
     /// The rule that refused the request, or the failure on the way. The text contains no secret.
     pub async fn send(&self, request: Request, origin: Origin) -> Result<Response, Error> {
-        let mut record = Record::open(self, origin, &request.method);
+        let mut record = OpenRecord::start_record(self, origin, &request.method);
         if let Err(spent) = self.budget.take() {
             if spent.is_first {
-                if let Ok(target) = Target::parse(&request.url) {
-                    record.name(target.name(&clean(&request.method, 16)));
+                if let Ok(target) = RequestTarget::parse_target(&request.url) {
+                    record.name_target(target.target_name(&clean_line(&request.method, 16)));
                 }
-                record.close(Some(&spent.error));
+                record.close_record(Some(&spent.error));
             }
-            record.forget();
+            record.forget_record();
             return Err(spent.error);
         }
-        let mut mask = Mask::default();
+        let mut mask = CredentialMask::default();
         let deadline = self.shared.options.deadline;
-        let following = self.follow(request, &mut record, &mut mask);
+        let following = self.follow_redirects(request, &mut record, &mut mask);
         let answer = match tokio::time::timeout(deadline, following).await {
-            Ok(answer) => answer.map_err(|error| mask.error(error)),
+            Ok(answer) => answer.map_err(|error| mask.mask_error(error)),
             Err(_) => Err(Error::new(
                 ErrorKind::Timeout,
                 format!("the request took longer than {deadline:?}"),
             )),
         };
-        record.close(answer.as_ref().err());
+        record.close_record(answer.as_ref().err());
         answer
     }
 
-    async fn follow(
+    async fn follow_redirects(
         &self,
         request: Request,
-        record: &mut Record,
-        mask: &mut Mask,
+        record: &mut OpenRecord,
+        mask: &mut CredentialMask,
     ) -> Result<Response, Error> {
         let granted = &*self.shared.granted;
-        let target = Target::parse(&request.url)?;
-        record.name(target.name(&clean(&request.method, 16)));
-        let place = RequestSlot::take(&self.shared.at_once)?;
-        let method = headers::method(&request.method)?;
-        target.allowed(granted)?;
-        let is_own = |name: &str| credential::sets(granted, &target, name);
-        let headers = headers::check(request.headers, is_own)?;
+        let target = RequestTarget::parse_target(&request.url)?;
+        record.name_target(target.target_name(&clean_line(&request.method, 16)));
+        let place = RequestSlot::take_slot(&self.shared.at_once)?;
+        let method = headers::parse_method(&request.method)?;
+        target.allowed_addresses(granted)?;
+        let is_own = |name: &str| credential::sets_header(granted, &target, name);
+        let headers = headers::check_headers(request.headers, is_own)?;
         let body = match request.body {
             Body::Whole(body) => body,
             Body::Later(body) => body.await?,
@@ -98,7 +98,7 @@ impl Egress {
         if body.len() > MAX_REQUEST_BYTES {
             return Err(Error::too_long_to_send());
         }
-        let mut hop = Hop {
+        let mut hop = RequestHop {
             target,
             method,
             headers,
@@ -107,14 +107,14 @@ impl Egress {
         };
         let mut n_redirects = 0;
         loop {
-            let answer = self.hop(&hop, mask).await?;
+            let answer = self.send_hop(&hop, mask).await?;
             let location = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
             let status = answer.status().as_u16();
             let Some(next) = redirect::next(status, location, &hop.target, &hop.method)? else {
-                return read(answer, &hop, mask, place).await;
+                return read_response(answer, &hop, mask, place).await;
             };
             let refuse = |text: String| Err(Error::new(ErrorKind::Redirect, text));
-            if let Some(name) = mask.first(location.unwrap_or_default()) {
+            if let Some(name) = mask.first_secret(location.unwrap_or_default()) {
                 return refuse(format!(
                     "the answer redirects to a URL with the secret `{name}`"
                 ));
@@ -124,8 +124,8 @@ impl Egress {
                 return refuse(format!("more than {MAX_REDIRECTS} redirects"));
             }
             // Each redirect is a separate request with its own record.
-            record.close(None);
-            record.name(mask.text(&next.target.name(next.method.as_str())));
+            record.close_record(None);
+            record.name_target(mask.mask_text(&next.target.target_name(next.method.as_str())));
             self.budget.take().map_err(|spent| spent.error)?;
             if !next.target.is_same_origin(&hop.target) {
                 let is_own = |name: &str| credential::sets_somewhere(granted, name);
@@ -141,9 +141,13 @@ impl Egress {
     }
 
     /// Completes the checks of one request, adds credentials and sends it.
-    async fn hop(&self, hop: &Hop, mask: &mut Mask) -> Result<reqwest::Response, Error> {
+    async fn send_hop(
+        &self,
+        hop: &RequestHop,
+        mask: &mut CredentialMask,
+    ) -> Result<reqwest::Response, Error> {
         let shared = &*self.shared;
-        let allowed = hop.target.allowed(&shared.granted)?;
+        let allowed = hop.target.allowed_addresses(&shared.granted)?;
         if let Some(inspect) = &shared.options.inspect {
             let outgoing = Outgoing {
                 plugin: &shared.plugin,
@@ -153,14 +157,15 @@ impl Egress {
                 body: &hop.body,
             };
             let bytes = outgoing.url.len() + outgoing.body.len();
-            aside(bytes, || inspect(&outgoing))
+            run_aside(bytes, || inspect(&outgoing))
                 .map_err(|why| Error::new(ErrorKind::Content, why))?;
         }
         let resolver = &*shared.options.resolver;
-        let addresses = hop.target.addresses(allowed, resolver).await?;
+        let addresses = hop.target.resolve_addresses(allowed, resolver).await?;
         let secrets = &*shared.options.secrets;
-        let (credentials, used) = credential::fill(&shared.granted, &hop.target, secrets)?;
-        mask.add(used)?;
+        let (credentials, used) =
+            credential::fill_credentials(&shared.granted, &hop.target, secrets)?;
+        mask.add_secrets(used)?;
         let mut headers = hop.headers.clone();
         let has_credentials = !credentials.is_empty();
         for (name, value) in credentials {
@@ -186,13 +191,13 @@ impl Egress {
                 if is_sent && hop.body.is_empty() {
                     headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
                 }
-                let client = client(&hop.target, &addresses, &hop.timeouts)?;
+                let client = build_client(&hop.target, &addresses, &hop.timeouts)?;
                 let sending = client
                     .request(hop.method.clone(), hop.target.url.clone())
                     .headers(headers)
                     .body(hop.body.clone())
                     .send();
-                within(hop.timeouts.first_byte, sending).await?
+                within_limit(hop.timeouts.first_byte, sending).await?
             }
         };
         // The client can only connect to the checked addresses. If it does not, drop the response.
@@ -214,14 +219,14 @@ impl Egress {
 
 /// Creates a client for one request that can only connect to these addresses. Without reuse, no
 /// connection outlives its check.
-fn client(
-    target: &Target,
+fn build_client(
+    target: &RequestTarget,
     addresses: &[IpAddr],
     timeouts: &Timeouts,
 ) -> Result<reqwest::Client, Error> {
     install_tls();
     let all = addresses.iter().map(|ip| SocketAddr::new(*ip, target.port));
-    let pinned = Pinned {
+    let pinned = PinnedAddresses {
         host: target.host.clone(),
         addresses: all.collect(),
     };
@@ -243,11 +248,11 @@ fn client(
         // Without TLS, skip loading the system's certificates, which is slow.
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|e| failed(&e))
+    builder.build().map_err(|e| send_error(&e))
 }
 
 /// Applies the plugin's timeout. The host's own deadline covers the whole request.
-async fn within<T>(
+async fn within_limit<T>(
     limit: Option<Duration>,
     doing: impl Future<Output = reqwest::Result<T>>,
 ) -> Result<T, Error> {
@@ -258,14 +263,14 @@ async fn within<T>(
             Error::new(ErrorKind::Timeout, text)
         })?,
     };
-    done.map_err(|e| failed(&e))
+    done.map_err(|e| send_error(&e))
 }
 
 /// Reads the response within the limits and masks secrets.
-async fn read(
+async fn read_response(
     mut answer: reqwest::Response,
-    hop: &Hop,
-    mask: &Mask,
+    hop: &RequestHop,
+    mask: &CredentialMask,
     place: RequestSlot,
 ) -> Result<Response, Error> {
     let too_long = || {
@@ -301,14 +306,14 @@ async fn read(
         if announced > MAX_RESPONSE_BYTES as u64 {
             return Err(too_long());
         }
-        while let Some(piece) = within(hop.timeouts.between_bytes, answer.chunk()).await? {
+        while let Some(piece) = within_limit(hop.timeouts.between_bytes, answer.chunk()).await? {
             if body.len() + piece.len() > MAX_RESPONSE_BYTES {
                 return Err(too_long());
             }
             body.extend_from_slice(&piece);
         }
     }
-    if let Some(masked) = mask.bytes(&body) {
+    if let Some(masked) = mask.mask_bytes(&body) {
         // Names can be longer than the secrets they replace.
         if masked.len() > MAX_RESPONSE_BYTES {
             return Err(too_long());
@@ -316,10 +321,10 @@ async fn read(
         body = masked;
     }
     // The name of a header cannot be masked, so the header is dropped.
-    let is_secret = |name: &str| mask.first(name.as_bytes()).is_some();
+    let is_secret = |name: &str| mask.first_secret(name.as_bytes()).is_some();
     let mut headers = headers::of_answer(answer.headers(), &hop.method, body.len(), is_secret);
     for value in headers.values_mut() {
-        if let Some(masked) = mask.bytes(value.as_bytes()) {
+        if let Some(masked) = mask.mask_bytes(value.as_bytes()) {
             // The mask consists of characters that are valid in a header.
             *value = HeaderValue::from_bytes(&masked)
                 .unwrap_or_else(|_| HeaderValue::from_static("[masked]"));
@@ -334,7 +339,7 @@ async fn read(
 }
 
 /// Converts an error of the HTTP library, without the URL.
-fn failed(error: &reqwest::Error) -> Error {
+fn send_error(error: &reqwest::Error) -> Error {
     let (kind, what) = if error.is_timeout() {
         (ErrorKind::Timeout, "the connection took too long")
     } else if error.is_builder() {
@@ -354,7 +359,7 @@ fn failed(error: &reqwest::Error) -> Error {
     } else {
         format!("{what}: {cause}")
     };
-    Error::new(kind, clean(&text, MAX_CAUSE_BYTES))
+    Error::new(kind, clean_line(&text, MAX_CAUSE_BYTES))
 }
 
 impl Error {

@@ -3,7 +3,7 @@
 //!
 //! There is only one URL parser. Patterns, lookup, connection, request line and `host` header all
 //! use its result, so spellings that two parsers would read differently cannot bypass a check.
-//! Start from [`Target`].
+//! Start from [`RequestTarget`].
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use super::address::{self, Class};
 use super::error::{Error, ErrorKind};
 use super::resolve::Resolve;
 use crate::grant::{Granted, Scheme};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum length of a URL, in bytes, as accepted by common servers.
 const MAX_URL_BYTES: usize = 8 << 10;
@@ -25,7 +25,7 @@ const MAX_ADDRESSES: usize = 64;
 const MAX_NAME_BYTES: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct RequestTarget {
     /// URL without user, password, fragment, and trailing dot of the host.
     pub(super) url: Url,
     pub(super) scheme: Scheme,
@@ -41,23 +41,23 @@ pub(super) struct AllowedAddresses {
     private: bool,
 }
 
-fn bad(text: impl Into<String>) -> Error {
+fn bad_target(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::Url, text)
 }
 
-impl Target {
+impl RequestTarget {
     /// Parses a URL. Errors do not quote it, because it may contain a password.
-    pub(super) fn parse(text: &str) -> Result<Self, Error> {
+    pub(super) fn parse_target(text: &str) -> Result<Self, Error> {
         if text.len() > MAX_URL_BYTES {
-            return Err(bad(format!(
+            return Err(bad_target(format!(
                 "the URL has {} bytes, at most {MAX_URL_BYTES} are allowed",
                 text.len()
             )));
         }
         if text.chars().any(char::is_control) {
-            return Err(bad("the URL holds control characters"));
+            return Err(bad_target("the URL holds control characters"));
         }
-        let url = Url::parse(text).map_err(|e| bad(format!("this is not a URL: {e}")))?;
+        let url = Url::parse(text).map_err(|e| bad_target(format!("this is not a URL: {e}")))?;
         Self::new(url)
     }
 
@@ -67,14 +67,14 @@ impl Target {
             "https" => Scheme::Https,
             "http" => Scheme::Http,
             other => {
-                return Err(bad(format!(
+                return Err(bad_target(format!(
                     "`{}` is not a scheme that can be requested; there are https and http",
-                    clean(other, 32)
+                    clean_line(other, 32)
                 )));
             }
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad(
+            return Err(bad_target(
                 "a URL may hold no user and no password; list a credential under [[network.credentials]]",
             ));
         }
@@ -82,16 +82,16 @@ impl Target {
         let name = url.host_str().unwrap_or_default();
         if let Some(name) = name.strip_suffix('.').map(str::to_owned) {
             url.set_host(Some(&name))
-                .map_err(|e| bad(format!("the host of the URL is none: {e}")))?;
+                .map_err(|e| bad_target(format!("the host of the URL is none: {e}")))?;
         }
         let name = url.host_str().unwrap_or_default();
         let host = name.trim_start_matches('[').trim_end_matches(']');
         if host.parse::<IpAddr>().is_err() && host.split('.').any(str::is_empty) {
-            return Err(bad("the host of the URL has an empty label"));
+            return Err(bad_target("the host of the URL has an empty label"));
         }
         let port = url.port_or_known_default().unwrap_or_default();
         if port == 0 {
-            return Err(bad("port 0 cannot be requested"));
+            return Err(bad_target("port 0 cannot be requested"));
         }
         Ok(Self {
             scheme,
@@ -114,9 +114,9 @@ impl Target {
     /// ```text
     /// GET https://a.example/items?token=1    ->  GET https://a.example:443/items
     /// ```
-    pub(super) fn name(&self, method: &str) -> String {
+    pub(super) fn target_name(&self, method: &str) -> String {
         let text = format!("{method} {}{}", self.origin(), self.url.path());
-        clean(&text, MAX_NAME_BYTES)
+        clean_line(&text, MAX_NAME_BYTES)
     }
 
     /// Returns scheme, host and port.
@@ -134,7 +134,7 @@ impl Target {
     /// https://a.example       https://a.example/             public addresses
     /// http://127.0.0.1:81     http://127.0.0.1:82/           refused: not among the hosts
     /// ```
-    pub(super) fn allowed(&self, granted: &Granted) -> Result<AllowedAddresses, Error> {
+    pub(super) fn allowed_addresses(&self, granted: &Granted) -> Result<AllowedAddresses, Error> {
         let is_it = |pattern: &&crate::grant::HostPattern| {
             pattern.matches(self.scheme, &self.host, self.port)
         };
@@ -161,15 +161,15 @@ impl Target {
         };
         let text = format!(
             "`{}` is not among the hosts that the plugin was granted: {}{hint}",
-            clean(&self.origin(), MAX_NAME_BYTES),
-            clean(&names.join(", "), MAX_NAME_BYTES)
+            clean_line(&self.origin(), MAX_NAME_BYTES),
+            clean_line(&names.join(", "), MAX_NAME_BYTES)
         );
         Err(Error::new(ErrorKind::Host, text))
     }
 
     /// Returns the addresses to connect to. The host is resolved once, and every address must be
     /// allowed.
-    pub(super) async fn addresses(
+    pub(super) async fn resolve_addresses(
         &self,
         allowed: AllowedAddresses,
         resolver: &dyn Resolve,
@@ -178,7 +178,7 @@ impl Target {
             Ok(address) => vec![address],
             Err(_) => resolver.resolve(&self.host).await.map_err(|e| {
                 let text = format!("`{}` has no address: {e}", self.host);
-                Error::new(ErrorKind::Resolve, clean(&text, MAX_NAME_BYTES))
+                Error::new(ErrorKind::Resolve, clean_line(&text, MAX_NAME_BYTES))
             })?,
         };
         if found.is_empty() || found.len() > MAX_ADDRESSES {
@@ -190,12 +190,12 @@ impl Target {
             return Err(Error::new(ErrorKind::Resolve, text));
         }
         for address in &found {
-            self.check(*address, allowed)?;
+            self.check_address(*address, allowed)?;
         }
         Ok(found)
     }
 
-    fn check(&self, address: IpAddr, allowed: AllowedAddresses) -> Result<(), Error> {
+    fn check_address(&self, address: IpAddr, allowed: AllowedAddresses) -> Result<(), Error> {
         let kind = address::kind(address);
         let rule = match kind.class {
             Class::Public if allowed.public => return Ok(()),
@@ -246,9 +246,11 @@ mod tests {
     }
 
     fn go(url: &str, granted: &Granted, found: &str) -> Result<(), Error> {
-        let target = Target::parse(url)?;
-        let allowed = target.allowed(granted)?;
-        let addresses = target.addresses(allowed, &Fixed(found)).now_or_never();
+        let target = RequestTarget::parse_target(url)?;
+        let allowed = target.allowed_addresses(granted)?;
+        let addresses = target
+            .resolve_addresses(allowed, &Fixed(found))
+            .now_or_never();
         addresses.unwrap().map(drop)
     }
 
@@ -272,9 +274,9 @@ mod tests {
             ),
             ("https://@a.example/", "https://a.example/ a.example 443"),
         ] {
-            let Target {
+            let RequestTarget {
                 url, host, port, ..
-            } = Target::parse(text).unwrap();
+            } = RequestTarget::parse_target(text).unwrap();
             assert_eq!(format!("{url} {host} {port}"), expected, "{text}");
         }
     }
@@ -298,11 +300,11 @@ mod tests {
             "https://a.exam\nple/",
             "https://a.example/\u{0}hunter2",
         ] {
-            let error = Target::parse(text).unwrap_err();
+            let error = RequestTarget::parse_target(text).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Url, "{text}");
             assert!(!error.text.contains("hunter2"), "{text}: {error}");
         }
-        assert!(Target::parse(&format!("https://a/{}", "x".repeat(9000))).is_err());
+        assert!(RequestTarget::parse_target(&format!("https://a/{}", "x".repeat(9000))).is_err());
     }
 
     /// Granted hosts, a URL, the addresses of its host, and the expected refusal.
@@ -343,9 +345,11 @@ private => http://127.0.0.1:82/ => => not among the hosts
 
     #[test]
     fn records_name_a_target_without_its_query() {
-        let target = Target::parse("https://a.example/p%20q?token=hunter2#f").unwrap();
-        assert_eq!(target.name("GET"), "GET https://a.example:443/p%20q");
-        let long = Target::parse(&format!("https://a.example/{}", "x".repeat(400))).unwrap();
-        assert!(long.name("GET").len() <= MAX_NAME_BYTES);
+        let target =
+            RequestTarget::parse_target("https://a.example/p%20q?token=hunter2#f").unwrap();
+        assert_eq!(target.target_name("GET"), "GET https://a.example:443/p%20q");
+        let long =
+            RequestTarget::parse_target(&format!("https://a.example/{}", "x".repeat(400))).unwrap();
+        assert!(long.target_name("GET").len() <= MAX_NAME_BYTES);
     }
 }

@@ -111,17 +111,17 @@ pub struct Events {
 
 /// Listeners of the stream. The list is replaced as a whole instead of being changed, so that an
 /// observer may subscribe while it is called.
-type Listeners = RwLock<Arc<[Listener]>>;
+type Listeners = RwLock<Arc<[EventListener]>>;
 
 #[derive(Clone)]
-enum Listener {
+enum EventListener {
     Observer(Observer),
     Channel(UnboundedSender<Stamped>),
 }
 
-impl Listener {
+impl EventListener {
     /// Passes an event on. Returns whether the listener still exists.
-    fn pass(&self, stamped: Cow<'_, Stamped>) -> bool {
+    fn pass_event(&self, stamped: Cow<'_, Stamped>) -> bool {
         match self {
             Self::Observer(observer) => {
                 observer(&stamped);
@@ -155,7 +155,7 @@ impl EventPosition {
     }
 
     /// Updates the position from an event.
-    fn learn(&self, event: &Event) {
+    fn learn_position(&self, event: &Event) {
         match event {
             Event::SessionOpened { id, .. } => {
                 let _ = self.session.set(id.as_str().into());
@@ -172,7 +172,7 @@ impl EventPosition {
     /// Returns agent, turn and step of an event. Hook and access records carry their own: they may
     /// arrive late, from a hook that runs in the background, and accesses of a plugin in a subagent
     /// are reported through the handle of the session.
-    fn of(&self, event: &Event) -> (Arc<str>, u32, u32) {
+    fn position_of(&self, event: &Event) -> (Arc<str>, u32, u32) {
         match event {
             Event::Hook { record } => (self.agent.clone(), record.turn, record.step),
             Event::Access { record } => {
@@ -206,17 +206,17 @@ impl Events {
     #[must_use]
     pub fn subscribe(&self) -> UnboundedReceiver<Stamped> {
         let (sender, receiver) = unbounded_channel();
-        self.listen(Some(Listener::Channel(sender)));
+        self.set_listener(Some(EventListener::Channel(sender)));
         receiver
     }
 
     /// Registers a function that is called with every future event.
     pub fn observe(&self, observer: Observer) {
-        self.listen(Some(Listener::Observer(observer)));
+        self.set_listener(Some(EventListener::Observer(observer)));
     }
 
     /// Adds a listener, and drops the listeners whose receivers are gone.
-    fn listen(&self, new: Option<Listener>) {
+    fn set_listener(&self, new: Option<EventListener>) {
         let listeners = self.listeners.write();
         let mut listeners = listeners.unwrap_or_else(PoisonError::into_inner);
         let left = listeners.iter().filter(|listener| !listener.is_gone());
@@ -234,15 +234,15 @@ impl Events {
 
     /// Sends an event. Without listeners it is dropped: a closed terminal must not end a turn.
     pub fn emit(&self, event: Event) {
-        self.place.learn(&event);
-        let (agent, turn, step) = self.place.of(&event);
+        self.place.learn_position(&event);
+        let (agent, turn, step) = self.place.position_of(&event);
         let listeners = self.listeners.read();
         let listeners = listeners.unwrap_or_else(PoisonError::into_inner).clone();
         let Some((last, others)) = listeners.split_last() else {
             return;
         };
         let stamped = Stamped {
-            at: clock::now(),
+            at: clock::current_time(),
             session: self.place.session.get().cloned(),
             agent,
             turn,
@@ -251,11 +251,11 @@ impl Events {
         };
         let mut is_any_gone = false;
         for listener in others {
-            is_any_gone |= !listener.pass(Cow::Borrowed(&stamped));
+            is_any_gone |= !listener.pass_event(Cow::Borrowed(&stamped));
         }
-        is_any_gone |= !last.pass(Cow::Owned(stamped));
+        is_any_gone |= !last.pass_event(Cow::Owned(stamped));
         if is_any_gone {
-            self.listen(None);
+            self.set_listener(None);
         }
     }
 }

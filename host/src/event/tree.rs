@@ -1,7 +1,7 @@
 //! The tree of a turn, derived from its events: which part an event begins, ends, or belongs to.
 //!
 //! The module must not know how a reader shows a part, for example as a span or as an indented
-//! line. Start from [`Part`].
+//! line. Start from [`TurnPart`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Event, Stamped};
 
 /// A part of a turn that has a beginning and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum TurnPart {
     /// Turn of the agent, or the whole run of a subagent.
     Agent(Arc<str>),
     /// Compaction or archival of the conversation of an agent.
@@ -20,7 +20,7 @@ pub enum Part {
     Call(Arc<str>, String),
 }
 
-impl Part {
+impl TurnPart {
     /// Returns the agent that contains the part. The part ends at the latest when this agent ends.
     pub fn agent(&self) -> &Arc<str> {
         match self {
@@ -32,7 +32,7 @@ impl Part {
     }
 
     /// Returns the part that begins with an event.
-    pub fn begun(stamped: &Stamped) -> Option<Self> {
+    pub fn begun_part(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
             Event::TurnStart { .. } => Some(Self::Agent(agent)),
@@ -46,7 +46,7 @@ impl Part {
 
     /// Returns the part that ends with an event. A subagent ends with `subagent-end`, which comes
     /// after its turn.
-    pub fn ended(stamped: &Stamped) -> Option<Self> {
+    pub fn ended_part(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
             Event::TurnEnd { .. } if stamped.is_main() => Some(Self::Agent(agent)),
@@ -60,7 +60,7 @@ impl Part {
 
     /// Returns the parent part of an event, among the known parts: the tool call that the event
     /// names, otherwise an open compaction or archival, otherwise the agent.
-    pub fn above(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
+    pub fn part_above(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
         let agent = || stamped.agent.clone();
         let call = match &stamped.event {
             Event::RequestStart { call_id, .. } | Event::SubagentStart { call_id, .. } => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::whole::MAX_BYTES;
-use super::{FolderError, GrantedFolders, How};
+use super::{FolderError, GrantedFolders, OpenOptions};
 
 impl GrantedFolders {
     /// Whether the usage of `data` is known, so that appending need not count it first.
@@ -25,13 +25,13 @@ impl GrantedFolders {
             )));
         }
         let place = self.find_place(path, true)?;
-        let how = How {
+        let how = OpenOptions {
             write: true,
             create: true,
             append: true,
-            ..How::default()
+            ..OpenOptions::default()
         };
-        let opened = place.open(how)?;
+        let opened = place.open_node(how)?;
         if opened.is_folder {
             return Err(Errno::ISDIR.into());
         }
@@ -41,12 +41,12 @@ impl GrantedFolders {
         };
         // Truncating or removing the file at the same time must not free quota that this write
         // still uses.
-        usage.opened(&file);
-        let _writing = usage.writing(&file);
-        usage.grow(content.len() as u64)?;
+        usage.note_opened(&file);
+        let _writing = usage.begin_writing(&file);
+        usage.grow_usage(content.len() as u64)?;
         let mut left = content;
         let written = write_all(&file, &mut left);
-        usage.credit(left.len() as u64, 0);
+        usage.credit_quota(left.len() as u64, 0);
         Ok(written?)
     }
 }

@@ -64,7 +64,7 @@ pub enum FolderError {
         files: u64,
     },
     /// The operating system reported an error.
-    #[error("{}", plain(.0))]
+    #[error("{}", plain_reason(.0))]
     Io(#[from] io::Error),
     #[error("internal error during work on files")]
     Host,
@@ -101,7 +101,7 @@ impl From<rustix::io::Errno> for FolderError {
 }
 
 /// Returns the error message without the error number that the standard library appends.
-fn plain(error: &io::Error) -> String {
+fn plain_reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((text, _)) => text.to_lowercase(),

@@ -22,17 +22,17 @@ use std::sync::{Arc, OnceLock};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use crate::beneath::{Missing, walk};
+use crate::beneath::{MissingParents, walk_beneath};
 use crate::disk::private_folder;
 use crate::git::is_reserved;
 use crate::grant::{Access, Folder, Granted, Root};
 use crate::paths::PROJECT_FOLDER;
 
 pub use error::FolderError;
-pub use open::{How, Opened};
-pub use quota::{Quota, Usage};
+pub use open::{OpenOptions, OpenedNode};
+pub use quota::{FolderQuota, FolderUsage};
 pub use resolved::ResolvedPath;
-pub use whole::{Entry, EntryKind, MAX_BYTES, MAX_ENTRIES, n_entries};
+pub use whole::{FolderEntry, FolderEntryKind, MAX_BYTES, MAX_ENTRIES, n_entries};
 
 /// Locations of one plugin's directories on this machine.
 #[derive(Clone, Debug)]
@@ -47,29 +47,30 @@ pub struct FolderPlaces {
     /// inside one.
     pub protected: Vec<PathBuf>,
     /// Quota of `data`.
-    pub quota: Quota,
+    pub quota: FolderQuota,
 }
 
 /// Directories that were granted to one plugin, opened on first use.
 ///
-/// Paths are resolved with [`GrantedFolders::place`], which also decides the access; operations on
-/// the result follow no symlink. The methods block, so call them off the async threads.
+/// Paths are resolved with [`GrantedFolders::resolve_place`], which also decides the access;
+/// operations on the result follow no symlink. The methods block, so call them off the async
+/// threads.
 #[derive(Debug)]
 pub struct GrantedFolders {
-    grants: Vec<Grant>,
+    grants: Vec<FolderGrant>,
     places: FolderPlaces,
-    usage: Arc<Usage>,
+    usage: Arc<FolderUsage>,
     empty: OnceLock<Arc<File>>,
 }
 
 #[derive(Debug)]
-struct Grant {
+struct FolderGrant {
     access: Access,
     folder: Folder,
     opened: OnceLock<OpenFolder>,
 }
 
-impl Grant {
+impl FolderGrant {
     /// Returns the number of path components from the root to the directory.
     fn depth(&self) -> usize {
         let opened = self.opened.get();
@@ -87,7 +88,7 @@ struct OpenFolder {
 
 /// Directory that a path is relative to.
 #[derive(Clone, Debug)]
-pub enum Base {
+pub enum FolderBase {
     /// A granted directory, by its index in [`GrantedFolders::grants`].
     Granted(usize),
     /// A directory that was opened below a granted one.
@@ -118,14 +119,14 @@ impl GrantedFolders {
         let grants = folders
             .iter()
             .filter(is_needed)
-            .map(|(access, folder)| Grant {
+            .map(|(access, folder)| FolderGrant {
                 access: *access,
                 folder: folder.clone(),
                 opened: OnceLock::new(),
             });
         Self {
             grants: grants.collect(),
-            usage: Usage::shared(places.data.clone(), places.quota),
+            usage: FolderUsage::shared_usage(places.data.clone(), places.quota),
             places,
             empty: OnceLock::new(),
         }
@@ -142,7 +143,7 @@ impl GrantedFolders {
     /// disk. May block.
     pub fn open_all(&self) {
         // Errors are ignored; opening is retried, and its error reported, on use.
-        (0..self.grants.len()).for_each(|number| drop(self.granted(number)));
+        (0..self.grants.len()).for_each(|number| drop(self.open_granted(number)));
     }
 
     /// Whether every granted directory is open.
@@ -157,11 +158,11 @@ impl GrantedFolders {
     /// # Errors
     /// The directory does not exist, a symlink in its path leads out, or it overlaps Rind's own
     /// directories.
-    pub fn folder(&self, base: &Base) -> Result<Arc<File>, FolderError> {
+    pub fn base_folder(&self, base: &FolderBase) -> Result<Arc<File>, FolderError> {
         match base {
-            Base::Granted(number) => Ok(self.granted(*number)?.file.clone()),
-            Base::Below { folder, .. } => Ok(folder.clone()),
-            Base::Nowhere => self.empty(),
+            FolderBase::Granted(number) => Ok(self.open_granted(*number)?.file.clone()),
+            FolderBase::Below { folder, .. } => Ok(folder.clone()),
+            FolderBase::Nowhere => self.empty(),
         }
     }
 
@@ -170,22 +171,24 @@ impl GrantedFolders {
     ///
     /// # Errors
     /// The path leads out, or a directory in it does not exist.
-    pub fn place(
+    pub fn resolve_place(
         &self,
-        base: &Base,
+        base: &FolderBase,
         path: &str,
         follow: bool,
     ) -> Result<ResolvedPath, FolderError> {
         if path.contains('\0') {
             return Err(FolderError::Invalid("a path cannot contain NUL"));
         }
-        let start = self.folder(base)?;
+        let start = self.base_folder(base)?;
         let (number, mut names) = match base {
-            Base::Granted(number) => (Some(*number), self.granted(*number)?.names.clone()),
-            Base::Below { grant, names, .. } => (Some(*grant), names.clone()),
-            Base::Nowhere => (None, Vec::new()),
+            FolderBase::Granted(number) => {
+                (Some(*number), self.open_granted(*number)?.names.clone())
+            }
+            FolderBase::Below { grant, names, .. } => (Some(*grant), names.clone()),
+            FolderBase::Nowhere => (None, Vec::new()),
         };
-        let walked = walk(&*start, path, follow, Missing::Refused)?;
+        let walked = walk_beneath(&*start, path, follow, MissingParents::Refused)?;
         names.extend(walked.names);
         let grant = number.map(|number| &self.grants[number]);
         let root = grant.map(|grant| grant.folder.root);
@@ -196,8 +199,8 @@ impl GrantedFolders {
                 // Hooks and settings of git run programs at the user's next command. Only a grant
                 // for a directory inside `.git` allows writing there.
                 || (grant.is_some_and(|grant| grant.access != Access::Read)
-                    && is_reserved(&self.places.workspace, &names, grant.map_or(0, Grant::depth))));
-        let access = grant.map_or(Access::Read, |grant| self.access(grant, &names));
+                    && is_reserved(&self.places.workspace, &names, grant.map_or(0, FolderGrant::depth))));
+        let access = grant.map_or(Access::Read, |grant| self.access_below(grant, &names));
         Ok(ResolvedPath {
             folder: walked.folder,
             name: walked.name,
@@ -207,7 +210,7 @@ impl GrantedFolders {
             access,
             is_reserved: reserved,
             grant: number,
-            n_above: grant.map_or(0, Grant::depth),
+            n_above: grant.map_or(0, FolderGrant::depth),
             usage: (root == Some(Root::Data)).then(|| self.usage.clone()),
             before: None,
         })
@@ -225,9 +228,10 @@ impl GrantedFolders {
     }
 
     /// Returns the index of the most specific grant for a path, by its components alone.
-    fn find(&self, root: Root, names: &[String]) -> Option<usize> {
-        let holds =
-            |grant: &Grant| grant.folder.root == root && names.starts_with(&grant.folder.below);
+    fn find_grant(&self, root: Root, names: &[String]) -> Option<usize> {
+        let holds = |grant: &FolderGrant| {
+            grant.folder.root == root && names.starts_with(&grant.folder.below)
+        };
         let all = self.grants.iter().enumerate();
         all.filter(|(_, grant)| holds(grant))
             .max_by_key(|(_, grant)| grant.folder.below.len())
@@ -236,12 +240,12 @@ impl GrantedFolders {
 
     /// Returns the access at `names`, reached through `grant`: the access of the most specific
     /// grant.
-    fn access(&self, grant: &Grant, names: &[String]) -> Access {
-        self.find(grant.folder.root, names)
+    fn access_below(&self, grant: &FolderGrant, names: &[String]) -> Access {
+        self.find_grant(grant.folder.root, names)
             .map_or(grant.access, |number| self.grants[number].access)
     }
 
-    fn granted(&self, number: usize) -> Result<&OpenFolder, FolderError> {
+    fn open_granted(&self, number: usize) -> Result<&OpenFolder, FolderError> {
         let grant = &self.grants[number];
         if let Some(opened) = grant.opened.get() {
             return Ok(opened);
@@ -268,11 +272,11 @@ impl GrantedFolders {
     /// # Errors
     /// The directory is read-only or overlaps Rind's own directories, or a symlink or file has its
     /// name.
-    pub fn make(&self, base: &Base) -> Result<bool, FolderError> {
-        let Base::Granted(number) = base else {
+    pub fn make_folder(&self, base: &FolderBase) -> Result<bool, FolderError> {
+        let FolderBase::Granted(number) = base else {
             return Ok(false);
         };
-        match self.granted(*number) {
+        match self.open_granted(*number) {
             Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened.map(|_| false),
         }
@@ -284,15 +288,15 @@ impl GrantedFolders {
         let path = grant.folder.below.join("/");
         let start = open_path(&root)?;
         // Check the location before creating anything.
-        let walked = walk(&start, &path, true, Missing::Named)?;
+        let walked = walk_beneath(&start, &path, true, MissingParents::Named)?;
         self.check_apart(&root, &walked.names, &grant.folder)?;
-        let walked = walk(&start, &path, true, Missing::Made)?;
+        let walked = walk_beneath(&start, &path, true, MissingParents::Made)?;
         match walked.folder.create_dir(&walked.name) {
             // Another process created it, or a symlink has its name; opening it will tell.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
-        self.granted(*number).map(|_| true)
+        self.open_granted(*number).map(|_| true)
     }
 
     /// Refuses a directory of the workspace that contains one of Rind's own or is inside one.
@@ -321,7 +325,7 @@ impl GrantedFolders {
             path if path.is_empty() => ".".to_owned(),
             path => path + "/",
         };
-        let walked = walk(&open_path(&root)?, &path, true, Missing::Refused)?;
+        let walked = walk_beneath(&open_path(&root)?, &path, true, MissingParents::Refused)?;
         self.check_apart(&root, &walked.names, folder)?;
         let folder = walked.folder.open_dir(&walked.name)?;
         Ok(OpenFolder {

@@ -1,7 +1,7 @@
 //! Opens files and directories at a resolved path: never through a symlink, never a pipe or device,
 //! and with the quota charged.
 //!
-//! Start from [`ResolvedPath::open`].
+//! Start from [`ResolvedPath::open_node`].
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use super::{FolderError, ResolvedPath};
 
 /// Options for opening.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct How {
+pub struct OpenOptions {
     /// Open for reading.
     pub read: bool,
     /// Open for writing.
@@ -33,8 +33,8 @@ pub struct How {
 
 /// An open file or directory.
 #[derive(Debug)]
-pub struct Opened {
-    /// Handle. If it is kept for writing, report it to [`super::Usage::opened`].
+pub struct OpenedNode {
+    /// Handle. If it is kept for writing, report it to [`super::Usage::note_opened`].
     pub file: File,
     /// Whether it is a directory.
     pub is_folder: bool,
@@ -45,7 +45,7 @@ const TRIES: usize = 3;
 
 impl ResolvedPath {
     /// Opens the file or directory. Blocks.
-    pub fn open(&self, how: How) -> Result<Opened, FolderError> {
+    pub fn open_node(&self, how: OpenOptions) -> Result<OpenedNode, FolderError> {
         if how.write || how.create || how.truncate {
             self.check_write()?;
         }
@@ -63,7 +63,7 @@ impl ResolvedPath {
         }
     }
 
-    fn try_open(&self, how: How) -> Result<Opened, FolderError> {
+    fn try_open(&self, how: OpenOptions) -> Result<OpenedNode, FolderError> {
         let before = match self.metadata() {
             Ok(metadata) => Some(check_kind(&metadata, self, how).map(|()| metadata)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -78,12 +78,12 @@ impl ResolvedPath {
         }
         let usage = self.usage.as_ref();
         if is_new {
-            usage.map_or(Ok(()), |usage| usage.charge(0, 1))?;
+            usage.map_or(Ok(()), |usage| usage.charge_quota(0, 1))?;
         }
         let file = openat(
             self.folder.as_fd(),
             self.name.as_str(),
-            flags(how, before.as_ref()),
+            open_flags(how, before.as_ref()),
             Mode::from_raw_mode(0o666),
         )
         .map(File::from);
@@ -91,7 +91,7 @@ impl ResolvedPath {
             Ok(file) => file,
             Err(errno) => {
                 if let Some(usage) = usage.filter(|_| is_new) {
-                    usage.credit(0, 1);
+                    usage.credit_quota(0, 1);
                 }
                 return Err(errno.into());
             }
@@ -103,15 +103,15 @@ impl ResolvedPath {
         if let Some(usage) = usage.filter(|_| metadata.is_file()) {
             // The first use counts the directory on this blocking thread, so that later writes need
             // not.
-            usage.charge(0, 0)?;
+            usage.charge_quota(0, 0)?;
         }
         if how.truncate && metadata.is_file() && metadata.len() > 0 {
             file.set_len(0)?;
             if let Some(usage) = usage {
-                usage.shrunk(&file, metadata.len());
+                usage.note_shrunk(&file, metadata.len());
             }
         }
-        Ok(Opened {
+        Ok(OpenedNode {
             is_folder: metadata.is_dir(),
             file,
         })
@@ -120,7 +120,11 @@ impl ResolvedPath {
 
 /// Checks the type of a file before it is opened: opening a pipe waits for its other end, and
 /// opening a device can have side effects.
-fn check_kind(metadata: &Metadata, place: &ResolvedPath, how: How) -> Result<(), FolderError> {
+fn check_kind(
+    metadata: &Metadata,
+    place: &ResolvedPath,
+    how: OpenOptions,
+) -> Result<(), FolderError> {
     if how.create && how.exclusive {
         return Err(Errno::EXIST.into());
     }
@@ -146,7 +150,7 @@ fn check_kind(metadata: &Metadata, place: &ResolvedPath, how: How) -> Result<(),
 
 /// Returns the flags for `open`. `O_TRUNC` is left out, because the file is truncated only once its
 /// type is known. `O_NONBLOCK` protects against a pipe that is swapped in.
-fn flags(how: How, before: Option<&Metadata>) -> OFlags {
+fn open_flags(how: OpenOptions, before: Option<&Metadata>) -> OFlags {
     let common = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_written = how.write || how.truncate || how.create;
     let mode = match (how.read, is_written) {

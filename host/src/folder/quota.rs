@@ -4,7 +4,7 @@
 //! counts file lengths, not blocks, so that a sparse file costs as much as it could grow to. A
 //! hard-linked file counts once in bytes, and once per name in files.
 //!
-//! Start from [`Usage`].
+//! Start from [`FolderUsage`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -22,14 +22,14 @@ use crate::lock::lock;
 
 /// Limits of a plugin's data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quota {
+pub struct FolderQuota {
     /// Maximum total size of all files, in bytes.
     pub bytes: u64,
     /// Maximum number of files, directories and links.
     pub files: u64,
 }
 
-impl Quota {
+impl FolderQuota {
     /// Default number of bytes.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
     /// Maximum number of bytes that a manifest may ask for.
@@ -42,7 +42,7 @@ impl Quota {
 
     /// Returns the quota for a manifest's `[limits]`.
     #[must_use]
-    pub fn of(bytes: Option<u64>, files: Option<u64>) -> Self {
+    pub fn quota_of(bytes: Option<u64>, files: Option<u64>) -> Self {
         Self {
             bytes: bytes.unwrap_or(Self::DEFAULT_BYTES).min(Self::MAX_BYTES),
             files: files.unwrap_or(Self::DEFAULT_FILES).min(Self::MAX_FILES),
@@ -60,21 +60,21 @@ const MAX_DEPTH: usize = 128;
 /// Device and inode, which identify a file under all of its names.
 type Identity = (u64, u64);
 
-fn identity(file: &File) -> io::Result<Identity> {
+fn file_identity(file: &File) -> io::Result<Identity> {
     let metadata = file.metadata()?;
     Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Usage count of one `data` directory.
 #[derive(Debug)]
-pub struct Usage {
+pub struct FolderUsage {
     folder: PathBuf,
-    quota: Quota,
-    state: Mutex<State>,
+    quota: FolderQuota,
+    state: Mutex<UsageState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct UsageState {
     bytes: u64,
     files: u64,
     counted: Option<Instant>,
@@ -88,11 +88,11 @@ struct State {
     writing: Vec<(Identity, Weak<()>)>,
 }
 
-impl Usage {
+impl FolderUsage {
     /// Returns the shared count of `folder` in this process. The quota is that of the first caller.
     #[must_use]
-    pub fn shared(folder: PathBuf, quota: Quota) -> Arc<Self> {
-        static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<Usage>>>> = Mutex::new(None);
+    pub fn shared_usage(folder: PathBuf, quota: FolderQuota) -> Arc<Self> {
+        static COUNTS: Mutex<Option<HashMap<PathBuf, Weak<FolderUsage>>>> = Mutex::new(None);
         let mut counts = lock(&COUNTS);
         let counts = counts.get_or_insert_default();
         counts.retain(|_, usage| usage.strong_count() > 0);
@@ -110,18 +110,19 @@ impl Usage {
 
     /// Charges the quota, completely or not at all. May walk the directory, so it must not run on
     /// an async thread; `grow` does not walk.
-    pub fn charge(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
+    pub fn charge_quota(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
         let mut state = lock(&self.state);
-        let is_due = |state: &State| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
+        let is_due =
+            |state: &UsageState| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
         if state.counted.is_none() || state.is_stale && is_due(&state) {
-            self.count(&mut state);
+            self.count_space(&mut state);
         }
-        if self.take(&mut state, bytes, files) {
+        if self.take_space(&mut state, bytes, files) {
             return Ok(());
         }
         if is_due(&state) {
-            self.count(&mut state);
-            if self.take(&mut state, bytes, files) {
+            self.count_space(&mut state);
+            if self.take_space(&mut state, bytes, files) {
                 return Ok(());
             }
         }
@@ -136,8 +137,8 @@ impl Usage {
     }
 
     /// Charges the growth of a file that is already open, completely or not at all.
-    pub fn grow(&self, bytes: u64) -> Result<(), FolderError> {
-        if self.take(&mut lock(&self.state), bytes, 0) {
+    pub fn grow_usage(&self, bytes: u64) -> Result<(), FolderError> {
+        if self.take_space(&mut lock(&self.state), bytes, 0) {
             Ok(())
         } else {
             Err(self.full())
@@ -145,15 +146,15 @@ impl Usage {
     }
 
     /// Credits the quota.
-    pub fn credit(&self, bytes: u64, files: u64) {
+    pub fn credit_quota(&self, bytes: u64, files: u64) {
         let mut state = lock(&self.state);
         state.bytes = state.bytes.saturating_sub(bytes);
         state.files = state.files.saturating_sub(files);
     }
 
     /// Registers an open file.
-    pub fn opened(&self, file: &Arc<File>) {
-        let Ok(identity) = identity(file) else {
+    pub fn note_opened(&self, file: &Arc<File>) {
+        let Ok(identity) = file_identity(file) else {
             return;
         };
         let mut state = lock(&self.state);
@@ -163,8 +164,8 @@ impl Usage {
 
     /// Registers a write in progress, until the returned value is dropped. Call it before charging.
     #[must_use]
-    pub fn writing(&self, file: &File) -> Option<Arc<()>> {
-        let identity = identity(file).ok()?;
+    pub fn begin_writing(&self, file: &File) -> Option<Arc<()>> {
+        let identity = file_identity(file).ok()?;
         let mark = Arc::new(());
         let mut state = lock(&self.state);
         state.writing.retain(|(_, mark)| mark.strong_count() > 0);
@@ -174,8 +175,8 @@ impl Usage {
 
     /// Credits the quota after an open file was truncated. While a write is in progress, the credit
     /// waits for the next count.
-    pub fn shrunk(&self, file: &File, bytes: u64) {
-        let identity = identity(file);
+    pub fn note_shrunk(&self, file: &File, bytes: u64) {
+        let identity = file_identity(file);
         let mut state = lock(&self.state);
         let is_it = |(written, mark): &(Identity, Weak<()>)| {
             mark.strong_count() > 0 && identity.as_ref().is_ok_and(|own| own == written)
@@ -189,7 +190,7 @@ impl Usage {
 
     /// Returns the bytes that removing a name frees: none while the file is open or has other
     /// names.
-    pub(super) fn frees(&self, metadata: &cap_std::fs::Metadata) -> u64 {
+    pub(super) fn freed_bytes(&self, metadata: &cap_std::fs::Metadata) -> u64 {
         let identity = (metadata.dev(), metadata.ino());
         let mut state = lock(&self.state);
         let is_it =
@@ -210,7 +211,7 @@ impl Usage {
         }
     }
 
-    fn take(&self, state: &mut State, bytes: u64, files: u64) -> bool {
+    fn take_space(&self, state: &mut UsageState, bytes: u64, files: u64) -> bool {
         let total = (
             state.bytes.saturating_add(bytes),
             state.files.saturating_add(files),
@@ -226,11 +227,11 @@ impl Usage {
         is_fine
     }
 
-    fn count(&self, state: &mut State) {
+    fn count_space(&self, state: &mut UsageState) {
         let mut seen = HashSet::new();
         let mut total = (0, 0);
         if let Ok(folder) = Dir::open_ambient_dir(&self.folder, ambient_authority()) {
-            self.add(&folder, MAX_DEPTH, &mut seen, &mut total);
+            self.add_folder(&folder, MAX_DEPTH, &mut seen, &mut total);
         }
         for (identity, file) in &state.open {
             if let Some(metadata) = file.upgrade().and_then(|file| file.metadata().ok())
@@ -245,7 +246,7 @@ impl Usage {
         state.is_stale = false;
     }
 
-    fn add(
+    fn add_folder(
         &self,
         folder: &Dir,
         depth: usize,
@@ -267,7 +268,7 @@ impl Usage {
             if metadata.is_dir() {
                 match entry.open_dir() {
                     Ok(_) if depth == 0 => total.0 = u64::MAX / 2,
-                    Ok(folder) => self.add(&folder, depth - 1, seen, total),
+                    Ok(folder) => self.add_folder(&folder, depth - 1, seen, total),
                     Err(_) => {}
                 }
             } else if metadata.is_file()
@@ -286,22 +287,22 @@ mod tests {
     #[test]
     fn shortening_a_file_that_is_being_written_to_frees_nothing_before_it_is_counted() {
         let folder = tempfile::tempdir().unwrap();
-        let quota = Quota {
+        let quota = FolderQuota {
             bytes: 100,
             files: 10,
         };
-        let usage = Usage::shared(folder.path().to_owned(), quota);
+        let usage = FolderUsage::shared_usage(folder.path().to_owned(), quota);
         let file = File::create(folder.path().join("a")).unwrap();
-        usage.charge(0, 1).unwrap();
-        usage.grow(60).unwrap();
-        let mark = usage.writing(&file);
-        usage.shrunk(&file, 60);
+        usage.charge_quota(0, 1).unwrap();
+        usage.grow_usage(60).unwrap();
+        let mark = usage.begin_writing(&file);
+        usage.note_shrunk(&file, 60);
         // The pending write lands now.
         file.set_len(60).unwrap();
-        assert!(usage.grow(60).is_err());
+        assert!(usage.grow_usage(60).is_err());
         drop(mark);
         file.set_len(0).unwrap();
-        usage.shrunk(&file, 60);
-        assert!(usage.grow(60).is_ok());
+        usage.note_shrunk(&file, 60);
+        assert!(usage.grow_usage(60).is_ok());
     }
 }

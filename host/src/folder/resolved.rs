@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use rustix::io::Errno;
 
-use super::{FolderError, Usage};
+use super::{FolderError, FolderUsage};
 use crate::grant::{Access, Root};
 
 /// Maximum depth of directories created below a granted one. Counting and removing directories
@@ -32,7 +32,7 @@ pub struct ResolvedPath {
     pub(super) grant: Option<usize>,
     /// Number of components in `names` that lead to the granted directory.
     pub(super) n_above: usize,
-    pub(super) usage: Option<Arc<Usage>>,
+    pub(super) usage: Option<Arc<FolderUsage>>,
     pub(super) before: Option<Metadata>,
 }
 
@@ -57,7 +57,7 @@ impl ResolvedPath {
 
     /// Returns the usage count that is charged for writes here.
     #[must_use]
-    pub fn usage(&self) -> Option<&Arc<Usage>> {
+    pub fn usage(&self) -> Option<&Arc<FolderUsage>> {
         self.usage.as_ref()
     }
 
@@ -77,7 +77,7 @@ impl ResolvedPath {
     }
 
     /// Stores the current metadata, for an operation that removes or replaces the file. Blocks.
-    pub fn look(&mut self) -> Result<(), FolderError> {
+    pub fn look_again(&mut self) -> Result<(), FolderError> {
         match self.metadata() {
             Ok(metadata) => self.before = Some(metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -86,7 +86,7 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Returns the metadata stored by [`Self::look`].
+    /// Returns the metadata stored by [`Self::look_again`].
     #[must_use]
     pub fn before(&self) -> Option<&Metadata> {
         self.before.as_ref()
@@ -138,9 +138,9 @@ impl ResolvedPath {
     }
 
     /// Credits the quota for a file that was removed or replaced.
-    pub fn removed(&self, before: Option<&Metadata>) {
+    pub fn note_removed(&self, before: Option<&Metadata>) {
         if let (Some(usage), Some(before)) = (&self.usage, before) {
-            usage.credit(usage.frees(before), 1);
+            usage.credit_quota(usage.freed_bytes(before), 1);
         }
     }
 
@@ -154,7 +154,7 @@ impl ResolvedPath {
     }
 
     /// Checks that this may be renamed to `new`. Returns the metadata of the file that would be
-    /// replaced. [`Self::look`] must have run for both.
+    /// replaced. [`Self::look_again`] must have run for both.
     pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
         let old = self.before().ok_or(Errno::NOENT)?;

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use cap_std::fs::Metadata;
 use rustix::io::Errno;
 
-use super::{Base, FolderError, GrantedFolders, How, Opened, ResolvedPath, Usage};
-use crate::beneath::replace;
+use super::{
+    FolderBase, FolderError, FolderUsage, GrantedFolders, OpenOptions, OpenedNode, ResolvedPath,
+};
+use crate::beneath::replace_file;
 use crate::clock::new_id;
 use crate::grant::Root;
 
@@ -23,7 +25,7 @@ pub const MAX_ENTRIES: usize = 10_000;
 
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum FolderEntryKind {
     File,
     Folder,
     /// A symlink, or any other type.
@@ -32,11 +34,11 @@ pub enum EntryKind {
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     /// Name of the entry. Invalid UTF-8 is replaced.
     pub name: String,
     /// Kind of the entry.
-    pub kind: EntryKind,
+    pub kind: FolderEntryKind,
     /// Size of a file in bytes; 0 for other kinds.
     pub size: u64,
 }
@@ -50,14 +52,14 @@ impl GrantedFolders {
                 "at most {MAX_BYTES} bytes are read in one call; read the file in parts"
             )));
         }
-        let how = How {
+        let how = OpenOptions {
             read: true,
-            ..How::default()
+            ..OpenOptions::default()
         };
-        let Opened {
+        let OpenedNode {
             mut file,
             is_folder,
-        } = self.find_place(path, true)?.open(how)?;
+        } = self.find_place(path, true)?.open_node(how)?;
         if is_folder {
             return Err(Errno::ISDIR.into());
         }
@@ -90,22 +92,22 @@ impl GrantedFolders {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };
-        let charge = Charge::new(&place, content.len() as u64, old.as_ref())?;
+        let charge = QuotaCharge::new(&place, content.len() as u64, old.as_ref())?;
         let permissions = old.map(|old| old.permissions());
         let (folder, name, id) = (place.folder(), place.name(), new_id());
-        let put = replace(folder, name, content, permissions, false, &id);
-        charge.settle(put.is_ok());
+        let put = replace_file(folder, name, content, permissions, false, &id);
+        charge.settle_charge(put.is_ok());
         Ok(put?)
     }
 
     /// Lists a directory, sorted by name.
-    pub fn list(&self, path: &str) -> Result<Vec<Entry>, FolderError> {
-        let how = How {
+    pub fn list(&self, path: &str) -> Result<Vec<FolderEntry>, FolderError> {
+        let how = OpenOptions {
             read: true,
             folder: true,
-            ..How::default()
+            ..OpenOptions::default()
         };
-        let opened = self.find_place(path, true)?.open(how)?;
+        let opened = self.find_place(path, true)?.open_node(how)?;
         let folder = cap_std::fs::Dir::from_std_file(opened.file.try_clone()?);
         let mut entries = Vec::new();
         for entry in folder.entries()? {
@@ -120,14 +122,14 @@ impl GrantedFolders {
                 continue;
             };
             let (kind, size) = if metadata.is_file() {
-                (EntryKind::File, metadata.len())
+                (FolderEntryKind::File, metadata.len())
             } else if metadata.is_dir() {
-                (EntryKind::Folder, 0)
+                (FolderEntryKind::Folder, 0)
             } else {
-                (EntryKind::Other, 0)
+                (FolderEntryKind::Other, 0)
             };
             let name = entry.file_name().to_string_lossy().into_owned();
-            entries.push(Entry { name, kind, size });
+            entries.push(FolderEntry { name, kind, size });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -136,10 +138,12 @@ impl GrantedFolders {
     /// Creates a directory and its missing parents, including the granted directory. Succeeds if it
     /// exists.
     pub fn create_folder(&self, path: &str) -> Result<(), FolderError> {
-        let (root, names) = parse(path)?;
-        let number = self.find(root, &names).ok_or(FolderError::NotGranted)?;
-        let base = Base::Granted(number);
-        self.make(&base)?;
+        let (root, names) = parse_path(path)?;
+        let number = self
+            .find_grant(root, &names)
+            .ok_or(FolderError::NotGranted)?;
+        let base = FolderBase::Granted(number);
+        self.make_folder(&base)?;
         let above = self.grants[number].folder.below.len();
         for n in above + 1..=names.len() {
             let place = self.place_of(root, &names[..n], true)?;
@@ -151,11 +155,11 @@ impl GrantedFolders {
             }
             place.check_write()?;
             if let Some(usage) = place.usage() {
-                usage.charge(0, 1)?;
+                usage.charge_quota(0, 1)?;
             }
             if let Err(error) = place.folder().create_dir(place.name()) {
                 if let Some(usage) = place.usage() {
-                    usage.credit(0, 1);
+                    usage.credit_quota(0, 1);
                 }
                 // Another process created it.
                 if error.kind() != io::ErrorKind::AlreadyExists {
@@ -185,12 +189,12 @@ impl GrantedFolders {
         } else {
             place.folder().remove_file(place.name())?;
         }
-        place.removed(Some(&before));
+        place.note_removed(Some(&before));
         Ok(())
     }
 
     pub(super) fn find_place(&self, path: &str, follow: bool) -> Result<ResolvedPath, FolderError> {
-        let (root, names) = parse(path)?;
+        let (root, names) = parse_path(path)?;
         let mut place = self.place_of(root, &names, follow || path.ends_with('/'))?;
         place.is_folder_wanted |= path.ends_with('/');
         Ok(place)
@@ -202,13 +206,15 @@ impl GrantedFolders {
         names: &[String],
         follow: bool,
     ) -> Result<ResolvedPath, FolderError> {
-        let number = self.find(root, names).ok_or(FolderError::NotGranted)?;
+        let number = self
+            .find_grant(root, names)
+            .ok_or(FolderError::NotGranted)?;
         let below = &names[self.grants[number].folder.below.len()..];
         let path = match below.join("/") {
             path if path.is_empty() => ".".to_owned(),
             path => path,
         };
-        self.place(&Base::Granted(number), &path, follow)
+        self.resolve_place(&FolderBase::Granted(number), &path, follow)
     }
 }
 
@@ -226,7 +232,7 @@ pub fn n_entries(folder: &std::fs::File, limit: usize) -> Result<usize, FolderEr
 
 /// Parses a path. It does not tell where its granted directory ends, so every component must be a
 /// plain name.
-fn parse(path: &str) -> Result<(Root, Vec<String>), FolderError> {
+fn parse_path(path: &str) -> Result<(Root, Vec<String>), FolderError> {
     if path.is_empty() {
         return Err(FolderError::Invalid("the path is empty"));
     }
@@ -265,14 +271,14 @@ fn parse(path: &str) -> Result<(Root, Vec<String>), FolderError> {
 
 /// Quota charge for replacing a whole file. Only the final state is charged, although both versions
 /// exist for a moment.
-struct Charge<'a> {
-    usage: Option<&'a Usage>,
+struct QuotaCharge<'a> {
+    usage: Option<&'a FolderUsage>,
     grows: u64,
     shrinks: u64,
     files: u64,
 }
 
-impl<'a> Charge<'a> {
+impl<'a> QuotaCharge<'a> {
     fn new(
         place: &'a ResolvedPath,
         bytes: u64,
@@ -280,7 +286,7 @@ impl<'a> Charge<'a> {
     ) -> Result<Self, FolderError> {
         let usage = place.usage().map(Arc::as_ref);
         let frees = match (usage, old) {
-            (Some(usage), Some(old)) => usage.frees(old),
+            (Some(usage), Some(old)) => usage.freed_bytes(old),
             _ => 0,
         };
         let charge = Self {
@@ -290,15 +296,15 @@ impl<'a> Charge<'a> {
             files: u64::from(old.is_none()),
         };
         if let Some(usage) = usage {
-            usage.charge(charge.grows, charge.files)?;
+            usage.charge_quota(charge.grows, charge.files)?;
         }
         Ok(charge)
     }
 
-    fn settle(self, is_done: bool) {
+    fn settle_charge(self, is_done: bool) {
         match self.usage {
-            Some(usage) if is_done => usage.credit(self.shrinks, 0),
-            Some(usage) => usage.credit(self.grows, self.files),
+            Some(usage) if is_done => usage.credit_quota(self.shrinks, 0),
+            Some(usage) => usage.credit_quota(self.grows, self.files),
             None => {}
         }
     }

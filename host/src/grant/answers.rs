@@ -79,7 +79,7 @@ pub struct AnswersError {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Content {
+struct AnswersContent {
     version: u32,
     answers: Vec<GrantAnswer>,
 }
@@ -112,9 +112,9 @@ impl Answers {
             message,
         };
         let content = match read_if_present(path, MAX_BYTES) {
-            Ok(None) => Content::default(),
+            Ok(None) => AnswersContent::default(),
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
-            Ok(Some(text)) => serde_json::from_str::<Content>(&text).map_err(|e| {
+            Ok(Some(text)) => serde_json::from_str::<AnswersContent>(&text).map_err(|e| {
                 refuse(format!(
                     "is damaged ({e}); move it away, and every question is asked again"
                 ))
@@ -181,7 +181,7 @@ impl Answers {
     /// # Errors
     /// The file cannot be written.
     pub fn add(&mut self, new: Vec<GrantAnswer>) -> Result<(), AnswersError> {
-        self.change(|answers| {
+        self.change_answers(|answers| {
             for answer in new {
                 answers.retain(|a| a.pin != answer.pin || a.lasting != answer.lasting);
                 answers.push(answer);
@@ -197,7 +197,7 @@ impl Answers {
     /// The file cannot be written.
     pub fn revoke(&mut self, plugin: &str) -> Result<usize, AnswersError> {
         let mut n_revoked = 0;
-        self.change(|answers| {
+        self.change_answers(|answers| {
             let before = answers.len();
             answers.retain(|answer| answer.plugin != plugin);
             n_revoked = before - answers.len();
@@ -206,7 +206,10 @@ impl Answers {
     }
 
     /// Reads, changes and writes the file under a lock, so that concurrent hosts lose no answers.
-    fn change(&mut self, change: impl FnOnce(&mut Vec<GrantAnswer>)) -> Result<(), AnswersError> {
+    fn change_answers(
+        &mut self,
+        change: impl FnOnce(&mut Vec<GrantAnswer>),
+    ) -> Result<(), AnswersError> {
         let path = self.path.clone();
         let refuse = |e: std::io::Error| AnswersError {
             path: path.clone(),
@@ -215,7 +218,7 @@ impl Answers {
         let _lock = lock_beside(&path, || {}).map_err(refuse)?;
         let mut answers = Self::read(&path)?.answers;
         change(&mut answers);
-        let content = Content {
+        let content = AnswersContent {
             version: VERSION,
             answers,
         };

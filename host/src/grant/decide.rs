@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::answers::Answers;
 use super::pattern::CapabilityPattern;
 use super::policy::{Asker, Policy};
-use super::table::{Ruling, ceiling};
+use super::table::{CapabilityRuling, ceiling};
 use super::{Capability, Granted, Request};
 
 /// Status of one capability.
@@ -30,7 +30,7 @@ pub struct Row {
     /// Requested capability.
     pub capability: Capability,
     /// Ruling for the plugin's trust.
-    pub ceiling: Ruling,
+    pub ceiling: CapabilityRuling,
     /// Status of the capability.
     pub standing: Standing,
     /// Reason, for display.
@@ -153,17 +153,17 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
                 .any(|f| f.gives(&request.plugin, capability))
         };
         let (standing, why) = match (ruling, answer.filter(|a| a.is_for(capability))) {
-            (Ruling::Deny, _) => (Standing::Denied, format!("denied: {place}")),
-            (Ruling::Allow, _) => (Standing::Granted, format!("allowed: {place}")),
-            (Ruling::Ask, _) if is_flagged() => {
+            (CapabilityRuling::Deny, _) => (Standing::Denied, format!("denied: {place}")),
+            (CapabilityRuling::Allow, _) => (Standing::Granted, format!("allowed: {place}")),
+            (CapabilityRuling::Ask, _) if is_flagged() => {
                 let why = "given with --grant for this run".to_owned();
                 (Standing::Granted, why)
             }
-            (Ruling::Ask, Some(answer)) => {
-                let why = format!("granted on {}", day(&answer.given));
+            (CapabilityRuling::Ask, Some(answer)) => {
+                let why = format!("granted on {}", day_of(&answer.given));
                 (Standing::Granted, why)
             }
-            (Ruling::Ask, None) => {
+            (CapabilityRuling::Ask, None) => {
                 let but = passed_over.iter().map(|text| format!("; {text}"));
                 let but: String = but.collect();
                 (Standing::Waiting, format!("not granted: {place}{but}"))
@@ -184,7 +184,7 @@ pub fn decide(request: &Request, known: Known<'_>) -> Decision {
     }
 }
 
-fn day(time: &str) -> &str {
+fn day_of(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 

@@ -19,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::project::{ProjectError, refuse};
-use crate::beneath::{self, Missing};
+use super::project::{ProjectError, refuse_project};
+use crate::beneath::{self, MissingParents};
 
 /// Maximum number of files.
 const MAX_FILES: usize = 10_000;
@@ -69,15 +69,15 @@ impl HeldFolder {
         );
         let own = own.map_err(|errno| match errno {
             // For a symlink, Linux reports one of these errors, other systems another.
-            Errno::LOOP | Errno::NOTDIR | Errno::MLINK => refuse(
+            Errno::LOOP | Errno::NOTDIR | Errno::MLINK => refuse_project(
                 root,
                 "is a link or no folder; what lies elsewhere cannot be trusted",
             ),
-            other => unreadable(root, other),
+            other => unreadable_project(root, other),
         })?;
-        let mut walk = Walk::new(root, None);
-        walk.folder(own.as_fd(), &mut Vec::new())?;
-        Ok(walk.held())
+        let mut walk = HeldWalk::new(root, None);
+        walk.walk_folder(own.as_fd(), &mut Vec::new())?;
+        Ok(walk.into_held())
     }
 
     /// Reads a directory of a project like [`read`](Self::read), but follows symlinks within the
@@ -91,25 +91,25 @@ impl HeldFolder {
         root: &Path,
         project: &Path,
     ) -> Result<(Self, Vec<ProjectError>), ProjectError> {
-        let failed = |errno| unreadable(root, errno);
+        let failed = |errno| unreadable_project(root, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty()).map_err(failed)?;
-        let links = Links {
+        let links = ProjectLinks {
             project,
             project_fd,
             refused: Vec::new(),
             is_inside: false,
         };
-        let own = links.open(root)?;
-        let mut walk = Walk::new(root, Some(links));
-        walk.folder(own.as_fd(), &mut Vec::new())?;
+        let own = links.open_path(root)?;
+        let mut walk = HeldWalk::new(root, Some(links));
+        walk.walk_folder(own.as_fd(), &mut Vec::new())?;
         let refused = walk.links.take().map(|links| links.refused);
-        Ok((walk.held(), refused.unwrap_or_default()))
+        Ok((walk.into_held(), refused.unwrap_or_default()))
     }
 
     /// Holds embedded files under a path that does not exist on disk.
     #[must_use]
-    pub fn of(
+    pub fn from_embedded(
         root: PathBuf,
         files: impl IntoIterator<Item = (Vec<String>, &'static [u8])>,
     ) -> Self {
@@ -128,14 +128,14 @@ impl HeldFolder {
     /// Adds another directory, which is searched for paths inside it. The digest does not include
     /// it.
     #[must_use]
-    pub fn beside(mut self, other: Option<Arc<Self>>) -> Self {
+    pub fn with_other(mut self, other: Option<Arc<Self>>) -> Self {
         self.beside = other;
         self
     }
 
     /// Adds other directories, which are included in the digest.
     #[must_use]
-    pub fn with(mut self, others: Vec<Self>) -> Self {
+    pub fn with_others(mut self, others: Vec<Self>) -> Self {
         if others.is_empty() {
             return self;
         }
@@ -150,7 +150,7 @@ impl HeldFolder {
         self.digest = format!("blake3:{}", hasher.finalize().to_hex()).into();
         let mut beside = self.beside.take();
         for other in others.into_iter().rev() {
-            beside = Some(Arc::new(other.beside(beside)));
+            beside = Some(Arc::new(other.with_other(beside)));
         }
         self.beside = beside;
         self
@@ -159,7 +159,7 @@ impl HeldFolder {
     /// Returns the digest of all names and contents.
     #[must_use]
     pub fn digest(&self) -> &str {
-        self.digest.get_or_init(|| digest(&self.files))
+        self.digest.get_or_init(|| digest_files(&self.files))
     }
 
     /// Returns the files by path components.
@@ -179,18 +179,18 @@ impl HeldFolder {
     /// Returns the content of a file by its absolute path; `None` if it did not exist.
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
-        let (holder, names) = self.names(path)?;
+        let (holder, names) = self.names_of(path)?;
         holder.files.get(&names).map(|content| &**content)
     }
 
     /// Returns the direct subdirectories.
     #[must_use]
     pub fn folders_in(&self, path: &Path) -> Vec<PathBuf> {
-        let Some((holder, above)) = self.names(path) else {
+        let Some((holder, above)) = self.names_of(path) else {
             return Vec::new();
         };
         let mut names: Vec<&String> = holder
-            .below(&above)
+            .names_below(&above)
             .filter(|rest| rest.len() > 1)
             .filter_map(<[String]>::first)
             .collect();
@@ -201,10 +201,10 @@ impl HeldFolder {
     /// Returns the names of the files directly in this directory.
     #[must_use]
     pub fn file_names_in(&self, path: &Path) -> Vec<String> {
-        let Some((holder, above)) = self.names(path) else {
+        let Some((holder, above)) = self.names_of(path) else {
             return Vec::new();
         };
-        let own = holder.below(&above).filter_map(|rest| match rest {
+        let own = holder.names_below(&above).filter_map(|rest| match rest {
             [name] => Some(name.clone()),
             _ => None,
         });
@@ -212,7 +212,7 @@ impl HeldFolder {
     }
 
     /// Returns the remaining path components of each file below a directory, sorted.
-    fn below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
+    fn names_below<'a>(&'a self, above: &'a [String]) -> impl Iterator<Item = &'a [String]> {
         // Paths with the same prefix are adjacent in the map.
         let from = (Bound::Included(above), Bound::Unbounded);
         let files = self.files.range::<[String], _>(from);
@@ -220,9 +220,9 @@ impl HeldFolder {
     }
 
     /// Returns the directory in the chain that contains a path, and the path components below it.
-    fn names(&self, path: &Path) -> Option<(&Self, Vec<String>)> {
+    fn names_of(&self, path: &Path) -> Option<(&Self, Vec<String>)> {
         let Ok(rest) = path.strip_prefix(&self.root) else {
-            return self.beside.as_ref()?.names(path);
+            return self.beside.as_ref()?.names_of(path);
         };
         let names = rest.iter().map(|name| name.to_str().map(str::to_owned));
         Some((self, names.collect::<Option<_>>()?))
@@ -231,7 +231,7 @@ impl HeldFolder {
 
 /// Returns the digest of files. Each text is preceded by its length, so that different directories
 /// cannot produce the same bytes.
-pub fn digest(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
+pub fn digest_files(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
     let mut hasher = blake3::Hasher::new();
     for (names, content) in files {
         for part in names.iter().map(String::as_bytes).chain([content.as_ref()]) {
@@ -243,16 +243,16 @@ pub fn digest(files: &BTreeMap<Vec<String>, impl AsRef<[u8]>>) -> String {
     format!("blake3:{}", hasher.finalize().to_hex())
 }
 
-struct Walk<'a> {
+struct HeldWalk<'a> {
     root: &'a Path,
     files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
     bytes_left: u64,
     /// Project within which symlinks are followed; `None` if they are refused.
-    links: Option<Links<'a>>,
+    links: Option<ProjectLinks<'a>>,
 }
 
 /// Project within which symlinks are followed.
-struct Links<'a> {
+struct ProjectLinks<'a> {
     project: &'a Path,
     project_fd: OwnedFd,
     /// Entries that are not held, with the reasons.
@@ -262,27 +262,27 @@ struct Links<'a> {
     is_inside: bool,
 }
 
-impl Links<'_> {
+impl ProjectLinks<'_> {
     /// Opens the target of a path without leaving the project.
-    fn open(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
+    fn open_path(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
         const ELSEWHERE: &str = "is a link that leads out of the project, or nowhere; what lies elsewhere cannot be trusted";
         let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
-        let below = below.ok_or_else(|| refuse(path, ELSEWHERE))?;
-        let walked = beneath::walk(&self.project_fd, below, true, Missing::Refused);
-        let walked = walked.map_err(|_| refuse(path, ELSEWHERE))?;
+        let below = below.ok_or_else(|| refuse_project(path, ELSEWHERE))?;
+        let walked = beneath::walk_beneath(&self.project_fd, below, true, MissingParents::Refused);
+        let walked = walked.map_err(|_| refuse_project(path, ELSEWHERE))?;
         // A target that contains the symlink would be held within itself.
         let place = self.project.join(walked.names.iter().collect::<PathBuf>());
         if path != place && path.starts_with(&place) {
-            return Err(refuse(path, "is a link to a folder that it is in"));
+            return Err(refuse_project(path, "is a link to a folder that it is in"));
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         rustix::fs::openat(&walked.folder, walked.name.as_str(), flags, Mode::empty())
-            .map_err(|errno| unreadable(path, errno))
+            .map_err(|errno| unreadable_project(path, errno))
     }
 }
 
-impl<'a> Walk<'a> {
-    fn new(root: &'a Path, links: Option<Links<'a>>) -> Self {
+impl<'a> HeldWalk<'a> {
+    fn new(root: &'a Path, links: Option<ProjectLinks<'a>>) -> Self {
         Self {
             root,
             files: BTreeMap::new(),
@@ -292,7 +292,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the held directory.
-    fn held(self) -> HeldFolder {
+    fn into_held(self) -> HeldFolder {
         HeldFolder {
             root: self.root.to_owned(),
             digest: OnceLock::new(),
@@ -312,24 +312,24 @@ impl<'a> Walk<'a> {
     }
 
     /// Reads the target of a symlink within the project, under the name of the symlink.
-    fn link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
+    fn walk_link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
         let opened = match &self.links {
-            Some(links) if !links.is_inside => links.open(path),
+            Some(links) if !links.is_inside => links.open_path(path),
             _ => Err(other_kind(path)),
         };
         let opened = match opened {
             Ok(opened) => opened,
             Err(fault) => return self.pass_over(fault, names),
         };
-        let mode = rustix::fs::fstat(&opened).map_err(|errno| unreadable(path, errno))?;
+        let mode = rustix::fs::fstat(&opened).map_err(|errno| unreadable_project(path, errno))?;
         match FileType::from_raw_mode(mode.st_mode) {
             FileType::Directory => {
                 self.set_inside(true);
-                let read = self.folder(opened.as_fd(), names);
+                let read = self.walk_folder(opened.as_fd(), names);
                 self.set_inside(false);
                 read
             }
-            FileType::RegularFile => self.file(opened, path, names),
+            FileType::RegularFile => self.walk_file(opened, path, names),
             _ => self.pass_over(other_kind(path), names),
         }
     }
@@ -342,43 +342,48 @@ impl<'a> Walk<'a> {
 
     /// Reads the entries of an open directory. Each entry is opened relative to it, without
     /// following symlinks.
-    fn folder(&mut self, own: BorrowedFd<'_>, above: &mut Vec<String>) -> Result<(), ProjectError> {
-        let place = self.place(above);
+    fn walk_folder(
+        &mut self,
+        own: BorrowedFd<'_>,
+        above: &mut Vec<String>,
+    ) -> Result<(), ProjectError> {
+        let place = self.path_of(above);
         if above.len() >= MAX_DEPTH {
             let why = format!("is deeper than {MAX_DEPTH} folders");
-            return Err(refuse(&place, why));
+            return Err(refuse_project(&place, why));
         }
-        for entry in Dir::read_from(own).map_err(|e| unreadable(&place, e))? {
-            let entry = entry.map_err(|e| unreadable(&place, e))?;
+        for entry in Dir::read_from(own).map_err(|e| unreadable_project(&place, e))? {
+            let entry = entry.map_err(|e| unreadable_project(&place, e))?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
             let Ok(text) = name.to_str() else {
                 let shown = name.to_string_lossy();
-                let fault = refuse(&place.join(shown.as_ref()), "has a name that is not UTF-8");
+                let fault =
+                    refuse_project(&place.join(shown.as_ref()), "has a name that is not UTF-8");
                 above.push(shown.into_owned());
                 self.pass_over(fault, above)?;
                 above.pop();
                 continue;
             };
             above.push(text.to_owned());
-            self.entry(own, name, above)?;
+            self.walk_entry(own, name, above)?;
             above.pop();
         }
         Ok(())
     }
 
-    fn entry(
+    fn walk_entry(
         &mut self,
         folder: BorrowedFd<'_>,
         name: &std::ffi::CStr,
         names: &mut Vec<String>,
     ) -> Result<(), ProjectError> {
-        let path = self.place(names);
+        let path = self.path_of(names);
         let failed = |errno| match errno {
             Errno::LOOP | Errno::MLINK => other_kind(&path),
-            errno => unreadable(&path, errno),
+            errno => unreadable_project(&path, errno),
         };
         // Check the type before opening: opening a device or a pipe can have side effects.
         let is_plain = |mode| {
@@ -389,7 +394,7 @@ impl<'a> Walk<'a> {
         };
         let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if FileType::from_raw_mode(found.st_mode) == FileType::Symlink && self.links.is_some() {
-            return self.link(&path, names);
+            return self.walk_link(&path, names);
         }
         if !is_plain(found.st_mode) {
             return self.pass_over(other_kind(&path), names);
@@ -402,41 +407,45 @@ impl<'a> Walk<'a> {
         // fstat the opened descriptor, not the path: the file may have been swapped.
         let mode = rustix::fs::fstat(&opened).map_err(failed)?.st_mode;
         match FileType::from_raw_mode(mode) {
-            FileType::Directory => self.folder(opened.as_fd(), names),
-            FileType::RegularFile => self.file(opened, &path, names),
+            FileType::Directory => self.walk_folder(opened.as_fd(), names),
+            FileType::RegularFile => self.walk_file(opened, &path, names),
             _ => self.pass_over(other_kind(&path), names),
         }
     }
 
-    fn file(&mut self, opened: OwnedFd, path: &Path, names: &[String]) -> Result<(), ProjectError> {
+    fn walk_file(
+        &mut self,
+        opened: OwnedFd,
+        path: &Path,
+        names: &[String],
+    ) -> Result<(), ProjectError> {
         if self.files.len() >= MAX_FILES {
             let why = format!("has more than {MAX_FILES} files");
-            return Err(refuse(self.root, why));
+            return Err(refuse_project(self.root, why));
         }
         let mut content = Vec::new();
         let n_read = File::from(opened)
             .take(self.bytes_left + 1)
             .read_to_end(&mut content)
-            .map_err(|e| refuse(path, format!("cannot be read: {e}")))?;
-        self.bytes_left = self
-            .bytes_left
-            .checked_sub(n_read as u64)
-            .ok_or_else(|| refuse(self.root, format!("has more than {} MiB", MAX_BYTES >> 20)))?;
+            .map_err(|e| refuse_project(path, format!("cannot be read: {e}")))?;
+        self.bytes_left = self.bytes_left.checked_sub(n_read as u64).ok_or_else(|| {
+            refuse_project(self.root, format!("has more than {} MiB", MAX_BYTES >> 20))
+        })?;
         self.files.insert(names.to_vec(), content.into());
         Ok(())
     }
 
-    fn place(&self, names: &[String]) -> PathBuf {
+    fn path_of(&self, names: &[String]) -> PathBuf {
         self.root.join(names.iter().collect::<PathBuf>())
     }
 }
 
-fn unreadable(path: &Path, errno: Errno) -> ProjectError {
-    refuse(path, format!("cannot be read: {errno}"))
+fn unreadable_project(path: &Path, errno: Errno) -> ProjectError {
+    refuse_project(path, format!("cannot be read: {errno}"))
 }
 
 fn other_kind(path: &Path) -> ProjectError {
-    refuse(
+    refuse_project(
         path,
         "is neither a file nor a folder; links and devices are refused here",
     )
@@ -505,7 +514,8 @@ mod tests {
         let file = |name: &str| vec![name.to_owned(), "plugin.toml".to_owned()];
         let carried = [(file("a"), &b"carried"[..]), (file("b"), b"too")];
         let program = PathBuf::from("/usr/bin/rind/plugins");
-        let both = HeldFolder::of(program.clone(), carried).beside(Some(Arc::new(read)));
+        let both =
+            HeldFolder::from_embedded(program.clone(), carried).with_other(Some(Arc::new(read)));
         assert_eq!(
             both.file(&program.join("a/plugin.toml")),
             Some(&b"carried"[..])

@@ -40,7 +40,7 @@ impl Scheme {
 
 /// Host part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Name {
+enum HostName {
     /// `*`: any name or address.
     Any,
     /// `*.example.com`: any subdomain, but not the domain itself.
@@ -66,7 +66,7 @@ enum Name {
 #[serde(try_from = "String", into = "String")]
 pub struct HostPattern {
     scheme: Scheme,
-    name: Name,
+    name: HostName,
     port: u16,
 }
 
@@ -76,9 +76,9 @@ impl HostPattern {
     #[must_use]
     pub fn matches(&self, scheme: Scheme, host: &str, port: u16) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let name = host.parse().map(Name::Address).unwrap_or_else(|_| {
+        let name = host.parse().map(HostName::Address).unwrap_or_else(|_| {
             let host = host.strip_suffix('.').unwrap_or(host);
-            Name::Exact(host.to_ascii_lowercase())
+            HostName::Exact(host.to_ascii_lowercase())
         });
         self.covers(&Self { scheme, name, port })
     }
@@ -92,9 +92,9 @@ impl HostPattern {
         };
         (self.scheme, self.port) == (other.scheme, other.port)
             && match (&self.name, &other.name) {
-                (Name::Any, _) => true,
-                (Name::Below(own), Name::Below(name)) => own == name || is_below(name, own),
-                (Name::Below(own), Name::Exact(name)) => is_below(name, own),
+                (HostName::Any, _) => true,
+                (HostName::Below(own), HostName::Below(name)) => own == name || is_below(name, own),
+                (HostName::Below(own), HostName::Exact(name)) => is_below(name, own),
                 (own, name) => own == name,
             }
     }
@@ -135,7 +135,7 @@ impl HostPattern {
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         match self.name {
-            Name::Address(address) => Some(address),
+            HostName::Address(address) => Some(address),
             _ => None,
         }
     }
@@ -143,7 +143,7 @@ impl HostPattern {
     /// Whether the pattern is `*`.
     #[must_use]
     pub fn is_any(&self) -> bool {
-        self.name == Name::Any
+        self.name == HostName::Any
     }
 
     /// Whether the pattern is `localhost` or a subdomain of it, which RFC 6761 reserves for
@@ -151,10 +151,10 @@ impl HostPattern {
     #[must_use]
     pub fn is_localhost(&self) -> bool {
         match &self.name {
-            Name::Exact(name) | Name::Below(name) => {
+            HostName::Exact(name) | HostName::Below(name) => {
                 name == "localhost" || name.ends_with(".localhost")
             }
-            Name::Any | Name::Address(_) => false,
+            HostName::Any | HostName::Address(_) => false,
         }
     }
 }
@@ -180,7 +180,7 @@ impl FromStr for HostPattern {
         };
         Ok(Self {
             scheme,
-            name: name(host).map_err(refuse)?,
+            name: parse_name(host).map_err(refuse)?,
             port,
         })
     }
@@ -205,12 +205,12 @@ fn split_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     }
 }
 
-fn name(host: &str) -> Result<Name, &'static str> {
+fn parse_name(host: &str) -> Result<HostName, &'static str> {
     if host == "*" {
-        return Ok(Name::Any);
+        return Ok(HostName::Any);
     }
     if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(Name::Address(address));
+        return Ok(HostName::Address(address));
     }
     let (is_below, host) = match host.strip_prefix("*.") {
         Some(rest) => (true, rest),
@@ -233,9 +233,9 @@ fn name(host: &str) -> Result<Name, &'static str> {
         return Err("an IPv4 address is written as four numbers");
     }
     Ok(if is_below {
-        Name::Below(host)
+        HostName::Below(host)
     } else {
-        Name::Exact(host)
+        HostName::Exact(host)
     })
 }
 
@@ -245,11 +245,11 @@ impl std::fmt::Display for HostPattern {
             f.write_str("http://")?;
         }
         match &self.name {
-            Name::Any => f.write_str("*")?,
-            Name::Below(name) => write!(f, "*.{name}")?,
-            Name::Exact(name) => f.write_str(name)?,
-            Name::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
-            Name::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
+            HostName::Any => f.write_str("*")?,
+            HostName::Below(name) => write!(f, "*.{name}")?,
+            HostName::Exact(name) => f.write_str(name)?,
+            HostName::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
+            HostName::Address(IpAddr::V4(address)) => write!(f, "{address}")?,
         }
         if self.port != self.scheme.default_port() {
             write!(f, ":{}", self.port)?;

@@ -23,11 +23,11 @@ use super::{Access, Capability, ExternalCall, Folder, HostPattern};
 #[serde(try_from = "String")]
 pub struct CapabilityPattern {
     text: String,
-    what: What,
+    what: PatternScope,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum PatternScope {
     Session,
     /// Directories; `None` means every directory except `data`.
     Files(Access, Option<Folder>),
@@ -44,19 +44,19 @@ impl CapabilityPattern {
     #[must_use]
     pub fn covers(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
-            (What::Session, Capability::Session) => true,
-            (What::ExternalCall(own), Capability::ExternalCall(call)) => own == call,
-            (What::Files(own, folder), Capability::Files(access, wanted)) => {
+            (PatternScope::Session, Capability::Session) => true,
+            (PatternScope::ExternalCall(own), Capability::ExternalCall(call)) => own == call,
+            (PatternScope::Files(own, folder), Capability::Files(access, wanted)) => {
                 own >= access && folder.as_ref().is_none_or(|own| own.contains(wanted))
             }
-            (What::Network(own), Capability::Network(host))
-            | (What::PrivateNetwork(own), Capability::PrivateNetwork(host)) => {
+            (PatternScope::Network(own), Capability::Network(host))
+            | (PatternScope::PrivateNetwork(own), Capability::PrivateNetwork(host)) => {
                 own.as_ref().is_none_or(|own| own.covers(host))
             }
-            (What::Credential(own), Capability::Credential(credential)) => {
+            (PatternScope::Credential(own), Capability::Credential(credential)) => {
                 own.as_ref().is_none_or(|own| own.covers(&credential.host))
             }
-            (What::Tool(glob), Capability::Tool(name)) => {
+            (PatternScope::Tool(glob), Capability::Tool(name)) => {
                 glob.as_ref().is_none_or(|glob| glob.is_match(name))
             }
             _ => false,
@@ -69,17 +69,17 @@ impl CapabilityPattern {
     pub fn touches(&self, wanted: &Capability) -> bool {
         match (&self.what, wanted) {
             // Denying to read a directory also denies to write it.
-            (What::Files(denied, own), Capability::Files(access, wanted)) => {
+            (PatternScope::Files(denied, own), Capability::Files(access, wanted)) => {
                 access >= denied
                     && own
                         .as_ref()
                         .is_none_or(|own| own.contains(wanted) || wanted.contains(own))
             }
-            (What::Network(Some(own)), Capability::Network(host))
-            | (What::PrivateNetwork(Some(own)), Capability::PrivateNetwork(host)) => {
+            (PatternScope::Network(Some(own)), Capability::Network(host))
+            | (PatternScope::PrivateNetwork(Some(own)), Capability::PrivateNetwork(host)) => {
                 own.covers(host) || host.covers(own)
             }
-            (What::Credential(Some(own)), Capability::Credential(credential)) => {
+            (PatternScope::Credential(Some(own)), Capability::Credential(credential)) => {
                 own.covers(&credential.host) || credential.host.covers(own)
             }
             _ => self.covers(wanted),
@@ -102,19 +102,19 @@ impl std::str::FromStr for CapabilityPattern {
             Err(e) => Err(format!("`{text}`: {}", e.kind())),
         };
         let by_name = match kind {
-            "session" => Some(What::Session),
-            _ => ExternalCall::find(kind).map(What::ExternalCall),
+            "session" => Some(PatternScope::Session),
+            _ => ExternalCall::find(kind).map(PatternScope::ExternalCall),
         };
         let what = match kind {
             _ if by_name.is_some() && argument.is_some() => {
                 return Err(format!("`{text}`: `{kind}` takes no value"));
             }
-            "read" => What::Files(Access::Read, folder()?),
-            "write" => What::Files(Access::Write, folder()?),
-            "network" => What::Network(host()?),
-            "private-network" => What::PrivateNetwork(host()?),
-            "credential" => What::Credential(argument.map(credential).transpose()?),
-            "tool" => What::Tool(argument.map(tool).transpose()?),
+            "read" => PatternScope::Files(Access::Read, folder()?),
+            "write" => PatternScope::Files(Access::Write, folder()?),
+            "network" => PatternScope::Network(host()?),
+            "private-network" => PatternScope::PrivateNetwork(host()?),
+            "credential" => PatternScope::Credential(argument.map(credential).transpose()?),
+            "tool" => PatternScope::Tool(argument.map(tool).transpose()?),
             _ => by_name.ok_or_else(|| {
                 let calls: Vec<&str> = ExternalCall::ALL.iter().map(|call| call.name()).collect();
                 format!(

@@ -27,7 +27,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::pattern::CapabilityPattern;
-use super::table::Ruling;
+use super::table::CapabilityRuling;
 use super::{Capability, Trust};
 use crate::disk::read_if_present;
 use crate::near::nearest;
@@ -50,7 +50,7 @@ pub struct PolicyError {
 /// Lists of capabilities for a trust level.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Lists {
+struct CapabilityLists {
     /// Whether questions of such plugins to the user are suppressed.
     mute: bool,
     allow: Vec<CapabilityPattern>,
@@ -84,10 +84,10 @@ struct ScriptsPolicy {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct File {
+struct PolicyFile {
     scripts: ScriptsPolicy,
     plugins: BTreeMap<String, PluginLists>,
-    trust: BTreeMap<Trust, Lists>,
+    trust: BTreeMap<Trust, CapabilityLists>,
 }
 
 /// Policy of the operator, merged from both files.
@@ -97,7 +97,7 @@ struct File {
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Files, strongest first, each with its display name.
-    files: Vec<(String, File)>,
+    files: Vec<(String, PolicyFile)>,
 }
 
 /// A plugin that must run in every session.
@@ -149,8 +149,8 @@ impl Policy {
     pub fn read(paths: &[PathBuf]) -> Result<Self, PolicyError> {
         let mut files = Vec::new();
         for path in paths {
-            if let Some(text) = text(path)? {
-                files.push(parse(&text, path)?);
+            if let Some(text) = read_policy_text(path)? {
+                files.push(parse_policy(&text, path)?);
             }
         }
         Ok(Self { files })
@@ -161,7 +161,10 @@ impl Policy {
     /// # Errors
     /// A text is not a policy.
     pub fn parse(texts: &[(&str, &Path)]) -> Result<Self, PolicyError> {
-        let files: Result<Vec<_>, _> = texts.iter().map(|(text, path)| parse(text, path)).collect();
+        let files: Result<Vec<_>, _> = texts
+            .iter()
+            .map(|(text, path)| parse_policy(text, path))
+            .collect();
         Ok(Self { files: files? })
     }
 
@@ -178,7 +181,7 @@ impl Policy {
     /// are such lists.
     #[must_use]
     pub fn passed_over(&self, asker: Asker<'_>) -> Option<String> {
-        let passed_over = |(name, file): &(String, File)| {
+        let passed_over = |(name, file): &(String, PolicyFile)| {
             let lists = file.plugins.get(asker.plugin)?;
             if asker.is_named_by(lists.digest.as_deref()) || lists.allow.is_empty() {
                 return None;
@@ -187,8 +190,8 @@ impl Policy {
             Some(match &lists.digest {
                 Some(digest) => format!(
                     "{place} allows another digest, {}, and this one has {}",
-                    short(digest),
-                    short(asker.content)
+                    short_digest(digest),
+                    short_digest(asker.content)
                 ),
                 None => format!(
                     "{place} does not count for {} plugins without a digest",
@@ -221,7 +224,8 @@ impl Policy {
     /// Returns the position where the policy disables a plugin, if it does.
     #[must_use]
     pub fn disables(&self, plugin: &str) -> Option<String> {
-        let disables = |file: &File| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
+        let disables =
+            |file: &PolicyFile| file.plugins.get(plugin).is_some_and(|lists| lists.disable);
         let (name, _) = self.files.iter().find(|(_, file)| disables(file))?;
         Some(format!("[plugins.{plugin}] in {name}"))
     }
@@ -251,7 +255,7 @@ impl Policy {
     /// Returns the plugins that must run in every session.
     #[must_use]
     pub fn required(&self) -> Vec<Required> {
-        let of_file = |(file, lists): (&String, &File)| -> Vec<Required> {
+        let of_file = |(file, lists): (&String, &PolicyFile)| -> Vec<Required> {
             let required = lists.plugins.iter().filter(|(_, lists)| lists.require);
             required
                 .map(|(plugin, lists)| Required {
@@ -268,28 +272,32 @@ impl Policy {
     /// Returns the policy's ruling on a capability and its position; `None` if the policy does not
     /// mention it.
     #[must_use]
-    pub fn ruling(&self, asker: Asker<'_>, wanted: &Capability) -> Option<(Ruling, String)> {
+    pub fn ruling(
+        &self,
+        asker: Asker<'_>,
+        wanted: &Capability,
+    ) -> Option<(CapabilityRuling, String)> {
         self.files
             .iter()
-            .find_map(|(name, file)| file.ruling(name, asker, wanted))
+            .find_map(|(name, file)| file.find_ruling(name, asker, wanted))
     }
 }
 
 /// Returns the first digits of a digest, enough to compare by eye.
-fn short(digest: &str) -> String {
+fn short_digest(digest: &str) -> String {
     match digest.get(..19) {
         Some(start) if digest.len() > 19 => format!("{start}…"),
         _ => digest.to_owned(),
     }
 }
 
-impl File {
-    fn ruling(
+impl PolicyFile {
+    fn find_ruling(
         &self,
         name: &str,
         asker: Asker<'_>,
         wanted: &Capability,
-    ) -> Option<(Ruling, String)> {
+    ) -> Option<(CapabilityRuling, String)> {
         let plugin = self.plugins.get(asker.plugin);
         let trust = self.trust.get(&asker.trust);
         let of_plugin = || format!("[plugins.{}] in {name}", asker.plugin);
@@ -297,28 +305,28 @@ impl File {
         let touched = |list: &[CapabilityPattern]| list.iter().any(|p| p.touches(wanted));
         let covered = |list: &[CapabilityPattern]| list.iter().any(|p| p.covers(wanted));
         if plugin.is_some_and(|lists| touched(&lists.deny)) {
-            return Some((Ruling::Deny, of_plugin()));
+            return Some((CapabilityRuling::Deny, of_plugin()));
         }
         if trust.is_some_and(|lists| touched(&lists.deny)) {
-            return Some((Ruling::Deny, of_trust()));
+            return Some((CapabilityRuling::Deny, of_trust()));
         }
         if let Some(lists) = plugin {
             if touched(&lists.ask) {
-                return Some((Ruling::Ask, of_plugin()));
+                return Some((CapabilityRuling::Ask, of_plugin()));
             }
             if asker.is_named_by(lists.digest.as_deref()) && covered(&lists.allow) {
-                return Some((Ruling::Allow, of_plugin()));
+                return Some((CapabilityRuling::Allow, of_plugin()));
             }
         }
         let lists = trust?;
         if touched(&lists.ask) {
-            return Some((Ruling::Ask, of_trust()));
+            return Some((CapabilityRuling::Ask, of_trust()));
         }
-        covered(&lists.allow).then(|| (Ruling::Allow, of_trust()))
+        covered(&lists.allow).then(|| (CapabilityRuling::Allow, of_trust()))
     }
 }
 
-fn text(path: &Path) -> Result<Option<String>, PolicyError> {
+fn read_policy_text(path: &Path) -> Result<Option<String>, PolicyError> {
     read_if_present(path, MAX_BYTES).map_err(|error| PolicyError {
         path: path.to_owned(),
         message: format!("cannot be read: {error}"),
@@ -345,7 +353,7 @@ fn content_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
     Ok(Some(digest))
 }
 
-fn parse(text: &str, path: &Path) -> Result<(String, File), PolicyError> {
+fn parse_policy(text: &str, path: &Path) -> Result<(String, PolicyFile), PolicyError> {
     let file = toml::from_str(text).map_err(|e| PolicyError {
         path: path.to_owned(),
         message: e.to_string().trim_end().to_owned(),

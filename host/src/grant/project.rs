@@ -25,7 +25,7 @@ pub struct ProjectError {
     pub message: String,
 }
 
-pub(super) fn refuse(path: &Path, message: impl Into<String>) -> ProjectError {
+pub(super) fn refuse_project(path: &Path, message: impl Into<String>) -> ProjectError {
     ProjectError {
         path: path.to_owned(),
         message: message.into(),
@@ -72,9 +72,9 @@ impl Projects {
     pub fn read(path: &Path) -> Result<Self, ProjectError> {
         let projects = match read_if_present(path, MAX_BYTES) {
             Ok(None) => BTreeMap::new(),
-            Err(e) => return Err(refuse(path, format!("cannot be read: {e}"))),
+            Err(e) => return Err(refuse_project(path, format!("cannot be read: {e}"))),
             Ok(Some(text)) => serde_json::from_str(&text).map_err(|e| {
-                refuse(
+                refuse_project(
                     path,
                     format!(
                         "is damaged ({e}); move it away, and every project is asked about again"
@@ -116,7 +116,7 @@ impl Projects {
         digest: String,
         since: String,
     ) -> Result<(), ProjectError> {
-        self.change(|projects| {
+        self.change_projects(|projects| {
             projects.insert(workspace.to_owned(), TrustedProject { digest, since });
         })
     }
@@ -127,16 +127,16 @@ impl Projects {
     /// The file cannot be written.
     pub fn forget(&mut self, workspace: &Path) -> Result<bool, ProjectError> {
         let mut was_trusted = false;
-        self.change(|projects| was_trusted = projects.remove(workspace).is_some())?;
+        self.change_projects(|projects| was_trusted = projects.remove(workspace).is_some())?;
         Ok(was_trusted)
     }
 
-    fn change(
+    fn change_projects(
         &mut self,
         change: impl FnOnce(&mut BTreeMap<PathBuf, TrustedProject>),
     ) -> Result<(), ProjectError> {
         let path = self.path.clone();
-        let write = |e: std::io::Error| refuse(&path, format!("cannot be written: {e}"));
+        let write = |e: std::io::Error| refuse_project(&path, format!("cannot be written: {e}"));
         let _lock = lock_beside(&path, || {}).map_err(write)?;
         let mut projects = Self::read(&path)?.projects;
         change(&mut projects);

@@ -63,7 +63,7 @@ impl Request {
     /// Computes the pin of this request.
     #[must_use]
     pub fn pin(&self) -> Pin {
-        let capabilities: Vec<Value> = self.capabilities.iter().map(whole).collect();
+        let capabilities: Vec<Value> = self.capabilities.iter().map(whole_capability).collect();
         // Hash the JSON form, so that two different requests never produce the same bytes.
         let json = json!([
             "rind grant 1",
@@ -97,7 +97,7 @@ impl Request {
 }
 
 /// Returns the complete form of a capability. Its text omits the value of a credential.
-fn whole(capability: &Capability) -> Value {
+fn whole_capability(capability: &Capability) -> Value {
     match capability {
         Capability::Credential(credential) => {
             json!([capability.to_string(), credential.value])

@@ -7,30 +7,30 @@ use super::{Access, Capability, Root, Trust};
 /// Ruling on a capability, before the operator is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ruling {
+pub enum CapabilityRuling {
     /// Never granted.
     Deny,
     Ask,
     Allow,
 }
 
-display_as_in_json!(Ruling);
+display_as_in_json!(CapabilityRuling);
 
 /// Returns the ruling of the table. More trust never allows less; a test checks that.
 #[must_use]
-pub fn ceiling(trust: Trust, capability: &Capability) -> Ruling {
+pub fn ceiling(trust: Trust, capability: &Capability) -> CapabilityRuling {
     let allowed_to = |least: Trust| {
         if trust <= least {
-            Ruling::Allow
+            CapabilityRuling::Allow
         } else {
-            Ruling::Ask
+            CapabilityRuling::Ask
         }
     };
     match capability {
-        Capability::Files(_, folder) if folder.root == Root::Data => Ruling::Allow,
+        Capability::Files(_, folder) if folder.root == Root::Data => CapabilityRuling::Allow,
         Capability::Files(Access::Read, _) | Capability::Session => allowed_to(Trust::User),
         Capability::Network(_) => allowed_to(Trust::Package),
-        Capability::PrivateNetwork(_) => Ruling::Ask,
+        Capability::PrivateNetwork(_) => CapabilityRuling::Ask,
         Capability::Files(Access::Write, _)
         | Capability::Credential(_)
         | Capability::ExternalCall(_)

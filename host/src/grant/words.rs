@@ -3,14 +3,14 @@
 //! Pure. The output is printable and a single line for any text of a manifest.
 
 use super::{Access, Capability, ExternalCall, Folder, Granted, HostPattern, Root};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum length of a name from a manifest that is shown, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
 /// Cleans a name from a manifest. A line break in it could imitate text of the host.
-fn named(text: &str) -> String {
-    clean(text, MAX_NAME_BYTES)
+fn name_words(text: &str) -> String {
+    clean_line(text, MAX_NAME_BYTES)
 }
 
 /// Describes a capability, as a phrase after "may": "read files in workspace/docs".
@@ -30,16 +30,16 @@ pub fn in_words(capability: &Capability) -> String {
             "read the conversation and change prompts, messages, tool calls and the model"
                 .to_owned()
         }
-        Capability::Files(access, folder) => files(*access, folder),
-        Capability::Network(host) => format!("talk to {}", destination(host)),
+        Capability::Files(access, folder) => folder_words(*access, folder),
+        Capability::Network(host) => format!("talk to {}", destination_words(host)),
         Capability::PrivateNetwork(host) => {
             let host = host.with_scheme();
             format!("talk to {host} at addresses inside your network")
         }
         Capability::Credential(credential) => {
-            let secrets = secrets(&credential.value);
+            let secrets = secret_names(&credential.value);
             let what = match &secrets[..] {
-                [] => format!("a fixed header {}", named(&credential.header)),
+                [] => format!("a fixed header {}", name_words(&credential.header)),
                 [one] => format!("the secret {one}"),
                 more => format!("the secrets {}", more.join(" and ")),
             };
@@ -47,11 +47,11 @@ pub fn in_words(capability: &Capability) -> String {
             format!("send {what} to {host}, without seeing it")
         }
         Capability::ExternalCall(call) => call.words().to_owned(),
-        Capability::Tool(name) => format!("call the tool {}", named(name)),
+        Capability::Tool(name) => format!("call the tool {}", name_words(name)),
     }
 }
 
-fn destination(host: &HostPattern) -> String {
+fn destination_words(host: &HostPattern) -> String {
     let name = host.with_scheme();
     if host.is_any() {
         format!("any host ({name})")
@@ -60,23 +60,23 @@ fn destination(host: &HostPattern) -> String {
     }
 }
 
-fn files(access: Access, folder: &Folder) -> String {
+fn folder_words(access: Access, folder: &Folder) -> String {
     let verb = match access {
         Access::Read => "read",
         Access::Write => "read and write",
     };
     match folder.root {
         Root::Data => format!("{verb} files in its own folder"),
-        Root::Workspace => format!("{verb} files in {}", named(&folder.to_string())),
+        Root::Workspace => format!("{verb} files in {}", name_words(&folder.to_string())),
     }
 }
 
 /// Returns the names between braces.
-fn secrets(value: &str) -> Vec<String> {
+fn secret_names(value: &str) -> Vec<String> {
     let mut names: Vec<String> = value
         .split('{')
         .skip(1)
-        .filter_map(|rest| Some(named(rest.split_once('}')?.0)))
+        .filter_map(|rest| Some(name_words(rest.split_once('}')?.0)))
         .collect();
     names.dedup();
     names
@@ -96,7 +96,7 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut names: Vec<String> = folders
         .iter()
         .filter(|(_, folder)| folder.root == Root::Workspace)
-        .map(|(_, folder)| named(&folder.to_string()))
+        .map(|(_, folder)| name_words(&folder.to_string()))
         .collect();
     names.dedup();
     if !names.is_empty() {
@@ -109,7 +109,7 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
         seen.push("through tools of the agent".to_owned());
     }
     let hosts = granted.hosts().chain(granted.private_hosts());
-    let mut hosts: Vec<String> = hosts.map(destination).collect();
+    let mut hosts: Vec<String> = hosts.map(destination_words).collect();
     hosts.dedup();
     if seen.is_empty() || hosts.is_empty() {
         return None;

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use super::offers::SessionOffers;
 use super::session::SessionBuilder;
-use super::{Error, Parts, PluginReplacer};
-use crate::agent::{Agent, AgentSpec, KeepInStore, SessionHandle};
+use super::{Error, PluginReplacer, SharedParts};
+use crate::agent::{AgentSpec, KeepInStore, LiveAgent, SessionHandle};
 use crate::event::{Event, Events};
 use crate::plugin::load::{LeftOut, Why};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
-use crate::script::{OpenScript, Program};
+use crate::script::{OpenScript, ScriptProgram};
 use crate::session::Session;
 use crate::skill::LeftOutSkill;
 
 /// Puts an agent together on an open session.
-pub(super) fn agent(
+pub(super) fn build_agent(
     builder: SessionBuilder,
     session: Arc<Session>,
-) -> Result<(Agent, PluginReplacer, SessionOffers), Error> {
+) -> Result<(LiveAgent, PluginReplacer, SessionOffers), Error> {
     let parts = builder.parts;
     parts.keep_answers(session.id())?;
     let events = Events::default();
@@ -31,12 +31,12 @@ pub(super) fn agent(
     let plugin_handle: Arc<dyn AgentHandle> = handle.clone();
     let mut open = parts.plugins.open(&plugin_handle)?;
     for hook in &parts.hooks {
-        hook.to(&mut open.registry);
+        hook.bind_to(&mut open.registry);
     }
     for script in &parts.scripts {
-        let program = Program::new(script, &parts.paths, parts.commands.clone());
+        let program = ScriptProgram::new(script, &parts.paths, parts.commands.clone());
         let script = OpenScript::new(script.clone(), program, plugin_handle.clone());
-        script.bind(&mut open.registry);
+        script.bind_hooks(&mut open.registry);
     }
     let mut opening: Vec<Event> = parts.plugins.left_out.iter().map(left_out).collect();
     opening.extend(parts.skills.left_out().into_iter().map(skill_left_out));
@@ -49,7 +49,7 @@ pub(super) fn agent(
     let own_folders = [&parts.paths.config, &parts.paths.data, &parts.paths.cache];
     let plugins = parts.plugins.plugins.iter();
     let plugins = plugins.map(|plugin| plugin.manifest.name.clone());
-    let mut agent = Agent::new(AgentSpec {
+    let mut agent = LiveAgent::new(AgentSpec {
         provider: builder.provider,
         model: builder.model,
         temperature: None,
@@ -113,7 +113,7 @@ fn skill_left_out(left: LeftOutSkill) -> Event {
 }
 
 /// Keeps values in the plugins' stores, and hands all of them to the host's own function.
-fn keep_in_store(parts: &Parts) -> KeepInStore {
+fn keep_in_store(parts: &SharedParts) -> KeepInStore {
     let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
     Arc::new(move |name, key, value| {
         if let Some(keep) = &native {

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use super::error::check_apart;
 use super::folders::Plugins;
-use super::native::{Bind, Function};
-use super::{Error, Host, Parts};
+use super::native::{NativeBinding, NativeFunction};
+use super::{Error, Host, SharedParts};
 use crate::agent::{AgentConfig, KeepInStore};
 use crate::event::{Observer, Stamped};
 use crate::paths::Paths;
@@ -40,10 +40,10 @@ pub struct HostBuilder {
     workspace: Option<PathBuf>,
     store: Option<SessionStore>,
     plugins: Plugins,
-    built_in: BuiltIn,
+    built_in: BuiltInTools,
     tools: Vec<SharedTool>,
     skills: Arc<Skills>,
-    hooks: Vec<Bind>,
+    hooks: Vec<NativeBinding>,
     scripts: (Vec<Arc<Script>>, Commands),
     policy: Option<Arc<dyn Policy>>,
     approver: Option<Arc<dyn Approver>>,
@@ -54,7 +54,7 @@ pub struct HostBuilder {
 
 /// Selection of the built-in tools.
 #[derive(Default)]
-enum BuiltIn {
+enum BuiltInTools {
     #[default]
     None,
     Files,
@@ -110,7 +110,7 @@ impl HostBuilder {
     /// Gives the model the built-in tools that read and change files of the workspace.
     #[must_use]
     pub fn file_tools(mut self) -> Self {
-        self.built_in = BuiltIn::Files;
+        self.built_in = BuiltInTools::Files;
         self
     }
 
@@ -118,7 +118,7 @@ impl HostBuilder {
     /// `commands` says.
     #[must_use]
     pub fn built_in_tools(mut self, commands: impl Into<Commands>) -> Self {
-        self.built_in = BuiltIn::All(Box::new(commands.into()));
+        self.built_in = BuiltInTools::All(Box::new(commands.into()));
         self
     }
 
@@ -143,7 +143,7 @@ impl HostBuilder {
     /// which no plugin may have.
     #[must_use]
     pub fn hook<P: Point>(mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
-        self.hooks.push(Bind::new(spec, hook));
+        self.hooks.push(NativeBinding::new(spec, hook));
         self
     }
 
@@ -155,7 +155,7 @@ impl HostBuilder {
         name: &str,
         hook: impl Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
     ) -> Self {
-        let hook = Function::<P, _>::new(hook);
+        let hook = NativeFunction::<P, _>::new(hook);
         self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
     }
 
@@ -217,14 +217,14 @@ impl HostBuilder {
         let (provider, model) = self.provider.ok_or(Error::NoProvider)?;
         let (paths, temporary) = match self.paths {
             Some(paths) => (paths, None),
-            None => folders(self.home, self.workspace)?,
+            None => base_folders(self.home, self.workspace)?,
         };
         check_apart(&paths)?;
         let workspace = Workspace::open(&paths.workspace).map_err(|source| Error::Folder {
             path: paths.workspace.clone(),
             source,
         })?;
-        let plugins = self.plugins.load(&paths).await?;
+        let plugins = self.plugins.load_plugins(&paths).await?;
         let names = plugins.plugins.iter().map(|plugin| &*plugin.manifest.name);
         let left_out = plugins.left_out.iter().map(|left| &*left.name);
         let names: Vec<&str> = names.chain(left_out).collect();
@@ -237,9 +237,9 @@ impl HostBuilder {
         check_scripts(&scripts, names.into_iter().chain(hooks).collect())?;
         let workspace = Arc::new(workspace);
         let built_in = match self.built_in {
-            BuiltIn::None => Vec::new(),
-            BuiltIn::Files => builtin::files(&workspace),
-            BuiltIn::All(commands) => builtin::all_with(&workspace, *commands),
+            BuiltInTools::None => Vec::new(),
+            BuiltInTools::Files => builtin::files(&workspace),
+            BuiltInTools::All(commands) => builtin::all_with(&workspace, *commands),
         };
         let mut tools = ToolRegistry::default();
         for tool in built_in.into_iter().chain(self.tools) {
@@ -250,7 +250,7 @@ impl HostBuilder {
             ..PolicyMode::default()
         };
         let nobody = || Arc::new(DenyAll("this host has no approver".to_owned()));
-        Ok(Host(Arc::new(Parts {
+        Ok(Host(Arc::new(SharedParts {
             provider,
             model,
             store: self
@@ -298,7 +298,7 @@ fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) ->
 }
 
 /// The folders of a host, temporary where none was named.
-fn folders(
+fn base_folders(
     home: Option<PathBuf>,
     workspace: Option<PathBuf>,
 ) -> Result<(Paths, Option<TempDir>), Error> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::agent::{self, Spent};
+use crate::agent::{self, SpentUses};
 use crate::event::{CommandResult, Event};
 use crate::plugin::commands::{CommandReply, PluginCommand};
 use crate::session::Body;
@@ -66,7 +66,7 @@ impl Session {
                 command: command.to_owned(),
             });
         };
-        let caller = self.agent.begin_call(Spent::default(), cancel).await?;
+        let caller = self.agent.begin_call(SpentUses::default(), cancel).await?;
         let call = own.run(&caller, arguments);
         let ended = self.agent.end_call(call, cancel).await;
         let (outcome, text) = match &ended.result {

@@ -89,10 +89,10 @@ impl PluginFolders {
 /// The plugins of a host. Made from [`PluginFolders`], or from a [`PluginSet`] or [`StartableSet`]
 /// that is shared with others.
 #[derive(Debug)]
-pub struct Plugins(Origin);
+pub struct Plugins(PluginsOrigin);
 
 #[derive(Debug)]
-enum Origin {
+enum PluginsOrigin {
     Folders(Box<LoadOptions>),
     Loaded(Arc<PluginSet>),
     Checked(StartableSet),
@@ -100,11 +100,11 @@ enum Origin {
 
 impl Plugins {
     /// Loads them and checks that the guards run, where that is still to do.
-    pub(super) async fn load(self, paths: &Paths) -> Result<StartableSet, plugin::Error> {
+    pub(super) async fn load_plugins(self, paths: &Paths) -> Result<StartableSet, plugin::Error> {
         match self.0 {
-            Origin::Checked(set) => Ok(set),
-            Origin::Loaded(set) => StartableSet::check(set),
-            Origin::Folders(options) => {
+            PluginsOrigin::Checked(set) => Ok(set),
+            PluginsOrigin::Loaded(set) => StartableSet::check(set),
+            PluginsOrigin::Folders(options) => {
                 let options = options.at(paths);
                 StartableSet::check(Arc::new(PluginSet::load(&options).await?))
             }
@@ -114,24 +114,24 @@ impl Plugins {
 
 impl Default for Plugins {
     fn default() -> Self {
-        Self(Origin::Loaded(Arc::default()))
+        Self(PluginsOrigin::Loaded(Arc::default()))
     }
 }
 
 impl From<PluginFolders> for Plugins {
     fn from(folders: PluginFolders) -> Self {
-        Self(Origin::Folders(Box::new(folders.0)))
+        Self(PluginsOrigin::Folders(Box::new(folders.0)))
     }
 }
 
 impl From<StartableSet> for Plugins {
     fn from(set: StartableSet) -> Self {
-        Self(Origin::Checked(set))
+        Self(PluginsOrigin::Checked(set))
     }
 }
 
 impl From<Arc<PluginSet>> for Plugins {
     fn from(set: Arc<PluginSet>) -> Self {
-        Self(Origin::Loaded(set))
+        Self(PluginsOrigin::Loaded(set))
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::agent::{self, Ended, Spent};
+use crate::agent::{self, EndedCall, SpentUses};
 use crate::event::{Event, LoopResult};
 use crate::plugin::loops::{LoopReply, PluginLoop};
 use crate::session::Body;
@@ -48,7 +48,7 @@ pub enum LoopError {
 /// Uses of a turn's limits that the runs of loops in a session share.
 #[derive(Default)]
 pub(super) struct SharedLimits {
-    spent: Spent,
+    spent: SpentUses,
     /// Time of the first run that shares them.
     since: Option<Instant>,
 }
@@ -56,11 +56,11 @@ pub(super) struct SharedLimits {
 impl SharedLimits {
     /// Returns the usage of earlier runs in this period. It stays until a run reports its usage,
     /// which a run that cannot begin never does.
-    fn share(&mut self, now: Instant) -> Spent {
+    fn share_limits(&mut self, now: Instant) -> SpentUses {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
         if self.since.is_none_or(is_over) {
             self.since = Some(now);
-            self.spent = Spent::within("minute");
+            self.spent = SpentUses::within_time("minute");
         }
         self.spent.clone()
     }
@@ -90,11 +90,11 @@ impl Session {
                 plugin: plugin.to_owned(),
             });
         };
-        let spent = self.shared.share(Instant::now());
+        let spent = self.shared.share_limits(Instant::now());
         let caller = self.agent.begin_call(spent, cancel).await?;
         let ended = self.agent.end_call(own.run(&caller), cancel).await;
         self.shared.spent = self.agent.take_spent();
-        let (body, event) = records(plugin, &ended);
+        let (body, event) = loop_records(plugin, &ended);
         self.agent.keep_call(body, event).await?;
         let plugin = plugin.to_owned();
         ended.result.map_err(|why| match ended.was_interrupted {
@@ -105,7 +105,7 @@ impl Session {
 
     /// Tells those who watch of something that is about a loop.
     pub(crate) fn tell_loop(&mut self, event: Event) {
-        self.agent.tell(event);
+        self.agent.tell_event(event);
     }
 
     /// Returns the length of the session's file, in bytes.
@@ -120,7 +120,7 @@ impl Session {
 }
 
 /// Makes the entry and the event of a run.
-fn records(plugin: &str, ended: &Ended<LoopReply>) -> (Body, Event) {
+fn loop_records(plugin: &str, ended: &EndedCall<LoopReply>) -> (Body, Event) {
     let (outcome, after, reason) = match &ended.result {
         Ok(LoopReply::Done) => (LoopResult::Done, None, None),
         Ok(LoopReply::Again { after, reason }) => (LoopResult::Again, Some(after), Some(reason)),

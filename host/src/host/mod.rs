@@ -52,10 +52,10 @@ pub use skill::SkillError;
 /// host's parts. Files made for it, which are temporary folders at most, are removed when the last
 /// clone and the last session are dropped.
 #[derive(Clone)]
-pub struct Host(Arc<Parts>);
+pub struct Host(Arc<SharedParts>);
 
 /// Parts that the sessions of a host share, and the initial values of each session.
-struct Parts {
+struct SharedParts {
     provider: Arc<dyn Provider>,
     model: String,
     paths: Paths,
@@ -63,7 +63,7 @@ struct Parts {
     plugins: StartableSet,
     tools: ToolRegistry,
     skills: Arc<Skills>,
-    hooks: Vec<native::Bind>,
+    hooks: Vec<native::NativeBinding>,
     scripts: Vec<Arc<Script>>,
     /// Way in which scripts run.
     commands: Commands,
@@ -134,7 +134,7 @@ impl Host {
     }
 }
 
-impl Parts {
+impl SharedParts {
     /// Keeps the answers about plugins that were given while they were loaded: once, with the first
     /// session.
     fn keep_answers(&self, session: &str) -> Result<(), AnswersError> {

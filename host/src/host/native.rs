@@ -12,13 +12,13 @@ use crate::point::registry::{HookSpec, Registry};
 use crate::point::{Hook, Point};
 
 /// A hook that every session of a host binds.
-pub(super) struct Bind {
+pub(super) struct NativeBinding {
     /// The name that it goes by, as a plugin's.
     pub(super) name: Arc<str>,
     bind: Box<dyn Fn(&mut Registry) + Send + Sync>,
 }
 
-impl Bind {
+impl NativeBinding {
     pub(super) fn new<P: Point>(spec: HookSpec, hook: Arc<dyn Hook<P>>) -> Self {
         Self {
             name: spec.plugin.clone(),
@@ -26,20 +26,20 @@ impl Bind {
         }
     }
 
-    pub(super) fn to(&self, registry: &mut Registry) {
+    pub(super) fn bind_to(&self, registry: &mut Registry) {
         (self.bind)(registry);
     }
 }
 
-pub(super) struct Function<P, F>(F, PhantomData<fn(P)>);
+pub(super) struct NativeFunction<P, F>(F, PhantomData<fn(P)>);
 
-impl<P, F> Function<P, F> {
+impl<P, F> NativeFunction<P, F> {
     pub(super) fn new(function: F) -> Self {
         Self(function, PhantomData)
     }
 }
 
-impl<P, F> Hook<P> for Function<P, F>
+impl<P, F> Hook<P> for NativeFunction<P, F>
 where
     P: Point,
     F: Fn(&Caller, &P::Payload) -> Result<P::Outcome, Failure> + Send + Sync,

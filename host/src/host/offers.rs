@@ -10,10 +10,10 @@ use crate::plugin::open::PluginLimits;
 
 /// Offers of the plugins of a session. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct SessionOffers(Arc<Mutex<Offers>>);
+pub(super) struct SessionOffers(Arc<Mutex<HostOffers>>);
 
 /// Offers at one time.
-struct Offers {
+struct HostOffers {
     commands: Arc<[Arc<PluginCommand>]>,
     loops: Arc<[Arc<PluginLoop>]>,
     limits: Arc<[Arc<PluginLimits>]>,
@@ -25,7 +25,7 @@ impl SessionOffers {
         loops: Vec<PluginLoop>,
         limits: Vec<PluginLimits>,
     ) -> Self {
-        Self(Arc::new(Mutex::new(Offers {
+        Self(Arc::new(Mutex::new(HostOffers {
             commands: commands.into_iter().map(Arc::new).collect(),
             loops: loops.into_iter().map(Arc::new).collect(),
             limits: limits.into_iter().map(Arc::new).collect(),
@@ -43,11 +43,11 @@ impl SessionOffers {
     /// Resets the counts of the plugins' usage in the session.
     pub(super) fn renew_limits(&self) {
         let limits = lock(&self.0).limits.clone();
-        limits.iter().for_each(|limits| limits.renew());
+        limits.iter().for_each(|limits| limits.renew_limits());
     }
 
     /// Puts the offers of a plugin in place of those of its last version.
-    pub(super) fn replace(
+    pub(super) fn replace_offers(
         &self,
         plugin: &str,
         commands: Vec<PluginCommand>,
@@ -55,13 +55,13 @@ impl SessionOffers {
         limits: Vec<PluginLimits>,
     ) {
         let mut own = lock(&self.0);
-        own.commands = replaced(&own.commands, commands, |own| own.plugin() != plugin);
-        own.loops = replaced(&own.loops, loops, |own| own.plugin() != plugin);
-        own.limits = replaced(&own.limits, limits, |own| own.plugin() != plugin);
+        own.commands = replace_items(&own.commands, commands, |own| own.plugin() != plugin);
+        own.loops = replace_items(&own.loops, loops, |own| own.plugin() != plugin);
+        own.limits = replace_items(&own.limits, limits, |own| own.plugin() != plugin);
     }
 }
 
-fn replaced<T>(all: &[Arc<T>], new: Vec<T>, is_others: impl Fn(&T) -> bool) -> Arc<[Arc<T>]> {
+fn replace_items<T>(all: &[Arc<T>], new: Vec<T>, is_others: impl Fn(&T) -> bool) -> Arc<[Arc<T>]> {
     let others = all.iter().filter(|own| is_others(own)).cloned();
     others.chain(new.into_iter().map(Arc::new)).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::offers::SessionOffers;
-use crate::agent::{Replacement, Replacements};
+use crate::agent::{PluginReplacement, PluginReplacements};
 use crate::event::{Event, Events};
 use crate::grant::Granted;
 use crate::lock::lock;
@@ -48,7 +48,7 @@ pub enum ReplaceError {
 pub struct PluginReplacer {
     plugins: Arc<PluginSet>,
     handle: Arc<dyn AgentHandle>,
-    replacements: Replacements,
+    replacements: PluginReplacements,
     offers: SessionOffers,
     events: Events,
     /// Permissions of those that were replaced, which no later version may widen.
@@ -64,7 +64,7 @@ impl PluginReplacer {
     pub(super) fn new(
         plugins: Arc<PluginSet>,
         handle: Arc<dyn AgentHandle>,
-        (replacements, offers): (Replacements, SessionOffers),
+        (replacements, offers): (PluginReplacements, SessionOffers),
         events: Events,
     ) -> Self {
         Self {
@@ -128,10 +128,10 @@ impl PluginReplacer {
         granted.insert(plugin.to_owned(), new.granted.clone());
         let open = self.plugins.open_one(new, &self.handle);
         self.offers
-            .replace(plugin, open.commands, open.loops, open.limits);
+            .replace_offers(plugin, open.commands, open.loops, open.limits);
         let hooks = open.registry.specs().iter();
         let tools = open.tools.iter();
-        self.replacements.add(Replacement {
+        self.replacements.add_replacement(PluginReplacement {
             plugin: plugin.to_owned(),
             event: Event::PluginReplaced {
                 plugin: plugin.to_owned(),

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::loops::SharedLimits;
 use super::offers::SessionOffers;
-use super::{Error, Host, Parts, PluginReplacer};
-use crate::agent::{self, Agent, SteerHandle, TurnOutcome};
+use super::{Error, Host, PluginReplacer, SharedParts};
+use crate::agent::{self, LiveAgent, SteerHandle, TurnOutcome};
 use crate::event::Events;
 use crate::event::{Event, Observer, Stamped};
 use crate::message::{Attachment, Message, ToolSpec};
@@ -26,7 +26,7 @@ use crate::tool::policy::Policy;
 /// A session that is about to be opened. Every part that is not set is the host's.
 #[must_use = "`create` or `resume` opens the session"]
 pub struct SessionBuilder {
-    pub(super) parts: Arc<Parts>,
+    pub(super) parts: Arc<SharedParts>,
     pub(super) provider: Arc<dyn Provider>,
     pub(super) model: String,
     pub(super) policy: Arc<dyn Policy>,
@@ -110,7 +110,7 @@ impl SessionBuilder {
     /// The plugins cannot be made ready for it.
     pub fn on(self, session: Arc<session::Session>) -> Result<Session, Error> {
         let host = Host(self.parts.clone());
-        let (agent, replacer, offers) = super::agent::agent(self, session)?;
+        let (agent, replacer, offers) = super::agent::build_agent(self, session)?;
         Ok(Session {
             agent,
             offers,
@@ -134,7 +134,7 @@ debug_some!(SessionBuilder, self, model = self.model);
 /// An open session with its agent. It runs one turn at a time. Dropped, everything that it runs
 /// ends, and it can be resumed; only [`close`](Self::close) calls the hooks of `session-end`.
 pub struct Session {
-    pub(super) agent: Agent,
+    pub(super) agent: LiveAgent,
     pub(super) offers: SessionOffers,
     /// Limits that runs of loops share.
     pub(super) shared: SharedLimits,
@@ -224,18 +224,18 @@ impl Session {
     /// The turn was replaced by a summary in part, or the session cannot be read or written.
     pub async fn undo(&mut self) -> Result<Option<Undone>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
-        Ok(self.agent.undo(&entries).await?)
+        Ok(self.agent.undo_turn(&entries).await?)
     }
 
     /// Tells those who watch that the session is open, if they were not told yet: the first turn
     /// would.
     pub fn tell_opening(&mut self) {
-        self.agent.announce();
+        self.agent.announce_session();
     }
 
     /// Tells those who watch that a person ran a command.
     pub fn tell_command(&mut self, event: Event) {
-        self.agent.tell(event);
+        self.agent.tell_event(event);
     }
 
     /// Makes a copy of the session up to now, and returns its id. Nothing of it is open.
@@ -280,7 +280,7 @@ impl Session {
     /// Runs one turn when it is awaited: from a person's text to the final output.
     pub fn turn(&mut self, text: impl Into<String>) -> Turn<'_> {
         Turn {
-            begin: Some(Begin {
+            begin: Some(TurnBegin {
                 agent: &mut self.agent,
                 text: text.into(),
                 source: Source::Terminal,
@@ -296,7 +296,7 @@ impl Session {
     /// Begins a turn in which only hooks are called.
     #[doc(hidden)]
     pub fn direct_turn(&mut self) -> Result<agent::DirectTurn<'_>, agent::Error> {
-        agent::DirectTurn::begin(&mut self.agent)
+        agent::DirectTurn::begin_turn(&mut self.agent)
     }
 
     /// Returns the parts with which its plugins act on the session.
@@ -324,7 +324,7 @@ impl Session {
     /// The session cannot be written, or a hook that blocks when it fails has failed since the last
     /// turn.
     pub async fn close(self) -> Result<(), agent::Error> {
-        self.agent.close().await
+        self.agent.close_agent().await
     }
 }
 
@@ -339,12 +339,12 @@ impl fmt::Debug for Session {
 /// host: the session cannot be written. Failures of model, hooks and tools are in the outcome.
 #[must_use = "a turn runs when it is awaited"]
 pub struct Turn<'a> {
-    begin: Option<Begin<'a>>,
+    begin: Option<TurnBegin<'a>>,
     running: Option<BoxFuture<'a, Result<TurnOutcome, agent::Error>>>,
 }
 
-struct Begin<'a> {
-    agent: &'a mut Agent,
+struct TurnBegin<'a> {
+    agent: &'a mut LiveAgent,
     text: String,
     source: Source,
     command: Option<String>,
@@ -396,7 +396,7 @@ impl Future for Turn<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(begin) = self.begin.take() {
             self.running = Some(Box::pin(async move {
-                let Begin {
+                let TurnBegin {
                     agent,
                     text,
                     source,
@@ -406,7 +406,7 @@ impl Future for Turn<'_> {
                     cancel,
                 } = begin;
                 if is_compaction {
-                    return agent.compact(&cancel).await;
+                    return agent.compact_session(&cancel).await;
                 }
                 agent
                     .run_turn(&text, source, command, attached, &cancel)

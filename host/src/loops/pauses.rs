@@ -6,13 +6,13 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use super::{FIRST_FAILURE_PAUSE, MAX_FAILURE_PAUSE, MIN_PAUSE};
 
-pub(super) struct Pauses {
+pub(super) struct LoopPauses {
     growing: ExponentialBackoff,
     /// Number of failures in a row.
     failures: u32,
 }
 
-impl Default for Pauses {
+impl Default for LoopPauses {
     fn default() -> Self {
         let growing = ExponentialBuilder::new()
             .with_min_delay(FIRST_FAILURE_PAUSE)
@@ -26,7 +26,7 @@ impl Default for Pauses {
     }
 }
 
-impl Pauses {
+impl LoopPauses {
     /// Returns the pause after a successful run that asks for a pause of `after`. Resets the
     /// backoff.
     pub(super) fn after_success(&mut self, after: Duration) -> Duration {
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_five_minutes_and_start_over_after_a_good_run() {
-        let mut pauses = Pauses::default();
-        let seconds = |pauses: &mut Pauses| pauses.after_failure().as_secs();
+        let mut pauses = LoopPauses::default();
+        let seconds = |pauses: &mut LoopPauses| pauses.after_failure().as_secs();
         let grown: Vec<u64> = (0..12).map(|_| seconds(&mut pauses)).collect();
         assert_eq!(grown, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
         assert_eq!(pauses.failures(), 12);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_loop_that_asks_for_no_pause_gets_the_shortest_and_one_that_asks_for_ages_gets_those() {
-        let mut pauses = Pauses::default();
+        let mut pauses = LoopPauses::default();
         assert_eq!(pauses.after_success(Duration::ZERO), MIN_PAUSE);
         let ages = Duration::from_millis(u64::MAX);
         assert_eq!(pauses.after_success(ages), ages);

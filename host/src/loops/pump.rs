@@ -12,7 +12,7 @@ use crate::event::Stamped;
 /// receives nothing must not keep the loops from ending.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub(super) struct Pump {
+pub(super) struct EventPump {
     events: UnboundedReceiver<Stamped>,
     /// Channel to the watcher; `None` if there is none or it is closed.
     watcher: Option<Sender<Stamped>>,
@@ -20,7 +20,7 @@ pub(super) struct Pump {
     next: Option<Stamped>,
 }
 
-impl Pump {
+impl EventPump {
     pub(super) fn new(
         events: UnboundedReceiver<Stamped>,
         watcher: Option<Sender<Stamped>>,
@@ -33,7 +33,7 @@ impl Pump {
     }
 
     /// Runs `work` to its end and passes events on meanwhile. `work` never waits for the watcher.
-    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub(super) async fn pump_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -45,7 +45,7 @@ impl Pump {
     }
 
     /// Passes on the remaining events, or gives up some time after cancellation.
-    pub(super) async fn flush(&mut self, cancel: &CancellationToken) {
+    pub(super) async fn flush_events(&mut self, cancel: &CancellationToken) {
         let given_up = async {
             cancel.cancelled().await;
             tokio::time::sleep(GRACE).await;
@@ -99,14 +99,14 @@ mod tests {
     async fn work_does_not_wait_for_a_watcher_and_no_event_is_lost() {
         let (events, receiver) = Events::channel();
         let (sender, mut taken) = channel(1);
-        let mut pump = Pump::new(receiver, Some(sender));
+        let mut pump = EventPump::new(receiver, Some(sender));
         let work = async {
             for n in 0..9 {
                 events.emit(Event::notice(Level::Info, n.to_string()));
                 tokio::task::yield_now().await;
             }
         };
-        pump.during(work).await;
+        pump.pump_during(work).await;
         let never = CancellationToken::new();
         let take = async {
             let mut all = Vec::new();
@@ -115,7 +115,7 @@ mod tests {
             }
             all
         };
-        let (all, ()) = tokio::join!(take, pump.flush(&never));
+        let (all, ()) = tokio::join!(take, pump.flush_events(&never));
         let texts = all.iter().map(|stamped| match &stamped.event {
             Event::Notice { text, .. } => text.as_str(),
             _ => "",
@@ -127,13 +127,13 @@ mod tests {
     async fn a_watcher_that_takes_nothing_does_not_keep_loops_from_ending() {
         let (events, receiver) = Events::channel();
         let (sender, _taken) = channel(1);
-        let mut pump = Pump::new(receiver, Some(sender));
+        let mut pump = EventPump::new(receiver, Some(sender));
         for _ in 0..3 {
             events.emit(Event::notice(Level::Info, "x"));
         }
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let flushed = tokio::time::timeout(GRACE * 10, pump.flush(&cancel)).await;
+        let flushed = tokio::time::timeout(GRACE * 10, pump.flush_events(&cancel)).await;
         assert_eq!(flushed, Ok(()));
     }
 }

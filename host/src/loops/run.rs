@@ -7,8 +7,8 @@
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::pauses::Pauses;
-use super::pump::Pump;
+use super::pauses::LoopPauses;
+use super::pump::EventPump;
 use super::{EndReason, LIMITS_PERIOD, OneLoop};
 use crate::event::Event;
 use crate::host::{LoopError, Session};
@@ -22,14 +22,14 @@ pub(super) async fn until_end(
     cancel: &CancellationToken,
 ) -> EndReason {
     let mut session = own.session;
-    let mut pump = Pump::new(session.events(), own.watcher);
-    let mut runs = Runs {
+    let mut pump = EventPump::new(session.events(), own.watcher);
+    let mut runs = LoopRuns {
         plugin: &own.plugin,
         max_session_bytes,
-        pauses: Pauses::default(),
+        pauses: LoopPauses::default(),
         renewed: Instant::now(),
     };
-    let why = runs.all(&mut session, &mut pump, cancel).await;
+    let why = runs.run_all(&mut session, &mut pump, cancel).await;
     if let EndReason::Failed(why) = &why {
         let text = format!(
             "the loop of plugin `{}` is not run again: {why}",
@@ -37,8 +37,8 @@ pub(super) async fn until_end(
         );
         session.tell_loop(Event::notice(Level::Error, text));
     }
-    let closed = pump.during(session.close()).await;
-    pump.flush(cancel).await;
+    let closed = pump.pump_during(session.close()).await;
+    pump.flush_events(cancel).await;
     match (why, closed) {
         (EndReason::Failed(why), _) => EndReason::Failed(why),
         (_, Err(error)) => EndReason::Broken(format!("its session was not closed: {error}")),
@@ -47,19 +47,19 @@ pub(super) async fn until_end(
 }
 
 /// State between the runs of one loop.
-struct Runs<'a> {
+struct LoopRuns<'a> {
     plugin: &'a str,
     max_session_bytes: u64,
-    pauses: Pauses,
+    pauses: LoopPauses,
     /// Time of the last reset of the session's limits.
     renewed: Instant,
 }
 
-impl Runs<'_> {
-    async fn all(
+impl LoopRuns<'_> {
+    async fn run_all(
         &mut self,
         session: &mut Session,
-        pump: &mut Pump,
+        pump: &mut EventPump,
         cancel: &CancellationToken,
     ) -> EndReason {
         loop {
@@ -77,7 +77,9 @@ impl Runs<'_> {
                 session.renew_limits();
                 self.renewed = Instant::now();
             }
-            let ran = pump.during(session.run_loop(self.plugin, cancel)).await;
+            let ran = pump
+                .pump_during(session.run_loop(self.plugin, cancel))
+                .await;
             let (delay, reason) = match ran {
                 Ok(LoopReply::Done) => return EndReason::Done,
                 Ok(LoopReply::Again { after, reason }) => {
@@ -98,11 +100,11 @@ impl Runs<'_> {
                 failures: self.pauses.failures(),
                 reason,
             });
-            pump.flush(cancel).await;
+            pump.flush_events(cancel).await;
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => {}
-                () = pump.during(sleep(delay)) => {}
+                () = pump.pump_during(sleep(delay)) => {}
             }
         }
     }

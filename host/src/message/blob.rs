@@ -177,23 +177,23 @@ pub struct Image {
 pub fn image(bytes: &[u8]) -> Option<Image> {
     let found = |media_type, pixels| Some(Image { media_type, pixels });
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        let side = |at| Some(u32::from_be_bytes(take(bytes, at)?));
+        let side = |at| Some(u32::from_be_bytes(take_bytes(bytes, at)?));
         return found("image/png", side(16).zip(side(20)));
     }
     if bytes.starts_with(b"\xff\xd8\xff") {
         return found("image/jpeg", jpeg_pixels(bytes));
     }
     if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        let side = |at| Some(u32::from(u16::from_le_bytes(take(bytes, at)?)));
+        let side = |at| Some(u32::from(u16::from_le_bytes(take_bytes(bytes, at)?)));
         return found("image/gif", side(6).zip(side(8)));
     }
-    if bytes.starts_with(b"RIFF") && take(bytes, 8) == Some(*b"WEBP") {
+    if bytes.starts_with(b"RIFF") && take_bytes(bytes, 8) == Some(*b"WEBP") {
         return found("image/webp", webp_pixels(bytes));
     }
     None
 }
 
-fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+fn take_bytes<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
@@ -201,7 +201,7 @@ fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
-        let [mark, kind] = take(bytes, at)?;
+        let [mark, kind] = take_bytes(bytes, at)?;
         if mark != 0xff {
             return None;
         }
@@ -212,30 +212,34 @@ fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
             // Scan data begins or the file ends: the frame header is missing.
             0xd9 | 0xda => return None,
             0xc0..=0xcf if !matches!(kind, 0xc4 | 0xc8 | 0xcc) => {
-                let height = u32::from(u16::from_be_bytes(take(bytes, at + 5)?));
-                let width = u32::from(u16::from_be_bytes(take(bytes, at + 7)?));
+                let height = u32::from(u16::from_be_bytes(take_bytes(bytes, at + 5)?));
+                let width = u32::from(u16::from_be_bytes(take_bytes(bytes, at + 7)?));
                 return Some((width, height));
             }
-            _ => at += 2 + usize::from(u16::from_be_bytes(take(bytes, at + 2)?)),
+            _ => at += 2 + usize::from(u16::from_be_bytes(take_bytes(bytes, at + 2)?)),
         }
     }
 }
 
 /// Reads the size from the first chunk, which is one of three kinds.
 fn webp_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
-    let chunk: [u8; 4] = take(bytes, 12)?;
+    let chunk: [u8; 4] = take_bytes(bytes, 12)?;
     match &chunk {
         b"VP8 " => {
-            let side = |at| Some(u32::from(u16::from_le_bytes(take(bytes, at)?) & 0x3fff));
+            let side = |at| {
+                Some(u32::from(
+                    u16::from_le_bytes(take_bytes(bytes, at)?) & 0x3fff,
+                ))
+            };
             side(26).zip(side(28))
         }
         b"VP8L" => {
-            let bits = u32::from_le_bytes(take(bytes, 21)?);
+            let bits = u32::from_le_bytes(take_bytes(bytes, 21)?);
             Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
         }
         b"VP8X" => {
             let side = |at| {
-                let [a, b, c] = take(bytes, at)?;
+                let [a, b, c] = take_bytes(bytes, at)?;
                 Some(u32::from_le_bytes([a, b, c, 0]) + 1)
             };
             side(24).zip(side(27))

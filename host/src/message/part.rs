@@ -53,27 +53,27 @@ impl Part {
 
 /// Parts of a tool's answer, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Wire", into = "Wire")]
+#[serde(from = "WirePart", into = "WirePart")]
 pub struct Parts(Vec<Part>);
 
 /// Parts in JSON.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Wire {
+enum WirePart {
     Text(String),
     Parts(Vec<Part>),
 }
 
-impl From<Wire> for Parts {
-    fn from(wire: Wire) -> Self {
+impl From<WirePart> for Parts {
+    fn from(wire: WirePart) -> Self {
         match wire {
-            Wire::Text(text) => text.into(),
-            Wire::Parts(parts) => Self(parts),
+            WirePart::Text(text) => text.into(),
+            WirePart::Parts(parts) => Self(parts),
         }
     }
 }
 
-impl From<Parts> for Wire {
+impl From<Parts> for WirePart {
     fn from(Parts(mut parts): Parts) -> Self {
         match parts.pop() {
             None => Self::Text(String::new()),

@@ -18,31 +18,34 @@ pub const LIST_DATE: &str = "2026-11";
 const LIST: &str = include_str!("list.json");
 
 #[derive(Debug, Default, Deserialize)]
-struct List {
+struct ModelList {
     /// Models by name prefix.
     models: Table,
     /// Families by a lower-case substring of the name; the first match counts.
-    families: Vec<Family>,
+    families: Vec<ModelFamily>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Family {
+struct ModelFamily {
     contains: String,
     /// Whether its models take images.
     images: Option<bool>,
 }
 
-fn list() -> &'static List {
-    static READ: LazyLock<List> = LazyLock::new(|| serde_json::from_str(LIST).unwrap_or_default());
+fn model_list() -> &'static ModelList {
+    static READ: LazyLock<ModelList> =
+        LazyLock::new(|| serde_json::from_str(LIST).unwrap_or_default());
     &READ
 }
 
 /// Returns the profile of a model in the table.
-pub(super) fn profile(model: &str) -> ModelProfile {
-    let plain = plain(model);
-    let known = longest(&plain, &list().models).cloned().unwrap_or_default();
+pub(super) fn find_profile(model: &str) -> ModelProfile {
+    let plain = plain_name(model);
+    let known = longest_prefix(&plain, &model_list().models)
+        .cloned()
+        .unwrap_or_default();
     let lower = plain.to_ascii_lowercase();
-    let families = &mut list().families.iter();
+    let families = &mut model_list().families.iter();
     let family = families.find(|family| lower.contains(&family.contains));
     known.or(ModelProfile {
         images: family.and_then(|family| family.images),
@@ -51,13 +54,13 @@ pub(super) fn profile(model: &str) -> ModelProfile {
 }
 
 /// Returns the price of a model in the table.
-pub(crate) fn price(model: &str) -> Option<Price> {
-    longest(&plain(model), &list().models)?.price
+pub(crate) fn find_price(model: &str) -> Option<Price> {
+    longest_prefix(&plain_name(model), &model_list().models)?.price
 }
 
 /// Returns the names of the models in the table.
-pub(crate) fn names() -> impl Iterator<Item = &'static String> {
-    list().models.keys()
+pub(crate) fn model_names() -> impl Iterator<Item = &'static String> {
+    model_list().models.keys()
 }
 
 /// Returns the entry with the longest name that is a prefix of the model name and is followed only
@@ -71,7 +74,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static String> {
 /// gpt-5-mini              ->  the entry gpt-5-mini
 /// gpt-4o-audio-preview    ->  none: `-audio-preview` is no version
 /// ```
-pub(crate) fn longest<'a, T>(model: &str, table: &'a BTreeMap<String, T>) -> Option<&'a T> {
+pub(crate) fn longest_prefix<'a, T>(model: &str, table: &'a BTreeMap<String, T>) -> Option<&'a T> {
     let fitting = table.iter().filter(|(name, _)| {
         model
             .strip_prefix(name.as_str())
@@ -103,7 +106,7 @@ fn is_version_or_nothing(rest: &str) -> bool {
 /// us.anthropic.claude-opus-4-5-20251101-v1:0     ->  claude-opus-4-5-20251101
 /// openai/o3-pro                                  ->  o3-pro
 /// ```
-fn plain(model: &str) -> String {
+fn plain_name(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name
         .split_once("anthropic.")
@@ -142,7 +145,7 @@ mod tests {
             ("gpt-4o-2024-11-20", Some(2.5)),
             ("openai/o3-pro", Some(20.0)),
         ] {
-            let price = price(model).map(|price| price.input);
+            let price = find_price(model).map(|price| price.input);
             assert_eq!(price, expected, "{model}");
         }
     }
@@ -158,7 +161,7 @@ mod tests {
             "scripted",
             "",
         ] {
-            assert_eq!(price(model), None, "{model}");
+            assert_eq!(find_price(model), None, "{model}");
         }
     }
 
@@ -223,8 +226,8 @@ mod tests {
 
     #[test]
     fn the_list_can_be_read_and_its_values_are_possible() {
-        assert!(list().models.len() > 30 && list().families.len() > 10);
-        for (name, profile) in &list().models {
+        assert!(model_list().models.len() > 30 && model_list().families.len() > 10);
+        for (name, profile) in &model_list().models {
             let price = profile.price.unwrap();
             assert!(price.input > 0.0 && price.output > price.input, "{name}");
             assert!(price.cache_read.unwrap_or(0.0) <= price.input, "{name}");

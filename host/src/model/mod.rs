@@ -12,8 +12,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use list::LIST_DATE;
-pub(crate) use list::names;
-pub(crate) use list::{longest, price};
+pub(crate) use list::model_names;
+pub(crate) use list::{find_price, longest_prefix};
 pub use price::Price;
 
 use crate::config::{Section, number};
@@ -90,7 +90,7 @@ impl Models {
     /// then those of the table.
     #[must_use]
     pub fn of(&self, model: &str, told: ModelProfile) -> ModelProfile {
-        let own = longest(model, &self.0).cloned().unwrap_or_default();
-        own.or(told).or(list::profile(model))
+        let own = longest_prefix(model, &self.0).cloned().unwrap_or_default();
+        own.or(told).or(list::find_profile(model))
     }
 }

@@ -12,10 +12,10 @@ const PER: f64 = 1_000_000.0;
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// Price of input that is not cached.
-    #[serde(deserialize_with = "dollars")]
+    #[serde(deserialize_with = "deserialize_dollars")]
     pub input: f64,
     /// Price of output.
-    #[serde(deserialize_with = "dollars")]
+    #[serde(deserialize_with = "deserialize_dollars")]
     pub output: f64,
     /// Price of input read from the cache; default: the price of other input.
     #[serde(default, deserialize_with = "some_dollars")]
@@ -25,7 +25,7 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+fn deserialize_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let price = f64::deserialize(deserializer)?;
     if price.is_finite() && price >= 0.0 {
         return Ok(price);
@@ -36,7 +36,7 @@ fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> 
 }
 
 fn some_dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    dollars(deserializer).map(Some)
+    deserialize_dollars(deserializer).map(Some)
 }
 
 impl Price {

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::host::Backing;
+use super::host::PluginBacking;
 use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum number of file access records per plugin and session. A guest that probes many paths for
 /// one file leaves a record for each.
@@ -18,13 +18,13 @@ const MAX_TEXT_BYTES: usize = 256;
 /// Recorder of failed and refused accesses for one plugin in one call.
 #[derive(Clone)]
 pub(super) struct AccessLog {
-    pub(super) backing: Arc<Backing>,
+    pub(super) backing: Arc<PluginBacking>,
     pub(super) origin: Origin,
 }
 
 impl AccessLog {
     /// Records one failed attempt. `target` is a verb and a path, for example `read notes.txt`.
-    pub(super) fn files(&self, target: &str, outcome: AccessOutcome, reason: &str) {
+    pub(super) fn record_files(&self, target: &str, outcome: AccessOutcome, reason: &str) {
         let left = &self.backing.file_records_left;
         let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         let (target, reason) = match left {
@@ -34,7 +34,10 @@ impl AccessLog {
                     "more than {MAX_RECORDS} attempts failed in this session; further ones are not recorded"
                 ),
             ),
-            Ok(_) => (clean(target, MAX_TEXT_BYTES), clean(reason, MAX_TEXT_BYTES)),
+            Ok(_) => (
+                clean_line(target, MAX_TEXT_BYTES),
+                clean_line(reason, MAX_TEXT_BYTES),
+            ),
             Err(_) => return,
         };
         self.backing.handle.access(AccessRecord {

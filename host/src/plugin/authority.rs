@@ -17,7 +17,7 @@ use crate::point::dispatch::PointKind;
 /// Finds the row of an import. Every import that passes [`check_import`] has one.
 #[must_use]
 pub fn find(interface: &str) -> Option<&'static ImportRow> {
-    let own = contract::split(interface).map(|(name, _)| name);
+    let own = contract::split_interface(interface).map(|(name, _)| name);
     IMPORTS.iter().find(|row| match own {
         Some(name) => row.name == name,
         None => !row.is_own() && interface.starts_with(row.name),
@@ -34,7 +34,7 @@ pub fn gives(interface: &str, has_folders: bool) -> &'static str {
     }
 }
 
-fn refuse(interface: &str, why: String) -> Result<(), Error> {
+fn refuse_interface(interface: &str, why: String) -> Result<(), Error> {
     Err(Error::Import {
         import: interface.to_owned(),
         why,
@@ -43,10 +43,10 @@ fn refuse(interface: &str, why: String) -> Result<(), Error> {
 
 /// Checks one import against the manifest.
 pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
-    if let Some(why) = foreign::wasi(interface) {
-        return refuse(interface, why);
+    if let Some(why) = foreign::foreign_wasi(interface) {
+        return refuse_interface(interface, why);
     }
-    let own = contract::split(interface);
+    let own = contract::split_interface(interface);
     let Some(row) = find(interface) else {
         let why = match own {
             Some(_) => "which is no interface of the contract",
@@ -55,10 +55,10 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
             }
             None => "which this host does not know",
         };
-        return refuse(interface, why.to_owned());
+        return refuse_interface(interface, why.to_owned());
     };
     match row.needs.missing(manifest) {
-        Some(why) => refuse(interface, why),
+        Some(why) => refuse_interface(interface, why),
         None => Ok(()),
     }
 }
@@ -68,7 +68,7 @@ pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
 /// names it, which the linker's own error would not.
 pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
     match find(interface).and_then(|row| row.needs.refusal(granted)) {
-        Some(why) => refuse(interface, format!("but {why}")),
+        Some(why) => refuse_interface(interface, format!("but {why}")),
         None => Ok(()),
     }
 }
@@ -79,9 +79,11 @@ pub fn check_granted(granted: &Granted, interface: &str) -> Result<(), Error> {
 pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> {
     check_granted(&decision.granted(), interface).or_else(|error| {
         let needs = find(interface).map_or(Needs::Nothing, |row| row.needs);
-        match denials(decision, |capability| needs.is_met_by(capability)) {
+        match list_denials(decision, |capability| needs.is_met_by(capability)) {
             None => Err(error),
-            Some(why) => refuse(interface, format!("which the policy keeps from it: {why}")),
+            Some(why) => {
+                refuse_interface(interface, format!("which the policy keeps from it: {why}"))
+            }
         }
     })
 }
@@ -89,7 +91,7 @@ pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> 
 /// Checks one export against a decision; see [`check_decided`].
 pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Error> {
     check_granted_export(&decision.granted(), export).map_err(|error| {
-        match denials(decision, |capability| *capability == Capability::Session) {
+        match list_denials(decision, |capability| *capability == Capability::Session) {
             None => error,
             Some(why) => Error::Export {
                 export: export.to_owned(),
@@ -100,7 +102,7 @@ pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Err
 }
 
 /// Returns the denied ones among these capabilities, each with the policy line that denies it.
-fn denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Option<String> {
+fn list_denials(decision: &Decision, is_needed: impl Fn(&Capability) -> bool) -> Option<String> {
     let denied = decision
         .rows
         .iter()
@@ -155,13 +157,13 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
             why,
         })
     };
-    let Some((name, version)) = contract::split(interface) else {
+    let Some((name, version)) = contract::split_interface(interface) else {
         return Ok(Export::Foreign);
     };
     if let Some((other, _)) = OTHERS.iter().find(|(other, _)| *other == name) {
         return Ok(Export::Other(other));
     }
-    let point = contract::binding(name, version).map_or(name, |(point, _)| point);
+    let point = contract::find_binding(name, version).map_or(name, |(point, _)| point);
     let Some(row) = catalog::CATALOG.iter().find(|row| row.name == point) else {
         return refuse("which is no interface of the contract".to_owned());
     };
@@ -177,7 +179,7 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
 /// Refuses an export that is not an interface but has a name of the contract: it would be a hook
 /// that is never called.
 pub fn check_shape(export: &str) -> Result<(), Error> {
-    if contract::split(export).is_none() {
+    if contract::split_interface(export).is_none() {
         return Ok(());
     }
     Err(Error::Export {

@@ -59,16 +59,16 @@ impl ComponentBytes {
     /// Reads a component of at most [`MAX_COMPONENT_BYTES`], from `held` when that covers the path.
     /// The file is read only once: the digest that the operator is asked about and the code that
     /// runs come from the same bytes.
-    pub fn read(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
-        let bytes =
-            files::read(path, held, MAX_COMPONENT_BYTES).map_err(Error::io("read", path))?;
+    pub fn read_component(path: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
+        let bytes = files::read_plugin_file(path, held, MAX_COMPONENT_BYTES)
+            .map_err(Error::io("read", path))?;
         if bytes.len() as u64 > MAX_COMPONENT_BYTES {
             return Err(Error::TooLarge {
                 path: path.to_owned(),
                 limit: MAX_COMPONENT_BYTES,
             });
         }
-        let digest = hex(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
+        let digest = hex_digest(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
         Ok(Self {
             path: path.to_owned(),
             bytes,
@@ -77,7 +77,7 @@ impl ComponentBytes {
     }
 
     /// Returns the error for a component that was built for another host.
-    pub fn foreign(&self, message: String) -> Error {
+    pub fn foreign_error(&self, message: String) -> Error {
         Error::Foreign {
             path: self.path.clone(),
             message,
@@ -85,7 +85,7 @@ impl ComponentBytes {
     }
 
     /// Returns the error for bytes that are not a valid component.
-    pub(super) fn refused(&self, message: String) -> Error {
+    pub(super) fn refused_error(&self, message: String) -> Error {
         Error::Compile {
             path: self.path.clone(),
             message,
@@ -93,13 +93,13 @@ impl ComponentBytes {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex_digest(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl CompileCache {
     /// Opens the cache in `folder` with the key in `key_file`, creating both if they are missing.
-    pub(crate) fn open(folder: &Path, key_file: &Path) -> Result<Self, Error> {
+    pub(crate) fn open_cache(folder: &Path, key_file: &Path) -> Result<Self, Error> {
         for folder in [Some(folder), key_file.parent()].into_iter().flatten() {
             private_folder(folder).map_err(Error::io("make private", folder))?;
         }
@@ -116,7 +116,7 @@ impl CompileCache {
             key,
         };
         if age_of(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
-            cache.sweep();
+            cache.sweep_entries();
         }
         Ok(cache)
     }
@@ -124,7 +124,7 @@ impl CompileCache {
     /// Removes entries that were not used for a long time, and directories of compilations whose
     /// host process died. Errors are ignored until the next sweep; files that the cache did not
     /// create are not touched.
-    fn sweep(&self) {
+    fn sweep_entries(&self) {
         let _ = fs::write(self.folder.with_extension(SWEPT), "");
         for found in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let Some(name) = found.file_name().to_str().map(str::to_owned) else {
@@ -143,45 +143,48 @@ impl CompileCache {
     /// Returns the component's native code from the cache, from the code that the program carries,
     /// or by compiling it; the latter two are stored in the cache. The second value is `false` only
     /// if the component was compiled. Calls `on_compile` before compiling.
-    pub(crate) async fn load(
+    pub(crate) async fn load_component(
         &self,
         engine: &Engine,
         component: &ComponentBytes,
         compiler: &Compiler,
         on_compile: impl FnOnce(),
     ) -> Result<(Component, bool), Error> {
-        let entry = self.entry(engine, &component.digest);
-        if let Some(found) = self.read(engine, &entry) {
-            touch(&entry);
+        let entry = self.entry_path(engine, &component.digest);
+        if let Some(found) = self.read_entry(engine, &entry) {
+            touch_entry(&entry);
             return Ok((found, true));
         }
-        if let Some(code) = compiler.precompiled.unpack(&component.digest) {
+        if let Some(code) = compiler.precompiled.unpack_code(&component.digest) {
             match deserialize(engine, &code) {
                 Ok(found) => {
-                    self.keep(&entry, &code);
+                    self.keep_entry(&entry, &code);
                     return Ok((found, true));
                 }
                 // The code was compiled for CPU features that this processor lacks.
                 Err(error) => tracing::debug!(%error, "carried native code cannot be used"),
             }
         }
-        foreign::check(&component.path, &component.bytes)?;
-        super::nesting::check(&component.bytes).map_err(|why| component.refused(why))?;
+        foreign::check_foreign(&component.path, &component.bytes)?;
+        super::nesting::check_nesting(&component.bytes)
+            .map_err(|why| component.refused_error(why))?;
         on_compile();
-        let compiled = compiler.compile(engine, component, &self.folder).await?;
+        let compiled = compiler
+            .compile_component(engine, component, &self.folder)
+            .await?;
         let code = compiled.code;
         let compiled = deserialize(engine, &code).map_err(|e| {
-            component.refused(format!(
+            component.refused_error(format!(
                 "the compiler process is of a different version than this program: {e:#}"
             ))
         })?;
-        self.keep(&entry, &code);
+        self.keep_entry(&entry, &code);
         Ok((compiled, false))
     }
 
     /// Stores an entry. If the cache is not writable, the component is compiled again next time.
-    fn keep(&self, entry: &Path, code: &[u8]) {
-        let mut bytes = self.mark(entry, code).as_bytes().to_vec();
+    fn keep_entry(&self, entry: &Path, code: &[u8]) {
+        let mut bytes = self.mark_entry(entry, code).as_bytes().to_vec();
         bytes.extend_from_slice(code);
         if let Err(error) = replace_private(entry, &bytes) {
             tracing::warn!(%error, "compiled component was not cached");
@@ -190,14 +193,14 @@ impl CompileCache {
 
     /// Computes the keyed hash of an entry. The hash covers the entry's file name, so that code
     /// signed for one component cannot be copied into the entry of another.
-    fn mark(&self, entry: &Path, code: &[u8]) -> blake3::Hash {
+    fn mark_entry(&self, entry: &Path, code: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(entry.file_name().unwrap_or_default().as_encoded_bytes());
         hasher.update(code);
         hasher.finalize()
     }
 
-    fn entry(&self, engine: &Engine, digest: &str) -> PathBuf {
+    fn entry_path(&self, engine: &Engine, digest: &str) -> PathBuf {
         let mut settings = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut settings);
         let name = blake3::hash(format!("{digest} {:016x}", settings.finish()).as_bytes());
@@ -206,12 +209,12 @@ impl CompileCache {
 
     /// Reads an entry if it exists, is complete and has a valid keyed hash; anything else is a
     /// cache miss.
-    fn read(&self, engine: &Engine, entry: &Path) -> Option<Component> {
+    fn read_entry(&self, engine: &Engine, entry: &Path) -> Option<Component> {
         let bytes = fs::read(entry).ok()?;
         let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
         let mac = blake3::Hash::from_slice(mac).ok()?;
         // `blake3::Hash` compares in constant time.
-        if self.mark(entry, code) != mac {
+        if self.mark_entry(entry, code) != mac {
             tracing::warn!(entry = %entry.display(), "compiled component lacks this host's signature; it is compiled again");
             return None;
         }
@@ -219,7 +222,7 @@ impl CompileCache {
     }
 }
 
-/// Whether a file name has exactly the form that [`CompileCache::entry`] produces.
+/// Whether a file name has exactly the form that [`CompileCache::entry_path`] produces.
 fn is_entry(name: &str) -> bool {
     let digest = name.strip_suffix(ENTRY_SUFFIX).unwrap_or_default();
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -234,7 +237,7 @@ fn age_of(path: &Path) -> Option<Duration> {
 
 /// Records that an entry was used by setting its modification time: access times are often not kept
 /// (`noatime`).
-fn touch(entry: &Path) {
+fn touch_entry(entry: &Path) {
     if age_of(entry).is_some_and(|age| age > DAY) {
         let file = fs::File::open(entry);
         let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
@@ -298,10 +301,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("empty.wasm");
         fs::write(&path, EMPTY).unwrap();
-        let component = ComponentBytes::read(&path, None).unwrap();
+        let component = ComponentBytes::read_component(&path, None).unwrap();
         let engine = engine().unwrap();
         let cache =
-            CompileCache::open(&folder.path().join("cache"), &folder.path().join("key")).unwrap();
+            CompileCache::open_cache(&folder.path().join("cache"), &folder.path().join("key"))
+                .unwrap();
         let code = engine.precompile_component(EMPTY).unwrap();
         for (code, is_found) in [(b"another".to_vec(), false), (code, true)] {
             let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -316,10 +320,11 @@ mod tests {
                 ..Compiler::default()
             };
             let mut is_compiled = false;
-            let loaded = cache.load(&engine, &component, &compiler, || is_compiled = true);
+            let loaded =
+                cache.load_component(&engine, &component, &compiler, || is_compiled = true);
             let (_, was_found) = loaded.await.unwrap();
             assert_eq!((was_found, is_compiled), (is_found, !is_found));
-            let entry = cache.entry(&engine, &component.digest);
+            let entry = cache.entry_path(&engine, &component.digest);
             fs::remove_file(entry).unwrap();
         }
     }

@@ -14,12 +14,12 @@ use serde_json::Value;
 use super::Error;
 use super::bindings::exports::rind::plugin::commands as wit;
 use super::convert;
-use super::exports::Functions;
-use super::instance::{Busy, Slot};
-use super::sanitize::Sanitizer;
+use super::exports::ExportedFunctions;
+use super::instance::{BusyInstance, InstanceSlot};
+use super::sanitize::CallSanitizer;
 use crate::json;
 use crate::point::caller::Caller;
-use crate::point::deadline::within;
+use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::tool::schema;
@@ -65,7 +65,7 @@ pub enum CommandReply {
 pub struct PluginCommand {
     pub(super) plugin: String,
     pub(super) spec: CommandSpec,
-    pub(super) slot: Arc<Slot>,
+    pub(super) slot: Arc<InstanceSlot>,
     pub(super) deadline: Duration,
 }
 
@@ -89,19 +89,23 @@ impl PluginCommand {
         caller: &Caller,
         arguments: String,
     ) -> Result<CommandReply, Failure> {
-        let call = pin!(self.call(caller, arguments));
-        within(self.deadline, Instant::now(), call).await
+        let call = pin!(self.call_guest(caller, arguments));
+        with_deadline(self.deadline, Instant::now(), call).await
     }
 
-    async fn call(&self, caller: &Caller, arguments: String) -> Result<CommandReply, Failure> {
-        let find = |functions: &Functions| Some(functions.commands.as_ref()?.run);
+    async fn call_guest(
+        &self,
+        caller: &Caller,
+        arguments: String,
+    ) -> Result<CommandReply, Failure> {
+        let find = |functions: &ExportedFunctions| Some(functions.commands.as_ref()?.run);
         let arguments = (self.spec.name.clone(), arguments);
-        let called = self.slot.call(caller, "commands", find, arguments);
+        let called = self.slot.call_guest(caller, "commands", find, arguments);
         let (answer,) = called.await?;
-        let sanitizer = Sanitizer::new(self.slot.backing(), caller, "command");
+        let sanitizer = CallSanitizer::new(self.slot.backing(), caller, "command");
         match answer {
             Ok(wit::CommandOutcome::Text(text)) => {
-                Ok(CommandReply::Text(cut(sanitizer.text("text", text))))
+                Ok(CommandReply::Text(cut_reply(sanitizer.text("text", text))))
             }
             Ok(wit::CommandOutcome::Prompt(text)) if text.len() > MAX_PROMPT_BYTES => {
                 Err(Failure::Limit(format!(
@@ -127,7 +131,7 @@ impl std::fmt::Debug for PluginCommand {
     }
 }
 
-fn cut(mut text: String) -> String {
+fn cut_reply(mut text: String) -> String {
     if text.len() > MAX_TEXT_BYTES {
         let n_bytes = text.len();
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
@@ -137,19 +141,19 @@ fn cut(mut text: String) -> String {
 }
 
 /// Asks an instance for its commands and checks each.
-pub(super) async fn list(mut busy: Busy<'_>) -> Result<Vec<CommandSpec>, Error> {
+pub(super) async fn list_commands(mut busy: BusyInstance<'_>) -> Result<Vec<CommandSpec>, Error> {
     let instance = &mut busy.instance;
     let Some(commands) = instance.functions.commands.as_ref() else {
         return Ok(Vec::new());
     };
     let result = commands.list.call_async(&mut instance.store, ()).await;
-    let (listed,) = busy.settle(result).map_err(|failure| Error::Start {
+    let (listed,) = busy.settle_call(result).map_err(|failure| Error::Start {
         message: format!("asked for its commands, {failure}"),
     })?;
     let mut specs: Vec<CommandSpec> = Vec::new();
     for command in listed {
-        let spec = check(&command, &specs).map_err(|why| Error::Command {
-            command: crate::text::clean(&command.name, MAX_NAME_BYTES),
+        let spec = check_command(&command, &specs).map_err(|why| Error::Command {
+            command: crate::text::clean_line(&command.name, MAX_NAME_BYTES),
             why,
         })?;
         specs.push(spec);
@@ -157,7 +161,10 @@ pub(super) async fn list(mut busy: Busy<'_>) -> Result<Vec<CommandSpec>, Error> 
     Ok(specs)
 }
 
-fn check(command: &wit::CommandSpec, before: &[CommandSpec]) -> Result<CommandSpec, String> {
+fn check_command(
+    command: &wit::CommandSpec,
+    before: &[CommandSpec],
+) -> Result<CommandSpec, String> {
     let wit::CommandSpec {
         name,
         description,
@@ -195,8 +202,8 @@ fn check(command: &wit::CommandSpec, before: &[CommandSpec]) -> Result<CommandSp
         }
     }
     let parse = |text: &String| {
-        let schema =
-            json::parse(text, schema::MAX_SCHEMA_BYTES).map_err(|e| format!("its schema {e}"))?;
+        let schema = json::parse_json(text, schema::MAX_SCHEMA_BYTES)
+            .map_err(|e| format!("its schema {e}"))?;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err("its schema must have `\"type\": \"object\"`".to_owned());
         }
@@ -205,7 +212,7 @@ fn check(command: &wit::CommandSpec, before: &[CommandSpec]) -> Result<CommandSp
     };
     Ok(CommandSpec {
         name: name.clone(),
-        description: crate::text::clean(description.trim(), MAX_DESCRIPTION_BYTES),
+        description: crate::text::clean_line(description.trim(), MAX_DESCRIPTION_BYTES),
         arguments: arguments.as_ref().map(parse).transpose()?,
     })
 }
@@ -225,8 +232,8 @@ mod tests {
     #[test]
     fn a_command_that_cannot_be_typed_or_shown_is_refused() {
         let object = r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#;
-        assert!(check(&spec("a-1", "Does it", Some(object)), &[]).is_ok());
-        assert!(check(&spec("a", "Does it", None), &[]).is_ok());
+        assert!(check_command(&spec("a-1", "Does it", Some(object)), &[]).is_ok());
+        assert!(check_command(&spec("a", "Does it", None), &[]).is_ok());
         let key = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
         for (name, description, arguments, part) in [
             ("", "x", None, "a name is made of"),
@@ -245,14 +252,14 @@ mod tests {
             ),
             ("a", &key, None, "secret"),
         ] {
-            let why = check(&spec(name, description, arguments), &[]).unwrap_err();
+            let why = check_command(&spec(name, description, arguments), &[]).unwrap_err();
             assert!(why.contains(part), "{why}");
         }
-        let one = check(&spec("a", "x", None), &[]).unwrap();
-        let why = check(&spec("a", "y", None), std::slice::from_ref(&one)).unwrap_err();
+        let one = check_command(&spec("a", "x", None), &[]).unwrap();
+        let why = check_command(&spec("a", "y", None), std::slice::from_ref(&one)).unwrap_err();
         assert!(why.contains("twice"), "{why}");
         let many = vec![one; MAX_COMMANDS];
-        let why = check(&spec("b", "y", None), &many).unwrap_err();
+        let why = check_command(&spec("b", "y", None), &many).unwrap_err();
         assert!(why.contains("may have 32 commands"), "{why}");
     }
 }

@@ -63,7 +63,7 @@ impl Default for Compiler {
     }
 }
 
-pub(super) struct Compiled {
+pub(super) struct CompiledComponent {
     pub(super) code: Vec<u8>,
     /// Reason why the kernel did not confine the compile process; `None` if it did.
     pub(super) unconfined: Option<String>,
@@ -71,15 +71,15 @@ pub(super) struct Compiled {
 
 impl Compiler {
     /// Compiles the component to native code. `folder` must be private to this host.
-    pub(super) async fn compile(
+    pub(super) async fn compile_component(
         &self,
         engine: &Engine,
         component: &ComponentBytes,
         folder: &Path,
-    ) -> Result<Compiled, Error> {
+    ) -> Result<CompiledComponent, Error> {
         match &self.helper {
             Some(helper) => self.in_process(helper, component, folder).await,
-            None => Ok(Compiled {
+            None => Ok(CompiledComponent {
                 code: self.on_thread(engine, component).await?,
                 unconfined: None,
             }),
@@ -91,7 +91,7 @@ impl Compiler {
         helper: &Path,
         component: &ComponentBytes,
         folder: &Path,
-    ) -> Result<Compiled, Error> {
+    ) -> Result<CompiledComponent, Error> {
         let private = tempfile::Builder::new()
             .prefix(FOLDER_PREFIX)
             .tempdir_in(folder)
@@ -122,11 +122,11 @@ impl Compiler {
         if finished.ending == Ending::Exited(1)
             && let Ok(message) = fs::read_to_string(private.path().join(FOREIGN))
         {
-            return Err(component.foreign(message));
+            return Err(component.foreign_error(message));
         }
-        self.check(&finished, component)?;
+        self.check_helper(&finished, component)?;
         let output = private.path().join(OUTPUT);
-        Ok(Compiled {
+        Ok(CompiledComponent {
             code: fs::read(&output).map_err(Error::io("read", output))?,
             unconfined: fs::read_to_string(private.path().join(UNCONFINED)).ok(),
         })
@@ -139,7 +139,7 @@ impl Compiler {
         (self.time_limit.as_secs() + 1).saturating_mul(processors as u64)
     }
 
-    fn check(&self, finished: &Finished, component: &ComponentBytes) -> Result<(), Error> {
+    fn check_helper(&self, finished: &Finished, component: &ComponentBytes) -> Result<(), Error> {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ").to_owned();
         let message = match finished.ending {
@@ -156,7 +156,7 @@ impl Compiler {
                 format!("the compiler was ended by signal {signal}: {said}")
             }
         };
-        Err(component.refused(message))
+        Err(component.refused_error(message))
     }
 
     fn too_slow(&self, component: &ComponentBytes) -> Error {
@@ -180,7 +180,8 @@ impl Compiler {
             .spawn(move || {
                 let compiled = Component::from_binary(&engine, &bytes);
                 let compiled = compiled.and_then(|component| component.serialize());
-                let compiled = compiled.map_err(|error| (error, foreign::proposals(&bytes)));
+                let compiled =
+                    compiled.map_err(|error| (error, foreign::foreign_proposals(&bytes)));
                 // After the time limit the receiver is gone; the result is dropped then.
                 let _ = done.send(compiled);
             })
@@ -189,9 +190,9 @@ impl Compiler {
             })?;
         match tokio::time::timeout(self.time_limit, result).await {
             Err(_) => Err(self.too_slow(component)),
-            Ok(Err(_)) => Err(component.refused("internal error of the compiler".to_owned())),
-            Ok(Ok(Err((_, Some(message))))) => Err(component.foreign(message)),
-            Ok(Ok(Err((error, None)))) => Err(component.refused(format!("{error:#}"))),
+            Ok(Err(_)) => Err(component.refused_error("internal error of the compiler".to_owned())),
+            Ok(Ok(Err((_, Some(message))))) => Err(component.foreign_error(message)),
+            Ok(Ok(Err((error, None)))) => Err(component.refused_error(format!("{error:#}"))),
             Ok(Ok(Ok(compiled))) => Ok(compiled),
         }
     }
@@ -236,7 +237,7 @@ pub fn compile_main(mut args: impl Iterator<Item = OsString>) -> Result<(), Stri
     let engine = engine().map_err(|e| e.to_string())?;
     // Not `Component::new`: that would also map the code as executable.
     let code = engine.precompile_component(&bytes).map_err(|error| {
-        if let Some(message) = foreign::proposals(&bytes) {
+        if let Some(message) = foreign::foreign_proposals(&bytes) {
             // Without this file the engine's own message is shown.
             let _ = fs::write(folder.join(FOREIGN), message);
         }

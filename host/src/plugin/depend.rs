@@ -10,7 +10,7 @@ use super::load::{LeftOut, Loaded, PluginSet, Why};
 
 /// Sorts plugins after their dependencies and removes plugins with unmet needs. Removing one plugin
 /// may leave another one without its dependency, so this repeats until nothing changes.
-pub(super) fn settle(set: &mut PluginSet) {
+pub(super) fn settle_dependencies(set: &mut PluginSet) {
     set.plugins
         .sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
     while let Some((at, error)) = first_unmet(&set.plugins) {

@@ -57,7 +57,7 @@ pub fn discover(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
             folder,
         }));
     }
-    sort(&mut found, held);
+    sort_found(&mut found, held);
     found.dedup();
     found
 }
@@ -65,7 +65,7 @@ pub fn discover(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
 /// Sorts plugins so that the first of several with the same name is the one to load: most trusted
 /// first, then plugins in memory, then by path. The program carries its core plugins in memory, so
 /// no directory on disk can replace a core plugin by taking its name.
-pub(super) fn sort(found: &mut [Found], held: Option<&HeldFolder>) {
+pub(super) fn sort_found(found: &mut [Found], held: Option<&HeldFolder>) {
     let is_on_disk = |folder: &Path| !held.is_some_and(|held| held.covers(folder));
     found
         .sort_by_cached_key(|found| (found.trust, is_on_disk(&found.folder), found.folder.clone()));

@@ -18,7 +18,7 @@ use super::bindings::exports::rind::plugin::loop_::LoopOutcome;
 use super::bindings::exports::rind::plugin::tools::ToolSpec;
 use super::bindings::rind::plugin::types::{Answer, Error};
 use super::contract;
-use super::hooks::Binding;
+use super::hooks::PointBinding;
 use super::host::HostState;
 
 /// Functions of the interfaces that are not points. A component whose interface lacks one is
@@ -33,12 +33,12 @@ pub(super) const OTHERS: &[(&str, &[&str])] = &[
 pub(super) struct ExportedHook {
     pub(super) point: &'static str,
     /// Types of the contract version that the component was built against.
-    pub(super) binding: &'static dyn Binding,
+    pub(super) binding: &'static dyn PointBinding,
 }
 
 /// The functions that a component exports.
 #[derive(Default)]
-pub(super) struct Exports {
+pub(super) struct ComponentExports {
     pub(super) hooks: Vec<ExportedHook>,
     tools: Option<[ComponentExportIndex; 2]>,
     implement: Option<ComponentExportIndex>,
@@ -52,31 +52,31 @@ type Implement = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 /// The function of `loop`.
 type RunLoop = TypedFunc<(), (Result<LoopOutcome, Error>,)>;
 
-pub(super) struct Functions {
+pub(super) struct ExportedFunctions {
     hooks: Vec<Box<dyn Any + Send + Sync>>,
-    pub(super) tools: Option<Tools>,
+    pub(super) tools: Option<ToolExports>,
     pub(super) implement: Option<Implement>,
     pub(super) run_loop: Option<RunLoop>,
-    pub(super) commands: Option<Commands>,
+    pub(super) commands: Option<CommandExports>,
 }
 
-pub(super) struct Commands {
+pub(super) struct CommandExports {
     pub(super) list: TypedFunc<(), (Vec<CommandSpec>,)>,
     pub(super) run: TypedFunc<(String, String), (Result<CommandOutcome, Error>,)>,
 }
 
-pub(super) struct Tools {
+pub(super) struct ToolExports {
     pub(super) list: TypedFunc<(), (Vec<ToolSpec>,)>,
     pub(super) call: TypedFunc<(String, String), (Result<Answer, Error>,)>,
 }
 
-impl Exports {
+impl ComponentExports {
     /// Finds the functions of a component. An interface that lacks one of its functions is an
     /// error.
-    pub(super) fn of(component: &Component, engine: &Engine) -> wasmtime::Result<Self> {
+    pub(super) fn exports_of(component: &Component, engine: &Engine) -> wasmtime::Result<Self> {
         let mut exports = Self::default();
         for (interface, item) in component.component_type().exports(engine) {
-            let Some((name, version)) = contract::split(interface) else {
+            let Some((name, version)) = contract::split_interface(interface) else {
                 continue;
             };
             if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
@@ -86,14 +86,14 @@ impl Exports {
             let function = |function: &str| {
                 component
                     .get_export_index(found.as_ref(), function)
-                    .ok_or_else(|| missing(interface, function))
+                    .ok_or_else(|| missing_export(interface, function))
             };
-            if let Some((point, binding)) = contract::binding(name, version) {
+            if let Some((point, binding)) = contract::find_binding(name, version) {
                 function("run")?;
                 // The bindings look a point up by name, and semver-compatible versions of an
                 // interface name match each other.
                 if exports.hooks.iter().any(|hook| hook.point == point) {
-                    return Err(twice("point", point, interface));
+                    return Err(exported_twice("point", point, interface));
                 }
                 exports.hooks.push(ExportedHook { point, binding });
                 continue;
@@ -111,7 +111,7 @@ impl Exports {
                 _ => false,
             };
             if is_found {
-                return Err(twice("interface", name, interface));
+                return Err(exported_twice("interface", name, interface));
             }
             match name {
                 "tools" => exports.tools = Some([function("list")?, function("call")?]),
@@ -125,35 +125,35 @@ impl Exports {
     }
 
     /// Looks the functions up in a fresh instance of `pre` and checks their types.
-    pub(super) fn load(
+    pub(super) fn load_functions(
         &self,
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
         instance: &Instance,
-    ) -> wasmtime::Result<Functions> {
+    ) -> wasmtime::Result<ExportedFunctions> {
         let mut hooks = Vec::with_capacity(self.hooks.len());
         for hook in &self.hooks {
             hooks.push(hook.binding.load(pre, store, instance)?);
         }
         let tools = match &self.tools {
-            Some([list, call]) => Some(Tools {
-                list: typed(store, instance, list)?,
-                call: typed(store, instance, call)?,
+            Some([list, call]) => Some(ToolExports {
+                list: typed_function(store, instance, list)?,
+                call: typed_function(store, instance, call)?,
             }),
             None => None,
         };
         let commands = match &self.commands {
-            Some([list, run]) => Some(Commands {
-                list: typed(store, instance, list)?,
-                run: typed(store, instance, run)?,
+            Some([list, run]) => Some(CommandExports {
+                list: typed_function(store, instance, list)?,
+                run: typed_function(store, instance, run)?,
             }),
             None => None,
         };
         let implement = self.implement.as_ref();
-        let implement = implement.map(|run| typed(store, instance, run));
+        let implement = implement.map(|run| typed_function(store, instance, run));
         let run_loop = self.run_loop.as_ref();
-        let run_loop = run_loop.map(|run| typed(store, instance, run));
-        Ok(Functions {
+        let run_loop = run_loop.map(|run| typed_function(store, instance, run));
+        Ok(ExportedFunctions {
             hooks,
             tools,
             commands,
@@ -163,15 +163,15 @@ impl Exports {
     }
 }
 
-impl Functions {
-    /// Returns the interface of the hook at index `at` of [`Exports::hooks`].
-    pub(super) fn hook<G: 'static>(&self, at: usize) -> Option<&G> {
+impl ExportedFunctions {
+    /// Returns the interface of the hook at index `at` of [`ComponentExports::hooks`].
+    pub(super) fn hook_function<G: 'static>(&self, at: usize) -> Option<&G> {
         self.hooks.get(at)?.downcast_ref()
     }
 }
 
 /// Looks up one function and checks its type.
-fn typed<Params, Results>(
+fn typed_function<Params, Results>(
     store: &mut Store<HostState>,
     instance: &Instance,
     function: &ComponentExportIndex,
@@ -184,13 +184,13 @@ where
 }
 
 /// Refuses a duplicate export: only one of the two would be called.
-fn twice(kind: &str, name: &str, interface: &str) -> wasmtime::Error {
+fn exported_twice(kind: &str, name: &str, interface: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!(
         "it exports the {kind} `{name}` twice, the second time as `{interface}`"
     ))
 }
 
-fn missing(interface: &str, function: &str) -> wasmtime::Error {
+fn missing_export(interface: &str, function: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!(
         "it exports `{interface}` without the function `{function}`"
     ))

@@ -1,7 +1,7 @@
 //! File access for plugins: from memory if the directory is held, otherwise from disk.
 //!
 //! Discovery, grant questions and loading all read through this module, so that all three see the
-//! same content. Start from [`read`].
+//! same content. Start from [`read_plugin_file`].
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::grant::held::HeldFolder;
 
 /// Whether there is a regular file at the path.
 pub(super) fn is_there(path: &Path, held: Option<&HeldFolder>) -> bool {
-    match covering(path, held) {
+    match covering_folder(path, held) {
         Some(held) => held.file(path).is_some(),
         None => path.is_file(),
     }
@@ -19,8 +19,12 @@ pub(super) fn is_there(path: &Path, held: Option<&HeldFolder>) -> bool {
 
 /// Reads at most `limit + 1` bytes of a file; the extra byte shows that the file is larger. Does
 /// not use the file's size, because the file may grow between the stat and the read.
-pub(super) fn read(path: &Path, held: Option<&HeldFolder>, limit: u64) -> io::Result<Vec<u8>> {
-    let file: Box<dyn Read> = match covering(path, held) {
+pub(super) fn read_plugin_file(
+    path: &Path,
+    held: Option<&HeldFolder>,
+    limit: u64,
+) -> io::Result<Vec<u8>> {
+    let file: Box<dyn Read> = match covering_folder(path, held) {
         Some(held) => Box::new(held.file(path).ok_or(io::ErrorKind::NotFound)?),
         None => Box::new(std::fs::File::open(path)?),
     };
@@ -30,7 +34,7 @@ pub(super) fn read(path: &Path, held: Option<&HeldFolder>, limit: u64) -> io::Re
 }
 
 pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf> {
-    match covering(path, held) {
+    match covering_folder(path, held) {
         Some(held) => held.folders_in(path),
         None => {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -40,8 +44,8 @@ pub(super) fn folders_in(path: &Path, held: Option<&HeldFolder>) -> Vec<PathBuf>
 }
 
 /// Returns the error for a directory that exists and cannot be read; `None` for a missing one.
-pub(super) fn unreadable(path: &Path, held: Option<&HeldFolder>) -> Option<io::Error> {
-    if let Some(held) = covering(path, held) {
+pub(super) fn unreadable_reason(path: &Path, held: Option<&HeldFolder>) -> Option<io::Error> {
+    if let Some(held) = covering_folder(path, held) {
         return held.file(path).map(|_| io::ErrorKind::NotADirectory.into());
     }
     let error = std::fs::read_dir(path).err()?;
@@ -53,7 +57,7 @@ pub(super) fn unreadable(path: &Path, held: Option<&HeldFolder>) -> Option<io::E
 /// Returns the sorted names of the symlinks directly in a directory whose targets are missing. A
 /// held directory has none.
 pub(super) fn dangling_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
-    if covering(path, held).is_some() {
+    if covering_folder(path, held).is_some() {
         return Vec::new();
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -67,7 +71,7 @@ pub(super) fn dangling_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String>
 
 /// Returns the sorted names of the regular files directly in a directory.
 pub(super) fn file_names_in(path: &Path, held: Option<&HeldFolder>) -> Vec<String> {
-    let mut names = match covering(path, held) {
+    let mut names = match covering_folder(path, held) {
         Some(held) => held.file_names_in(path),
         None => {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -81,6 +85,6 @@ pub(super) fn file_names_in(path: &Path, held: Option<&HeldFolder>) -> Vec<Strin
     names
 }
 
-fn covering<'a>(path: &Path, held: Option<&'a HeldFolder>) -> Option<&'a HeldFolder> {
+fn covering_folder<'a>(path: &Path, held: Option<&'a HeldFolder>) -> Option<&'a HeldFolder> {
     held.filter(|held| held.covers(path))
 }

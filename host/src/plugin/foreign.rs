@@ -67,20 +67,20 @@ const PROPOSALS: &[(WasmFeatures, &str)] = &[
 ///
 /// # Errors
 /// The bytes are not WebAssembly, or are a core module.
-pub(super) fn check(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn check_foreign(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let path = path.to_owned();
     if !bytes.starts_with(b"\0asm") {
         let message = "it is not WebAssembly; build it again".to_owned();
         return Err(Error::Compile { path, message });
     }
-    match module(bytes) {
+    match foreign_module(bytes) {
         Some(message) => Err(Error::Foreign { path, message }),
         None => Ok(()),
     }
 }
 
 /// Describes a core module that was found instead of a component; `None` for anything else.
-pub fn module(bytes: &[u8]) -> Option<String> {
+pub fn foreign_module(bytes: &[u8]) -> Option<String> {
     let mut payloads = Parser::new(0).parse_all(bytes);
     let Some(Ok(Payload::Version { encoding, .. })) = payloads.next() else {
         return None;
@@ -106,7 +106,7 @@ pub fn module(bytes: &[u8]) -> Option<String> {
 
 /// Returns the reason why a WASI import is not offered in its version; `None` for a supported
 /// version and for other packages.
-pub(super) fn wasi(interface: &str) -> Option<String> {
+pub(super) fn foreign_wasi(interface: &str) -> Option<String> {
     let (name, version) = interface.split_once('@').unwrap_or((interface, ""));
     if !name.starts_with("wasi:") {
         return None;
@@ -118,7 +118,7 @@ pub(super) fn wasi(interface: &str) -> Option<String> {
     let (major, minor) = WASI;
     let of = match version {
         "" => "of WASI without a version".to_owned(),
-        version => format!("of WASI {}", crate::text::clean(version, 40)),
+        version => format!("of WASI {}", crate::text::clean_line(version, 40)),
     };
     Some(format!(
         "which is {of}; this host runs WASI {major}.{minor}: {REBUILD}"
@@ -128,7 +128,7 @@ pub(super) fn wasi(interface: &str) -> Option<String> {
 /// Describes a valid component that the engine refuses because it needs disabled proposals; `None`
 /// for a component that is not valid at all. Validates the bytes several times, so it belongs in
 /// the compile process.
-pub fn proposals(bytes: &[u8]) -> Option<String> {
+pub fn foreign_proposals(bytes: &[u8]) -> Option<String> {
     let is_valid = |features| {
         let mut validator = Validator::new_with_features(features);
         validator.validate_all(bytes).is_ok()
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn versions_of_wasi_that_are_not_offered_are_named() {
         for offered in ["0.2.0", "0.2.3", "0.2.12"] {
-            assert_eq!(wasi(&format!("wasi:cli/stdin@{offered}")), None);
+            assert_eq!(foreign_wasi(&format!("wasi:cli/stdin@{offered}")), None);
         }
-        assert_eq!(wasi("rind:plugin/log@0.3.0"), None);
+        assert_eq!(foreign_wasi("rind:plugin/log@0.3.0"), None);
         for (other, says) in [
             ("@0.3.0", "of WASI 0.3.0"),
             ("@0.3.0-rc-2025-09-16", "of WASI 0.3.0-rc-2025-09-16"),
@@ -170,7 +170,7 @@ mod tests {
             ("@0.2", "of WASI 0.2;"),
             ("", "of WASI without a version"),
         ] {
-            let said = wasi(&format!("wasi:cli/stdin{other}")).unwrap();
+            let said = foreign_wasi(&format!("wasi:cli/stdin{other}")).unwrap();
             assert!(said.contains(says), "{said}");
             assert!(said.contains("this host runs WASI 0.2: build it"), "{said}");
         }

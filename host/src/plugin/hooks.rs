@@ -2,7 +2,7 @@
 //!
 //! A hook is a component's exported interface, bound to its point with the types of the contract
 //! version that the component was built against. The dispatcher decides about order, merging and
-//! failure; this module only calls the guest. Start from [`Binding`].
+//! failure; this module only calls the guest. Start from [`PointBinding`].
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -16,9 +16,9 @@ use wasmtime::component::{Instance, InstancePre};
 use super::bindings::rind::plugin::types as wt;
 use super::convert;
 use super::host::HostState;
-use super::instance::{self, Slot};
+use super::instance::{self, InstanceSlot};
 use super::load::Loaded;
-use super::sanitize::Sanitizer;
+use super::sanitize::CallSanitizer;
 use crate::point::caller::Caller;
 use crate::point::catalog;
 use crate::point::failure::Failure;
@@ -27,9 +27,9 @@ use crate::point::{Hook, PluginPoint, Point, outcome as o, payload as p};
 
 /// Point with the types of one contract version, chosen once when a component is loaded. Calls then
 /// run code that is monomorphized for these types.
-pub(super) trait Binding: Send + Sync {
+pub(super) trait PointBinding: Send + Sync {
     /// Looks up the function of a hook in an instance and checks its type; the result is a
-    /// [`Wire::Guest`].
+    /// [`PointWire::Guest`].
     fn load(
         &self,
         pre: &InstancePre<HostState>,
@@ -38,12 +38,12 @@ pub(super) trait Binding: Send + Sync {
     ) -> wasmtime::Result<Box<dyn Any + Send + Sync>>;
 
     /// Adds the hook to the registry. `at` is its index among the hooks of its component.
-    fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<Slot>, at: usize);
+    fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<InstanceSlot>, at: usize);
 }
 
 /// Types of a point in version `V` of the contract, and the conversions between them and the host's
 /// types.
-pub(super) trait Wire<V>: Point {
+pub(super) trait PointWire<V>: Point {
     /// Generated interface of the point in one instance.
     type Guest: Send + Sync + 'static;
     type Answer: Send + Sync + 'static;
@@ -65,21 +65,21 @@ pub(super) trait Wire<V>: Point {
 
     /// Converts an answer into an outcome. `sanitizer` belongs to the call that returned the
     /// answer.
-    fn outcome(answer: Self::Answer, sanitizer: Sanitizer<'_>) -> Self::Outcome;
+    fn outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> Self::Outcome;
 }
 
-/// Newest version of the contract. Any other version has a type of its own that implements [`Wire`]
-/// for the points that differ.
-pub(super) struct Current;
+/// Newest version of the contract. Any other version has a type of its own that implements
+/// [`PointWire`] for the points that differ.
+pub(super) struct CurrentVersion;
 
 /// Point `P` with the types of version `V`.
-pub(super) struct Typed<P, V>(PhantomData<fn() -> (P, V)>);
+pub(super) struct TypedPoint<P, V>(PhantomData<fn() -> (P, V)>);
 
-impl<P, V> Typed<P, V> {
+impl<P, V> TypedPoint<P, V> {
     pub(super) const BINDING: Self = Self(PhantomData);
 }
 
-impl<P: Wire<V>, V: 'static> Binding for Typed<P, V> {
+impl<P: PointWire<V>, V: 'static> PointBinding for TypedPoint<P, V> {
     fn load(
         &self,
         pre: &InstancePre<HostState>,
@@ -89,7 +89,7 @@ impl<P: Wire<V>, V: 'static> Binding for Typed<P, V> {
         Ok(Box::new(P::guest(pre, store, instance)?))
     }
 
-    fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<Slot>, at: usize) {
+    fn bind(&self, registry: &mut Registry, spec: HookSpec, slot: Arc<InstanceSlot>, at: usize) {
         let hook = WasmHook {
             slot,
             at,
@@ -100,18 +100,18 @@ impl<P: Wire<V>, V: 'static> Binding for Typed<P, V> {
 }
 
 struct WasmHook<P, V> {
-    slot: Arc<Slot>,
+    slot: Arc<InstanceSlot>,
     at: usize,
-    _types: Typed<P, V>,
+    _types: TypedPoint<P, V>,
 }
 
 /// Returns the failure for an interface that is missing in an instance. Cannot happen: loading
 /// checked that the interface exists.
-fn gone(interface: &str) -> Failure {
+fn missing_interface(interface: &str) -> Failure {
     Failure::Unavailable(format!("the instance does not export `{interface}`"))
 }
 
-impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
+impl<P: PointWire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -121,15 +121,17 @@ impl<P: Wire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
         let call = Box::write(Box::new_uninit(), async move {
             let mut busy = match self.slot.acquire_now(caller) {
                 Some(busy) => busy,
-                None => self.slot.acquire(caller).await?,
+                None => self.slot.acquire_instance(caller).await?,
             };
-            let instance::Instance { store, functions } = &mut *busy.instance;
+            let instance::PluginInstance { store, functions } = &mut *busy.instance;
             store.data_mut().call.caller.point = Some(Cow::Borrowed(P::NAME));
-            let guest: &P::Guest = functions.hook(self.at).ok_or_else(|| gone(P::NAME))?;
+            let guest: &P::Guest = functions
+                .hook_function(self.at)
+                .ok_or_else(|| missing_interface(P::NAME))?;
             let result = P::run(guest, store, payload).await;
-            let answer = busy.settle(result)?;
-            let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, P::NAME)
-                .with_given(convert::given(payload));
+            let answer = busy.settle_call(result)?;
+            let sanitizer = CallSanitizer::of_hook(self.slot.backing(), caller, P::NAME)
+                .with_given(convert::given_name(payload));
             match answer {
                 Ok(answer) => Ok(P::outcome(answer, sanitizer)),
                 Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
@@ -147,14 +149,14 @@ mod current {
     use super::super::bindings::exports::rind::plugin as exports;
     use super::super::bindings::rind::plugin::outcomes::*;
     use super::super::bindings::rind::plugin::types::Error;
-    use super::super::convert::{Argument, Sanitize, Show, ShowAsIs};
-    use super::{Binding, Current, HostState, Sanitizer, Typed, Wire};
+    use super::super::convert::{PayloadArgument, SanitizeOutcome, ShowAsIs, ShowPayload};
+    use super::{CallSanitizer, CurrentVersion, HostState, PointBinding, PointWire, TypedPoint};
     use crate::point::Point;
     use crate::point::catalog::{self, for_each_point};
 
     macro_rules! current {
         ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
-            $(impl Wire<Current> for catalog::$marker {
+            $(impl PointWire<CurrentVersion> for catalog::$marker {
                 type Guest = exports::$module::Guest;
                 type Answer = $outcome;
 
@@ -175,15 +177,15 @@ mod current {
                     guest.call_run(store, shown.argument()).await
                 }
 
-                fn outcome(mut answer: $outcome, sanitizer: Sanitizer<'_>) -> $outcome {
+                fn outcome(mut answer: $outcome, sanitizer: CallSanitizer<'_>) -> $outcome {
                     answer.sanitize(sanitizer);
                     answer
                 }
             })*
 
-            pub(in super::super) fn binding(point: &str) -> Option<&'static dyn Binding> {
+            pub(in super::super) fn binding(point: &str) -> Option<&'static dyn PointBinding> {
                 match point {
-                    $($name => Some(&Typed::<catalog::$marker, Current>::BINDING),)*
+                    $($name => Some(&TypedPoint::<catalog::$marker, CurrentVersion>::BINDING),)*
                     _ => None,
                 }
             }
@@ -194,10 +196,10 @@ mod current {
 pub(super) use current::binding as current;
 
 /// Binds every hook that the component exports.
-pub(super) fn bind(
+pub(super) fn bind_hooks(
     registry: &mut Registry,
-    slot: &Arc<Slot>,
-    background: &Arc<Slot>,
+    slot: &Arc<InstanceSlot>,
+    background: &Arc<InstanceSlot>,
     plugin: &Loaded,
     spec: &dyn Fn(&catalog::PointRow) -> HookSpec,
 ) {
@@ -218,7 +220,7 @@ pub(super) fn bind(
 
 /// Implementation by one plugin of a point that another plugin defines.
 pub(super) struct WasmImplement {
-    pub(super) slot: Arc<Slot>,
+    pub(super) slot: Arc<InstanceSlot>,
     /// Name of the point, `owner.NAME`.
     pub(super) point: String,
 }
@@ -230,7 +232,7 @@ impl Hook<PluginPoint> for WasmImplement {
         payload: &'a p::PluginPayload,
     ) -> BoxFuture<'a, Result<o::PointOutcome, Failure>> {
         Box::pin(async move {
-            let mut busy = self.slot.acquire(caller).await?;
+            let mut busy = self.slot.acquire_instance(caller).await?;
             let payload = payload.value.to_string();
             let instance = &mut busy.instance;
             let point = Cow::Owned(self.point.clone());
@@ -238,11 +240,11 @@ impl Hook<PluginPoint> for WasmImplement {
             let run = instance
                 .functions
                 .implement
-                .ok_or_else(|| gone("implement"))?;
+                .ok_or_else(|| missing_interface("implement"))?;
             let arguments = (self.point.clone(), payload);
             let result = run.call_async(&mut instance.store, arguments).await;
-            let (answer,) = busy.settle(result)?;
-            let sanitizer = Sanitizer::of_hook(self.slot.backing(), caller, &self.point);
+            let (answer,) = busy.settle_call(result)?;
+            let sanitizer = CallSanitizer::of_hook(self.slot.backing(), caller, &self.point);
             let answer =
                 answer.map_err(|error| Failure::Error(convert::guest_error(error, sanitizer)))?;
             convert::point_outcome(answer, sanitizer)

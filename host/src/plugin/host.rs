@@ -1,8 +1,8 @@
 //! State of one instance: its empty WASI context, its limits, and its access to the session.
 //!
 //! Imports reach everything through [`HostState`], the data of the wasmtime store. State that must
-//! survive a discarded instance is in [`Backing`], which all instances of a plugin in a session
-//! share.
+//! survive a discarded instance is in [`PluginBacking`], which all instances of a plugin in a
+//! session share.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,15 +13,17 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::access_log::{AccessLog, MAX_RECORDS};
-use super::convert::Lent;
-use super::imports::Handles;
+use super::convert::LentPayload;
 use super::imports::MAX_LOG_LINES;
+use super::imports::PlaceHandles;
 use super::imports::StatusLine;
 use super::imports::WasiHttp;
-use super::limits::{Limiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES};
+use super::limits::{
+    InstanceLimiter, MAX_POINT_CALLS, MAX_RANDOM_BYTES, MAX_RESOURCES, STDERR_BYTES,
+};
 use super::meter::Meter;
-use super::sanitize::{Reported, Sanitizer};
-use super::stderr::Tail;
+use super::sanitize::{CallSanitizer, ReportedMaskings};
+use super::stderr::StderrTail;
 use super::store::PluginStore;
 use crate::egress::Egress;
 use crate::folder::GrantedFolders;
@@ -29,12 +31,12 @@ use crate::grant::Granted;
 use crate::lock::lock;
 use crate::message::Blob;
 use crate::point::caller::Caller;
-use crate::point::deadline::{Pauses, holding};
+use crate::point::deadline::{HolderPauses, note_holding};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
 /// State shared by all instances of a plugin in a session.
-pub(super) struct Backing {
+pub(super) struct PluginBacking {
     pub(super) plugin: Arc<str>,
     /// Key under which the session stores the plugin's state. It is derived from the plugin's own
     /// data directory, so that a plugin from another location cannot inherit the state of a plugin
@@ -58,20 +60,20 @@ pub(super) struct Backing {
     pub(super) is_muted: bool,
     pub(super) status: Mutex<StatusLine>,
     /// Reports of secrets masked in the plugin's text.
-    pub(super) reported: Mutex<Reported>,
+    pub(super) reported: Mutex<ReportedMaskings>,
     /// Meter of its use of the host, in tests.
     pub(super) meter: Option<Arc<Meter>>,
 }
 
-impl Backing {
+impl PluginBacking {
     /// Resets the per-session limits: log lines, status changes, requests, and records of file
     /// accesses and masked secrets.
     pub(super) fn renew_limits(&self) {
         self.log_lines_left.store(MAX_LOG_LINES, Ordering::Relaxed);
         self.file_records_left
             .store(MAX_RECORDS + 1, Ordering::Relaxed);
-        lock(&self.status).renew();
-        *lock(&self.reported) = Reported::default();
+        lock(&self.status).renew_line();
+        *lock(&self.reported) = ReportedMaskings::default();
         if let Some(egress) = &self.egress {
             egress.renew_requests();
         }
@@ -87,20 +89,20 @@ pub(super) struct CurrentCall {
     /// Remaining point calls that the guest may make.
     pub(super) point_calls_left: u32,
     /// Payload that the guest reads through a handle.
-    pub(super) lent: Option<Lent>,
+    pub(super) lent: Option<LentPayload>,
     /// Further blobs that the guest was shown.
     pub(super) shown: Vec<Blob>,
 }
 
 impl CurrentCall {
-    pub(super) fn begin(&mut self, caller: &Caller) {
+    pub(super) fn begin_call(&mut self, caller: &Caller) {
         self.caller.update(caller);
         self.point_calls_left = MAX_POINT_CALLS;
     }
 
     /// Ends the call and drops its payload reference, so that the dispatcher is the only owner
     /// again and can change the payload without a copy.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end_call(&mut self) {
         self.lent = None;
         self.shown.clear();
     }
@@ -111,14 +113,14 @@ pub(super) struct HostState {
     wasi: WasiCtx,
     wasi_http: WasiHttp,
     table: ResourceTable,
-    pub(super) limiter: Limiter,
-    pub(super) backing: Arc<Backing>,
+    pub(super) limiter: InstanceLimiter,
+    pub(super) backing: Arc<PluginBacking>,
     /// Time in which the instance was paused, shared with the calls that wait for it.
-    pauses: Option<Arc<Pauses>>,
+    pauses: Option<Arc<HolderPauses>>,
     pub(super) call: CurrentCall,
     /// Files open through the guest's handles.
-    pub(super) handles: Handles,
-    stderr: Tail,
+    pub(super) handles: PlaceHandles,
+    stderr: StderrTail,
 }
 
 impl HostState {
@@ -126,11 +128,11 @@ impl HostState {
     /// network, and null standard streams; only standard error is captured, for the message of a
     /// panic. Its preopens are the granted directories.
     pub(super) fn new(
-        backing: Arc<Backing>,
-        pauses: Option<Arc<Pauses>>,
+        backing: Arc<PluginBacking>,
+        pauses: Option<Arc<HolderPauses>>,
         memory_limit: u64,
     ) -> Self {
-        let stderr = Tail::new(STDERR_BYTES);
+        let stderr = StderrTail::new(STDERR_BYTES);
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
         let wasi = WasiCtxBuilder::new()
@@ -141,11 +143,11 @@ impl HostState {
             wasi,
             wasi_http: WasiHttp::new(backing.egress.clone()),
             table,
-            limiter: Limiter::new(memory_limit, backing.meter.clone()),
+            limiter: InstanceLimiter::new(memory_limit, backing.meter.clone()),
             backing,
             pauses,
             call: CurrentCall::default(),
-            handles: Handles::default(),
+            handles: PlaceHandles::default(),
             stderr,
         }
     }
@@ -153,12 +155,12 @@ impl HostState {
     /// Counts a call of this import if there is a meter. A guest can wait for the person only
     /// inside an import, so imports mark the current call as the holder of the instance: its pauses
     /// then also extend the waiting limit of the calls that wait for the instance.
-    pub(super) fn counted(&mut self, import: &'static str) -> &mut Self {
+    pub(super) fn count_import(&mut self, import: &'static str) -> &mut Self {
         if let Some(pauses) = &self.pauses {
-            holding(pauses);
+            note_holding(pauses);
         }
         if let Some(meter) = &self.backing.meter {
-            meter.count(import);
+            meter.count_call(import);
         }
         self
     }
@@ -186,7 +188,7 @@ impl HostState {
 
     /// Discards the standard error output of earlier calls.
     pub(super) fn clear_stderr(&self) {
-        self.stderr.clear();
+        self.stderr.clear_tail();
     }
 
     /// Returns the guest's standard error output as one line. Drops Rust's hint about
@@ -196,7 +198,11 @@ impl HostState {
         let is_said = |line: &&str| !line.starts_with("note: run with `RUST_BACKTRACE=");
         let said: Vec<&str> = text.lines().filter(is_said).collect();
         let said = said.join("\n");
-        Sanitizer::of(self, "panic").line("message", said.trim_end(), STDERR_BYTES)
+        CallSanitizer::sanitizer_of(self, "panic").sanitize_line(
+            "message",
+            said.trim_end(),
+            STDERR_BYTES,
+        )
     }
 }
 
@@ -211,8 +217,8 @@ impl WasiView for HostState {
 
 impl WasiHttpView for HostState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        self.counted("wasi:http");
+        self.count_import("wasi:http");
         let origin = self.call.caller.origin();
-        self.wasi_http.view(&mut self.table, origin)
+        self.wasi_http.http_view(&mut self.table, origin)
     }
 }

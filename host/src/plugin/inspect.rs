@@ -13,7 +13,7 @@ use super::manifest::FILE_NAME;
 use super::{authority, settings};
 use crate::config::PluginSettings;
 use crate::grant::decide::Standing;
-use crate::grant::table::Ruling;
+use crate::grant::table::CapabilityRuling;
 use crate::grant::{SideEffect, Trust};
 use crate::grant::{combined, in_words};
 use crate::message::EffectClass;
@@ -132,7 +132,7 @@ pub struct GrantReport {
     /// Description in plain words.
     pub words: String,
     /// Ruling for the plugin's trust.
-    pub trust_gives: Ruling,
+    pub trust_gives: CapabilityRuling,
     /// Standing of the capability.
     pub standing: Standing,
     /// Reason.
@@ -208,14 +208,14 @@ pub fn inspect(plugin: &Loaded) -> Report {
         .iter()
         .filter(is_exported)
         .filter(|row| plugin.hook_settings(row.name).enabled)
-        .map(|row| plugin.spec(row.name, row.kind, &plugin.manifest.hook(row.name)))
+        .map(|row| plugin.hook_spec(row.name, row.kind, &plugin.manifest.hook(row.name)))
         .collect();
     let hooks = catalog::CATALOG.iter().filter(is_exported).map(|row| {
         let options = plugin.manifest.hook(row.name);
-        let spec = plugin.spec(row.name, row.kind, &options);
+        let spec = plugin.hook_spec(row.name, row.kind, &options);
         let is_async = spec.is_async;
         let enabled = plugin.hook_settings(row.name).enabled;
-        let holds_text = enabled && streaming::holds(&spec, called.iter());
+        let holds_text = enabled && streaming::holds_stream(&spec, called.iter());
         let untouched = PluginSettings::default();
         let own = OwnOptions::from(plugin.spec_with(row.name, row.kind, &options, &untouched));
         let holds = OwnOptions::from(spec);
@@ -232,7 +232,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
             of_plugin: Some(own).filter(|own| *own != holds),
         }
     });
-    let settings = settings::listed(&plugin.manifest, &plugin.config)
+    let settings = settings::listed_settings(&plugin.manifest, &plugin.config)
         .into_iter()
         .map(|(name, value, is_default)| SettingReport {
             name,
@@ -294,7 +294,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         tools: tools.collect(),
         commands: commands.collect(),
         loop_deadline_ms: plugin.has_loop().then(|| {
-            let deadline = super::tools::deadline(&plugin.manifest);
+            let deadline = super::tools::call_deadline(&plugin.manifest);
             u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)
         }),
         prompts: prompts.collect(),
@@ -316,7 +316,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
 #[must_use]
 pub fn has_own_manifest(plugin: &Loaded) -> Option<bool> {
     let path = plugin.manifest.component_path(&plugin.folder)?;
-    let component = ComponentBytes::read(&path, None).ok()?;
+    let component = ComponentBytes::read_component(&path, None).ok()?;
     let carried = stamp::manifest_of(&component.bytes)?;
     let beside = std::fs::read(plugin.folder.join(FILE_NAME)).ok()?;
     Some(carried == beside)

@@ -42,7 +42,11 @@ impl Installed {
 /// Replaces found directories by the installed plugins that were verified for them, with their
 /// trust. An installed plugin whose directory is missing is added too, so that it is reported as
 /// missing.
-pub(super) fn settle(found: &mut Vec<Found>, installed: &[Installed], sources: &[Source]) {
+pub(super) fn settle_installed(
+    found: &mut Vec<Found>,
+    installed: &[Installed],
+    sources: &[Source],
+) {
     let is_searched = |folder: &Path| {
         let mut of_user = sources.iter().filter(|source| source.trust == Trust::User);
         of_user.any(|source| folder.parent() == Some(&source.path))
@@ -58,7 +62,7 @@ pub(super) fn settle(found: &mut Vec<Found>, installed: &[Installed], sources: &
 
 /// Returns the installed plugin for a found directory, if there is one. The same directory in
 /// another source, or named on the command line, is not treated as installed.
-pub(super) fn of<'a>(found: &Found, installed: &'a [Installed]) -> Option<&'a Installed> {
+pub(super) fn installed_of<'a>(found: &Found, installed: &'a [Installed]) -> Option<&'a Installed> {
     let mut all = installed.iter();
     all.find(|own| own.folder == found.folder && own.trust == found.trust)
 }

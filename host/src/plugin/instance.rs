@@ -15,12 +15,12 @@ use wasmtime::component::{
 use wasmtime::{Store, Trap};
 
 use super::convert;
-use super::exports::{Exports, Functions};
-use super::host::{Backing, HostState};
+use super::exports::{ComponentExports, ExportedFunctions};
+use super::host::{HostState, PluginBacking};
 use super::limits::{HOSTCALL_BYTES, MAX_HANDLES};
-use super::sanitize::Sanitizer;
+use super::sanitize::CallSanitizer;
 use crate::point::caller::Caller;
-use crate::point::deadline::{Pauses, waiting};
+use crate::point::deadline::{HolderPauses, wait_for_turn};
 use crate::point::failure::Failure;
 
 /// Maximum number of extra instances next to the warm one. Each may use as much memory as the
@@ -28,9 +28,9 @@ use crate::point::failure::Failure;
 const MAX_EXTRA: usize = 4;
 
 /// Template of instances: compiled, linked and checked once per plugin.
-pub(super) struct Template {
+pub(super) struct InstanceTemplate {
     pub(super) pre: InstancePre<HostState>,
-    pub(super) exports: Exports,
+    pub(super) exports: ComponentExports,
     pub(super) memory_limit: u64,
     /// Whether a call may wait for another plugin: true for a plugin that implements a point, or
     /// whose hooks run on its own actions.
@@ -39,31 +39,31 @@ pub(super) struct Template {
     pub(super) is_cold: bool,
 }
 
-pub(super) struct Instance {
+pub(super) struct PluginInstance {
     pub(super) store: Store<HostState>,
-    pub(super) functions: Functions,
+    pub(super) functions: ExportedFunctions,
 }
 
 /// Guard of the slot that holds the idle instance.
-type Place<'a> = MutexGuard<'a, Option<Box<Instance>>>;
+type Place<'a> = MutexGuard<'a, Option<Box<PluginInstance>>>;
 
 /// Slot of a plugin's instance in a session.
-pub(super) struct Slot {
-    template: Arc<Template>,
-    backing: Arc<Backing>,
+pub(super) struct InstanceSlot {
+    template: Arc<InstanceTemplate>,
+    backing: Arc<PluginBacking>,
     /// Boxed, because it moves from the slot to the caller and back at every call and has about a
     /// kilobyte.
-    warm: Mutex<Option<Box<Instance>>>,
+    warm: Mutex<Option<Box<PluginInstance>>>,
     /// Queue of the callers that wait for the instance; the lock alone would not be fair.
     first: Semaphore,
     /// Permits for extra instances next to the warm one.
     extra: Semaphore,
     /// Time that the call with the warm instance spent waiting for the person.
-    pauses: Arc<Pauses>,
+    pauses: Arc<HolderPauses>,
 }
 
-impl Slot {
-    pub(super) fn new(template: Arc<Template>, backing: Arc<Backing>) -> Self {
+impl InstanceSlot {
+    pub(super) fn new(template: Arc<InstanceTemplate>, backing: Arc<PluginBacking>) -> Self {
         Self {
             template,
             backing,
@@ -75,7 +75,7 @@ impl Slot {
     }
 
     /// Returns the state shared by its instances.
-    pub(super) fn backing(&self) -> &Backing {
+    pub(super) fn backing(&self) -> &PluginBacking {
         &self.backing
     }
 
@@ -86,36 +86,39 @@ impl Slot {
 
     /// Calls the function that `find` selects. `interface` is the name in the error if the instance
     /// lacks it.
-    pub(super) async fn call<P, R>(
+    pub(super) async fn call_guest<P, R>(
         &self,
         caller: &Caller,
         interface: &str,
-        find: impl FnOnce(&Functions) -> Option<TypedFunc<P, R>>,
+        find: impl FnOnce(&ExportedFunctions) -> Option<TypedFunc<P, R>>,
         arguments: P,
     ) -> Result<R, Failure>
     where
         P: ComponentNamedList + Lower + Send + Sync,
         R: ComponentNamedList + Lift + Send + Sync + 'static,
     {
-        let mut busy = self.acquire(caller).await?;
+        let mut busy = self.acquire_instance(caller).await?;
         let instance = &mut busy.instance;
         let function = find(&instance.functions)
             .ok_or_else(|| Failure::Unavailable(format!("the instance exports no {interface}")))?;
         let result = function.call_async(&mut instance.store, arguments).await;
-        busy.settle(result)
+        busy.settle_call(result)
     }
 
     /// Takes the warm instance if it exists and no other call uses or waits for it. This is the
     /// common case, and it never waits.
-    pub(super) fn acquire_now(&self, caller: &Caller) -> Option<Busy<'_>> {
+    pub(super) fn acquire_now(&self, caller: &Caller) -> Option<BusyInstance<'_>> {
         let mut place = self.free()?;
         let instance = place.take()?;
-        Some(self.busy(caller, Some(place), instance, None))
+        Some(self.busy_instance(caller, Some(place), instance, None))
     }
 
     /// Waits until no other call uses the plugin, and creates an instance if there is none. This
     /// wait does not count toward the call's deadline.
-    pub(super) async fn acquire(&self, caller: &Caller) -> Result<Busy<'_>, Failure> {
+    pub(super) async fn acquire_instance(
+        &self,
+        caller: &Caller,
+    ) -> Result<BusyInstance<'_>, Failure> {
         // The rare path is boxed: its future is large, and every call would carry it.
         let (mut place, extra) = match self.free() {
             Some(place) => (Some(place), None),
@@ -125,11 +128,13 @@ impl Slot {
             Some(instance) => instance,
             None => {
                 let pauses = place.is_some().then(|| self.pauses.clone());
-                let made = self.template.instantiate(self.backing.clone(), pauses);
+                let made = self
+                    .template
+                    .instantiate_guest(self.backing.clone(), pauses);
                 Box::new(Box::pin(made).await?)
             }
         };
-        Ok(self.busy(caller, place, instance, extra))
+        Ok(self.busy_instance(caller, place, instance, extra))
     }
 
     /// Locks the slot of the warm instance, unless a call has it or waits for it.
@@ -141,17 +146,17 @@ impl Slot {
         self.warm.try_lock()
     }
 
-    fn busy<'a>(
+    fn busy_instance<'a>(
         &self,
         caller: &Caller,
         place: Option<Place<'a>>,
-        mut instance: Box<Instance>,
+        mut instance: Box<PluginInstance>,
         extra: Option<SemaphorePermit<'a>>,
-    ) -> Busy<'a> {
+    ) -> BusyInstance<'a> {
         let state = instance.store.data_mut();
         state.clear_stderr();
-        state.call.begin(caller);
-        Busy {
+        state.call.begin_call(caller);
+        BusyInstance {
             is_cold: self.template.is_cold,
             place,
             instance,
@@ -172,7 +177,10 @@ impl Slot {
         let may_make = !caller.call_chain.is_empty() && self.template.waits_for_others;
         match may_make.then(|| self.extra.try_acquire()) {
             Some(Ok(extra)) => (None, Some(extra)),
-            _ => (Some(waiting(self.turn(), Some(&self.pauses)).await), None),
+            _ => (
+                Some(wait_for_turn(self.turn(), Some(&self.pauses)).await),
+                None,
+            ),
         }
     }
 
@@ -183,15 +191,15 @@ impl Slot {
     }
 }
 
-impl Template {
+impl InstanceTemplate {
     /// Creates an instance. Limits are set first, because start functions run here. `pauses`
     /// collects the time that the instance waits for the person, for an instance that other calls
     /// wait for.
-    async fn instantiate(
+    async fn instantiate_guest(
         &self,
-        backing: Arc<Backing>,
-        pauses: Option<Arc<Pauses>>,
-    ) -> Result<Instance, Failure> {
+        backing: Arc<PluginBacking>,
+        pauses: Option<Arc<HolderPauses>>,
+    ) -> Result<PluginInstance, Failure> {
         // A standard library asks for its preopens when it starts, in a call that cannot wait.
         let folders = backing.folders.clone();
         if !folders.are_open() {
@@ -208,41 +216,42 @@ impl Template {
         store.set_max_component_handles(MAX_HANDLES);
         let made = async {
             let instance = self.pre.instantiate_async(&mut store).await?;
-            self.exports.load(&self.pre, &mut store, &instance)
+            self.exports
+                .load_functions(&self.pre, &mut store, &instance)
         };
         match made.await {
-            Ok(functions) => Ok(Instance { store, functions }),
-            Err(error) => Err(failure(&error, store.data())),
+            Ok(functions) => Ok(PluginInstance { store, functions }),
+            Err(error) => Err(call_failure(&error, store.data())),
         }
     }
 }
 
-/// Instance that is in a call. If it is dropped without [`Busy::settle`], the instance is
-/// discarded.
-pub(super) struct Busy<'a> {
+/// Instance that is in a call. If it is dropped without [`BusyInstance::settle_call`], the instance
+/// is discarded.
+pub(super) struct BusyInstance<'a> {
     /// Guard of the slot that the instance returns to; `None` for an extra instance.
     place: Option<Place<'a>>,
-    pub(super) instance: Box<Instance>,
+    pub(super) instance: Box<PluginInstance>,
     _extra: Option<SemaphorePermit<'a>>,
     is_cold: bool,
 }
 
-impl Busy<'_> {
+impl BusyInstance<'_> {
     /// Ends the call: puts the instance back after an answer, and discards it otherwise. Kept
     /// small, so that the answer is not copied on its way through.
-    pub(super) fn settle<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
+    pub(super) fn settle_call<T>(self, result: wasmtime::Result<T>) -> Result<T, Failure> {
         match result {
             Ok(answer) => {
                 self.put_back();
                 Ok(answer)
             }
-            Err(error) => Err(failure(&error, self.instance.store.data())),
+            Err(error) => Err(call_failure(&error, self.instance.store.data())),
         }
     }
 
     fn put_back(mut self) {
         self.instance.store.data().log_stderr();
-        self.instance.store.data_mut().call.end();
+        self.instance.store.data_mut().call.end_call();
         if let Some(place) = self.place.as_mut().filter(|_| !self.is_cold) {
             **place = Some(self.instance);
         }
@@ -251,7 +260,7 @@ impl Busy<'_> {
 
 /// Converts an error of the engine into a failure for the dispatcher: an exceeded limit, or a trap
 /// with the guest's panic message.
-fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
+fn call_failure(error: &wasmtime::Error, state: &HostState) -> Failure {
     if let Some(limit) = &state.limiter.hit {
         return Failure::Limit(limit.clone());
     }
@@ -266,7 +275,11 @@ fn failure(error: &wasmtime::Error, state: &HostState) -> Failure {
         return trapped(trap.to_string());
     }
     let root = error.root_cause().to_string();
-    let root = Sanitizer::of(state, "failure").line("message", &root, convert::MAX_REASON_BYTES);
+    let root = CallSanitizer::sanitizer_of(state, "failure").sanitize_line(
+        "message",
+        &root,
+        convert::MAX_REASON_BYTES,
+    );
     // wasmtime has no error types for these two limits; hostile guests in the tests check that its
     // messages stay the same.
     if root.contains("fuel allocated for hostcalls") {

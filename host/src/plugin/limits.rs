@@ -42,7 +42,7 @@ pub(super) const STDERR_BYTES: usize = 4096;
 /// Counts the resources of an instance. wasmtime's `StoreLimits` limits each memory separately,
 /// which lets a component with many memories use many times the limit; this type limits the sum.
 #[derive(Debug)]
-pub(super) struct Limiter {
+pub(super) struct InstanceLimiter {
     memory_limit: usize,
     memory: usize,
     /// Size of the last growth in bytes, subtracted again if the operating system refuses it.
@@ -53,7 +53,7 @@ pub(super) struct Limiter {
     meter: Option<Arc<Meter>>,
 }
 
-impl Limiter {
+impl InstanceLimiter {
     pub(super) fn new(memory_limit: u64, meter: Option<Arc<Meter>>) -> Self {
         Self {
             memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
@@ -65,7 +65,7 @@ impl Limiter {
         }
     }
 
-    fn refuse(&mut self, what: String) -> wasmtime::Result<bool> {
+    fn refuse_growth(&mut self, what: String) -> wasmtime::Result<bool> {
         let error = wasmtime::Error::msg(what.clone());
         self.hit.get_or_insert(what);
         // An error traps the guest where it asked for too much, which is more informative than a
@@ -74,7 +74,7 @@ impl Limiter {
     }
 }
 
-impl ResourceLimiter for Limiter {
+impl ResourceLimiter for InstanceLimiter {
     fn memory_growing(
         &mut self,
         current: usize,
@@ -83,7 +83,7 @@ impl ResourceLimiter for Limiter {
     ) -> wasmtime::Result<bool> {
         let total = self.memory.saturating_add(desired.saturating_sub(current));
         if total > self.memory_limit {
-            return self.refuse(format!(
+            return self.refuse_growth(format!(
                 "memory of {} MiB, it asked for {} MiB",
                 self.memory_limit >> 20,
                 total >> 20
@@ -92,7 +92,7 @@ impl ResourceLimiter for Limiter {
         self.last_growth = total - self.memory;
         self.memory = total;
         if let Some(meter) = &self.meter {
-            meter.memory(total);
+            meter.note_memory(total);
         }
         Ok(true)
     }
@@ -114,7 +114,7 @@ impl ResourceLimiter for Limiter {
             .table_elements
             .saturating_add(desired.saturating_sub(current));
         if total > MAX_TABLE_ELEMENTS {
-            return self.refuse(format!(
+            return self.refuse_growth(format!(
                 "{MAX_TABLE_ELEMENTS} table elements, it asked for {total}"
             ));
         }

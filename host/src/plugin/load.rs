@@ -19,10 +19,10 @@ use super::commands::CommandSpec;
 use super::contract::stamp::Stamp;
 use super::discover::{Found, discover};
 use super::engine::engine;
-use super::host::Backing;
+use super::host::PluginBacking;
 use super::installed::{self, Installed};
-use super::instance::Template;
-use super::loader::Loader;
+use super::instance::InstanceTemplate;
+use super::loader::PluginLoader;
 use super::manifest::Manifest;
 use super::meter::Meter;
 use super::prompts::PromptFile;
@@ -87,7 +87,7 @@ pub struct Loaded {
     pub(super) folders: Arc<GrantedFolders>,
     /// Folder of the plugin among the host's, with its store and its `data`.
     pub(super) own_folder: PathBuf,
-    pub(super) template: Option<Arc<Template>>,
+    pub(super) template: Option<Arc<InstanceTemplate>>,
     pub(super) meter: Option<Arc<Meter>>,
 }
 
@@ -118,23 +118,23 @@ impl PluginSet {
             required: options.grants.policy.required(),
             ..Self::default()
         };
-        set.refused = super::astray::astray(&options.sources, options.held.as_deref());
+        set.refused = super::astray::find_astray(&options.sources, options.held.as_deref());
         let mut found = discover(&options.sources, options.held.as_deref());
-        installed::settle(&mut found, &options.installed, &options.sources);
+        installed::settle_installed(&mut found, &options.installed, &options.sources);
         let notes = options.installed.iter().filter_map(|own| own.note.clone());
         set.refused.extend(notes);
         found.extend(options.chosen.iter().cloned());
-        super::discover::sort(&mut found, options.held.as_deref());
+        super::discover::sort_found(&mut found, options.held.as_deref());
         if !found.is_empty() {
-            let loader = Loader {
+            let loader = PluginLoader {
                 engine: engine()?,
-                cache: CompileCache::open(&options.cache, &options.cache_key)?,
+                cache: CompileCache::open_cache(&options.cache, &options.cache_key)?,
                 options,
             };
             for found in found {
-                set.take(&loader, found).await;
+                set.take_found(&loader, found).await;
             }
-            super::depend::settle(&mut set);
+            super::depend::settle_dependencies(&mut set);
         }
         let loaded = set
             .plugins
@@ -150,7 +150,7 @@ impl PluginSet {
 
     /// Folder of the more trusted plugin that has this name. A plugin that failed or waits keeps
     /// its name: otherwise breaking a guard would let an untrusted plugin take the guard's name.
-    fn holder(&self, name: &str) -> Option<PathBuf> {
+    fn name_holder(&self, name: &str) -> Option<PathBuf> {
         let loaded = self.plugins.iter();
         let loaded = loaded.map(|plugin| (&plugin.manifest.name, &plugin.folder));
         let failed = self.left_out.iter();
@@ -160,9 +160,10 @@ impl PluginSet {
             .map(|(_, folder)| folder.clone())
     }
 
-    async fn take(&mut self, loader: &Loader<'_>, found: Found) {
+    async fn take_found(&mut self, loader: &PluginLoader<'_>, found: Found) {
         let held = loader.options.held_for(&found.folder).map(|held| &**held);
-        let changed = installed::of(&found, &loader.options.installed).and_then(Installed::refusal);
+        let changed =
+            installed::installed_of(&found, &loader.options.installed).and_then(Installed::refusal);
         let read = changed.map_or_else(|| Manifest::read(&found.folder, held), Err);
         let manifest = match read {
             Ok(manifest) => manifest,
@@ -172,8 +173,8 @@ impl PluginSet {
                 // A protected plugin is only switched off by the administrator, also when it is
                 // broken.
                 let is_protected = protected::is_protected(&name) && found.trust == Trust::Managed;
-                let policy = protected::policy(&name, &loader.options.grants.policy);
-                let why = match (policy.disables(&name), self.holder(&name)) {
+                let policy = protected::protected_policy(&name, &loader.options.grants.policy);
+                let why = match (policy.disables(&name), self.name_holder(&name)) {
                     (Some(place), _) => Why::Disallowed { place },
                     (None, Some(by)) => Why::Shadowed { by },
                     (None, None) => (!is_protected)
@@ -188,16 +189,16 @@ impl PluginSet {
         let mut settings = loader.options.settings_of(&name, found.trust);
         let is_protected = protected::is_protected(&name);
         if is_protected && found.trust == Trust::Managed {
-            let refused = protected::settle(&manifest, &mut settings, loader.options);
+            let refused = protected::settle_protected(&manifest, &mut settings, loader.options);
             self.refused.extend(refused);
         }
-        let policy = protected::policy(&name, &loader.options.grants.policy);
+        let policy = protected::protected_policy(&name, &loader.options.grants.policy);
         let mut may_block = relied::may_block(&manifest, &settings);
         let why = if is_protected && found.trust != Trust::Managed {
             Why::Failed(Error::Reserved {
                 plugin: name.clone(),
             })
-        } else if let Some(by) = self.holder(&name) {
+        } else if let Some(by) = self.name_holder(&name) {
             Why::Shadowed { by }
         } else if let Some(place) = policy.disables(&name) {
             Why::Disallowed { place }
@@ -206,7 +207,7 @@ impl PluginSet {
             off.unwrap_or(Why::Without)
         } else {
             match loader
-                .load(manifest, settings, &found, &mut self.given)
+                .load_plugin(manifest, settings, &found, &mut self.given)
                 .await
             {
                 Ok(plugin) if plugin.decision.is_waiting() => {
@@ -244,11 +245,11 @@ impl Loaded {
     }
 
     /// Creates the state that the plugin's instances in one session share.
-    pub(super) fn backing(
+    pub(super) fn new_backing(
         &self,
         handle: Arc<dyn crate::point::handle::AgentHandle>,
-    ) -> Arc<Backing> {
-        Arc::new(Backing {
+    ) -> Arc<PluginBacking> {
+        Arc::new(PluginBacking {
             plugin: Arc::from(self.manifest.name.as_str()),
             keeper: self
                 .own_folder

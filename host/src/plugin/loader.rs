@@ -11,8 +11,8 @@ use wasmtime::component::types::ComponentItem;
 use super::authority::{self, Export};
 use super::cache::{CompileCache, ComponentBytes};
 use super::discover::Found;
-use super::exports::Exports;
-use super::instance::{Slot, Template};
+use super::exports::ComponentExports;
+use super::instance::{InstanceSlot, InstanceTemplate};
 use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
 use super::load::{LoadOptions, Loaded, OnCompile};
 use super::manifest::Manifest;
@@ -20,7 +20,7 @@ use super::store::{PluginStore, data_folder, own_folder};
 use super::{Error, commands, contract, files, imports, prompts, protected, relied, tools};
 use crate::config::PluginSettings;
 use crate::egress::PluginEgress;
-use crate::folder::{FolderPlaces, GrantedFolders, Quota};
+use crate::folder::{FolderPlaces, FolderQuota, GrantedFolders};
 use crate::grant::ask::Given;
 use crate::grant::decide::{Decision, Standing};
 use crate::grant::policy::Asker;
@@ -33,14 +33,14 @@ use crate::point::handle::NoHandle;
 const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Context for loading plugins.
-pub(super) struct Loader<'a> {
+pub(super) struct PluginLoader<'a> {
     pub(super) engine: Engine,
     pub(super) cache: CompileCache,
     pub(super) options: &'a LoadOptions,
 }
 
-impl Loader<'_> {
-    pub(super) async fn load(
+impl PluginLoader<'_> {
+    pub(super) async fn load_plugin(
         &self,
         manifest: Manifest,
         settings: PluginSettings,
@@ -56,9 +56,9 @@ impl Loader<'_> {
             trust: manifest
                 .trust
                 .map_or(found.trust, |own| own.max(found.trust)),
-            source: super::relied::source(found),
+            source: super::relied::source_words(found),
             digest: String::new(),
-            manifest: whole(&manifest)?,
+            manifest: whole_manifest(&manifest)?,
             side_effects: manifest.side_effects.clone(),
             capabilities: requested.clone(),
             tools: Vec::new(),
@@ -66,9 +66,9 @@ impl Loader<'_> {
         };
         let own = own_folder(&self.options.data, &manifest.name, found);
         let name = manifest.name.clone();
-        let place = self.options.places(&name, found.trust);
+        let place = self.options.setting_places(&name, found.trust);
         let mut plugin = Loaded {
-            config: Arc::new(super::settings::config(
+            config: Arc::new(super::settings::plugin_config(
                 &manifest,
                 &settings.config,
                 &|keys| place(&[&["config"], keys].concat()),
@@ -78,7 +78,7 @@ impl Loader<'_> {
             // Its requested imports are linked, so that it can list its tools; no folder is opened
             // for them yet.
             granted: Arc::new(Granted::new(requested)),
-            folders: Arc::new(self.folders(&own, &manifest, &Granted::default())),
+            folders: Arc::new(self.plugin_folders(&own, &manifest, &Granted::default())),
             store: PluginStore::of(&own).closed(),
             own_folder: own,
             trust: found.trust,
@@ -119,13 +119,16 @@ impl Loader<'_> {
                     folder: found.folder.clone(),
                 });
             }
-            let bytes = ComponentBytes::read(&path, held)?;
-            component = Some(self.compile(&mut plugin, &bytes).await?);
+            let bytes = ComponentBytes::read_component(&path, held)?;
+            component = Some(self.compile_plugin(&mut plugin, &bytes).await?);
         }
         check_declared(&plugin)?;
         // Not how long the operator takes to answer.
         plugin.load_time = started.elapsed();
-        match self.grant(&mut plugin, given, component.as_ref()).await {
+        match self
+            .grant_plugin(&mut plugin, given, component.as_ref())
+            .await
+        {
             Err(error) if plugin.decision.of(Standing::Denied).next().is_some() => {
                 Err(Error::Denied {
                     cause: Box::new(error),
@@ -138,17 +141,17 @@ impl Loader<'_> {
 
     /// Decides which resources the plugin may use, which may ask the operator, and links it with
     /// exactly those.
-    async fn grant(
+    async fn grant_plugin(
         &self,
         plugin: &mut Loaded,
         given: &mut Vec<Given>,
         component: Option<&Component>,
     ) -> Result<(), Error> {
         plugin.request.digest.clone_from(&plugin.digest);
-        plugin.request.tools = plugin.tools.iter().map(offered).collect();
+        plugin.request.tools = plugin.tools.iter().map(offered_tool).collect();
         plugin.request.has_hooks = plugin.exports.iter().any(|e| authority::shows_session(e));
         let grants = &self.options.grants;
-        let policy = protected::policy(&plugin.manifest.name, &grants.policy);
+        let policy = protected::protected_policy(&plugin.manifest.name, &grants.policy);
         plugin.muted_by = policy.mutes(&plugin.manifest.name, plugin.trust);
         let (decision, yes) = grants.settle(&plugin.request, &policy).await;
         let is_guard = relied::does_block(plugin);
@@ -166,7 +169,7 @@ impl Loader<'_> {
         if plugin.decision.is_waiting() {
             return Ok(());
         }
-        let folders = self.folders(&plugin.own_folder, &plugin.manifest, &granted);
+        let folders = self.plugin_folders(&plugin.own_folder, &plugin.manifest, &granted);
         plugin.folders = Arc::new(folders);
         plugin.egress = granted.has_network().then(|| {
             PluginEgress::new(
@@ -186,21 +189,25 @@ impl Loader<'_> {
             }
             plugin.granted = Arc::new(granted);
             if let Some(component) = component {
-                plugin.template = Some(self.template(plugin, component)?);
+                plugin.template = Some(self.build_template(plugin, component)?);
             }
         }
         Ok(())
     }
 
     /// Links a component with the plugin's grants.
-    fn template(&self, plugin: &Loaded, component: &Component) -> Result<Arc<Template>, Error> {
+    fn build_template(
+        &self,
+        plugin: &Loaded,
+        component: &Component,
+    ) -> Result<Arc<InstanceTemplate>, Error> {
         let has_sockets = plugin.manifest.compat.sockets.is_some();
-        let pre = imports::linker(&self.engine, &plugin.granted, has_sockets)?
+        let pre = imports::build_linker(&self.engine, &plugin.granted, has_sockets)?
             .instantiate_pre(component)
-            .map_err(start)?;
+            .map_err(start_error)?;
         let waits = |import: &String| authority::find(import).is_some_and(|row| row.waits);
-        let exports = Exports::of(component, &self.engine).map_err(start)?;
-        Ok(Arc::new(Template {
+        let exports = ComponentExports::exports_of(component, &self.engine).map_err(start_error)?;
+        Ok(Arc::new(InstanceTemplate {
             pre,
             exports,
             memory_limit: plugin.memory_limit,
@@ -210,7 +217,7 @@ impl Loader<'_> {
     }
 
     /// The granted folders of a plugin. None is opened before it is used.
-    fn folders(&self, own: &Path, manifest: &Manifest, granted: &Granted) -> GrantedFolders {
+    fn plugin_folders(&self, own: &Path, manifest: &Manifest, granted: &Granted) -> GrantedFolders {
         let options = self.options;
         let places = FolderPlaces {
             workspace: options.workspace.clone(),
@@ -218,7 +225,7 @@ impl Loader<'_> {
             // No plugin has this name.
             empty: options.data.join(".empty"),
             protected: options.protected.clone(),
-            quota: Quota::of(manifest.limits.data, manifest.limits.files),
+            quota: FolderQuota::quota_of(manifest.limits.data, manifest.limits.files),
         };
         GrantedFolders::new(granted, places)
     }
@@ -226,15 +233,15 @@ impl Loader<'_> {
     /// Compiles the component and checks everything that can be seen without running it; then runs
     /// it once to list its tools, which are part of the question to the operator. The session of
     /// that run is empty: the requested imports are linked, but reach no resource.
-    async fn compile(
+    async fn compile_plugin(
         &self,
         plugin: &mut Loaded,
         bytes: &ComponentBytes,
     ) -> Result<Component, Error> {
-        plugin.stamp = contract::stamp::read(&bytes.bytes)?;
+        plugin.stamp = contract::stamp::read_stamp(&bytes.bytes)?;
         let (component, was_cached) = self
             .cache
-            .load(&self.engine, bytes, &self.options.compiler, || {
+            .load_component(&self.engine, bytes, &self.options.compiler, || {
                 if let Some(OnCompile(tell)) = &self.options.on_compile {
                     tell(&plugin.manifest.name);
                 }
@@ -259,30 +266,30 @@ impl Loader<'_> {
         }
         // An interface that lacks a function, or is there twice, is the fault of the component's
         // world and not of its types.
-        Exports::of(&component, &self.engine).map_err(start)?;
-        let template = self.template(plugin, &component);
-        let template = template.map_err(|error| skewed(&bytes.bytes, error))?;
+        ComponentExports::exports_of(&component, &self.engine).map_err(start_error)?;
+        let template = self.build_template(plugin, &component);
+        let template = template.map_err(|error| skew_error(&bytes.bytes, error))?;
         plugin.template = Some(template.clone());
         plugin.digest.clone_from(&bytes.digest);
         plugin.was_cached = was_cached;
-        let slot = Slot::new(template, plugin.backing(Arc::new(NoHandle)));
+        let slot = InstanceSlot::new(template, plugin.new_backing(Arc::new(NoHandle)));
         let list = async {
             let busy = slot
-                .acquire(&Caller::default())
+                .acquire_instance(&Caller::default())
                 .await
                 .map_err(|failure| Error::Start {
                     message: failure.to_string(),
                 })?;
-            let tools = tools::list(&plugin.manifest, busy).await?;
+            let tools = tools::list_tools(&plugin.manifest, busy).await?;
             let busy = slot
-                .acquire(&Caller::default())
+                .acquire_instance(&Caller::default())
                 .await
                 .map_err(|failure| Error::Start {
                     message: failure.to_string(),
                 })?;
-            Ok((tools, commands::list(busy).await?))
+            Ok((tools, commands::list_commands(busy).await?))
         };
-        let skewed = |error| skewed(&bytes.bytes, error);
+        let skewed = |error| skew_error(&bytes.bytes, error);
         let too_slow = |_| Error::Start {
             message: format!(
                 "it took longer than {} s to start and list its tools and commands",
@@ -297,7 +304,7 @@ impl Loader<'_> {
     }
 }
 
-fn start(error: wasmtime::Error) -> Error {
+fn start_error(error: wasmtime::Error) -> Error {
     Error::Start {
         message: format!("{error:#}"),
     }
@@ -305,7 +312,7 @@ fn start(error: wasmtime::Error) -> Error {
 
 /// Replaces an error of the engine about types by one that names the interface and the type, where
 /// the component was built with another copy of the contract.
-fn skewed(component: &[u8], error: Error) -> Error {
+fn skew_error(component: &[u8], error: Error) -> Error {
     match error {
         Error::Start { .. } => contract::skew::find(component).unwrap_or(error),
         error => error,
@@ -313,13 +320,13 @@ fn skewed(component: &[u8], error: Error) -> Error {
 }
 
 /// The whole manifest as text; comments and order do not count.
-fn whole(manifest: &Manifest) -> Result<String, Error> {
+fn whole_manifest(manifest: &Manifest) -> Result<String, Error> {
     serde_json::to_string(manifest).map_err(|e| Error::Start {
         message: format!("its manifest cannot be kept: {e}"),
     })
 }
 
-fn offered(tool: &ToolSpec) -> OfferedTool {
+fn offered_tool(tool: &ToolSpec) -> OfferedTool {
     OfferedTool {
         name: tool.name.clone(),
         description: tool.description.clone(),

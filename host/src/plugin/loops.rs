@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::bindings::exports::rind::plugin::loop_ as wit;
 use super::convert;
-use super::instance::Slot;
-use super::sanitize::Sanitizer;
+use super::instance::InstanceSlot;
+use super::sanitize::CallSanitizer;
 use crate::point::caller::Caller;
-use crate::point::deadline::within;
+use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 
 /// Name of the interface.
@@ -36,7 +36,7 @@ pub enum LoopReply {
 /// Loop of a plugin in a session.
 pub struct PluginLoop {
     pub(super) plugin: String,
-    pub(super) slot: Arc<Slot>,
+    pub(super) slot: Arc<InstanceSlot>,
     pub(super) deadline: Duration,
 }
 
@@ -55,21 +55,21 @@ impl PluginLoop {
 
     /// Runs the loop once, within its deadline.
     pub(crate) async fn run(&self, caller: &Caller) -> Result<LoopReply, Failure> {
-        let call = pin!(self.call(caller));
-        within(self.deadline, Instant::now(), call).await
+        let call = pin!(self.call_guest(caller));
+        with_deadline(self.deadline, Instant::now(), call).await
     }
 
-    async fn call(&self, caller: &Caller) -> Result<LoopReply, Failure> {
+    async fn call_guest(&self, caller: &Caller) -> Result<LoopReply, Failure> {
         let called = self
             .slot
-            .call(caller, INTERFACE, |functions| functions.run_loop, ());
+            .call_guest(caller, INTERFACE, |functions| functions.run_loop, ());
         let (answer,) = called.await?;
-        let sanitizer = Sanitizer::new(self.slot.backing(), caller, INTERFACE);
+        let sanitizer = CallSanitizer::new(self.slot.backing(), caller, INTERFACE);
         match answer {
             Ok(wit::LoopOutcome::Done) => Ok(LoopReply::Done),
             Ok(wit::LoopOutcome::Again(next)) => Ok(LoopReply::Again {
                 after: Duration::from_millis(next.after_ms),
-                reason: sanitizer.line("reason", &next.reason, MAX_REASON_BYTES),
+                reason: sanitizer.sanitize_line("reason", &next.reason, MAX_REASON_BYTES),
             }),
             Err(error) => Err(Failure::Error(convert::guest_error(error, sanitizer))),
         }

@@ -30,11 +30,11 @@ impl Meter {
         lock(&self.0).clone()
     }
 
-    pub(super) fn count(&self, import: &'static str) {
+    pub(super) fn count_call(&self, import: &'static str) {
         *lock(&self.0).host_calls.entry(import).or_default() += 1;
     }
 
-    pub(super) fn memory(&self, bytes: usize) {
+    pub(super) fn note_memory(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let mut metered = lock(&self.0);
         metered.memory_bytes = metered.memory_bytes.max(bytes);

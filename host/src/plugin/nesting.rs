@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 32;
 const MAX_PARTS: usize = 1_000;
 
 /// Checks the nesting of a component. The error describes the violation.
-pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
+pub(super) fn check_nesting(bytes: &[u8]) -> Result<(), String> {
     let (mut depth, mut n_parts) = (0_usize, 0_usize);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(|e| e.to_string())? {

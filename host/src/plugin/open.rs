@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::Error;
 use super::commands::PluginCommand;
 use super::hooks::{self, WasmImplement};
-use super::host::Backing;
-use super::instance::{Slot, Template};
+use super::host::PluginBacking;
+use super::instance::{InstanceSlot, InstanceTemplate};
 use super::load::{Loaded, PluginSet};
 use super::loops::{self, PluginLoop};
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
@@ -58,7 +58,7 @@ pub struct OpenPlugins {
 /// Counts of one plugin's usage in a session.
 pub(crate) struct PluginLimits {
     plugin: String,
-    backing: Arc<Backing>,
+    backing: Arc<PluginBacking>,
 }
 
 impl PluginLimits {
@@ -68,7 +68,7 @@ impl PluginLimits {
     }
 
     /// Counts from the beginning again.
-    pub(crate) fn renew(&self) {
+    pub(crate) fn renew_limits(&self) {
         self.backing.renew_limits();
     }
 }
@@ -84,11 +84,11 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
         for plugin in &self.plugins {
             for (name, point) in &plugin.manifest.points {
                 open.points
-                    .add(&plugin.manifest.name, name, defined(name, point)?);
+                    .add(&plugin.manifest.name, name, defined_point(name, point)?);
             }
             if let Some(template) = &plugin.template {
-                let backing = plugin.backing(handle.clone());
-                plugin.open(
+                let backing = plugin.new_backing(handle.clone());
+                plugin.open_plugin(
                     template,
                     backing,
                     &self.points_of(&plugin.manifest),
@@ -113,8 +113,8 @@ impl PluginSet {
     pub(crate) fn open_one(&self, plugin: &Loaded, handle: &Arc<dyn AgentHandle>) -> OpenPlugins {
         let mut open = OpenPlugins::default();
         if let Some(template) = &plugin.template {
-            let backing = plugin.backing(handle.clone());
-            plugin.open(
+            let backing = plugin.new_backing(handle.clone());
+            plugin.open_plugin(
                 template,
                 backing,
                 &self.points_of(&plugin.manifest),
@@ -153,10 +153,10 @@ impl Loaded {
         self.exports.iter().any(|export| export == loops::INTERFACE)
     }
 
-    fn open(
+    fn open_plugin(
         &self,
-        template: &Arc<Template>,
-        backing: Arc<Backing>,
+        template: &Arc<InstanceTemplate>,
+        backing: Arc<PluginBacking>,
         implemented: &[(&str, PointKind)],
         open: &mut OpenPlugins,
     ) {
@@ -164,12 +164,13 @@ impl Loaded {
             plugin: self.request.plugin.clone(),
             backing: backing.clone(),
         });
-        let slot = &Arc::new(Slot::new(template.clone(), backing));
+        let slot = &Arc::new(InstanceSlot::new(template.clone(), backing));
         // Hooks in the background have an instance of their own: a slow one must not make a guard
         // of the same plugin miss its deadline.
         let background = Arc::new(slot.sibling());
-        let spec = |row: &PointRow| self.spec(row.name, row.kind, &self.manifest.hook(row.name));
-        hooks::bind(&mut open.registry, slot, &background, self, &spec);
+        let spec =
+            |row: &PointRow| self.hook_spec(row.name, row.kind, &self.manifest.hook(row.name));
+        hooks::bind_hooks(&mut open.registry, slot, &background, self, &spec);
         for (point, kind) in implemented {
             let options = self
                 .manifest
@@ -177,7 +178,7 @@ impl Loaded {
                 .get(*point)
                 .cloned()
                 .unwrap_or_default();
-            let spec = self.spec(point, *kind, &options);
+            let spec = self.hook_spec(point, *kind, &options);
             let implement = WasmImplement {
                 slot: slot.clone(),
                 point: (*point).to_owned(),
@@ -189,22 +190,22 @@ impl Loaded {
                 plugin: self.request.plugin.clone(),
                 spec: spec.clone(),
                 slot: slot.clone(),
-                deadline: super::tools::deadline(&self.manifest),
+                deadline: super::tools::call_deadline(&self.manifest),
             });
         }
         if self.has_loop() {
             open.loops.push(PluginLoop {
                 plugin: self.request.plugin.clone(),
                 slot: slot.clone(),
-                deadline: super::tools::deadline(&self.manifest),
+                deadline: super::tools::call_deadline(&self.manifest),
             });
         }
-        let may = super::tools::may(&self.granted, self.request.has_hooks);
+        let may = super::tools::tool_rights(&self.granted, self.request.has_hooks);
         for spec in &self.tools {
             open.tools.push(Arc::new(WasmTool {
                 spec: spec.clone(),
                 slot: slot.clone(),
-                deadline: super::tools::deadline(&self.manifest),
+                deadline: super::tools::call_deadline(&self.manifest),
                 may: may.clone(),
             }));
         }
@@ -213,7 +214,12 @@ impl Loaded {
     /// A hook's options: the operator's for the hook over the operator's for the plugin over the
     /// manifest's over the defaults. The operator can only lower a deadline; the manifest can raise
     /// the deadline of a hook that may wait for a model.
-    pub(super) fn spec(&self, point: &str, kind: PointKind, options: &HookOptions) -> HookSpec {
+    pub(super) fn hook_spec(
+        &self,
+        point: &str,
+        kind: PointKind,
+        options: &HookOptions,
+    ) -> HookSpec {
         self.spec_with(point, kind, options, &self.settings)
     }
 
@@ -279,7 +285,7 @@ pub(super) fn settings_for(plugin: &PluginSettings, point: &str) -> HookSettings
         .unwrap_or_default()
 }
 
-fn defined(name: &str, point: &PointDeclaration) -> Result<DefinedPoint, Error> {
+fn defined_point(name: &str, point: &PointDeclaration) -> Result<DefinedPoint, Error> {
     let compile = |which: &str, declared: &Option<Value>| -> Result<Arc<CheckArguments>, Error> {
         let Some(declared) = declared else {
             return Ok(Arc::new(|_: &Value| Ok(())));

@@ -33,7 +33,7 @@ impl Precompiled {
     }
 
     /// Returns the native code of a component; `None` if the program carries none for it.
-    pub(super) fn unpack(&self, digest: &str) -> Option<Vec<u8>> {
+    pub(super) fn unpack_code(&self, digest: &str) -> Option<Vec<u8>> {
         let packed = *self.0.get(digest)?;
         let mut code = Vec::new();
         // If unpacking fails (the program is corrupt), the component is compiled.

@@ -34,7 +34,7 @@ pub struct PromptFile {
 /// target among them, and the directory itself if it exists and cannot be read.
 #[must_use]
 pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
-    if let Some(error) = files::unreadable(folder, held) {
+    if let Some(error) = files::unreadable_reason(folder, held) {
         let file = PromptFile {
             path: folder.to_owned(),
             bytes: Err(format!("no prompts are read from it: {error}")),
@@ -60,7 +60,8 @@ pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Arc<[PromptFile]> {
 }
 
 fn read_one(path: &Path, held: Option<&HeldFolder>) -> Result<Vec<u8>, String> {
-    let bytes = files::read(path, held, MAX_BYTES).map_err(|error| error.to_string())?;
+    let bytes =
+        files::read_plugin_file(path, held, MAX_BYTES).map_err(|error| error.to_string())?;
     match bytes.len() as u64 {
         ..=MAX_BYTES => Ok(bytes),
         _ => Err(format!("it has more than {} KiB", MAX_BYTES >> 10)),

@@ -24,7 +24,7 @@ pub fn is_protected(name: &str) -> bool {
 
 /// Returns the protected plugins in `sources`. Directories covered by `held` are read from memory.
 #[must_use]
-pub fn among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
+pub fn protected_among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
     let mut found = discover(sources, held);
     found.retain(|found| {
         // Without a manifest, use the directory's name: the plugin is broken, and must be reported
@@ -43,7 +43,7 @@ pub fn among(sources: &[Source], held: Option<&HeldFolder>) -> Vec<Found> {
 
 /// Returns the message that refuses to disable a protected plugin. `what` is the attempted change.
 #[must_use]
-pub fn refusal(what: &str, plugin: &str) -> String {
+pub fn protected_refusal(what: &str, plugin: &str) -> String {
     format!(
         "plugin {plugin} runs despite {what}: only the administrator can switch it off, with `disable = true` under \
          [plugins.{plugin}] in {ADMIN_POLICY}"
@@ -51,7 +51,7 @@ pub fn refusal(what: &str, plugin: &str) -> String {
 }
 
 /// Returns the policy for a plugin: for a protected one only the administrator's part.
-pub(super) fn policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
+pub(super) fn protected_policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
     if is_protected(plugin) {
         Cow::Owned(policy.of_admin())
     } else {
@@ -62,7 +62,7 @@ pub(super) fn policy<'a>(plugin: &str, policy: &'a Policy) -> Cow<'a, Policy> {
 /// Removes all operator settings of a protected plugin except its `config`, and that too if it does
 /// not fit the schema. Other settings could blind the plugin or slow it down until it is dropped,
 /// and an invalid `config` would keep it from loading. Returns messages for the operator.
-pub(super) fn settle(
+pub(super) fn settle_protected(
     manifest: &Manifest,
     settings: &mut PluginSettings,
     options: &LoadOptions,
@@ -73,17 +73,17 @@ pub(super) fn settle(
     let of_project = options.project_settings.get(plugin);
     if is_more(settings) || of_project.is_some_and(is_more) {
         let what = format!("the settings of [plugins.{plugin}]");
-        refused.push(refusal(&what, plugin));
+        refused.push(protected_refusal(&what, plugin));
     }
     let policy = &options.grants.policy;
     if let (Some(place), None) = (policy.disables(plugin), policy.of_admin().disables(plugin)) {
-        refused.push(refusal(&place, plugin));
+        refused.push(protected_refusal(&place, plugin));
     }
     *settings = only_config(settings);
     // For other plugins, settings that do not fit prevent loading.
-    let place = options.places(plugin, Trust::Managed);
+    let place = options.setting_places(plugin, Trust::Managed);
     let place = |keys: &[&str]| place(&[&["config"], keys].concat());
-    if let Err(error) = super::settings::config(manifest, &settings.config, &place) {
+    if let Err(error) = super::settings::plugin_config(manifest, &settings.config, &place) {
         refused.push(format!(
             "plugin {plugin} runs without its settings: {error}"
         ));

@@ -156,7 +156,7 @@ impl PluginSet {
             .collect();
         for left in &mut self.left_out {
             if !running.contains(left.name.as_str()) {
-                left.reliance = reliance(left, options);
+                left.reliance = find_reliance(left, options);
             }
         }
         if !options.expects_installed {
@@ -165,12 +165,12 @@ impl PluginSet {
         let is_left_out = |name: &str| self.left_out.iter().any(|left| left.name == name);
         let absent = options.settings.keys().filter_map(|name| {
             let is_gone = !running.contains(name.as_str()) && !is_left_out(name);
-            let reliance = configured(name, options).filter(|_| is_gone)?;
+            let reliance = configured_reliance(name, options).filter(|_| is_gone)?;
             Some((name.clone(), reliance))
         });
         // Where a name is in both, the line that configures it says more.
         let mut absent: BTreeMap<String, Reliance> = absent.collect();
-        for (name, reliance) in self.forgotten(options) {
+        for (name, reliance) in self.forgotten_plugins(options) {
             absent.entry(name).or_insert(reliance);
         }
         let absent = absent.into_iter().map(|(name, reliance)| Absent {
@@ -184,7 +184,7 @@ impl PluginSet {
     /// Guards that the operator said yes to, which were not even found: their folder is gone, or
     /// their project changed and is not trusted any more. One that was named with `--plugin` is not
     /// meant where it is not named.
-    fn forgotten(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
+    fn forgotten_plugins(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
         };
@@ -219,7 +219,7 @@ impl PluginSet {
     }
 }
 
-fn reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
+fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
     let name = left.name.as_str();
     match &left.why {
         // The operator's own words, for this run.
@@ -227,7 +227,7 @@ fn reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
         // A project may switch its own plugins off, but not one that the operator set up.
         Why::Disabled { .. } | Why::Disallowed { .. } => {
             let is_by_project = matches!(left.why, Why::Disabled { .. });
-            return configured(name, options).filter(|_| is_by_project);
+            return configured_reliance(name, options).filter(|_| is_by_project);
         }
         // Another one of its name holds its place and is judged itself.
         Why::Shadowed { .. } => return None,
@@ -237,7 +237,7 @@ fn reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
         return Some(Reliance::Protected);
     }
     let named = |flag| Reliance::Named { flag };
-    configured(name, options)
+    configured_reliance(name, options)
         .or_else(|| (left.found.trust == Trust::Local).then(|| named("`--plugin`")))
         .or_else(|| {
             let flags = &options.grants.flags;
@@ -248,7 +248,7 @@ fn reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
 }
 
 /// Returns the place where the operator's own settings configure a plugin and leave it switched on.
-fn configured(name: &str, options: &LoadOptions) -> Option<Reliance> {
+fn configured_reliance(name: &str, options: &LoadOptions) -> Option<Reliance> {
     options.settings.get(name).filter(|own| own.enabled)?;
     let place = options.written.places(&["plugins", name]).pop();
     Some(Reliance::Configured {
@@ -263,7 +263,7 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
         let answers = grants.answers.as_ref();
         answers.is_some_and(|answers| {
             let session = grants.session.as_deref();
-            answers.is_known(&left.name, &source(&left.found), session)
+            answers.is_known(&left.name, &source_words(&left.found), session)
         })
     };
     let is_installed = left.found.trust <= Trust::User;
@@ -273,7 +273,7 @@ fn is_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
 }
 
 /// Origin of a plugin whose name is not verified (project, local).
-pub(super) fn source(found: &Found) -> String {
+pub(super) fn source_words(found: &Found) -> String {
     if found.trust <= Trust::User {
         String::new()
     } else {
@@ -287,17 +287,17 @@ pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool 
     let declared = manifest.hooks.iter();
     let mut hooks = declared.map(|(point, options)| (point.get_ref().as_str(), options));
     let is_unknown = manifest.hooks.is_empty() && settings.on_failure != Some(OnFailure::Skip);
-    is_unknown || hooks.any(|(point, options)| blocks(point, options, settings))
+    is_unknown || hooks.any(|(point, options)| blocks_at(point, options, settings))
 }
 
 /// Whether a hook of the plugin blocks on failure, where its exports are known.
 pub(super) fn does_block(plugin: &Loaded) -> bool {
     let exports = plugin.exports.iter();
     let mut points = exports.filter(|export| catalog::find(export).is_some());
-    points.any(|point| blocks(point, &plugin.manifest.hook(point), &plugin.settings))
+    points.any(|point| blocks_at(point, &plugin.manifest.hook(point), &plugin.settings))
 }
 
-fn blocks(point: &str, options: &HookOptions, settings: &PluginSettings) -> bool {
+fn blocks_at(point: &str, options: &HookOptions, settings: &PluginSettings) -> bool {
     let own = super::open::settings_for(settings, point);
     let by_kind = catalog::find(point).map(catalog::PointRow::default_on_failure);
     let on_failure = own.on_failure.or(settings.on_failure);

@@ -27,7 +27,7 @@ impl PluginSet {
                     "its hook at {point} is switched off; take `enabled = false` out of [plugins.{name}.hooks.{point}] in your \
                      settings"
                 ),
-                None => self.missing(required),
+                None => self.missing_required(required),
             };
             return Err(Error::Required {
                 plugin: name.clone(),
@@ -39,7 +39,7 @@ impl PluginSet {
     }
 
     /// Returns the reason why no running plugin is the required one of this name.
-    fn missing(&self, required: &Required) -> String {
+    fn missing_required(&self, required: &Required) -> String {
         let name = &required.plugin;
         let other = self.plugins.iter().find(|p| p.manifest.name == *name);
         if let Some(other) = other {

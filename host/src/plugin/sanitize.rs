@@ -5,7 +5,7 @@
 //! (files, requests) does not pass through here: requests with a secret are refused at egress, and
 //! files stay where the plugin may write.
 //!
-//! Start from [`Sanitizer`].
+//! Start from [`CallSanitizer`].
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -13,12 +13,12 @@ use std::sync::{Arc, PoisonError};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::host::{Backing, HostState};
+use super::host::{HostState, PluginBacking};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::secret::{Masked, Scanner, aside, mask_leaves};
-use crate::text::clean;
+use crate::secret::{Masked, Scanner, mask_leaves, run_aside};
+use crate::text::clean_line;
 
 /// Bytes of a text that are scanned to produce one short line. Much more than a line, so that a
 /// secret at the cut of the line is scanned completely and no part of it survives.
@@ -31,15 +31,20 @@ const MAX_REPORTS: usize = 32;
 /// Maskings that were reported for a plugin in the current step, by target and rule. A guest that
 /// repeats the same text a thousand times leaves one record.
 #[derive(Debug, Default)]
-pub(super) struct Reported {
+pub(super) struct ReportedMaskings {
     turn: u32,
     step: u32,
     seen: BTreeSet<(String, Arc<str>)>,
 }
 
-impl Reported {
+impl ReportedMaskings {
     /// Adds a report. Returns the rules that were not yet reported for this target.
-    fn add(&mut self, at: (u32, u32), target: &str, rules: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
+    fn add_report(
+        &mut self,
+        at: (u32, u32),
+        target: &str,
+        rules: &BTreeSet<Arc<str>>,
+    ) -> Vec<Arc<str>> {
         if (self.turn, self.step) != at {
             (self.turn, self.step) = at;
             self.seen.clear();
@@ -57,8 +62,8 @@ impl Reported {
 
 /// Sanitizer for one call of one plugin.
 #[derive(Clone, Copy)]
-pub(super) struct Sanitizer<'a> {
-    backing: &'a Backing,
+pub(super) struct CallSanitizer<'a> {
+    backing: &'a PluginBacking,
     caller: &'a Caller,
     /// Location of the call: the name of a point, `tool`, or the name of an import.
     place: &'a str,
@@ -68,8 +73,8 @@ pub(super) struct Sanitizer<'a> {
     given: Option<&'a str>,
 }
 
-impl<'a> Sanitizer<'a> {
-    pub(super) fn new(backing: &'a Backing, caller: &'a Caller, place: &'a str) -> Self {
+impl<'a> CallSanitizer<'a> {
+    pub(super) fn new(backing: &'a PluginBacking, caller: &'a Caller, place: &'a str) -> Self {
         Self {
             backing,
             caller,
@@ -80,7 +85,7 @@ impl<'a> Sanitizer<'a> {
     }
 
     /// Creates a sanitizer for the answer of a hook.
-    pub(super) fn of_hook(backing: &'a Backing, caller: &'a Caller, point: &'a str) -> Self {
+    pub(super) fn of_hook(backing: &'a PluginBacking, caller: &'a Caller, point: &'a str) -> Self {
         Self {
             is_hook: true,
             ..Self::new(backing, caller, point)
@@ -93,38 +98,38 @@ impl<'a> Sanitizer<'a> {
     }
 
     /// Creates a sanitizer for the call that an instance is running.
-    pub(super) fn of(state: &'a HostState, place: &'a str) -> Self {
+    pub(super) fn sanitizer_of(state: &'a HostState, place: &'a str) -> Self {
         Self::new(&state.backing, &state.call.caller, place)
     }
 
     /// Sanitizes a text of any length and any number of lines.
     pub(super) fn text(&self, what: &str, text: String) -> String {
-        match aside(text.len(), || Scanner::shared().mask(&text)) {
+        match run_aside(text.len(), || Scanner::shared().mask(&text)) {
             None => text,
-            Some(masked) => self.masked(what, masked),
+            Some(masked) => self.report_masked(what, masked),
         }
     }
 
     /// Sanitizes a replacement for the given text. If the guest returns the same text, there is no
     /// replacement, and the text is not scanned again.
-    pub(super) fn replacement(&self, what: &str, text: String) -> Option<String> {
+    pub(super) fn sanitize_replacement(&self, what: &str, text: String) -> Option<String> {
         (self.given != Some(text.as_str())).then(|| self.text(what, text))
     }
 
     /// Sanitizes a text for terminals and models: one line, at most `limit` bytes.
-    pub(super) fn line(&self, what: &str, text: &str, limit: usize) -> String {
+    pub(super) fn sanitize_line(&self, what: &str, text: &str, limit: usize) -> String {
         let text = text.trim_start();
-        let text = cut(text);
-        match aside(text.len(), || Scanner::shared().mask(text)) {
-            None => clean(text, limit),
-            Some(masked) => clean(&self.masked(what, masked), limit),
+        let text = cut_text(text);
+        match run_aside(text.len(), || Scanner::shared().mask(text)) {
+            None => clean_line(text, limit),
+            Some(masked) => clean_line(&self.report_masked(what, masked), limit),
         }
     }
 
     /// Sanitizes JSON text so that it stays valid JSON. Text that is not JSON is sanitized as plain
     /// text; its parser will report it.
     pub(super) fn json(&self, what: &str, text: String) -> String {
-        aside(text.len(), || self.masked_json(what, text))
+        run_aside(text.len(), || self.masked_json(what, text))
     }
 
     fn masked_json(&self, what: &str, text: String) -> String {
@@ -132,7 +137,9 @@ impl<'a> Sanitizer<'a> {
         // Scan the raw text first, because the name of a key may show that its value is a secret.
         let mut text = match scanner.mask(&text) {
             None => text,
-            Some(masked) if is_json(&masked.text) || !is_json(&text) => self.masked(what, masked),
+            Some(masked) if is_json(&masked.text) || !is_json(&text) => {
+                self.report_masked(what, masked)
+            }
             Some(_) => self.leaves(what, text),
         };
         // Also scan the unescaped strings, because a parser would undo the escapes.
@@ -145,13 +152,13 @@ impl<'a> Sanitizer<'a> {
     /// Checks a name that something is stored under. Masking could make two names equal, so a name
     /// with a secret is refused.
     pub(super) fn name(&self, what: &str, name: &str) -> Result<(), HandleError> {
-        let found = aside(name.len(), || Scanner::shared().scan(name));
+        let found = run_aside(name.len(), || Scanner::shared().scan(name));
         if found.is_empty() {
             return Ok(());
         }
         let rules: BTreeSet<_> = found.into_iter().map(|finding| finding.rule).collect();
-        let listed = list(&rules);
-        self.report(what, &rules, AccessOutcome::Denied);
+        let listed = list_rules(&rules);
+        self.report_rules(what, &rules, AccessOutcome::Denied);
         Err(HandleError::Denied(format!(
             "the {what} contains what looks like a secret ({listed}); remove it"
         )))
@@ -167,24 +174,24 @@ impl<'a> Sanitizer<'a> {
         if rules.is_empty() {
             return text;
         }
-        self.report(what, &rules, AccessOutcome::Masked);
+        self.report_rules(what, &rules, AccessOutcome::Masked);
         value.to_string()
     }
 
-    fn masked(&self, what: &str, masked: Masked) -> String {
-        self.report(what, &masked.rules, AccessOutcome::Masked);
+    fn report_masked(&self, what: &str, masked: Masked) -> String {
+        self.report_rules(what, &masked.rules, AccessOutcome::Masked);
         masked.text
     }
 
     /// Records a masking. The record names the rules, never the matched text.
-    fn report(&self, what: &str, rules: &BTreeSet<Arc<str>>, outcome: AccessOutcome) {
+    fn report_rules(&self, what: &str, rules: &BTreeSet<Arc<str>>, outcome: AccessOutcome) {
         let target = format!("{} {what}", self.place);
         let context = &self.caller.context;
         let at = (context.turn, context.step);
         let fresh = {
             let reported = self.backing.reported.lock();
             let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
-            reported.add(at, &target, rules)
+            reported.add_report(at, &target, rules)
         };
         if fresh.is_empty() {
             return;
@@ -198,7 +205,7 @@ impl<'a> Sanitizer<'a> {
             reached: Reached::Secret,
             target,
             outcome,
-            reason: Some(list(&fresh)),
+            reason: Some(list_rules(&fresh)),
             origin,
         });
     }
@@ -206,7 +213,7 @@ impl<'a> Sanitizer<'a> {
 
 /// Cuts a text to the part that is scanned for a line. The word at the cut is dropped: half a word
 /// may be half a secret, and masking may shorten the text so much that the line reaches the cut.
-fn cut(text: &str) -> &str {
+fn cut_text(text: &str) -> &str {
     let end = text.floor_char_boundary(MAX_LINE_SOURCE_BYTES);
     match text.split_at_checked(end) {
         Some((head, "")) => head,
@@ -218,7 +225,7 @@ fn cut(text: &str) -> &str {
     }
 }
 
-fn list<'a>(rules: impl IntoIterator<Item = &'a Arc<str>>) -> String {
+fn list_rules<'a>(rules: impl IntoIterator<Item = &'a Arc<str>>) -> String {
     let rules: Vec<&str> = rules.into_iter().map(|rule| &**rule).collect();
     rules.join(", ")
 }

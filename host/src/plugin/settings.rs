@@ -10,7 +10,7 @@ use crate::tool::schema;
 /// Returns the settings that a plugin sees: `given` merged over the schema's defaults. A plugin
 /// without `[config]` has no settings, and setting any is an error; otherwise a misspelled plugin
 /// name would go unnoticed. `place` returns the location of a key below `config`.
-pub(super) fn config(
+pub(super) fn plugin_config(
     manifest: &Manifest,
     given: &toml::Table,
     place: &dyn Fn(&[&str]) -> Option<String>,
@@ -79,7 +79,10 @@ fn fill_defaults(schema: &Value, value: &mut Value) {
 
 /// Lists a plugin's settings in the order of its manifest: name, effective value, and whether the
 /// value is the default.
-pub(super) fn listed(manifest: &Manifest, config: &Value) -> Vec<(String, Option<Value>, bool)> {
+pub(super) fn listed_settings(
+    manifest: &Manifest,
+    config: &Value,
+) -> Vec<(String, Option<Value>, bool)> {
     let declared = manifest
         .config
         .as_ref()

@@ -21,14 +21,14 @@ const PERMIT_BYTES: usize = 64 << 10;
 /// Last bytes that were written. The stream must never close when it is full: that would make
 /// Rust's `eprintln!` panic and kill a plugin that only logs a lot.
 #[derive(Clone)]
-pub(super) struct Tail {
+pub(super) struct StderrTail {
     kept: Arc<Mutex<VecDeque<u8>>>,
     /// Whether the buffer is not empty. Most guests never write, and this is checked at every call.
     is_dirty: Arc<AtomicBool>,
     capacity: usize,
 }
 
-impl Tail {
+impl StderrTail {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             kept: Arc::default(),
@@ -56,7 +56,7 @@ impl Tail {
 
     /// Discards the output from before a call, so that it does not appear in the message of that
     /// call.
-    pub(super) fn clear(&self) {
+    pub(super) fn clear_tail(&self) {
         if self.is_dirty.load(Ordering::Acquire) && self.is_dirty.swap(false, Ordering::AcqRel) {
             lock(&self.kept).clear();
         }
@@ -72,13 +72,13 @@ impl Tail {
     }
 }
 
-impl IsTerminal for Tail {
+impl IsTerminal for StderrTail {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Tail {
+impl StdoutStream for StderrTail {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(self.clone())
     }
@@ -88,7 +88,7 @@ impl StdoutStream for Tail {
     }
 }
 
-impl OutputStream for Tail {
+impl OutputStream for StderrTail {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.push(&bytes);
         Ok(())
@@ -104,11 +104,11 @@ impl OutputStream for Tail {
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Tail {
+impl Pollable for StderrTail {
     async fn ready(&mut self) {}
 }
 
-impl AsyncWrite for Tail {
+impl AsyncWrite for StderrTail {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn everything_is_taken_and_the_last_of_it_kept() {
-        let tail = Tail::new(8);
+        let tail = StderrTail::new(8);
         tail.push(b"one ");
         tail.push(b"two three");
         assert_eq!(tail.text(), "three", "`wo` is half a word");
         tail.push(&[b'x'; 100]);
         assert_eq!(tail.text(), "", "the end of a word alone");
-        tail.clear();
+        tail.clear_tail();
         assert_eq!(tail.text(), "");
     }
 }

@@ -36,20 +36,20 @@ const COUNT_HOLDS: Duration = Duration::from_secs(1);
 pub struct PluginStore {
     folder: PathBuf,
     is_closed: bool,
-    taken: Arc<Mutex<Option<Taken>>>,
+    taken: Arc<Mutex<Option<TakenSpace>>>,
 }
 
 /// Space in use, from the last count and the changes made by this process since.
 #[derive(Debug)]
-struct Taken {
+struct TakenSpace {
     counted: Instant,
     /// Size of each file, in bytes.
     sizes: HashMap<PathBuf, u64>,
     total: u64,
 }
 
-impl Taken {
-    fn count(folder: &Path) -> io::Result<Self> {
+impl TakenSpace {
+    fn count_folder(folder: &Path) -> io::Result<Self> {
         let mut sizes = HashMap::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -62,18 +62,18 @@ impl Taken {
         })
     }
 
-    fn put(&mut self, path: PathBuf, size: u64) {
+    fn put_file(&mut self, path: PathBuf, size: u64) {
         let old = self.sizes.insert(path, size).unwrap_or(0);
         self.total = self.total.saturating_sub(old) + size;
     }
 
-    fn remove(&mut self, path: &Path) {
+    fn remove_file(&mut self, path: &Path) {
         let old = self.sizes.remove(path).unwrap_or(0);
         self.total = self.total.saturating_sub(old);
     }
 }
 
-fn failed(error: &io::Error) -> HandleError {
+fn store_error(error: &io::Error) -> HandleError {
     HandleError::Failed(format!("the plugin's store: {error}"))
 }
 
@@ -142,10 +142,10 @@ impl PluginStore {
     /// Returns the value of a key, if set.
     pub fn get(&self, key: &str) -> Result<Option<String>, HandleError> {
         check_key(key)?;
-        match fs::read_to_string(self.path(key)) {
+        match fs::read_to_string(self.key_path(key)) {
             Ok(text) => Ok(text.split_once('\n').map(|(_, value)| value.to_owned())),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(failed(&e)),
+            Err(e) => Err(store_error(&e)),
         }
     }
 
@@ -159,12 +159,12 @@ impl PluginStore {
                 value.len()
             )));
         }
-        private_folder(&self.folder).map_err(|e| failed(&e))?;
-        let path = self.path(key);
+        private_folder(&self.folder).map_err(|e| store_error(&e))?;
+        let path = self.key_path(key);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let now = match taken.take() {
             Some(taken) if taken.counted.elapsed() < COUNT_HOLDS => taken,
-            _ => Taken::count(&self.folder).map_err(|e| failed(&e))?,
+            _ => TakenSpace::count_folder(&self.folder).map_err(|e| store_error(&e))?,
         };
         let now = taken.insert(now);
         let old = now.sizes.get(&path).copied();
@@ -176,8 +176,8 @@ impl PluginStore {
             )));
         }
         let content = format!("{}\n{value}", serde_json::Value::from(key));
-        replace_private(&path, content.as_bytes()).map_err(|e| failed(&e))?;
-        now.put(path, content.len() as u64);
+        replace_private(&path, content.as_bytes()).map_err(|e| store_error(&e))?;
+        now.put_file(path, content.len() as u64);
         Ok(())
     }
 
@@ -185,14 +185,14 @@ impl PluginStore {
     pub fn remove(&self, key: &str) -> Result<(), HandleError> {
         check_key(key)?;
         self.check_open()?;
-        let path = self.path(key);
+        let path = self.key_path(key);
         match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(&e)),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(store_error(&e)),
             _ => {}
         }
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(taken) = &mut *taken {
-            taken.remove(&path);
+            taken.remove_file(&path);
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl PluginStore {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(failed(&e)),
+            Err(e) => return Err(store_error(&e)),
         };
         let all = entries.filter_map(|entry| key_of(&entry.ok()?.path()));
         let mut keys: Vec<String> = all.filter(|key| key.starts_with(prefix)).collect();
@@ -210,7 +210,7 @@ impl PluginStore {
         Ok(keys)
     }
 
-    fn path(&self, key: &str) -> PathBuf {
+    fn key_path(&self, key: &str) -> PathBuf {
         self.folder
             .join(blake3::hash(key.as_bytes()).to_hex().as_str())
     }

@@ -30,7 +30,7 @@ impl Surface {
     /// The bytes are not a component, or the component needs a version of the contract that this
     /// host does not support.
     pub fn read(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
-        foreign::check(path, bytes)?;
+        foreign::check_foreign(path, bytes)?;
         let mut surface = Self {
             bytes: bytes.len() as u64,
             ..Self::default()
@@ -60,7 +60,7 @@ impl Surface {
                 _ => {}
             }
         }
-        surface.stamp = stamp::read(bytes)?;
+        surface.stamp = stamp::read_stamp(bytes)?;
         Ok(surface)
     }
 
@@ -68,7 +68,7 @@ impl Surface {
     /// interface of a foreign package (`wasi:http`).
     #[must_use]
     pub fn has_import(&self, name: &str) -> bool {
-        let is_it = |import: &String| match contract::split(import) {
+        let is_it = |import: &String| match contract::split_interface(import) {
             Some((own, _)) => own == name,
             None => name.contains(':') && import.starts_with(name),
         };
@@ -78,6 +78,6 @@ impl Surface {
     /// Returns the names of the contract's interfaces that it exports, without package and version.
     pub fn own_exports(&self) -> impl Iterator<Item = &str> {
         let exports = self.exports.iter();
-        exports.filter_map(|export| Some(contract::split(export)?.0))
+        exports.filter_map(|export| Some(contract::split_interface(export)?.0))
     }
 }

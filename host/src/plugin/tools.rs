@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use super::Error;
 use super::convert;
-use super::exports::Functions;
-use super::instance::{Busy, Slot};
+use super::exports::ExportedFunctions;
+use super::instance::{BusyInstance, InstanceSlot};
 use super::load::{Loaded, PluginSet};
 use super::manifest::Manifest;
-use super::sanitize::Sanitizer;
+use super::sanitize::CallSanitizer;
 use crate::grant::{self, Granted, Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
-use crate::point::deadline::within;
+use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
@@ -104,7 +104,7 @@ impl PluginSet {
 /// Tool of a plugin in a session.
 pub(super) struct WasmTool {
     pub(super) spec: ToolSpec,
-    pub(super) slot: Arc<Slot>,
+    pub(super) slot: Arc<InstanceSlot>,
     pub(super) deadline: Duration,
     /// Permissions of the plugin, in words.
     pub(super) may: Arc<[String]>,
@@ -118,7 +118,7 @@ const TOOL_DEADLINE: Duration = Duration::from_secs(60);
 pub const MAX_TOOL_DEADLINE: Duration = Duration::from_secs(600);
 
 /// Returns the deadline of a plugin's tools.
-pub(super) fn deadline(manifest: &Manifest) -> Duration {
+pub(super) fn call_deadline(manifest: &Manifest) -> Duration {
     let wanted = manifest.limits.timeout.unwrap_or(TOOL_DEADLINE);
     wanted.min(MAX_TOOL_DEADLINE)
 }
@@ -134,9 +134,9 @@ impl Tool for WasmTool {
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            let call = pin!(self.call(&arguments, ctx));
+            let call = pin!(self.call_guest(&arguments, ctx));
             let answer = tokio::select! {
-                answer = within(self.deadline, Instant::now(), call) => answer,
+                answer = with_deadline(self.deadline, Instant::now(), call) => answer,
                 () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
             };
             match answer {
@@ -154,14 +154,14 @@ impl Tool for WasmTool {
 }
 
 impl WasmTool {
-    async fn call(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
-        let find = |functions: &Functions| Some(functions.tools.as_ref()?.call);
+    async fn call_guest(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
+        let find = |functions: &ExportedFunctions| Some(functions.tools.as_ref()?.call);
         let arguments = (self.spec.name.clone(), arguments.to_string());
-        let called = self.slot.call(&ctx.caller, "tools", find, arguments);
+        let called = self.slot.call_guest(&ctx.caller, "tools", find, arguments);
         let (answer,) = called.await?;
-        let sanitizer = Sanitizer::new(self.slot.backing(), &ctx.caller, "tool");
+        let sanitizer = CallSanitizer::new(self.slot.backing(), &ctx.caller, "tool");
         Ok(match answer {
-            Ok(answer) => convert::answer(answer, sanitizer),
+            Ok(answer) => convert::convert_answer(answer, sanitizer),
             Err(error) => ToolOutput::error(convert::guest_error(error, sanitizer)),
         })
     }
@@ -170,7 +170,10 @@ impl WasmTool {
 /// Asks an instance for its tools. Raises each tool's effect class to the minimum that the
 /// manifest's side effects imply: a tool of a plugin that may write files is not read-only just
 /// because it says so.
-pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<ToolSpec>, Error> {
+pub(super) async fn list_tools(
+    manifest: &Manifest,
+    mut busy: BusyInstance<'_>,
+) -> Result<Vec<ToolSpec>, Error> {
     let start = |failure: Failure| Error::Start {
         message: format!("asked for its tools, {failure}"),
     };
@@ -181,10 +184,10 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
     let result = tools.list.call_async(&mut instance.store, ()).await;
     let floor = effect_floor(manifest);
     let mut specs: Vec<ToolSpec> = Vec::new();
-    let (listed,) = busy.settle(result).map_err(start)?;
+    let (listed,) = busy.settle_call(result).map_err(start)?;
     for tool in listed {
         let refuse = |why: String| Error::Tool {
-            tool: crate::text::clean(&tool.name, 64),
+            tool: crate::text::clean_line(&tool.name, 64),
             why,
         };
         if specs.len() >= MAX_TOOLS_PER_PLUGIN {
@@ -213,7 +216,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
                 )));
             }
         }
-        let parameters = json::parse(&tool.parameters, schema::MAX_SCHEMA_BYTES)
+        let parameters = json::parse_json(&tool.parameters, schema::MAX_SCHEMA_BYTES)
             .map_err(|e| refuse(format!("its schema {e}")))?;
         schema::compile(&parameters).map_err(refuse)?;
         specs.push(ToolSpec {
@@ -228,7 +231,7 @@ pub(super) async fn list(manifest: &Manifest, mut busy: Busy<'_>) -> Result<Vec<
 }
 
 /// Describes the permissions of a plugin, for approval questions about its tools.
-pub(super) fn may(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
+pub(super) fn tool_rights(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
     let each = granted.capabilities().iter().map(grant::in_words);
     each.chain(grant::combined(granted, has_hooks)).collect()
 }

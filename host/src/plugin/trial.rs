@@ -52,7 +52,7 @@ pub fn stops_endless_loop() -> Result<Duration, Error> {
 
 /// Compiles the smallest component like any other. Returns the duration, and the reason why the
 /// compile process was not confined, if it was not.
-pub async fn compiles(
+pub async fn try_compile(
     compiler: &Compiler,
     cache: &Path,
 ) -> Result<(Duration, Option<String>), Error> {
@@ -62,13 +62,15 @@ pub async fn compiles(
         digest: String::new(),
     };
     let started = Instant::now();
-    let compiled = compiler.compile(&engine()?, &component, cache).await?;
+    let compiled = compiler
+        .compile_component(&engine()?, &component, cache)
+        .await?;
     Ok((started.elapsed(), compiled.unconfined))
 }
 
 /// Opens the cache of native code, which creates its private directory and its key.
 pub fn opens_cache(folder: &Path, key: &Path) -> Result<(), Error> {
-    CompileCache::open(folder, key)?;
+    CompileCache::open_cache(folder, key)?;
     // Create and remove a file: otherwise a read-only cache would be noticed only when it is
     // needed.
     tempfile::NamedTempFile::new_in(folder)

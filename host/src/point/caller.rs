@@ -105,10 +105,10 @@ impl Caller {
     /// session only some numbers differ, and this runs at every call.
     pub fn update(&mut self, now: &Self) {
         let (kept, context) = (&mut self.context, &now.context);
-        share(&mut kept.session, &context.session);
-        share(&mut kept.agent, &context.agent);
-        share(&mut kept.workspace, &context.workspace);
-        share(&mut kept.model, &context.model);
+        share_text(&mut kept.session, &context.session);
+        share_text(&mut kept.agent, &context.agent);
+        share_text(&mut kept.workspace, &context.workspace);
+        share_text(&mut kept.model, &context.model);
         kept.turn = context.turn;
         kept.step = context.step;
         kept.depth = context.depth;
@@ -139,7 +139,7 @@ impl Caller {
 }
 
 /// Replaces `kept` with `now` unless both point to the same string.
-fn share(kept: &mut Arc<str>, now: &Arc<str>) {
+fn share_text(kept: &mut Arc<str>, now: &Arc<str>) {
     if !Arc::ptr_eq(kept, now) {
         *kept = now.clone();
     }

@@ -3,11 +3,11 @@
 //!
 //! A plugin answers one call after the other. The time that a call waits for its turn is not the
 //! plugin's fault, so it does not count towards the deadline; it is bounded by [`MAX_WAIT`]
-//! instead. The code that hands out instances wraps that wait in [`waiting`], and calls [`holding`]
-//! once a call has an instance. If that call then waits for the user, `MAX_WAIT` of the calls
-//! queued after it is suspended too.
+//! instead. The code that hands out instances wraps that wait in [`wait_for_turn`], and calls
+//! [`note_holding`] once a call has an instance. If that call then waits for the user, `MAX_WAIT`
+//! of the calls queued after it is suspended too.
 //!
-//! This module must not know who calls or which plugin is called. Start from [`within`].
+//! This module must not know who calls or which plugin is called. Start from [`with_deadline`].
 
 mod clock;
 mod pauses;
@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 
-use self::clock::{CallClock, Wait};
-pub(crate) use self::pauses::Pauses;
+use self::clock::{CallClock, WaitReason};
+pub(crate) use self::pauses::HolderPauses;
 use super::failure::Failure;
 
 /// Maximum total time that one call waits for other calls of the same plugin. Longer than most
@@ -38,8 +38,8 @@ struct LazyClock {
     started: Instant,
     outer: Option<Arc<CallClock>>,
     clock: OnceCell<Arc<CallClock>>,
-    /// Pauses to attach to the clock, if `holding` ran before the clock was created.
-    held: OnceCell<Arc<Pauses>>,
+    /// Pauses to attach to the clock, if `note_holding` ran before the clock was created.
+    held: OnceCell<Arc<HolderPauses>>,
 }
 
 impl LazyClock {
@@ -71,37 +71,40 @@ impl From<&Arc<CallClock>> for LazyClock {
 }
 
 /// Returns the clock of the call that this task is making, if there is one.
-fn clock() -> Option<Arc<CallClock>> {
+fn call_clock() -> Option<Arc<CallClock>> {
     CLOCK.try_with(|lazy| lazy.clock().clone()).ok()
 }
 
 /// An open wait of the current call. Dropping it ends the wait.
-struct Open(Arc<CallClock>, Wait);
+struct OpenWait(Arc<CallClock>, WaitReason);
 
-impl Open {
-    fn begin(wait: Wait, pauses: Option<&Arc<Pauses>>) -> Option<Self> {
-        let clock = clock()?;
-        clock.begin(Instant::now(), wait, pauses);
+impl OpenWait {
+    fn begin_wait(wait: WaitReason, pauses: Option<&Arc<HolderPauses>>) -> Option<Self> {
+        let clock = call_clock()?;
+        clock.begin_wait(Instant::now(), wait, pauses);
         Some(Self(clock, wait))
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenWait {
     fn drop(&mut self) {
-        self.0.end(Instant::now(), self.1);
+        self.0.end_wait(Instant::now(), self.1);
     }
 }
 
 /// Waits for `turn` without using up the deadline of the current call. Time in which the holder of
 /// the turn waits for the user, recorded in `pauses`, does not count towards [`MAX_WAIT`] either.
-pub(crate) async fn waiting<T>(turn: impl Future<Output = T>, pauses: Option<&Arc<Pauses>>) -> T {
-    let _open = Open::begin(Wait::Turn, pauses);
+pub(crate) async fn wait_for_turn<T>(
+    turn: impl Future<Output = T>,
+    pauses: Option<&Arc<HolderPauses>>,
+) -> T {
+    let _open = OpenWait::begin_wait(WaitReason::Turn, pauses);
     turn.await
 }
 
 /// Declares that the current call holds the resource that other calls wait for, until it ends. From
 /// now on, its waits for the user are recorded in `pauses`.
-pub(crate) fn holding(pauses: &Arc<Pauses>) {
+pub(crate) fn note_holding(pauses: &Arc<HolderPauses>) {
     // Outside of a call there is no clock to attach the pauses to.
     let _ = CLOCK.try_with(|lazy| match lazy.clock.get() {
         Some(clock) => {
@@ -115,8 +118,8 @@ pub(crate) fn holding(pauses: &Arc<Pauses>) {
 
 /// Waits for the user. The deadlines of the current call and of the calls that it is part of are
 /// suspended. There is no timeout; the caller must have its own way to cancel the wait.
-pub(crate) async fn paused<T>(answer: impl Future<Output = T>) -> T {
-    let _open = Open::begin(Wait::Person, None);
+pub(crate) async fn pause_clock<T>(answer: impl Future<Output = T>) -> T {
+    let _open = OpenWait::begin_wait(WaitReason::Person, None);
     answer.await
 }
 
@@ -125,7 +128,7 @@ pub(crate) async fn paused<T>(answer: impl Future<Output = T>) -> T {
 /// # Errors
 /// [`Failure::Deadline`] if the call itself took longer, [`Failure::Unavailable`] if it waited
 /// longer than [`MAX_WAIT`].
-pub(crate) async fn within<T>(
+pub(crate) async fn with_deadline<T>(
     deadline: Duration,
     started: Instant,
     mut call: impl Future<Output = Result<T, Failure>> + Unpin,
@@ -140,7 +143,7 @@ pub(crate) async fn within<T>(
     let clock = poll_fn(|context| {
         let lazy = LazyClock {
             started,
-            outer: clock(),
+            outer: call_clock(),
             clock: OnceCell::new(),
             held: OnceCell::new(),
         };
@@ -153,19 +156,19 @@ pub(crate) async fn within<T>(
     match (clock.await, first) {
         (_, Poll::Ready(answer)) => answer,
         // Boxed because the future is large and would enlarge every call.
-        (Some(clock), Poll::Pending) => Box::pin(awaited(deadline, clock, call)).await,
+        (Some(clock), Poll::Pending) => Box::pin(await_call(deadline, clock, call)).await,
         (None, Poll::Pending) => Err(Failure::Unavailable("it was not called".to_owned())),
     }
 }
 
 /// Continues a call that did not answer at the first poll.
-async fn awaited<T>(
+async fn await_call<T>(
     deadline: Duration,
     clock: Arc<CallClock>,
     mut call: impl Future<Output = Result<T, Failure>> + Unpin,
 ) -> Result<T, Failure> {
     loop {
-        let (used, waited) = clock.read(Instant::now());
+        let (used, waited) = clock.read_clock(Instant::now());
         let left = deadline.saturating_sub(used);
         if left.is_zero() {
             return Err(Failure::Deadline(deadline));

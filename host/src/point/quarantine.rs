@@ -9,14 +9,14 @@ use crate::lock::lock;
 /// Hooks that trapped or exceeded their deadline in this turn. A dropped guard stays listed, so
 /// that it keeps refusing by name.
 #[derive(Debug, Default)]
-pub(crate) struct Quarantine {
+pub(crate) struct HookQuarantine {
     dropped: Mutex<HashMap<(Arc<str>, String), String>>,
     is_empty: AtomicBool,
 }
 
-impl Quarantine {
+impl HookQuarantine {
     /// Clears the quarantine at the start of a turn.
-    pub(crate) fn clear(&self) {
+    pub(crate) fn clear_hooks(&self) {
         lock(&self.dropped).clear();
         self.is_empty.store(true, Ordering::Release);
     }
@@ -30,13 +30,13 @@ impl Quarantine {
     }
 
     /// Removes every hook of a plugin from the quarantine.
-    pub(crate) fn forget(&self, plugin: &str) {
+    pub(crate) fn forget_plugin(&self, plugin: &str) {
         lock(&self.dropped).retain(|(dropped, _), _| &**dropped != plugin);
     }
 
     /// Returns the reason why a hook is quarantined, if it is.
     #[must_use]
-    pub(crate) fn why(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
+    pub(crate) fn quarantine_reason(&self, plugin: &Arc<str>, point: &str) -> Option<String> {
         // In the common case this takes no lock and builds no key.
         if self.is_empty.load(Ordering::Acquire) {
             return None;

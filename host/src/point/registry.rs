@@ -89,21 +89,21 @@ impl<P: Point> Clone for Bound<P> {
 }
 
 /// Ordered hooks of one point, type-erased so that points of different types fit in one map.
-trait Hooks: Any + Send + Sync {
+trait PointHooks: Any + Send + Sync {
     /// Returns a copy without the hooks of this plugin.
-    fn without(&self, plugin: &str) -> Box<dyn Hooks>;
+    fn without_plugin(&self, plugin: &str) -> Box<dyn PointHooks>;
 
     /// Adds the hooks of another registry.
-    fn take(&mut self, other: Box<dyn Any>);
+    fn take_hooks(&mut self, other: Box<dyn Any>);
 }
 
-impl<P: Point> Hooks for Vec<Bound<P>> {
-    fn without(&self, plugin: &str) -> Box<dyn Hooks> {
+impl<P: Point> PointHooks for Vec<Bound<P>> {
+    fn without_plugin(&self, plugin: &str) -> Box<dyn PointHooks> {
         let others = self.iter().filter(|bound| &*bound.spec.plugin != plugin);
         Box::new(others.cloned().collect::<Self>())
     }
 
-    fn take(&mut self, other: Box<dyn Any>) {
+    fn take_hooks(&mut self, other: Box<dyn Any>) {
         if let Ok(other) = other.downcast::<Self>() {
             other.into_iter().for_each(|bound| insert(self, bound));
         }
@@ -126,9 +126,9 @@ fn insert<P: Point>(hooks: &mut Vec<Bound<P>>, new: Bound<P>) {
 pub struct Registry {
     /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at
     /// every dispatch.
-    built_in: HashMap<TypeId, Box<dyn Hooks>, FxBuildHasher>,
+    built_in: HashMap<TypeId, Box<dyn PointHooks>, FxBuildHasher>,
     /// Hooks of plugin-defined points, keyed by name.
-    defined: HashMap<String, Box<dyn Hooks>, FxBuildHasher>,
+    defined: HashMap<String, Box<dyn PointHooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
 }
 
@@ -138,17 +138,17 @@ fn is_defined<P: Point>() -> bool {
 }
 
 /// Copies the hooks, replacing those of `plugin` by `with`.
-fn replace<K: Clone + Eq + Hash>(
-    hooks: &HashMap<K, Box<dyn Hooks>, FxBuildHasher>,
+fn replace_in_map<K: Clone + Eq + Hash>(
+    hooks: &HashMap<K, Box<dyn PointHooks>, FxBuildHasher>,
     plugin: &str,
-    with: HashMap<K, Box<dyn Hooks>, FxBuildHasher>,
-) -> HashMap<K, Box<dyn Hooks>, FxBuildHasher> {
+    with: HashMap<K, Box<dyn PointHooks>, FxBuildHasher>,
+) -> HashMap<K, Box<dyn PointHooks>, FxBuildHasher> {
     let kept = hooks.iter();
-    let kept = kept.map(|(point, hooks)| (point.clone(), hooks.without(plugin)));
+    let kept = kept.map(|(point, hooks)| (point.clone(), hooks.without_plugin(plugin)));
     let mut all: HashMap<_, _, FxBuildHasher> = kept.collect();
     for (point, new) in with {
         match all.get_mut(&point) {
-            Some(hooks) => hooks.take(new),
+            Some(hooks) => hooks.take_hooks(new),
             None => {
                 all.insert(point, new);
             }
@@ -163,7 +163,7 @@ impl Registry {
     pub fn add<P: Point>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
         let spec = Arc::new(spec);
         self.specs.push(spec.clone());
-        let new = || -> Box<dyn Hooks> { Box::new(Vec::<Bound<P>>::new()) };
+        let new = || -> Box<dyn PointHooks> { Box::new(Vec::<Bound<P>>::new()) };
         let slot = if is_defined::<P>() {
             let name = spec.point.clone();
             self.defined.entry(name).or_insert_with(new)
@@ -182,8 +182,8 @@ impl Registry {
         let others = self.specs.iter().filter(|spec| &*spec.plugin != plugin);
         let specs = others.cloned().chain(with.specs).collect();
         Self {
-            built_in: replace(&self.built_in, plugin, with.built_in),
-            defined: replace(&self.defined, plugin, with.defined),
+            built_in: replace_in_map(&self.built_in, plugin, with.built_in),
+            defined: replace_in_map(&self.defined, plugin, with.defined),
             specs,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Text that was shown cannot be taken back. So the text streams only if every hook that could
 //! still change or refuse it has given up that right, or its plugin also has a hook at
-//! `output-delta`. Start from [`Streaming::of`].
+//! `output-delta`. Start from [`StreamPath::streaming_of`].
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const CHANGING: [&str; 3] = ["text", "draft", "block"];
 
 /// A hook that prevents streaming.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
+pub(crate) struct StreamHolder {
     /// Name of the plugin.
     pub plugin: Arc<str>,
     /// Name of the point.
@@ -33,29 +33,29 @@ pub(crate) struct Holder {
 
 /// Path of the model's text to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Streaming {
+pub(crate) enum StreamPath {
     /// Text streams freely: no hook may change it.
     Free,
     /// Text streams up to the position that the `output-delta` hooks have released.
     Judged,
     /// Text is shown only when it is complete and these hooks have judged it.
-    Held(Vec<Holder>),
+    Held(Vec<StreamHolder>),
 }
 
-impl Streaming {
+impl StreamPath {
     /// Decides from the hooks that will be called.
-    pub(crate) fn of<'a>(specs: impl Iterator<Item = &'a HookSpec> + Clone) -> Self {
-        let holders: Vec<Holder> = specs
+    pub(crate) fn streaming_of<'a>(specs: impl Iterator<Item = &'a HookSpec> + Clone) -> Self {
+        let holders: Vec<StreamHolder> = specs
             .clone()
-            .filter(|spec| holds(spec, specs.clone()))
-            .map(|spec| Holder {
+            .filter(|spec| holds_stream(spec, specs.clone()))
+            .map(|spec| StreamHolder {
                 plugin: spec.plugin.clone(),
                 point: spec.point.clone(),
             })
             .collect();
         if !holders.is_empty() {
             Self::Held(holders)
-        } else if specs.into_iter().any(looks) {
+        } else if specs.into_iter().any(looks_at_output) {
             Self::Judged
         } else {
             Self::Free
@@ -76,7 +76,7 @@ impl Streaming {
 }
 
 /// Whether a hook, among `all` that will be called, prevents streaming.
-pub fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
+pub fn holds_stream<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -> bool {
     // A hook that blocks on failure can refuse, regardless of its rights.
     let is_judge = JUDGING.contains(&&*spec.point)
         && (spec.on_failure == OnFailure::Block
@@ -84,14 +84,14 @@ pub fn holds<'a>(spec: &HookSpec, mut all: impl Iterator<Item = &'a HookSpec>) -
     // An output-delta hook with `on_failure = skip` does not cover a hook that blocks on failure.
     let covers = |look: &HookSpec| {
         look.plugin == spec.plugin
-            && looks(look)
+            && looks_at_output(look)
             && (look.on_failure == OnFailure::Block || spec.on_failure == OnFailure::Skip)
     };
     is_judge && !all.any(covers)
 }
 
 /// Whether the hook judges streamed text and may change it.
-fn looks(spec: &HookSpec) -> bool {
+fn looks_at_output(spec: &HookSpec) -> bool {
     spec.point == OutputDelta::NAME && CHANGING.iter().any(|right| spec.has_right(right))
 }
 
@@ -157,11 +157,11 @@ a pre-output blocks; a output-delta blocks may => a
     fn text_streams_when_whoever_may_change_it_gave_that_up_or_looks_at_it_as_it_comes() {
         for [hooks, expected] in rows(TABLE) {
             let specs = specs(&hooks);
-            let streaming = Streaming::of(specs.iter());
+            let streaming = StreamPath::streaming_of(specs.iter());
             let found = match &streaming {
-                Streaming::Free => "free".to_owned(),
-                Streaming::Judged => "judged".to_owned(),
-                Streaming::Held(_) => streaming.holders().join(" "),
+                StreamPath::Free => "free".to_owned(),
+                StreamPath::Judged => "judged".to_owned(),
+                StreamPath::Held(_) => streaming.holders().join(" "),
             };
             assert_eq!(found, expected, "{specs:?}");
         }

@@ -77,15 +77,15 @@ impl Prices {
 
     /// Returns the names of models that have a price, the operator's first.
     pub fn names(&self) -> Vec<String> {
-        let listed = model::names().cloned();
+        let listed = model::model_names().cloned();
         self.0.keys().cloned().chain(listed).collect()
     }
 
     /// Returns the price of a model; `None` if it is unknown.
     #[must_use]
     pub fn of(&self, model: &str) -> Option<Price> {
-        let own = model::longest(model, &self.0).copied();
-        own.or_else(|| model::price(model))
+        let own = model::longest_prefix(model, &self.0).copied();
+        own.or_else(|| model::find_price(model))
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn host_parts(facts: HostFacts<'_>) -> Vec<PromptPart> {
         facts.workspace.display()
     );
     parts.push(host_part(Tier::Volatile, "00-environment", place));
-    let guidance = guidance(facts.decision);
+    let guidance = decision_guidance(facts.decision);
     parts.extend(guidance.map(|text| host_part(Tier::Volatile, "10-decision", text)));
     parts
 }
@@ -62,7 +62,7 @@ pub(crate) fn host_part(tier: Tier, key: &str, text: impl Into<String>) -> Promp
     }
 }
 
-fn guidance(decision: Decision) -> Option<&'static str> {
+fn decision_guidance(decision: Decision) -> Option<&'static str> {
     match decision {
         Decision::Direct => None,
         Decision::AskFirst => Some(

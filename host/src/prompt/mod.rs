@@ -10,15 +10,15 @@
 //! A hook of `after-system-prompt` edits the rendered text, which has no tiers. Leading blocks that
 //! the hook left unchanged keep their cache breakpoints; the remaining text has none.
 //!
-//! Start from [`host_parts`], then [`render`]. [`ledger`] reads back the prompts that a session
-//! recorded.
+//! Start from [`host_parts`], then [`render_blocks`]. [`ledger`] reads back the prompts that a
+//! session recorded.
 
 mod files;
 mod host;
 #[doc(hidden)]
 pub mod ledger;
 
-pub(crate) use files::{ReadRules, below, context_files};
+pub(crate) use files::{ReadRules, context_files, files_below};
 pub(crate) use host::{HostFacts, host_part, host_parts};
 
 use serde_json::{Value, json};
@@ -30,15 +30,15 @@ use crate::session::PromptRow;
 use crate::tokens;
 
 /// Sorts parts by tier, then by the key that the author chose, then by the full key.
-pub(crate) fn sort(parts: &mut [PromptPart]) {
+pub(crate) fn sort_parts(parts: &mut [PromptPart]) {
     parts.sort_by(|a, b| {
-        (a.tier as u8, chosen(&a.key), &a.key).cmp(&(b.tier as u8, chosen(&b.key), &b.key))
+        (a.tier as u8, chosen_key(&a.key), &a.key).cmp(&(b.tier as u8, chosen_key(&b.key), &b.key))
     });
 }
 
 /// Returns a key without its plugin prefix. A key of the host may also contain a colon, as part of
 /// a path.
-fn chosen(key: &str) -> &str {
+fn chosen_key(key: &str) -> &str {
     let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match key.split_once(':') {
         Some((plugin, chosen)) if plugin.chars().all(is_in_name) => chosen,
@@ -48,7 +48,7 @@ fn chosen(key: &str) -> &str {
 
 /// Converts parts to rows for the session's ledger.
 #[must_use]
-pub(crate) fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
+pub(crate) fn prompt_rows(parts: &[PromptPart]) -> Vec<PromptRow> {
     parts
         .iter()
         .map(|part| PromptRow {
@@ -56,7 +56,7 @@ pub(crate) fn rows(parts: &[PromptPart]) -> Vec<PromptRow> {
             key: part.key.clone(),
             source: part.source.clone(),
             bytes: part.text.len(),
-            tokens: tokens::estimate(&part.text),
+            tokens: tokens::estimate_tokens(&part.text),
             hash: short_hash(part.text.as_bytes()),
         })
         .collect()
@@ -81,7 +81,7 @@ fn short_hash(bytes: &[u8]) -> String {
 /// at a cache breakpoint. The volatile block comes last, so that text that changes every turn does
 /// not invalidate the cache of the blocks before it.
 #[must_use]
-pub(crate) fn render(parts: &[PromptPart]) -> Vec<SystemBlock> {
+pub(crate) fn render_blocks(parts: &[PromptPart]) -> Vec<SystemBlock> {
     [Tier::Stable, Tier::Context, Tier::Volatile]
         .into_iter()
         .filter_map(|tier| {
@@ -116,7 +116,7 @@ pub(crate) fn lost_borders(parts: &[PromptPart], blocks: &[SystemBlock]) -> Vec<
 
 /// Joins rendered blocks to the text of the whole prompt.
 #[must_use]
-pub(crate) fn joined(blocks: &[SystemBlock]) -> String {
+pub(crate) fn join_blocks(blocks: &[SystemBlock]) -> String {
     let texts: Vec<&str> = blocks.iter().map(|block| block.text.as_str()).collect();
     texts.join("\n\n")
 }
@@ -124,7 +124,7 @@ pub(crate) fn joined(blocks: &[SystemBlock]) -> String {
 /// Splits a text that hooks made from `blocks` into blocks again. Leading blocks that are unchanged
 /// keep their cache breakpoints; the remaining text becomes one block without a breakpoint.
 #[must_use]
-pub(crate) fn reblock(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
+pub(crate) fn split_blocks(blocks: Vec<SystemBlock>, text: &str) -> Vec<SystemBlock> {
     let mut rest = text;
     let mut kept = Vec::new();
     for block in blocks {
@@ -169,15 +169,15 @@ mod tests {
             part(Tier::Stable, "10", "a"),
             part(Tier::Context, "g", "  "),
         ];
-        sort(&mut parts);
-        assert_eq!(render(&parts), blocks());
+        sort_parts(&mut parts);
+        assert_eq!(render_blocks(&parts), blocks());
     }
 
     #[test]
     fn parts_of_plugins_stand_where_the_key_they_chose_puts_them() {
         let mut parts = ["zeta:20-a", "30", "beta:40", "files/00/a:b", "20-b"]
             .map(|key| part(Tier::Stable, key, "x"));
-        sort(&mut parts);
+        sort_parts(&mut parts);
         let keys = parts.map(|part| part.key);
         assert_eq!(keys, ["zeta:20-a", "20-b", "30", "beta:40", "files/00/a:b"]);
     }
@@ -186,7 +186,7 @@ mod tests {
     fn a_change_keeps_the_borders_before_it() {
         let kept = [block("a\n\nb", true), block("c", true)];
         for (text, n_kept, rest) in [
-            (&*joined(&blocks()), 2, Some("d")),
+            (&*join_blocks(&blocks()), 2, Some("d")),
             ("a\n\nb\n\nc\n\nD", 2, Some("D")),
             ("X a\n\nb\n\nc\n\nd", 0, Some("X a\n\nb\n\nc\n\nd")),
             // A longer block must not match the shorter block that it starts with.
@@ -195,7 +195,7 @@ mod tests {
         ] {
             let mut expected = kept[..n_kept].to_vec();
             expected.extend(rest.map(|rest| block(rest, false)));
-            assert_eq!(reblock(blocks(), text), expected, "{text}");
+            assert_eq!(split_blocks(blocks(), text), expected, "{text}");
         }
     }
 
@@ -206,7 +206,7 @@ mod tests {
             part(Tier::Context, "f", "c"),
             part(Tier::Volatile, "z", "d"),
         ];
-        let lost = |text| lost_borders(&parts, &reblock(render(&parts), text));
+        let lost = |text| lost_borders(&parts, &split_blocks(render_blocks(&parts), text));
         assert_eq!(lost("a\n\nc\n\nD"), []);
         assert_eq!(lost("a\n\nC\n\nd"), [Tier::Context]);
         assert_eq!(lost("A\n\nc\n\nd"), [Tier::Stable, Tier::Context]);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_ledger_names_every_part_with_its_hash() {
-        let rows = rows(&[part(Tier::Stable, "k", "hello")]);
+        let rows = prompt_rows(&[part(Tier::Stable, "k", "hello")]);
         assert_eq!((rows[0].bytes, rows[0].tokens), (5, 1));
         assert_eq!(rows[0].hash, "ea8f163db3868292");
     }

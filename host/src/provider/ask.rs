@@ -2,14 +2,14 @@
 //!
 //! Owns the API of each kind of server and the parsing of its answer. Every answer is optional and
 //! none is trusted blindly: a value of an unexpected type is skipped. It must not know which source
-//! of a profile takes precedence (`profile` does). Start from [`Ask::about`].
+//! of a profile takes precedence (`profile` does). Start from [`Ask::ask_about`].
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::http::Http;
+use super::http::HttpPool;
 use crate::model::{ModelProfile, Price};
 
 /// Timeout for all queries about one model. A run waits for them once, before its first request.
@@ -34,7 +34,7 @@ pub enum Ask {
 
 /// Answer of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct ServerAnswer {
     pub(crate) profile: ModelProfile,
     /// Whether another query would return the same answer.
     pub(crate) is_final: bool,
@@ -49,13 +49,22 @@ impl Ask {
 
     /// Queries the server about a model. A timeout of two seconds or an unexpected answer counts as
     /// an empty answer.
-    pub(super) async fn about(self, http: &Http, model: &str, cancel: &CancellationToken) -> Told {
+    pub(super) async fn ask_about(
+        self,
+        http: &HttpPool,
+        model: &str,
+        cancel: &CancellationToken,
+    ) -> ServerAnswer {
         let asking = async {
             match self {
-                Self::Ollama => return ollama(http, model, cancel).await,
+                Self::Ollama => return ask_ollama(http, model, cancel).await,
                 Self::LlamaCpp => {
-                    let props = http.ask(&http.root("props"), None, cancel).await;
-                    let listed = http.ask(&http.under("models"), None, cancel).await;
+                    let props = http
+                        .ask_server(&http.url_at_root("props"), None, cancel)
+                        .await;
+                    let listed = http
+                        .ask_server(&http.url_under("models"), None, cancel)
+                        .await;
                     let listed = listed.map(|list| of_list(&list, model)).unwrap_or_default();
                     props
                         .map(|props| of_props(&props))
@@ -63,11 +72,15 @@ impl Ask {
                         .or(listed)
                 }
                 Self::LmStudio => {
-                    let list = http.ask(&http.root("api/v0/models"), None, cancel).await;
+                    let list = http
+                        .ask_server(&http.url_at_root("api/v0/models"), None, cancel)
+                        .await;
                     list.map(|list| of_list(&list, model)).unwrap_or_default()
                 }
                 Self::Models | Self::OpenRouter => {
-                    let list = http.ask(&http.under("models"), None, cancel).await;
+                    let list = http
+                        .ask_server(&http.url_under("models"), None, cancel)
+                        .await;
                     list.map(|list| of_list(&list, model)).unwrap_or_default()
                 }
             }
@@ -80,8 +93,8 @@ impl Ask {
 }
 
 impl ModelProfile {
-    fn told(self) -> Told {
-        Told {
+    fn told(self) -> ServerAnswer {
+        ServerAnswer {
             profile: self,
             is_final: true,
         }
@@ -92,13 +105,15 @@ impl ModelProfile {
 /// reports, and only while the model is loaded. Before that, `num_ctx` of the model counts. The
 /// window in `/api/show` is the trained one, which is usually much larger: Ollama silently
 /// truncates a prompt that fits only that one.
-async fn ollama(http: &Http, model: &str, cancel: &CancellationToken) -> Told {
+async fn ask_ollama(http: &HttpPool, model: &str, cancel: &CancellationToken) -> ServerAnswer {
     let question = json!({"model": model});
     let shown = http
-        .ask(&http.root("api/show"), Some(&question), cancel)
+        .ask_server(&http.url_at_root("api/show"), Some(&question), cancel)
         .await;
     let mut profile = shown.as_ref().map(of_show).unwrap_or_default();
-    let running = http.ask(&http.root("api/ps"), None, cancel).await;
+    let running = http
+        .ask_server(&http.url_at_root("api/ps"), None, cancel)
+        .await;
     let loaded = running.as_ref().and_then(|list| {
         let models = list.get("models")?.as_array()?.iter();
         let is_it = |entry: &&Value| {
@@ -106,14 +121,14 @@ async fn ollama(http: &Http, model: &str, cancel: &CancellationToken) -> Told {
             let names = names.into_iter().flatten().filter_map(Value::as_str);
             names.into_iter().any(|name| is_same(name, model))
         };
-        tokens(
+        token_count(
             models
                 .filter(is_it)
                 .find_map(|entry| entry.get("context_length")),
         )
     });
     profile.window_tokens = loaded.or(profile.window_tokens);
-    Told {
+    ServerAnswer {
         is_final: loaded.is_some() || (shown.is_none() && running.is_none()),
         profile,
     }
@@ -145,7 +160,7 @@ fn of_props(props: &Value) -> ModelProfile {
     let settings = props.get("default_generation_settings");
     let modalities = props.get("modalities");
     ModelProfile {
-        window_tokens: tokens(settings.and_then(|settings| settings.get("n_ctx"))),
+        window_tokens: token_count(settings.and_then(|settings| settings.get("n_ctx"))),
         images: modalities.and_then(|all| all.get("vision")?.as_bool()),
         ..ModelProfile::default()
     }
@@ -166,7 +181,7 @@ fn of_entry(entry: &Value) -> ModelProfile {
     let first = |pointers: &[&str]| {
         let mut found = pointers
             .iter()
-            .map(|pointer| tokens(entry.pointer(pointer)));
+            .map(|pointer| token_count(entry.pointer(pointer)));
         found.find_map(|tokens| tokens)
     };
     let lists = |pointer: &str, word: &str| {
@@ -199,13 +214,13 @@ fn of_entry(entry: &Value) -> ModelProfile {
             .or_else(|| flag("/capabilities/reasoning")),
         tools: lists("/supported_parameters", "tools")
             .or_else(|| flag("/capabilities/function_calling")),
-        price: price(entry),
+        price: entry_price(entry),
         ..ModelProfile::default()
     }
 }
 
 /// Reads prices of OpenRouter: strings with dollars per token, `-1` if the price varies.
-fn price(entry: &Value) -> Option<Price> {
+fn entry_price(entry: &Value) -> Option<Price> {
     let of = |field: &str| {
         let price = entry.pointer(&format!("/pricing/{field}"))?;
         let price = price.as_str()?.parse::<f64>().ok()? * 1_000_000.0;
@@ -220,7 +235,7 @@ fn price(entry: &Value) -> Option<Price> {
 }
 
 /// Reads a plausible number of tokens.
-fn tokens(value: Option<&Value>) -> Option<u64> {
+fn token_count(value: Option<&Value>) -> Option<u64> {
     value?
         .as_u64()
         .filter(|tokens| (256..=1_000_000_000).contains(tokens))
@@ -276,7 +291,7 @@ mod tests {
             assert_eq!(of_list(&odd, "m"), ModelProfile::default());
         }
         let free = json!({"pricing": {"prompt": "-1", "completion": "-1"}});
-        assert_eq!(super::price(&free), None);
+        assert_eq!(super::entry_price(&free), None);
     }
 
     #[test]

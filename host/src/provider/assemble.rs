@@ -1,10 +1,11 @@
 //! Assembly of an answer from streamed deltas; shared by all wire formats.
 //!
-//! Owns the conversion of text, reasoning and tool calls to one assistant message, and [`Decoder`],
-//! the contract between the HTTP side and a wire's decoder. Opaque data that only the server
-//! understands is kept with the part that it belongs to. The module must not know any format.
+//! Owns the conversion of text, reasoning and tool calls to one assistant message, and
+//! [`WireDecoder`], the contract between the HTTP side and a wire's decoder. Opaque data that only
+//! the server understands is kept with the part that it belongs to. The module must not know any
+//! format.
 //!
-//! Start from [`Assembler`].
+//! Start from [`MessageAssembler`].
 
 mod opaque;
 
@@ -15,7 +16,7 @@ use super::{Finish, StreamEvent};
 use crate::clock;
 use crate::json;
 use crate::message::{Content, Message, Role, ToolCall, Usage};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum length of a model's name, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
@@ -27,9 +28,9 @@ const MAX_ODD_BYTES: usize = 4096;
 const PART_BYTES: usize = 64;
 
 /// Reads one answer in one wire format.
-pub(crate) trait Decoder: Send {
+pub(crate) trait WireDecoder: Send {
     /// Decodes the data of the next event and calls `emit` for each resulting stream event.
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault>;
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault>;
 
     /// Returns the size of the answer so far, in bytes.
     fn n_bytes(&self) -> usize;
@@ -41,13 +42,14 @@ pub(crate) trait Decoder: Send {
     /// connection fails: only token counts may follow.
     fn has_ended(&self) -> bool;
 
-    /// Returns the answer after the end of the stream; [`Fault::EndedEarly`] when it is incomplete.
-    fn finish(self) -> Result<ModelReply, Fault>;
+    /// Returns the answer after the end of the stream; [`AnswerFault::EndedEarly`] when it is
+    /// incomplete.
+    fn finish(self) -> Result<AssembledReply, AnswerFault>;
 }
 
 /// Reply of a model, decoded from a stream.
 #[derive(Debug, PartialEq)]
-pub(crate) struct ModelReply {
+pub(crate) struct AssembledReply {
     pub(crate) message: Message,
     /// Name of the model as reported by the server.
     pub(crate) model: Option<String>,
@@ -56,7 +58,7 @@ pub(crate) struct ModelReply {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum AnswerFault {
     /// The stream does not match the format.
     Bad { what: String, excerpt: String },
     /// The stream ended before the reply was complete.
@@ -67,10 +69,10 @@ pub(crate) enum Fault {
     Server { status: u16, message: String },
 }
 
-impl Fault {
+impl AnswerFault {
     /// Creates the fault of an event that does not match the format. `what` must not quote the
     /// data: only `excerpt` may contain text of the model, and it is shortened and marked as such.
-    pub(crate) fn bad(what: impl Into<String>, data: &str) -> Self {
+    pub(crate) fn bad_event(what: impl Into<String>, data: &str) -> Self {
         Self::Bad {
             what: what.into(),
             excerpt: data.to_owned(),
@@ -78,13 +80,13 @@ impl Fault {
     }
 }
 
-/// Index of one tool call in an [`Assembler`].
+/// Index of one tool call in an [`MessageAssembler`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallSlot(usize);
 
 /// An assistant message while it is received.
 #[derive(Default)]
-pub(crate) struct Assembler {
+pub(crate) struct MessageAssembler {
     /// Arguments of calls are stored as unparsed text until the end.
     parts: Vec<Content>,
     n_bytes: usize,
@@ -97,7 +99,7 @@ pub(crate) struct Assembler {
     odd: Option<(&'static str, String)>,
 }
 
-impl Assembler {
+impl MessageAssembler {
     /// Returns the size of the answer so far, with an overhead for each part.
     pub(crate) fn n_bytes(&self) -> usize {
         self.n_bytes + self.parts.len() * PART_BYTES
@@ -105,8 +107,8 @@ impl Assembler {
 
     /// Parses the data of an event. An event that is not a JSON object is skipped; it is reported
     /// only if no answer follows.
-    pub(super) fn parse(&mut self, data: &str) -> Option<Value> {
-        let parsed = lenient::parse(data);
+    pub(super) fn parse_event(&mut self, data: &str) -> Option<Value> {
+        let parsed = lenient::parse_event(data);
         let Some(parsed) = parsed.filter(|parsed| parsed.value.is_object()) else {
             self.note_odd("not an event of this API", data);
             return None;
@@ -129,22 +131,24 @@ impl Assembler {
 
     /// Returns the fault of an incomplete answer: the first unreadable event if nothing else came,
     /// because the server is then probably not a model API.
-    pub(super) fn ended_early(self) -> Fault {
+    pub(super) fn ended_early(self) -> AnswerFault {
         match self.odd {
-            Some((what, excerpt)) if self.parts.is_empty() => Fault::bad(what, &excerpt),
-            _ => Fault::EndedEarly,
+            Some((what, excerpt)) if self.parts.is_empty() => {
+                AnswerFault::bad_event(what, &excerpt)
+            }
+            _ => AnswerFault::EndedEarly,
         }
     }
 
     /// Stores the name of the model as reported by the server.
-    pub(crate) fn model(&mut self, name: &Value) {
-        let name = name.as_str().map(|name| clean(name, MAX_MODEL_BYTES));
+    pub(crate) fn set_model(&mut self, name: &Value) {
+        let name = name.as_str().map(|name| clean_line(name, MAX_MODEL_BYTES));
         self.model = name
             .filter(|name| !name.is_empty())
             .or_else(|| self.model.take());
     }
 
-    pub(crate) fn text(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
+    pub(crate) fn add_text(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
         let delta = self.text_halves.push(delta);
         if delta.is_empty() {
             return;
@@ -158,7 +162,7 @@ impl Assembler {
     }
 
     /// Appends reasoning.
-    pub(crate) fn thinking(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
+    pub(crate) fn add_thinking(&mut self, delta: &str, emit: &mut dyn FnMut(StreamEvent)) {
         let delta = self.thinking_halves.push(delta);
         if delta.is_empty() {
             return;
@@ -202,7 +206,7 @@ impl Assembler {
     }
 
     /// Stores opaque data of the message under the name of its field.
-    pub(super) fn extra(&mut self, name: &str, value: &Value) {
+    pub(super) fn add_extra(&mut self, name: &str, value: &Value) {
         self.n_bytes += merge_field(&mut self.extra, name, value);
     }
 
@@ -233,7 +237,7 @@ impl Assembler {
     }
 
     /// Appends to the name of a call, for servers that send names in pieces.
-    pub(super) fn name(&mut self, slot: CallSlot, piece: &str) {
+    pub(super) fn add_name(&mut self, slot: CallSlot, piece: &str) {
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) {
             self.n_bytes += piece.len();
             call.name.push_str(piece);
@@ -241,7 +245,7 @@ impl Assembler {
     }
 
     /// Returns the name and the arguments of a call so far.
-    pub(super) fn call(&self, slot: CallSlot) -> (&str, &str) {
+    pub(super) fn open_call(&self, slot: CallSlot) -> (&str, &str) {
         match self.parts.get(slot.0) {
             Some(Content::ToolCall(call)) => {
                 (&call.name, call.arguments.as_str().unwrap_or_default())
@@ -251,7 +255,7 @@ impl Assembler {
     }
 
     /// Appends to the arguments of a call.
-    pub(crate) fn arguments(&mut self, slot: CallSlot, delta: &str) {
+    pub(crate) fn add_arguments(&mut self, slot: CallSlot, delta: &str) {
         self.n_bytes += delta.len();
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0)
             && let Value::String(written) = &mut call.arguments
@@ -262,18 +266,18 @@ impl Assembler {
 
     /// Whether the arguments of a call are already complete JSON.
     pub(crate) fn is_complete(&self, slot: CallSlot) -> bool {
-        serde_json::from_str::<Value>(self.call(slot).1).is_ok()
+        serde_json::from_str::<Value>(self.open_call(slot).1).is_ok()
     }
 
     /// Returns the message and its finish reason: `finish` from the server, corrected if it
     /// contradicts the presence of tool calls.
-    pub(crate) fn finish(mut self, finish: Finish, usage: Usage) -> ModelReply {
+    pub(crate) fn finish_message(mut self, finish: Finish, usage: Usage) -> AssembledReply {
         // Flush surrogates whose other half never arrived.
-        let (text, thinking) = (self.text_halves.end(), self.thinking_halves.end());
+        let (text, thinking) = (self.text_halves.end_text(), self.thinking_halves.end_text());
         self.text_halves = SurrogateJoiner::default();
         self.thinking_halves = SurrogateJoiner::default();
-        self.thinking(thinking, &mut |_| ());
-        self.text(text, &mut |_| ());
+        self.add_thinking(thinking, &mut |_| ());
+        self.add_text(text, &mut |_| ());
         for part in &mut self.parts {
             let Content::ToolCall(call) = part else {
                 continue;
@@ -283,7 +287,7 @@ impl Assembler {
             }
             if let Value::String(written) = call.arguments.take() {
                 let written = if self.has_halves {
-                    lenient::joined(&written)
+                    lenient::join_surrogates(&written)
                 } else {
                     written
                 };
@@ -300,7 +304,7 @@ impl Assembler {
             Finish::ToolCalls => Finish::Done,
             other => other,
         };
-        ModelReply {
+        AssembledReply {
             message,
             model: self.model,
             finish,
@@ -312,7 +316,7 @@ impl Assembler {
 /// Merges a field that may come in pieces, and returns its size in bytes.
 fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> usize {
     match fields.get_mut(name) {
-        Some(old) => merge(old, value),
+        Some(old) => merge_extra(old, value),
         None => {
             fields.insert(name.to_owned(), value.clone());
         }
@@ -323,7 +327,7 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, value: &Value) -> us
 /// Merges a later delta of opaque data into the earlier value. Lists are appended to, except that
 /// an item with the same `index` and `type` as the last one continues it, as OpenRouter streams
 /// `reasoning_details`. Objects are merged field by field. Any other value is replaced.
-fn merge(old: &mut Value, new: &Value) {
+fn merge_extra(old: &mut Value, new: &Value) {
     match (old, new) {
         (_, Value::Null) => {}
         (Value::Array(items), Value::Array(more)) => {
@@ -336,7 +340,7 @@ fn merge(old: &mut Value, new: &Value) {
                             .all(|key| last.get(key) == item.get(key))
                 };
                 match (items.last_mut().filter(is_next), item) {
-                    (Some(Value::Object(last)), Value::Object(piece)) => grow(last, piece),
+                    (Some(Value::Object(last)), Value::Object(piece)) => grow_text(last, piece),
                     _ => items.push(item.clone()),
                 }
             }
@@ -352,7 +356,7 @@ fn merge(old: &mut Value, new: &Value) {
 
 /// Appends a delta to a streamed item: `text`, `summary` and `data` are concatenated, other fields
 /// replaced.
-fn grow(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
+fn grow_text(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
         match (last.get_mut(name), value) {
             (Some(Value::String(text)), Value::String(more))
@@ -379,7 +383,7 @@ pub(crate) fn parse_arguments(written: String) -> Value {
     // read them back.
     let read = |text: &str| {
         let value = serde_json::from_str(text).ok();
-        value.filter(|value: &Value| json::depth(value) <= json::MAX_DEPTH)
+        value.filter(|value: &Value| json::nesting_depth(value) <= json::MAX_DEPTH)
     };
     match read(&written).or_else(|| read(&with_controls_escaped(&written))) {
         Some(Value::String(inner)) => match read(&inner) {
@@ -447,20 +451,20 @@ mod tests {
     fn neighbors_of_one_kind_are_one_part() {
         let mut events = Vec::new();
         let mut emit = |event| events.push(event);
-        let mut assembler = Assembler::default();
-        assembler.thinking("hm", &mut emit);
-        assembler.thinking("m", &mut emit);
+        let mut assembler = MessageAssembler::default();
+        assembler.add_thinking("hm", &mut emit);
+        assembler.add_thinking("m", &mut emit);
         assembler.sign_thinking("proof".to_owned());
         assembler.sign_thinking("alone".to_owned());
-        assembler.text("a", &mut emit);
-        assembler.text("", &mut emit);
-        assembler.text("b", &mut emit);
+        assembler.add_text("a", &mut emit);
+        assembler.add_text("", &mut emit);
+        assembler.add_text("b", &mut emit);
         let slot = assembler.begin_call("id", "look", &mut emit);
-        assembler.arguments(slot, "{");
+        assembler.add_arguments(slot, "{");
         assert!(!assembler.is_complete(slot));
-        assembler.arguments(slot, "}");
+        assembler.add_arguments(slot, "}");
         assert!(assembler.is_complete(slot));
-        let answer = assembler.finish(Finish::Done, Usage::default());
+        let answer = assembler.finish_message(Finish::Done, Usage::default());
         assert_eq!(answer.finish, Finish::ToolCalls);
         assert_eq!(
             json!(answer.message.content),
@@ -476,7 +480,7 @@ mod tests {
 
     #[test]
     fn opaque_data_grows_piece_by_piece() {
-        let mut assembler = Assembler::default();
+        let mut assembler = MessageAssembler::default();
         let slot = assembler.begin_call("a", "look", &mut |_| ());
         for piece in [
             json!([{"type": "reasoning.text", "index": 0, "text": "I sh", "format": "x"}]),
@@ -484,12 +488,14 @@ mod tests {
             json!([{"type": "reasoning.encrypted", "index": 1, "data": "e"}, 5]),
             json!(null),
         ] {
-            assembler.extra("details", &piece);
+            assembler.add_extra("details", &piece);
         }
         for piece in [json!({"google": {"a": 1}}), json!({"google": {"b": "s"}})] {
             assembler.call_extra(slot, "extra_content", &piece);
         }
-        let message = assembler.finish(Finish::Done, Usage::default()).message;
+        let message = assembler
+            .finish_message(Finish::Done, Usage::default())
+            .message;
         let call = message.tool_calls().next().unwrap();
         let kept = json!({"extra_content": {"google": {"a": 1, "b": "s"}}});
         assert_eq!(call.extra, Some(kept));
@@ -510,11 +516,11 @@ mod tests {
             (Finish::MaxTokens, true, Finish::MaxTokens),
             (Finish::Refused, true, Finish::Refused),
         ] {
-            let mut assembler = Assembler::default();
+            let mut assembler = MessageAssembler::default();
             if has_call {
                 assembler.begin_call("", "look", &mut |_| ());
             }
-            let answer = assembler.finish(said, Usage::default());
+            let answer = assembler.finish_message(said, Usage::default());
             assert_eq!(answer.finish, expected, "{said:?} {has_call}");
         }
     }

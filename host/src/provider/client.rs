@@ -2,7 +2,7 @@
 //!
 //! Owns the step from a wire to a [`Provider`]: it combines the headers, paths and decoder of the
 //! wire with a connection. It must not know any wire; each one is a folder that implements
-//! [`Format`]. Start from [`connect`].
+//! [`WireFormat`]. Start from [`connect`].
 //!
 //! The wires are not taken from a client library such as genai, async-openai or rig. Those
 //! libraries map a conversation to a request and an answer to events in one step, with their own
@@ -20,10 +20,10 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::Decoder;
+use super::assemble::WireDecoder;
 use super::endpoint::Endpoint;
-use super::fit::{Target, fit};
-use super::http::{Http, HttpConfig};
+use super::fit::{FitTarget, fit_conversation};
+use super::http::{HttpConfig, HttpPool};
 use super::images::Images;
 use super::mend::{Mend, Mends};
 use super::profile::ServerProfile;
@@ -48,15 +48,17 @@ pub fn connect(
     server: ServerProfile,
 ) -> Result<Arc<dyn Provider>, Error> {
     Ok(match wire {
-        Wire::AnthropicMessages => client(anthropic::Messages, endpoint, http, server)?,
-        Wire::OpenaiChat => client(openai::Chat, endpoint, http, server)?,
-        Wire::OpenaiResponses => client(responses::Responses, endpoint, http, server)?,
-        Wire::Gemini => client(gemini::Gemini, endpoint, http, server)?,
+        Wire::AnthropicMessages => {
+            build_client(anthropic::AnthropicMessages, endpoint, http, server)?
+        }
+        Wire::OpenaiChat => build_client(openai::ChatCompletions, endpoint, http, server)?,
+        Wire::OpenaiResponses => build_client(responses::ResponsesFormat, endpoint, http, server)?,
+        Wire::Gemini => build_client(gemini::GeminiContent, endpoint, http, server)?,
     })
 }
 
 /// Format of a wire: everything that the shared client needs to know about it.
-pub(super) trait Format: Send + Sync + 'static {
+pub(super) trait WireFormat: Send + Sync + 'static {
     /// Name of the wire.
     const WIRE: Wire;
 
@@ -64,7 +66,7 @@ pub(super) trait Format: Send + Sync + 'static {
     const MODELS: (&'static str, &'static str);
 
     /// Reads one answer.
-    type Reader: Decoder + Default;
+    type Reader: WireDecoder + Default;
 
     /// Converts the base URL of the settings to the URL that paths are joined to.
     fn adapt_url(&self, _url: &mut Url) {}
@@ -84,15 +86,15 @@ pub(super) trait Format: Send + Sync + 'static {
 }
 
 /// A client of one API.
-struct Client<F> {
+struct WireClient<F> {
     format: F,
-    http: Http,
+    http: HttpPool,
     server: ServerProfile,
     /// Corrections learned from refusals, by model.
     mends: Mutex<HashMap<String, Mends>>,
 }
 
-fn client<F: Format>(
+fn build_client<F: WireFormat>(
     format: F,
     mut endpoint: Endpoint,
     http: HttpConfig,
@@ -100,25 +102,25 @@ fn client<F: Format>(
 ) -> Result<Arc<dyn Provider>, Error> {
     format.adapt_url(&mut endpoint.url);
     let headers = format.headers(&endpoint)?;
-    Ok(Arc::new(Client {
-        http: Http::new(F::WIRE, endpoint, headers, http)?,
+    Ok(Arc::new(WireClient {
+        http: HttpPool::new(F::WIRE, endpoint, headers, http)?,
         format,
         server,
         mends: Mutex::default(),
     }))
 }
 
-impl<F: Format> Provider for Client<F> {
+impl<F: WireFormat> Provider for WireClient<F> {
     fn name(&self) -> &str {
         self.http.provider()
     }
 
     fn profile(&self, model: &str) -> ModelProfile {
-        self.server.of(model)
+        self.server.profile_of(model)
     }
 
     fn learn<'a>(&'a self, model: &'a str, cancel: &'a CancellationToken) -> BoxFuture<'a, ()> {
-        Box::pin(self.server.learn(&self.http, model, cancel))
+        Box::pin(self.server.learn_profile(&self.http, model, cancel))
     }
 
     fn answer_limit(&self, model: &str, wanted: Option<u32>, prompt_tokens: u64) -> Option<u32> {
@@ -130,20 +132,22 @@ impl<F: Format> Provider for Client<F> {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
         let (path, query) = F::MODELS;
-        Box::pin(models::list(&self.http, path, query, cancel))
+        Box::pin(models::list_models(&self.http, path, query, cancel))
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
         let mends = lock(&self.mends).get(&request.model).cloned();
-        let mends = mends.unwrap_or_else(|| Mends::of(self.server.mends));
-        let target = Target {
+        let mends = mends.unwrap_or_else(|| Mends::known_mends(self.server.mends));
+        let target = FitTarget {
             provider: self.name(),
             wire: F::WIRE,
             mends: &mends,
         };
-        let mut body = self.format.body(&fit(request, &target), images);
-        self.server.finish(&mut body);
-        mends.apply(&mut body);
+        let mut body = self
+            .format
+            .body(&fit_conversation(request, &target), images);
+        self.server.finish_body(&mut body);
+        mends.apply_mends(&mut body);
         body
     }
 
@@ -151,8 +155,8 @@ impl<F: Format> Provider for Client<F> {
         let mut mends = lock(&self.mends);
         let mends = mends
             .entry(request.model.clone())
-            .or_insert_with(|| Mends::of(self.server.mends));
-        mends.learn(mend, &request.messages)
+            .or_insert_with(|| Mends::known_mends(self.server.mends));
+        mends.learn_mend(mend, &request.messages)
     }
 
     fn send<'a>(
@@ -167,7 +171,7 @@ impl<F: Format> Provider for Client<F> {
             let path = self.format.path(&mut body);
             let decoder = F::Reader::default;
             self.http
-                .exchange(&path, &model, &body, decoder, on, cancel)
+                .exchange_stream(&path, &model, &body, decoder, on, cancel)
                 .await
         })
     }

@@ -1,7 +1,7 @@
 //! Creates the client of a selected provider: address, key, headers, dialect.
 //!
 //! Owns the precedence of settings over presets. It must not know why the provider was selected
-//! (`select` does). Start from [`connect`].
+//! (`select` does). Start from [`connect_provider`].
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -10,28 +10,28 @@ use super::ask::Ask;
 use super::dialect::{Dialect, TokenLimit};
 use super::endpoint::{ApiKey, Endpoint};
 use super::named::NamedProvider;
-use super::preset::Preset;
+use super::preset::ProviderPreset;
 use super::profile::ServerProfile;
 use super::select::{Choice, KeySource, Keys, ProviderConfig, Selected};
 use super::{Error, Wire, client};
 
 /// A provider name with its preset and its section of the settings.
 #[derive(Clone, Copy)]
-pub(super) struct Found<'a> {
+pub(super) struct FoundProvider<'a> {
     pub(super) name: &'a str,
-    pub(super) preset: Option<&'static Preset>,
+    pub(super) preset: Option<&'static ProviderPreset>,
     pub(super) own: Option<&'a NamedProvider>,
 }
 
 /// Creates the client of a provider.
-pub(super) fn connect(
+pub(super) fn connect_provider(
     choice: &Choice,
-    found: Found<'_>,
+    found: FoundProvider<'_>,
     config: &ProviderConfig,
     keys: &dyn Keys,
     why: String,
 ) -> Result<Selected, Error> {
-    let endpoint = endpoint(found, config, keys)?;
+    let endpoint = find_endpoint(found, config, keys)?;
     let own_model = found.own.and_then(|own| own.model.clone());
     let preset_model = found.preset.map(|preset| preset.model);
     let model = match (config.model.clone().or(own_model), preset_model) {
@@ -54,7 +54,7 @@ pub(super) fn connect(
     let wire = wire.unwrap_or(Wire::OpenaiChat);
     let http = own.and_then(|own| own.http.clone());
     let http = http.unwrap_or_else(|| config.http.clone());
-    let server = server(choice, found, &endpoint, wire, config.images);
+    let server = server_client(choice, found, &endpoint, wire, config.images);
     Ok(Selected {
         provider: client::connect(wire, endpoint, http, server)?,
         model,
@@ -64,15 +64,15 @@ pub(super) fn connect(
 }
 
 /// Whether a URL has the host of the preset.
-fn is_usual(preset: &Preset, endpoint: &Endpoint) -> bool {
+fn is_usual(preset: &ProviderPreset, endpoint: &Endpoint) -> bool {
     let usual = preset.url.ok().and_then(|url| Url::parse(url).ok());
     usual.is_some_and(|usual| usual.host_str() == endpoint.url.host_str())
 }
 
 /// Builds the profile of a server from its preset and the settings.
-fn server(
+fn server_client(
     choice: &Choice,
-    found: Found<'_>,
+    found: FoundProvider<'_>,
     endpoint: &Endpoint,
     wire: Wire,
     images: Option<bool>,
@@ -111,7 +111,7 @@ fn server(
 
 /// Returns the base URL of the settings or the environment, and the name of its setting.
 pub(super) fn given_url(
-    found: Found<'_>,
+    found: FoundProvider<'_>,
     base_url: Option<&str>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Option<(String, String)> {
@@ -120,7 +120,7 @@ pub(super) fn given_url(
     let section = || base_url.map(|url| ("provider.base_url".to_owned(), url.to_owned()));
     // A provider whose name differs from its preset is another server: the environment variable of
     // the preset does not apply.
-    let is_preset = |preset: &&Preset| preset.name == found.name;
+    let is_preset = |preset: &&ProviderPreset| preset.name == found.name;
     let variable = || {
         let preset = found.preset.filter(is_preset)?;
         Some((preset.url_env.to_owned(), env(preset.url_env)?))
@@ -128,8 +128,8 @@ pub(super) fn given_url(
     section().or(named).or_else(variable)
 }
 
-pub(super) fn endpoint(
-    found: Found<'_>,
+pub(super) fn find_endpoint(
+    found: FoundProvider<'_>,
     config: &ProviderConfig,
     keys: &dyn Keys,
 ) -> Result<Endpoint, Error> {
@@ -162,7 +162,7 @@ pub(super) fn endpoint(
         (None, Some(preset)) => preset.url_env.to_owned(),
         (None, None) => String::new(),
     };
-    let (key, key_env) = key(found, config, keys, given.is_some())?;
+    let (key, key_env) = find_key(found, config, keys, given.is_some())?;
     let advice = match (&given, found.preset) {
         (Some(_), Some(preset)) if preset.name == "ollama" => preset.advice.to_owned(),
         (Some((setting, _)), _) => format!("start that server, or correct {setting}"),
@@ -204,8 +204,8 @@ pub(super) fn endpoint(
 }
 
 /// Returns the key, and its source for messages.
-fn key(
-    found: Found<'_>,
+fn find_key(
+    found: FoundProvider<'_>,
     config: &ProviderConfig,
     keys: &dyn Keys,
     has_given_url: bool,
@@ -241,7 +241,7 @@ fn key(
     // The default key of a preset is for the preset's own server. A provider of another name with
     // its own URL is another server and must name its key: `[providers.mine] preset = "openai"`
     // with a URL does not get OPENAI_API_KEY.
-    let is_preset = |preset: &&Preset| preset.name == found.name || !has_given_url;
+    let is_preset = |preset: &&ProviderPreset| preset.name == found.name || !has_given_url;
     let usual = found.preset.filter(is_preset).map(|preset| preset.key_env);
     let Some(key_env) = named_env.or(usual) else {
         return Ok((None, format!("providers.{}.api_key_env", found.name)));

@@ -3,7 +3,7 @@
 //! Proxies come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which
 //! `reqwest` reads itself, and are never used for a server on this machine. Certificates are
 //! checked against the system's store or, if they are set, against `SSL_CERT_FILE` and
-//! `SSL_CERT_DIR` instead; `ca_file` adds authorities. Start from [`build`].
+//! `SSL_CERT_DIR` instead; `ca_file` adds authorities. Start from [`build_connection`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,20 +20,23 @@ use super::http::{HttpConfig, install_tls};
 const MAX_CA_BYTES: u64 = 4 << 20;
 
 /// Builds the client of the server at `endpoint`.
-pub(super) fn build(endpoint: &Endpoint, config: &HttpConfig) -> Result<reqwest::Client, Error> {
+pub(super) fn build_connection(
+    endpoint: &Endpoint,
+    config: &HttpConfig,
+) -> Result<reqwest::Client, Error> {
     install_tls();
     let mut client = reqwest::Client::builder()
         .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
         // A redirect could carry the key to another host.
         .redirect(Policy::none())
-        // `Http` alone retries, so that it counts all attempts.
+        // `HttpPool` alone retries, so that it counts all attempts.
         .retry(reqwest::retry::never());
     if endpoint.is_loopback() {
         client = client.no_proxy();
     }
     if let Some(path) = &config.ca_file {
-        let certificates = authorities(path).map_err(|what| Error::BadSetting {
+        let certificates = read_authorities(path).map_err(|what| Error::BadSetting {
             provider: endpoint.provider.clone(),
             setting: "http.ca_file".to_owned(),
             what: format!("{}: {what}", path.display()),
@@ -44,7 +47,7 @@ pub(super) fn build(endpoint: &Endpoint, config: &HttpConfig) -> Result<reqwest:
 }
 
 /// Reads the certificates of a PEM file, which must contain at least one.
-fn authorities(path: &Path) -> Result<Vec<Certificate>, String> {
+fn read_authorities(path: &Path) -> Result<Vec<Certificate>, String> {
     let size = std::fs::metadata(path)
         .map_err(|error| error.to_string())?
         .len();

@@ -79,7 +79,7 @@ impl Dialect {
             return;
         };
         if self.token_limit != TokenLimit::MaxTokens {
-            rename(body, TokenLimit::MaxTokens.name(), self.token_limit.name());
+            rename_field(body, TokenLimit::MaxTokens.name(), self.token_limit.name());
         }
         if self.system_role != SystemRole::System {
             set_system_role(body, self.system_role.name());
@@ -93,11 +93,11 @@ impl Dialect {
         for field in &self.leave_out {
             leave_out(body, field);
         }
-        merge(body, &self.extra);
+        merge_body(body, &self.extra);
     }
 }
 
-fn rename(body: &mut Map<String, Value>, from: &str, to: &str) {
+fn rename_field(body: &mut Map<String, Value>, from: &str, to: &str) {
     if let Some(value) = body.shift_remove(from) {
         body.insert(to.to_owned(), value);
     }
@@ -121,10 +121,10 @@ fn set_system_role(body: &mut Map<String, Value>, role: &str) {
     }
 }
 
-fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
+fn merge_body(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
-            (Some(Value::Object(base)), Value::Object(over)) => merge(base, over),
+            (Some(Value::Object(base)), Value::Object(over)) => merge_body(base, over),
             _ => {
                 base.insert(key.clone(), value.clone());
             }

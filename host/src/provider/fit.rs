@@ -15,7 +15,7 @@
 //!   with a placeholder.
 //!
 //! Owns the rules that all APIs share. It must not know how a wire writes a message. Start from
-//! [`fit`].
+//! [`fit_conversation`].
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -48,7 +48,7 @@ const NO_OUTPUT: &str = "[no output]";
 const BEGINNING: &str = "[the beginning of the conversation was left out]";
 
 /// The server that receives the conversation.
-pub(super) struct Target<'a> {
+pub(super) struct FitTarget<'a> {
     pub(super) provider: &'a str,
     pub(super) wire: Wire,
     pub(super) mends: &'a Mends,
@@ -56,22 +56,25 @@ pub(super) struct Target<'a> {
 
 /// Returns the request with its conversation rewritten for the target; borrowed when nothing
 /// changes.
-pub(super) fn fit<'a>(request: &'a Request, target: &Target<'_>) -> Cow<'a, Request> {
+pub(super) fn fit_conversation<'a>(
+    request: &'a Request,
+    target: &FitTarget<'_>,
+) -> Cow<'a, Request> {
     let reader = Writer {
         provider: target.provider.to_owned(),
         wire: target.wire.name().to_owned(),
         model: request.model.clone(),
     };
-    let mut fitted = Fitted {
+    let mut fitted = FittedConversation {
         reader,
         mends: target.mends,
         messages: Vec::with_capacity(request.messages.len()),
-        ids: Ids::default(),
+        ids: CallIds::default(),
     };
     for message in &request.messages {
-        fitted.take(message);
+        fitted.take_message(message);
     }
-    fitted.close();
+    fitted.close_calls();
     let is_same = fitted.messages.len() == request.messages.len()
         && fitted
             .messages
@@ -91,16 +94,16 @@ pub(super) fn fit<'a>(request: &'a Request, target: &Target<'_>) -> Cow<'a, Requ
 }
 
 /// A conversation while it is rewritten.
-struct Fitted<'a, 'm> {
+struct FittedConversation<'a, 'm> {
     reader: Writer,
     mends: &'m Mends,
     messages: Vec<Cow<'a, Message>>,
-    ids: Ids,
+    ids: CallIds,
 }
 
 /// Ids of calls in the rewritten conversation, and the calls that wait for a result.
 #[derive(Default)]
-struct Ids {
+struct CallIds {
     used: HashSet<String>,
     /// Calls without a result so far, in the order of the calls.
     open: Vec<OpenCall>,
@@ -116,16 +119,16 @@ struct OpenCall {
     name: String,
 }
 
-impl<'a> Fitted<'a, '_> {
-    fn take(&mut self, message: &'a Message) {
+impl<'a> FittedConversation<'a, '_> {
+    fn take_message(&mut self, message: &'a Message) {
         let message = match message.role {
-            Role::Tool => self.results(message),
+            Role::Tool => self.fit_results(message),
             Role::Assistant => {
-                self.close();
-                self.answer(message)
+                self.close_calls();
+                self.fit_answer(message)
             }
             Role::User => {
-                self.close();
+                self.close_calls();
                 Some(Cow::Borrowed(message))
             }
         };
@@ -134,9 +137,9 @@ impl<'a> Fitted<'a, '_> {
         };
         let last = self.messages.last().map(|last| last.role);
         match (last, message.role) {
-            (None, Role::Assistant) => self.put(Role::User, BEGINNING),
+            (None, Role::Assistant) => self.put_text(Role::User, BEGINNING),
             (Some(Role::Tool), Role::User) if self.mends.alternates_roles => {
-                self.put(Role::Assistant, BETWEEN);
+                self.put_text(Role::Assistant, BETWEEN);
             }
             _ => {}
         }
@@ -158,7 +161,7 @@ impl<'a> Fitted<'a, '_> {
         }
     }
 
-    fn put(&mut self, role: Role, text: &str) {
+    fn put_text(&mut self, role: Role, text: &str) {
         let mut message = Message::text(role, text);
         // Empty, because this message is created for each request: a fresh id would differ every
         // time.
@@ -167,7 +170,7 @@ impl<'a> Fitted<'a, '_> {
     }
 
     /// Rewrites a message of the model for the target.
-    fn answer(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
+    fn fit_answer(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut fitted = Cow::Borrowed(message);
         let is_foreign = message.writer.as_ref() != Some(&self.reader);
         if has_reasoning(message) && (is_foreign || self.mends.drops_reasoning_of(message)) {
@@ -179,7 +182,7 @@ impl<'a> Fitted<'a, '_> {
         let is_short = self.mends.has_short_ids;
         let named: Vec<(String, Cow<'_, str>)> = message
             .tool_calls()
-            .map(|call| (self.ids.open(call, is_short), safe_name(&call.name)))
+            .map(|call| (self.ids.open_id(call, is_short), safe_name(&call.name)))
             .collect();
         let is_same = |(call, (id, name)): (&ToolCall, &(String, Cow<'_, str>))| {
             call.id == *id && call.name == *name
@@ -203,7 +206,7 @@ impl<'a> Fitted<'a, '_> {
 
     /// Rewrites results with the ids under which their calls are sent. Drops a result whose call is
     /// not open.
-    fn results(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
+    fn fit_results(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut kept = Vec::new();
         let mut is_changed = false;
         for part in &message.content {
@@ -211,7 +214,7 @@ impl<'a> Fitted<'a, '_> {
                 kept.push(part.clone());
                 continue;
             };
-            let Some((id, name)) = self.ids.close(&result.call_id) else {
+            let Some((id, name)) = self.ids.close_id(&result.call_id) else {
                 is_changed = true;
                 continue;
             };
@@ -244,7 +247,7 @@ impl<'a> Fitted<'a, '_> {
     }
 
     /// Adds a placeholder result to each open call.
-    fn close(&mut self) {
+    fn close_calls(&mut self) {
         for call in std::mem::take(&mut self.ids.open) {
             let result = ToolResult::new(call.sent, call.name, NO_RESULT, true);
             let mut message = Message::result(result);
@@ -254,9 +257,9 @@ impl<'a> Fitted<'a, '_> {
     }
 }
 
-impl Ids {
+impl CallIds {
     /// Registers a call as open and returns the id under which it is sent.
-    fn open(&mut self, call: &ToolCall, is_short: bool) -> String {
+    fn open_id(&mut self, call: &ToolCall, is_short: bool) -> String {
         let id = match is_short {
             true => short_id(&call.id),
             false => safe_id(&call.id),
@@ -284,7 +287,7 @@ impl Ids {
 
     /// Closes the call that a result answers, and returns its id as sent and its name. Results of
     /// calls with the same id answer the calls in their order.
-    fn close(&mut self, call_id: &str) -> Option<(String, String)> {
+    fn close_id(&mut self, call_id: &str) -> Option<(String, String)> {
         let at = self.open.iter().position(|call| call.named == call_id)?;
         let call = self.open.remove(at);
         Some((call.sent, call.name))

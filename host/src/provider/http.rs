@@ -1,8 +1,8 @@
 //! Sends a request to a model API and reads the streamed answer.
 //!
 //! The only module of the provider layer that creates an HTTP client, waits, retries and handles
-//! cancellation. It must not know any wire format: a [`Decoder`] reads the events. Start from
-//! [`Http::exchange`].
+//! cancellation. It must not know any wire format: a [`WireDecoder`] reads the events. Start from
+//! [`HttpPool::exchange_stream`].
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,13 +17,13 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::assemble::{Decoder, Fault};
+use super::assemble::{AnswerFault, WireDecoder};
 use super::endpoint::Endpoint;
 use super::error::Error;
-use super::replay::Feed;
-use super::retry::{Attempt, Failure, status_failure, stream_failure};
+use super::replay::DecoderFeed;
+use super::retry::{AttemptFacts, AttemptFailure, status_failure, stream_failure};
 use super::sse::{MAX_ANSWER_BYTES, RawCopy};
-use super::wait::Wait;
+use super::wait::AttemptTimer;
 use super::{Response, StreamEvent, Wire, connection};
 use crate::config::number;
 use crate::lock::lock;
@@ -120,7 +120,7 @@ pub fn install_tls() {
 }
 
 /// A connection pool to one model API.
-pub(crate) struct Http {
+pub(crate) struct HttpPool {
     client: reqwest::Client,
     wire: Wire,
     endpoint: Endpoint,
@@ -128,7 +128,7 @@ pub(crate) struct Http {
     config: HttpConfig,
 }
 
-impl Http {
+impl HttpPool {
     /// Creates a client that sends `headers` with every request and reads answers of `wire`.
     pub(crate) fn new(
         wire: Wire,
@@ -139,7 +139,7 @@ impl Http {
         let mut headers = headers;
         headers.extend(endpoint.headers.clone());
         Ok(Self {
-            client: connection::build(&endpoint, &config)?,
+            client: connection::build_connection(&endpoint, &config)?,
             wire,
             endpoint,
             headers,
@@ -153,7 +153,7 @@ impl Http {
 
     /// Posts `body`, a request to `model`, to `path` under the base URL. Each attempt reads the
     /// answer with a fresh decoder.
-    pub(crate) async fn exchange<D: Decoder>(
+    pub(crate) async fn exchange_stream<D: WireDecoder>(
         &self,
         path: &str,
         model: &str,
@@ -163,7 +163,7 @@ impl Http {
         cancel: &CancellationToken,
     ) -> Result<Response, Error> {
         let bytes = body.to_string().into_bytes();
-        let listener = Listener::new(on);
+        let listener = EventCallback::new(on);
         let number = AtomicU32::new(0);
         let backoff = ExponentialBuilder::new()
             .with_min_delay(Duration::from_millis(self.config.retry_delay_ms))
@@ -171,19 +171,19 @@ impl Http {
             .with_max_times(self.config.max_attempts.saturating_sub(1) as usize)
             .with_jitter();
         let attempts = (|| {
-            let attempt = Attempt {
+            let attempt = AttemptFacts {
                 endpoint: &self.endpoint,
                 model,
                 path,
                 number: number.fetch_add(1, Ordering::Relaxed) + 1,
             };
-            self.attempt(attempt, bytes.clone(), decoder(), &listener)
+            self.attempt_stream(attempt, bytes.clone(), decoder(), &listener)
         })
         .retry(backoff)
         .when(|failure| failure.is_retryable)
-        .adjust(|failure, delay| self.delay(failure, delay))
+        .adjust(|failure, delay| self.retry_delay(failure, delay))
         .notify(|failure, delay| {
-            listener.retry(number.load(Ordering::Relaxed) + 1, delay, &failure.error);
+            listener.pass_retry(number.load(Ordering::Relaxed) + 1, delay, &failure.error);
         });
         let outcome = tokio::select! {
             biased;
@@ -207,7 +207,7 @@ impl Http {
         query: &str,
         cancel: &CancellationToken,
     ) -> Result<Value, Error> {
-        let attempt = Attempt {
+        let attempt = AttemptFacts {
             endpoint: &self.endpoint,
             model: "?",
             path,
@@ -216,11 +216,15 @@ impl Http {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Error::Cancelled),
-            document = self.document(attempt, query) => document.map_err(|failure| *failure.error),
+            document = self.fetch_document(attempt, query) => document.map_err(|failure| *failure.error),
         }
     }
 
-    async fn document(&self, attempt: Attempt<'_>, query: &str) -> Result<Value, Failure> {
+    async fn fetch_document(
+        &self,
+        attempt: AttemptFacts<'_>,
+        query: &str,
+    ) -> Result<Value, AttemptFailure> {
         let mut url = self.endpoint.join(attempt.path);
         if !query.is_empty() {
             url.set_query(Some(query));
@@ -229,25 +233,25 @@ impl Http {
     }
 
     /// Returns the URL of `path` under the base URL.
-    pub(super) fn under(&self, path: &str) -> Url {
+    pub(super) fn url_under(&self, path: &str) -> Url {
         self.endpoint.join(path)
     }
 
     /// Returns the URL of `path` under the base URL without its version, for the native API of a
     /// server.
-    pub(super) fn root(&self, path: &str) -> Url {
+    pub(super) fn url_at_root(&self, path: &str) -> Url {
         self.endpoint.join_root(path)
     }
 
     /// Requests the JSON document at a `url` of this server, with POST if there is a `body`. Makes
     /// one attempt; `None` when it fails.
-    pub(super) async fn ask(
+    pub(super) async fn ask_server(
         &self,
         url: &Url,
         body: Option<&Value>,
         cancel: &CancellationToken,
     ) -> Option<Value> {
-        let attempt = Attempt {
+        let attempt = AttemptFacts {
             endpoint: &self.endpoint,
             model: "?",
             path: "",
@@ -266,34 +270,37 @@ impl Http {
 
     async fn read_document(
         &self,
-        attempt: Attempt<'_>,
+        attempt: AttemptFacts<'_>,
         request: reqwest::RequestBuilder,
-    ) -> Result<Value, Failure> {
-        let mut wait = Wait::first_byte(&self.endpoint, &self.config, Instant::now());
-        let mut response = self.send(attempt, request, &mut wait).await?;
+    ) -> Result<Value, AttemptFailure> {
+        let mut wait = AttemptTimer::first_byte(&self.endpoint, &self.config, Instant::now());
+        let mut response = self.send_request(attempt, request, &mut wait).await?;
         let mut body = Vec::new();
-        while let Some(piece) = wait.until(response.chunk()).await? {
+        while let Some(piece) = wait.wait_until(response.chunk()).await? {
             body.extend_from_slice(&piece);
             if body.len() > MAX_DOCUMENT_BYTES {
                 let what = format!("more than {} MiB", MAX_DOCUMENT_BYTES >> 20);
-                return Err(stream_failure(attempt, Fault::bad(what, "")));
+                return Err(stream_failure(attempt, AnswerFault::bad_event(what, "")));
             }
         }
         serde_json::from_slice(&body).map_err(|error| {
             let body = String::from_utf8_lossy(&body);
-            stream_failure(attempt, Fault::bad(format!("no JSON ({error})"), &body))
+            stream_failure(
+                attempt,
+                AnswerFault::bad_event(format!("no JSON ({error})"), &body),
+            )
         })
     }
 
     /// Sends a request and returns the response if its status is 2xx.
-    async fn send(
+    async fn send_request(
         &self,
-        attempt: Attempt<'_>,
+        attempt: AttemptFacts<'_>,
         request: reqwest::RequestBuilder,
-        wait: &mut Wait<'_>,
-    ) -> Result<reqwest::Response, Failure> {
+        wait: &mut AttemptTimer<'_>,
+    ) -> Result<reqwest::Response, AttemptFailure> {
         let sending = request.headers(self.headers.clone()).send();
-        let mut response = wait.until(sending).await?;
+        let mut response = wait.wait_until(sending).await?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -304,7 +311,7 @@ impl Http {
     }
 
     /// Returns the delay before the next attempt; `None` means no retry.
-    fn delay(&self, failure: &Failure, backoff: Option<Duration>) -> Option<Duration> {
+    fn retry_delay(&self, failure: &AttemptFailure, backoff: Option<Duration>) -> Option<Duration> {
         let backoff = backoff?;
         match failure.retry_after {
             Some(asked) if asked.as_millis() > u128::from(self.config.max_retry_after_ms) => None,
@@ -313,15 +320,15 @@ impl Http {
         }
     }
 
-    async fn attempt<D: Decoder>(
+    async fn attempt_stream<D: WireDecoder>(
         &self,
-        attempt: Attempt<'_>,
+        attempt: AttemptFacts<'_>,
         body: Vec<u8>,
         decoder: D,
-        listener: &Listener<'_>,
-    ) -> Result<Response, Failure> {
+        listener: &EventCallback<'_>,
+    ) -> Result<Response, AttemptFailure> {
         let started = Instant::now();
-        let mut wait = Wait::first_byte(&self.endpoint, &self.config, started);
+        let mut wait = AttemptTimer::first_byte(&self.endpoint, &self.config, started);
         tracing::debug!(
             provider = self.endpoint.provider,
             model = attempt.model,
@@ -334,9 +341,9 @@ impl Http {
             .post(self.endpoint.join(attempt.path))
             .header(CONTENT_TYPE, "application/json")
             .body(body);
-        let response = self.send(attempt, request, &mut wait).await?;
+        let response = self.send_request(attempt, request, &mut wait).await?;
         let status = response.status().as_u16();
-        let mut reading = Reading {
+        let mut reading = AnswerReading {
             attempt,
             response,
             wait,
@@ -344,7 +351,7 @@ impl Http {
             listener,
             max_bytes: self.config.max_answer_bytes,
         };
-        let raw = reading.read().await?;
+        let raw = reading.read_answer().await?;
         let answer = reading.decoder.finish();
         let answer = answer.map_err(|fault| stream_failure(attempt, fault))?;
         let writer = Writer {
@@ -369,12 +376,12 @@ impl Http {
 }
 
 /// An answer while it is read.
-struct Reading<'a, 'l, D> {
-    attempt: Attempt<'a>,
+struct AnswerReading<'a, 'l, D> {
+    attempt: AttemptFacts<'a>,
     response: reqwest::Response,
-    wait: Wait<'a>,
+    wait: AttemptTimer<'a>,
     decoder: D,
-    listener: &'a Listener<'l>,
+    listener: &'a EventCallback<'l>,
     max_bytes: usize,
 }
 
@@ -393,7 +400,7 @@ enum BodyKind {
 impl BodyKind {
     /// Recognizes the kind of a body that begins with this chunk; `None` if it has only white
     /// space.
-    fn of(piece: &[u8]) -> Option<Self> {
+    fn kind_of(piece: &[u8]) -> Option<Self> {
         let piece = piece.strip_prefix(b"\xef\xbb\xbf").unwrap_or(piece);
         Some(match piece.trim_ascii_start().first()? {
             b'{' | b'[' => Self::Document,
@@ -403,15 +410,15 @@ impl BodyKind {
     }
 }
 
-impl<D: Decoder> Reading<'_, '_, D> {
-    async fn read(&mut self) -> Result<String, Failure> {
+impl<D: WireDecoder> AnswerReading<'_, '_, D> {
+    async fn read_answer(&mut self) -> Result<String, AttemptFailure> {
         let (mut start, mut n_blank) = (Vec::new(), 0);
         let kind = loop {
-            let Some(piece) = self.wait.until(self.response.chunk()).await? else {
+            let Some(piece) = self.wait.wait_until(self.response.chunk()).await? else {
                 break BodyKind::Stream;
             };
             start.extend_from_slice(&piece);
-            if let Some(kind) = BodyKind::of(&start) {
+            if let Some(kind) = BodyKind::kind_of(&start) {
                 break kind;
             }
             // White space has no meaning before a body of any kind.
@@ -419,30 +426,33 @@ impl<D: Decoder> Reading<'_, '_, D> {
             start.clear();
             if n_blank > MAX_BLANK_BYTES {
                 let what = format!("more than {} KiB of white space", MAX_BLANK_BYTES >> 10);
-                return self.checked(Err(Fault::bad(what, "")));
+                return self.check_read(Err(AnswerFault::bad_event(what, "")));
             }
-            self.wait.alive();
+            self.wait.note_alive();
         };
         match kind {
-            BodyKind::Stream => self.stream(&start).await,
-            BodyKind::Document => self.document(start).await,
+            BodyKind::Stream => self.read_stream(&start).await,
+            BodyKind::Document => self.read_document(start).await,
             BodyKind::Page => {
                 let rest = read_error_body(&mut self.response, &mut self.wait).await;
                 let page = String::from_utf8_lossy(&start) + &*rest;
-                let fault = Fault::bad("it is a web page", &page);
+                let fault = AnswerFault::bad_event("it is a web page", &page);
                 Err(stream_failure(self.attempt, fault))
             }
         }
     }
 
-    async fn stream(&mut self, start: &[u8]) -> Result<String, Failure> {
-        let mut feed = Feed::default();
+    async fn read_stream(&mut self, start: &[u8]) -> Result<String, AttemptFailure> {
+        let mut feed = DecoderFeed::default();
         self.push(&mut feed, start)?;
         while !self.decoder.is_done() {
             let next = if self.decoder.has_ended() {
-                self.wait.rest(REST, self.response.chunk()).await.flatten()
+                self.wait
+                    .wait_rest(REST, self.response.chunk())
+                    .await
+                    .flatten()
             } else {
-                self.wait.until(self.response.chunk()).await?
+                self.wait.wait_until(self.response.chunk()).await?
             };
             let Some(piece) = next else {
                 break;
@@ -452,34 +462,34 @@ impl<D: Decoder> Reading<'_, '_, D> {
         Ok(feed.into_raw())
     }
 
-    fn push(&mut self, feed: &mut Feed, piece: &[u8]) -> Result<(), Failure> {
+    fn push(&mut self, feed: &mut DecoderFeed, piece: &[u8]) -> Result<(), AttemptFailure> {
         let had_ended = self.decoder.has_ended();
-        let emit = &mut |event| self.listener.event(event);
+        let emit = &mut |event| self.listener.pass_event(event);
         let pushed = feed.push(&mut self.decoder, piece, emit);
-        match self.checked(pushed)? {
+        match self.check_read(pushed)? {
             // Do not restart the timeout: the wait for data after a complete answer has one fixed
             // deadline.
             _ if had_ended => {}
-            true => self.wait.progress(),
-            false => self.wait.alive(),
+            true => self.wait.note_progress(),
+            false => self.wait.note_alive(),
         }
         Ok(())
     }
 
-    async fn document(&mut self, mut body: Vec<u8>) -> Result<String, Failure> {
+    async fn read_document(&mut self, mut body: Vec<u8>) -> Result<String, AttemptFailure> {
         let mut raw = RawCopy::default();
         raw.push(&body);
-        self.wait.progress();
-        while let Some(piece) = self.wait.until(self.response.chunk()).await? {
-            self.wait.progress();
+        self.wait.note_progress();
+        while let Some(piece) = self.wait.wait_until(self.response.chunk()).await? {
+            self.wait.note_progress();
             raw.push(&piece);
             body.extend_from_slice(&piece);
             if body.len() > MAX_ANSWER_BYTES {
                 let what = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
-                return self.checked(Err(Fault::bad(what, "")));
+                return self.check_read(Err(AnswerFault::bad_event(what, "")));
             }
         }
-        let emit = &mut |event| self.listener.event(event);
+        let emit = &mut |event| self.listener.pass_event(event);
         let document = String::from_utf8_lossy(&body);
         // Some servers send one event on each line (`application/x-ndjson`), and some send all
         // chunks in one list.
@@ -493,17 +503,17 @@ impl<D: Decoder> Reading<'_, '_, D> {
         };
         for line in lines {
             let read = self.decoder.event(line, emit);
-            self.checked(read)?;
+            self.check_read(read)?;
         }
         Ok(raw.into_text())
     }
 
     /// Fails on a fault or an answer over the size limit: the answer would be kept in memory and in
     /// the session.
-    fn checked<T>(&self, mut read: Result<T, Fault>) -> Result<T, Failure> {
+    fn check_read<T>(&self, mut read: Result<T, AnswerFault>) -> Result<T, AttemptFailure> {
         let max_bytes = self.max_bytes;
         if read.is_ok() && self.decoder.n_bytes() > max_bytes {
-            read = Err(Fault::TooLong { max_bytes });
+            read = Err(AnswerFault::TooLong { max_bytes });
         }
         read.map_err(|fault| stream_failure(self.attempt, fault))
     }
@@ -511,10 +521,10 @@ impl<D: Decoder> Reading<'_, '_, D> {
 
 /// Reads the start of an error body. If the body is cut or the connection breaks, the status that
 /// came with it still counts.
-async fn read_error_body(response: &mut reqwest::Response, wait: &mut Wait<'_>) -> String {
+async fn read_error_body(response: &mut reqwest::Response, wait: &mut AttemptTimer<'_>) -> String {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BODY_BYTES
-        && let Ok(Some(piece)) = wait.until(response.chunk()).await
+        && let Ok(Some(piece)) = wait.wait_until(response.chunk()).await
     {
         body.extend_from_slice(&piece);
     }
@@ -523,22 +533,22 @@ async fn read_error_body(response: &mut reqwest::Response, wait: &mut Wait<'_>) 
 }
 
 /// The event callback, shared between the attempt that streams and the retry that is announced.
-struct Listener<'a>(Mutex<&'a mut (dyn FnMut(StreamEvent) + Send)>);
+struct EventCallback<'a>(Mutex<&'a mut (dyn FnMut(StreamEvent) + Send)>);
 
-impl<'a> Listener<'a> {
+impl<'a> EventCallback<'a> {
     fn new(on: &'a mut (dyn FnMut(StreamEvent) + Send)) -> Self {
         Self(Mutex::new(on))
     }
 
-    fn event(&self, event: StreamEvent) {
+    fn pass_event(&self, event: StreamEvent) {
         lock(&self.0)(event);
     }
 
-    fn retry(&self, attempt: u32, delay: Duration, error: &Error) {
+    fn pass_retry(&self, attempt: u32, delay: Duration, error: &Error) {
         let reason = error.to_string();
         tracing::debug!(attempt, ?delay, reason, "trying again");
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        self.event(StreamEvent::Retry {
+        self.pass_event(StreamEvent::Retry {
             attempt,
             delay_ms,
             reason,

@@ -74,7 +74,7 @@ impl Images {
 }
 
 /// Encodes bytes for a request body.
-pub(super) fn base64(bytes: &[u8]) -> String {
+pub(super) fn encode_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
@@ -96,7 +96,7 @@ mod tests {
     /// Returns for each blob the number of bytes sent, or the placeholder text.
     fn choose(blobs: &[Blob]) -> Vec<String> {
         let images = Images::choose(&blobs.iter().collect::<Vec<_>>(), |_| Ok(vec![0; 3]));
-        let shown = |blob| images.get(blob).map_or_else(|text| text, base64);
+        let shown = |blob| images.get(blob).map_or_else(|text| text, encode_base64);
         blobs.iter().map(shown).collect()
     }
 

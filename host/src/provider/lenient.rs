@@ -7,7 +7,7 @@
 //! principle, RFC 1122, section 1.2.2).
 //!
 //! Owns the meaning of values that do not have the documented type. It must not know any wire.
-//! Start from [`parse`].
+//! Start from [`parse_event`].
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use serde_json::Value;
 const STAND_IN: u32 = 0x10_0000;
 
 /// A parsed event.
-pub(super) struct Parsed {
+pub(super) struct ParsedEvent {
     pub(super) value: Value,
     /// Whether lone surrogates were replaced, so that texts must pass through a
     /// [`SurrogateJoiner`].
@@ -26,15 +26,15 @@ pub(super) struct Parsed {
 }
 
 /// Parses the data of an event; `None` when it is not JSON even after lone surrogates are replaced.
-pub(super) fn parse(data: &str) -> Option<Parsed> {
+pub(super) fn parse_event(data: &str) -> Option<ParsedEvent> {
     if let Ok(value) = serde_json::from_str(data) {
-        return Some(Parsed {
+        return Some(ParsedEvent {
             value,
             has_halves: false,
         });
     }
     let value = serde_json::from_str(&without_lone_surrogates(data)?).ok()?;
-    Some(Parsed {
+    Some(ParsedEvent {
         value,
         has_halves: true,
     })
@@ -49,7 +49,10 @@ fn without_lone_surrogates(data: &str) -> Option<String> {
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         mended.push_str(before);
-        let n_bytes = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
+        let n_bytes = match (
+            parse_surrogate(escape),
+            escape.get(6..).and_then(parse_surrogate),
+        ) {
             (Some(high), Some(low)) if is_high(high) && !is_high(low) => 12,
             (Some(lone), _) => {
                 mended.extend(char::from_u32(STAND_IN + lone));
@@ -68,7 +71,7 @@ fn without_lone_surrogates(data: &str) -> Option<String> {
 }
 
 /// Returns the surrogate whose escape the text begins with.
-fn surrogate(escape: &str) -> Option<u32> {
+fn parse_surrogate(escape: &str) -> Option<u32> {
     let digits = escape.strip_prefix("\\u")?.get(..4)?;
     let unit = u32::from_str_radix(digits, 16).ok()?;
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
@@ -134,7 +137,7 @@ impl SurrogateJoiner {
     }
 
     /// Returns the rest of the text: U+FFFD when it ended with a high surrogate.
-    pub(super) fn end(&mut self) -> &'static str {
+    pub(super) fn end_text(&mut self) -> &'static str {
         match self.high.take() {
             Some(_) => "\u{FFFD}",
             None => "",
@@ -143,17 +146,17 @@ impl SurrogateJoiner {
 }
 
 /// Returns a complete text with its pairs joined.
-pub(super) fn joined(text: &str) -> String {
+pub(super) fn join_surrogates(text: &str) -> String {
     let mut joiner = SurrogateJoiner::default();
     joiner.switch_on();
     let mut whole = joiner.push(text).into_owned();
-    whole.push_str(joiner.end());
+    whole.push_str(joiner.end_text());
     whole
 }
 
 /// Returns a field of an object; `None` when `value` is not an object, or the field is missing or
 /// `null`.
-pub(super) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn find_field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     value.get(name).filter(|value| !value.is_null())
 }
 
@@ -167,14 +170,14 @@ pub(super) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
 /// [{"type": "text", "text": "a"}, {"x": 1}, "b", null]   ->  ab
 /// {"text": ""}                                           ->  none
 /// ```
-pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
+pub(super) fn text_value(value: &Value) -> Option<Cow<'_, str>> {
     let text = match value {
         Value::String(text) => Cow::Borrowed(text.as_str()),
         Value::Array(items) => {
-            let texts: Vec<Cow<'_, str>> = items.iter().filter_map(text).collect();
+            let texts: Vec<Cow<'_, str>> = items.iter().filter_map(text_value).collect();
             Cow::Owned(texts.concat())
         }
-        Value::Object(fields) => text(fields.get("text")?)?,
+        Value::Object(fields) => text_value(fields.get("text")?)?,
         _ => return None,
     };
     (!text.is_empty()).then_some(text)
@@ -182,7 +185,7 @@ pub(super) fn text(value: &Value) -> Option<Cow<'_, str>> {
 
 /// Reads the text in a field.
 pub(super) fn text_in<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
-    text(value.get(name)?)
+    text_value(value.get(name)?)
 }
 
 /// Reads an identifier in a field: a string, or a number as written. `None` for any other value and
@@ -206,15 +209,15 @@ pub(super) fn id_in(value: &Value, name: &str) -> Option<String> {
 /// "7"    ->  7
 /// -1     ->  none
 /// ```
-pub(super) fn count(value: &Value) -> Option<u64> {
+pub(super) fn count_value(value: &Value) -> Option<u64> {
     match value {
-        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::Number(number) => number.as_u64().or_else(|| whole_number(number.as_f64()?)),
         Value::String(written) => {
             let written = written.trim();
             written
                 .parse()
                 .ok()
-                .or_else(|| whole(written.parse().ok()?))
+                .or_else(|| whole_number(written.parse().ok()?))
         }
         _ => None,
     }
@@ -222,7 +225,7 @@ pub(super) fn count(value: &Value) -> Option<u64> {
 
 /// Reads the count in a field.
 pub(super) fn count_in(value: &Value, name: &str) -> Option<u64> {
-    count(value.get(name)?)
+    count_value(value.get(name)?)
 }
 
 /// Converts a float to a count. Floats beyond 2^53 are not exact, and no answer has as many tokens.
@@ -231,14 +234,14 @@ pub(super) fn count_in(value: &Value, name: &str) -> Option<u64> {
     clippy::cast_sign_loss,
     reason = "the range is checked"
 )]
-fn whole(number: f64) -> Option<u64> {
+fn whole_number(number: f64) -> Option<u64> {
     (0.0..9_007_199_254_740_992.0)
         .contains(&number)
         .then_some(number as u64)
 }
 
 /// Returns the items of a list field; no items when the field is not a list.
-pub(super) fn items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn field_items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     let items = value.get(name).and_then(Value::as_array);
     items.into_iter().flatten()
 }
@@ -274,7 +277,7 @@ mod tests {
             let mut joiner = SurrogateJoiner::default();
             let mut read = String::new();
             for piece in pieces {
-                let Some(parsed) = parse(&format!("{{\"t\":\"{piece}\"}}")) else {
+                let Some(parsed) = parse_event(&format!("{{\"t\":\"{piece}\"}}")) else {
                     continue;
                 };
                 if parsed.has_halves {
@@ -284,7 +287,7 @@ mod tests {
                     read.push_str(&joiner.push(&text));
                 }
             }
-            read.push_str(joiner.end());
+            read.push_str(joiner.end_text());
             let expected = if pieces[0].ends_with("\\ud83d\\") {
                 "x"
             } else {
@@ -298,13 +301,13 @@ mod tests {
     fn characters_of_the_private_range_pass_where_no_half_was_seen() {
         let text = "\u{10D83D}";
         assert_eq!(SurrogateJoiner::default().push(text), text);
-        assert_eq!(joined(text), "\u{FFFD}");
+        assert_eq!(join_surrogates(text), "\u{FFFD}");
     }
 
     #[test]
     fn values_of_odd_types_are_read_or_passed_over() {
         let parts = json!([{"type": "text", "text": "a"}, {"x": 1}, "b", null, 7]);
-        assert_eq!(text(&parts).as_deref(), Some("ab"));
+        assert_eq!(text_value(&parts).as_deref(), Some("ab"));
         for odd in [
             json!(null),
             json!(""),
@@ -313,7 +316,7 @@ mod tests {
             json!(5),
             json!({"text": ""}),
         ] {
-            assert_eq!(text(&odd), None, "{odd}");
+            assert_eq!(text_value(&odd), None, "{odd}");
         }
         for (value, expected) in [
             (json!(5), Some(5)),
@@ -325,7 +328,7 @@ mod tests {
             (json!(null), None),
             (json!([1]), None),
         ] {
-            assert_eq!(count(&value), expected, "{value}");
+            assert_eq!(count_value(&value), expected, "{value}");
         }
         assert!(error_in(&json!({"error": {"message": "x"}})).is_some());
         for none in [

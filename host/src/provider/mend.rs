@@ -154,18 +154,18 @@ impl Mend {
                 return Some(Self::RenameTokenLimit);
             }
             let is_too_large = has(&["at most", "maximum", "too large", "less than or equal"]);
-            return numbers(&said)
+            return find_numbers(&said)
                 .filter(|number| is_too_large && *number >= 16)
                 .min()
                 .map(Self::MaxTokens);
         }
-        let field = OPTIONAL.into_iter().find(|field| names(&said, field));
+        let field = OPTIONAL.into_iter().find(|field| names_field(&said, field));
         field.filter(|_| has(&REFUSES)).map(Self::DropField)
     }
 }
 
 /// Whether a text contains the name of a field as a whole word.
-fn names(said: &str, field: &str) -> bool {
+fn names_field(said: &str, field: &str) -> bool {
     let field = field.to_lowercase();
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     said.match_indices(&*field).any(|(at, _)| {
@@ -176,7 +176,7 @@ fn names(said: &str, field: &str) -> bool {
 }
 
 /// Returns the integers in a text, with or without thousands separators.
-fn numbers(said: &str) -> impl Iterator<Item = u32> {
+fn find_numbers(said: &str) -> impl Iterator<Item = u32> {
     said.split(|c: char| !c.is_ascii_digit() && c != ',')
         .map(|digits| digits.trim_matches(',').replace(',', ""))
         .filter_map(|digits| digits.parse().ok())
@@ -200,10 +200,10 @@ pub struct Mends {
 
 impl Mends {
     /// Creates the corrections of a preset, which apply from the first request on.
-    pub(super) fn of(known: &[Mend]) -> Self {
+    pub(super) fn known_mends(known: &[Mend]) -> Self {
         let mut mends = Self::default();
         for mend in known {
-            mends.learn(mend, &[]);
+            mends.learn_mend(mend, &[]);
         }
         mends
     }
@@ -211,7 +211,7 @@ impl Mends {
     /// Adds a correction after a refusal of a request with these messages. Returns whether it
     /// changes anything: if the correction was already applied, sending the request again would
     /// fail in the same way.
-    pub(super) fn learn(&mut self, mend: &Mend, messages: &[Message]) -> bool {
+    pub(super) fn learn_mend(&mut self, mend: &Mend, messages: &[Message]) -> bool {
         match mend {
             Mend::DropReasoning => self.drop_reasoning(messages),
             Mend::FillReasoning => !std::mem::replace(&mut self.fills_reasoning, true),
@@ -251,7 +251,7 @@ impl Mends {
     }
 
     /// Applies the corrections to a finished body.
-    pub(super) fn apply(&self, body: &mut Value) {
+    pub(super) fn apply_mends(&self, body: &mut Value) {
         let Value::Object(fields) = body else {
             return;
         };
@@ -489,10 +489,10 @@ mod tests {
         };
         let mut mends = Mends::default();
         let (a, b, c) = (thought("a"), thought("b"), thought("c"));
-        assert!(mends.learn(&Mend::DropReasoning, std::slice::from_ref(&a)));
+        assert!(mends.learn_mend(&Mend::DropReasoning, std::slice::from_ref(&a)));
         assert!(mends.drops_reasoning_of(&a) && !mends.drops_reasoning_of(&b));
-        assert!(!mends.learn(&Mend::DropReasoning, std::slice::from_ref(&a)));
-        assert!(mends.learn(&Mend::DropReasoning, &[a, b]));
+        assert!(!mends.learn_mend(&Mend::DropReasoning, std::slice::from_ref(&a)));
+        assert!(mends.learn_mend(&Mend::DropReasoning, &[a, b]));
         assert!(mends.drops_reasoning_of(&c));
         for mend in [
             Mend::FillReasoning,
@@ -503,11 +503,11 @@ mod tests {
             Mend::RenameTokenLimit,
             Mend::MaxTokens(9),
         ] {
-            assert!(mends.learn(&mend, &[]), "{mend:?}");
-            assert!(!mends.learn(&mend, &[]), "{mend:?}");
+            assert!(mends.learn_mend(&mend, &[]), "{mend:?}");
+            assert!(!mends.learn_mend(&mend, &[]), "{mend:?}");
         }
-        assert!(mends.learn(&Mend::MaxTokens(8), &[]));
-        assert!(!mends.learn(&Mend::MaxTokens(10), &[]));
+        assert!(mends.learn_mend(&Mend::MaxTokens(8), &[]));
+        assert!(!mends.learn_mend(&Mend::MaxTokens(10), &[]));
     }
 
     #[test]
@@ -519,29 +519,29 @@ mod tests {
             Mend::RenameTokenLimit,
             Mend::MaxTokens(10),
         ] {
-            mends.learn(&mend, &[]);
+            mends.learn_mend(&mend, &[]);
         }
         let mut body = json!({"max_tokens": 20, "temperature": 1, "system": [{"text": "x", "cache_control": {}}],
             "messages": [{"content": [{"text": "y", "cache_control": {}}]}]});
-        mends.apply(&mut body);
+        mends.apply_mends(&mut body);
         let expected = json!({"max_completion_tokens": 10, "system": [{"text": "x"}],
             "messages": [{"content": [{"text": "y"}]}]});
         assert_eq!(body, expected);
         let mut body = json!({"generationConfig": {"temperature": 1, "maxOutputTokens": 20}});
-        mends.apply(&mut body);
+        mends.apply_mends(&mut body);
         assert_eq!(body, json!({"generationConfig": {"maxOutputTokens": 10}}));
-        let mends = Mends::of(&[Mend::AlternateRoles]);
+        let mends = Mends::known_mends(&[Mend::AlternateRoles]);
         let mut body = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, {"role": "user"}]});
-        mends.apply(&mut body);
+        mends.apply_mends(&mut body);
         let between = json!({"role": "assistant", "content": BETWEEN});
         let expected = json!({"messages": [{"role": "user"}, {"role": "tool"}, {"role": "tool"}, between, {"role": "user"}]});
         assert_eq!(body, expected);
         let mut mends = Mends::default();
-        mends.learn(&Mend::FillReasoning, &[]);
-        mends.learn(&Mend::FillSignature, &[]);
+        mends.learn_mend(&Mend::FillReasoning, &[]);
+        mends.learn_mend(&Mend::FillSignature, &[]);
         let mut body = json!({"messages": [{"tool_calls": [{}]}, {"content": "x"}, 5],
             "contents": [{"parts": [{"functionCall": {}}, {"text": "x"}]}]});
-        mends.apply(&mut body);
+        mends.apply_mends(&mut body);
         let signature = json!({"google": {"thought_signature": NO_SIGNATURE}});
         let expected = json!({"messages": [{"tool_calls": [{"extra_content": signature}], "reasoning_content": " "},
             {"content": "x"}, 5],

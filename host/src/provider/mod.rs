@@ -56,7 +56,7 @@ pub use images::Images;
 pub use mend::Mend;
 pub use named::{NamedProvider, ProvidersConfig};
 #[doc(hidden)]
-pub use preset::{issuer, local_servers};
+pub use preset::{key_issuer, local_servers};
 pub use select::{Choice, KeySource, Keys, ProviderConfig, Selected, select};
 pub use wire::Wire;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use super::http::Http;
+use super::http::HttpPool;
 
 /// Maximum number of models read from a list.
 const MAX_MODELS: usize = 10_000;
@@ -15,16 +15,16 @@ const MAX_ID_BYTES: usize = 512;
 /// Lists the models at `path`. Anthropic and OpenAI-compatible servers send the list in `data` with
 /// the name in `id`; Gemini sends `models` and `name`, and which models generate text. `query`
 /// requests as many models as possible. The names come from a server and are untrusted.
-pub(super) async fn list(
-    http: &Http,
+pub(super) async fn list_models(
+    http: &HttpPool,
     path: &str,
     query: &str,
     cancel: &CancellationToken,
 ) -> Result<Vec<String>, Error> {
-    Ok(names(&http.get(path, query, cancel).await?))
+    Ok(document_names(&http.get(path, query, cancel).await?))
 }
 
-fn names(document: &Value) -> Vec<String> {
+fn document_names(document: &Value) -> Vec<String> {
     let lists = ["data", "models"].map(|name| document.get(name).and_then(Value::as_array));
     let ids = lists.into_iter().flatten().flatten().filter_map(|model| {
         let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
@@ -52,9 +52,9 @@ mod tests {
         let document = json!({"data": [
             {"id": "b"}, {"id": "a", "display_name": "A"}, {"id": "b"}, {"id": 1}, {}, "c", {"id": ""}, {"id": "x".repeat(600)}
         ]});
-        assert_eq!(names(&document), ["a", "b"]);
+        assert_eq!(document_names(&document), ["a", "b"]);
         for document in [json!({}), json!([]), json!({"data": {}}), json!(null)] {
-            assert_eq!(names(&document), [""; 0]);
+            assert_eq!(document_names(&document), [""; 0]);
         }
     }
 }

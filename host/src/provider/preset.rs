@@ -12,7 +12,7 @@ use super::dialect::TokenLimit;
 use super::{Mend, Wire, anthropic, gemini, openai};
 
 /// A provider with an HTTP API.
-pub(super) struct Preset {
+pub(super) struct ProviderPreset {
     pub(super) name: &'static str,
     /// Display name.
     pub(super) title: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Preset {
     pub(super) needs_key: bool,
     /// Default model; `Err` with an example if there is none.
     pub(super) model: Result<&'static str, &'static str>,
-    pub(super) names: Names,
+    pub(super) names: ModelNames,
     /// Header that carries the key, instead of the header of the wire.
     pub(super) key_in: Option<&'static str>,
     pub(super) token_limit: TokenLimit,
@@ -41,7 +41,7 @@ pub(super) struct Preset {
 
 /// Form of a provider's model names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum ModelNames {
     /// Without a slash.
     Plain,
     /// Usually a vendor or a repository, a slash and the name.
@@ -51,7 +51,7 @@ pub(super) enum Names {
 }
 
 /// Defaults of a public API that speaks chat completions and requires a key.
-const CHAT: Preset = Preset {
+const CHAT: ProviderPreset = ProviderPreset {
     name: "",
     title: "",
     wire: Wire::OpenaiChat,
@@ -60,7 +60,7 @@ const CHAT: Preset = Preset {
     key_env: "",
     needs_key: true,
     model: Err(""),
-    names: Names::Plain,
+    names: ModelNames::Plain,
     key_in: None,
     token_limit: TokenLimit::MaxTokens,
     leave_out: &[],
@@ -71,9 +71,9 @@ const CHAT: Preset = Preset {
 };
 
 /// Defaults of a local server that speaks chat completions.
-const LOCAL: Preset = Preset {
+const LOCAL: ProviderPreset = ProviderPreset {
     needs_key: false,
-    names: Names::Slashes,
+    names: ModelNames::Slashes,
     ask: Some(Ask::Models),
     is_local: true,
     ..CHAT
@@ -81,8 +81,8 @@ const LOCAL: Preset = Preset {
 
 /// Presets of all known providers. Anthropic and OpenAI come first: the environment selects between
 /// these two.
-pub(super) static PRESETS: [Preset; 15] = [
-    Preset {
+pub(super) static PRESETS: [ProviderPreset; 15] = [
+    ProviderPreset {
         name: "anthropic",
         title: "Anthropic",
         wire: Wire::AnthropicMessages,
@@ -93,7 +93,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         advice: "check the network connection, or set ANTHROPIC_BASE_URL to another server",
         ..CHAT
     },
-    Preset {
+    ProviderPreset {
         name: "openai",
         title: "OpenAI",
         wire: Wire::OpenaiResponses,
@@ -105,7 +105,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         advice: "check the network connection, or set OPENAI_BASE_URL to another server",
         ..CHAT
     },
-    Preset {
+    ProviderPreset {
         name: "ollama",
         title: "Ollama",
         url: Ok("http://127.0.0.1:11434/v1"),
@@ -117,19 +117,19 @@ pub(super) static PRESETS: [Preset; 15] = [
         advice: "start it with `ollama serve`, or set OPENAI_BASE_URL to where it runs",
         ..LOCAL
     },
-    Preset {
+    ProviderPreset {
         name: "openrouter",
         title: "OpenRouter",
         url: Ok("https://openrouter.ai/api/v1"),
         url_env: "OPENROUTER_BASE_URL",
         key_env: "OPENROUTER_API_KEY",
         model: Err("anthropic/claude-sonnet-5.5"),
-        names: Names::AlwaysSlashes,
+        names: ModelNames::AlwaysSlashes,
         ask: Some(Ask::OpenRouter),
         advice: "check the network connection, or set OPENROUTER_BASE_URL to another server",
         ..CHAT
     },
-    Preset {
+    ProviderPreset {
         name: "gemini",
         title: "Gemini",
         wire: Wire::Gemini,
@@ -139,7 +139,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         model: Ok("gemini-3.8-flash"),
         ..CHAT
     },
-    Preset {
+    ProviderPreset {
         name: "deepseek",
         title: "DeepSeek",
         url: Ok("https://api.deepseek.com/v1"),
@@ -148,7 +148,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         model: Ok("deepseek-v4-pro"),
         ..CHAT
     },
-    Preset {
+    ProviderPreset {
         name: "mistral",
         title: "Mistral",
         url: Ok("https://api.mistral.ai/v1"),
@@ -161,19 +161,19 @@ pub(super) static PRESETS: [Preset; 15] = [
         ask: Some(Ask::Models),
         ..CHAT
     },
-    Preset {
+    ProviderPreset {
         name: "groq",
         title: "Groq",
         url: Ok("https://api.groq.com/openai/v1"),
         url_env: "GROQ_BASE_URL",
         key_env: "GROQ_API_KEY",
         model: Err("openai/gpt-oss-120b"),
-        names: Names::Slashes,
+        names: ModelNames::Slashes,
         token_limit: TokenLimit::MaxCompletionTokens,
         ask: Some(Ask::Models),
         ..CHAT
     },
-    Preset {
+    ProviderPreset {
         name: "xai",
         title: "xAI",
         url: Ok("https://api.x.ai/v1"),
@@ -183,7 +183,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         ..CHAT
     },
     // The model is the name of a deployment.
-    Preset {
+    ProviderPreset {
         name: "azure",
         title: "Azure OpenAI",
         url: Err("https://NAME.openai.azure.com/openai/v1"),
@@ -196,7 +196,7 @@ pub(super) static PRESETS: [Preset; 15] = [
     },
     // Requires a Bedrock API key, or a gateway in front of Bedrock. Requests are not signed with
     // AWS credentials.
-    Preset {
+    ProviderPreset {
         name: "bedrock",
         title: "Amazon Bedrock",
         url: Err("https://bedrock-runtime.REGION.amazonaws.com/openai/v1"),
@@ -207,7 +207,7 @@ pub(super) static PRESETS: [Preset; 15] = [
     },
     // Vertex keys are tokens that are valid for an hour: `api_key_command = ["gcloud", "auth",
     // "print-access-token"]`.
-    Preset {
+    ProviderPreset {
         name: "vertex",
         title: "Google Vertex AI",
         url: Err(
@@ -216,10 +216,10 @@ pub(super) static PRESETS: [Preset; 15] = [
         url_env: "VERTEX_BASE_URL",
         key_env: "VERTEX_ACCESS_TOKEN",
         model: Err("google/gemini-3.8-flash"),
-        names: Names::Slashes,
+        names: ModelNames::Slashes,
         ..CHAT
     },
-    Preset {
+    ProviderPreset {
         name: "lm-studio",
         title: "LM Studio",
         url: Ok("http://127.0.0.1:1234/v1"),
@@ -230,7 +230,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         advice: "start its server with `lms server start`, or set LM_STUDIO_BASE_URL to where it runs",
         ..LOCAL
     },
-    Preset {
+    ProviderPreset {
         name: "llama-cpp",
         title: "llama.cpp",
         url: Ok("http://127.0.0.1:8080/v1"),
@@ -242,7 +242,7 @@ pub(super) static PRESETS: [Preset; 15] = [
         advice: "start it with `llama-server --jinja`, or set LLAMA_CPP_BASE_URL to where it runs",
         ..LOCAL
     },
-    Preset {
+    ProviderPreset {
         name: "vllm",
         title: "vLLM",
         url: Ok("http://127.0.0.1:8000/v1"),
@@ -255,18 +255,18 @@ pub(super) static PRESETS: [Preset; 15] = [
 ];
 
 /// Returns the preset of this name.
-pub(super) fn find(name: &str) -> Option<&'static Preset> {
+pub(super) fn find_preset(name: &str) -> Option<&'static ProviderPreset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
 /// Returns the names of all presets, in the order of the table.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn preset_names() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|preset| preset.name)
 }
 
 /// Recognizes the issuer of a key by the prefix of the key. Returns the provider and the variable
 /// for its key.
-pub fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
+pub fn key_issuer(key: &str) -> Option<(&'static str, &'static str)> {
     let issuers = [
         ("sk-ant-", "anthropic"),
         ("sk-or-", "openrouter"),
@@ -275,7 +275,7 @@ pub fn issuer(key: &str) -> Option<(&'static str, &'static str)> {
     let (_, name) = issuers
         .into_iter()
         .find(|(start, _)| key.starts_with(start))?;
-    find(name).map(|preset| (preset.name, preset.key_env))
+    find_preset(name).map(|preset| (preset.name, preset.key_env))
 }
 
 /// Returns the local servers: preset name, display name, base URL.
@@ -307,7 +307,7 @@ mod tests {
             let (Ok(model) | Err(model)) = preset.model;
             assert!(!model.is_empty(), "{name}");
             let has_slash = model.contains('/');
-            assert!(!has_slash || preset.names != Names::Plain, "{name}");
+            assert!(!has_slash || preset.names != ModelNames::Plain, "{name}");
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
     fn a_default_model_is_in_the_table_of_models_and_a_local_server_has_none_but_its_own() {
         for preset in PRESETS.iter().filter(|preset| !preset.is_local) {
             if let Ok(model) = preset.model {
-                assert!(crate::model::price(model).is_some(), "{model}");
+                assert!(crate::model::find_price(model).is_some(), "{model}");
             }
         }
     }

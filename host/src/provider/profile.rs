@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{Ask, Told};
+use super::ask::{Ask, ServerAnswer};
 use super::dialect::Dialect;
-use super::http::Http;
+use super::http::HttpPool;
 use super::mend::Mend;
 use crate::lock::lock;
 use crate::model::{ModelProfile, Models};
@@ -51,12 +51,12 @@ pub struct ServerProfile {
     /// Whether the server runs on this machine.
     pub is_local: bool,
     /// Answers of the server by model, with the number of queries.
-    pub(crate) told: Mutex<HashMap<String, (Told, u32)>>,
+    pub(crate) told: Mutex<HashMap<String, (ServerAnswer, u32)>>,
 }
 
 impl ServerProfile {
     /// Returns the profile of a model, as far as it is known by now.
-    pub(crate) fn of(&self, model: &str) -> ModelProfile {
+    pub(crate) fn profile_of(&self, model: &str) -> ModelProfile {
         let told = lock(&self.told)
             .get(model)
             .map(|(told, _)| told.profile.clone());
@@ -70,7 +70,12 @@ impl ServerProfile {
 
     /// Queries the server about a model, unless its answer is final. A failure is stored like an
     /// answer and is not an error.
-    pub(crate) async fn learn(&self, http: &Http, model: &str, cancel: &CancellationToken) {
+    pub(crate) async fn learn_profile(
+        &self,
+        http: &HttpPool,
+        model: &str,
+        cancel: &CancellationToken,
+    ) {
         let Some(ask) = self.ask else { return };
         let known = lock(&self.told).get(model).cloned();
         let n_asked = match known {
@@ -79,7 +84,7 @@ impl ServerProfile {
             None if self.is_known(ask, model) => return,
             None => 0,
         };
-        let told = ask.about(http, model, cancel).await;
+        let told = ask.ask_about(http, model, cancel).await;
         tracing::debug!(model, ?told, "asked the server about a model");
         lock(&self.told).insert(model.to_owned(), (told, n_asked + 1));
     }
@@ -91,9 +96,9 @@ impl ServerProfile {
     }
 
     /// Converts a finished body to the form that the server accepts.
-    pub(crate) fn finish(&self, body: &mut Value) {
+    pub(crate) fn finish_body(&self, body: &mut Value) {
         let model = body.get("model").and_then(Value::as_str);
-        let profile = self.of(model.unwrap_or_default());
+        let profile = self.profile_of(model.unwrap_or_default());
         if let (Some(most), Some(limit)) = (profile.answer_tokens, body.get_mut("max_tokens"))
             && limit.as_u64().is_some_and(|limit| limit > u64::from(most))
         {
@@ -111,7 +116,7 @@ impl ServerProfile {
         wanted: Option<u32>,
         prompt_tokens: u64,
     ) -> Option<u32> {
-        let profile = self.of(model);
+        let profile = self.profile_of(model);
         let unasked = profile
             .answer_tokens
             .map(|most| most.min(MAX_UNASKED_TOKENS));
@@ -191,22 +196,27 @@ mod tests {
             is_local: true,
             ..ServerProfile::default()
         };
-        assert_eq!(server.of("gpt-4o").images, Some(false));
-        assert_eq!(server.of("gpt-4o").window_tokens, Some(128_000));
-        assert_eq!(server.of("my-model").window_tokens, Some(32_768));
-        assert_eq!(ServerProfile::default().of("my-model").window_tokens, None);
+        assert_eq!(server.profile_of("gpt-4o").images, Some(false));
+        assert_eq!(server.profile_of("gpt-4o").window_tokens, Some(128_000));
+        assert_eq!(server.profile_of("my-model").window_tokens, Some(32_768));
+        assert_eq!(
+            ServerProfile::default()
+                .profile_of("my-model")
+                .window_tokens,
+            None
+        );
     }
 
     #[test]
     fn a_body_is_finished_for_its_model() {
         let mut body = json!({"model": "claude-opus-5-5", "temperature": 0.5});
-        ServerProfile::default().finish(&mut body);
+        ServerProfile::default().finish_body(&mut body);
         assert_eq!(body, json!({"model": "claude-opus-5-5"}));
         let mut body = json!({"model": "claude-3-haiku", "max_tokens": 8_192});
-        ServerProfile::default().finish(&mut body);
+        ServerProfile::default().finish_body(&mut body);
         assert_eq!(body["max_tokens"], 4_096);
         let mut body = json!({"temperature": 0.5});
-        ServerProfile::default().finish(&mut body);
+        ServerProfile::default().finish_body(&mut body);
         assert_eq!(body, json!({"temperature": 0.5}));
     }
 }

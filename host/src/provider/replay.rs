@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::assemble::{Decoder, Fault};
+use super::assemble::{AnswerFault, WireDecoder};
 use super::sse::SseParser;
 use super::{StreamEvent, Wire, anthropic, gemini, openai, responses};
 use crate::message::Message;
@@ -14,20 +14,20 @@ use crate::message::Message;
 /// the stream.
 pub fn replay(wire: Wire, pieces: &[&[u8]]) -> Result<Message, String> {
     match wire {
-        Wire::AnthropicMessages => read(anthropic::Reader::default(), pieces),
-        Wire::OpenaiChat => read(openai::Reader::default(), pieces),
-        Wire::OpenaiResponses => read(responses::Reader::default(), pieces),
-        Wire::Gemini => read(gemini::Reader::default(), pieces),
+        Wire::AnthropicMessages => replay_pieces(anthropic::AnthropicReader::default(), pieces),
+        Wire::OpenaiChat => replay_pieces(openai::ChatReader::default(), pieces),
+        Wire::OpenaiResponses => replay_pieces(responses::ResponsesReader::default(), pieces),
+        Wire::Gemini => replay_pieces(gemini::GeminiReader::default(), pieces),
     }
 }
 
-fn read(mut decoder: impl Decoder, pieces: &[&[u8]]) -> Result<Message, String> {
-    let mut feed = Feed::default();
-    let said = |fault: Fault| match fault {
-        Fault::Bad { what, .. } => what,
-        Fault::EndedEarly => "it ended early".to_owned(),
-        Fault::TooLong { max_bytes } => format!("it has more than {max_bytes} bytes"),
-        Fault::Server { status, message } => format!("status {status}: {message}"),
+fn replay_pieces(mut decoder: impl WireDecoder, pieces: &[&[u8]]) -> Result<Message, String> {
+    let mut feed = DecoderFeed::default();
+    let said = |fault: AnswerFault| match fault {
+        AnswerFault::Bad { what, .. } => what,
+        AnswerFault::EndedEarly => "it ended early".to_owned(),
+        AnswerFault::TooLong { max_bytes } => format!("it has more than {max_bytes} bytes"),
+        AnswerFault::Server { status, message } => format!("status {status}: {message}"),
     };
     for piece in pieces {
         if decoder.is_done() {
@@ -40,20 +40,20 @@ fn read(mut decoder: impl Decoder, pieces: &[&[u8]]) -> Result<Message, String> 
 
 /// Parser of a stream that feeds its events to a decoder.
 #[derive(Default)]
-pub(crate) struct Feed {
+pub(crate) struct DecoderFeed {
     parser: SseParser,
     events: VecDeque<sse_stream::Sse>,
 }
 
-impl Feed {
+impl DecoderFeed {
     /// Reads the next chunk. Returns whether it contains a part of the answer. Data after the end
     /// of the answer is ignored.
     pub(crate) fn push(
         &mut self,
-        decoder: &mut impl Decoder,
+        decoder: &mut impl WireDecoder,
         piece: &[u8],
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, AnswerFault> {
         let pushed = self.parser.push(piece, &mut self.events);
         while let Some(event) = self.events.pop_front()
             && !decoder.is_done()
@@ -63,7 +63,7 @@ impl Feed {
             }
         }
         match pushed {
-            Err(bad) if !decoder.is_done() => Err(Fault::bad(bad.what, &bad.excerpt)),
+            Err(bad) if !decoder.is_done() => Err(AnswerFault::bad_event(bad.what, &bad.excerpt)),
             Err(_) => Ok(true),
             Ok(is_answer) => Ok(is_answer),
         }

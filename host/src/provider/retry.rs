@@ -9,14 +9,14 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use serde_json::Value;
 
-use super::assemble::Fault;
+use super::assemble::AnswerFault;
 use super::endpoint::Endpoint;
 use super::error::Error;
 use super::mend::Mend;
 
 /// A failed attempt.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct AttemptFailure {
     /// Boxed, so that the many `Result`s that carry it stay small.
     pub(crate) error: Box<Error>,
     pub(crate) is_retryable: bool,
@@ -24,9 +24,9 @@ pub(crate) struct Failure {
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Failure {
+impl AttemptFailure {
     /// Creates a failure that a retry cannot fix.
-    pub(crate) fn fatal(error: Error) -> Self {
+    pub(crate) fn fatal_failure(error: Error) -> Self {
         Self {
             error: Box::new(error),
             is_retryable: false,
@@ -35,17 +35,17 @@ impl Failure {
     }
 
     /// Creates a failure for which a retry may succeed.
-    pub(crate) fn passing(error: Error) -> Self {
+    pub(crate) fn passing_failure(error: Error) -> Self {
         Self {
             is_retryable: true,
-            ..Self::fatal(error)
+            ..Self::fatal_failure(error)
         }
     }
 }
 
 /// Description of an attempt, for the error's text.
 #[derive(Clone, Copy)]
-pub(crate) struct Attempt<'a> {
+pub(crate) struct AttemptFacts<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) model: &'a str,
     /// Path of the request under the base URL.
@@ -56,11 +56,11 @@ pub(crate) struct Attempt<'a> {
 
 /// Returns the failure for an HTTP status other than 2xx with the given body.
 pub(crate) fn status_failure(
-    attempt: Attempt<'_>,
+    attempt: AttemptFacts<'_>,
     status: u16,
     headers: &HeaderMap,
     body: &str,
-) -> Failure {
+) -> AttemptFailure {
     let endpoint = attempt.endpoint;
     let (message, code) = read_error(body);
     let said = endpoint.said(&message);
@@ -164,7 +164,7 @@ pub(crate) fn status_failure(
         },
     };
     let error = Box::new(error);
-    Failure {
+    AttemptFailure {
         // A spent budget also has status 429, but waiting does not refill it, so it is not retried.
         is_retryable: may_pass(status)
             && !matches!(
@@ -265,25 +265,25 @@ fn may_pass(status: u16) -> bool {
 }
 
 /// Returns the failure for a fault inside a stream.
-pub(crate) fn stream_failure(attempt: Attempt<'_>, fault: Fault) -> Failure {
+pub(crate) fn stream_failure(attempt: AttemptFacts<'_>, fault: AnswerFault) -> AttemptFailure {
     let endpoint = attempt.endpoint;
     let provider = endpoint.provider.clone();
     match fault {
-        Fault::Bad { what, excerpt } => Failure::fatal(Error::BadStream {
+        AnswerFault::Bad { what, excerpt } => AttemptFailure::fatal_failure(Error::BadStream {
             provider,
             what,
             excerpt: endpoint.said(&excerpt),
             advice: address_advice(attempt),
         }),
-        Fault::TooLong { max_bytes } => Failure::fatal(Error::TooLong {
+        AnswerFault::TooLong { max_bytes } => AttemptFailure::fatal_failure(Error::TooLong {
             provider,
             max_bytes,
         }),
-        Fault::EndedEarly => Failure::passing(Error::EndedEarly {
+        AnswerFault::EndedEarly => AttemptFailure::passing_failure(Error::EndedEarly {
             provider,
             cause: "the connection was closed".to_owned(),
         }),
-        Fault::Server { status, message } => {
+        AnswerFault::Server { status, message } => {
             status_failure(attempt, status, &HeaderMap::new(), &message)
         }
     }
@@ -296,8 +296,8 @@ fn is_about_model(message: &str, code: &str) -> bool {
 
 /// Returns advice for an address that is probably not a model API. The usual mistake is a missing
 /// or extra version in the path.
-fn address_advice(attempt: Attempt<'_>) -> String {
-    let Attempt { endpoint, path, .. } = attempt;
+fn address_advice(attempt: AttemptFacts<'_>) -> String {
+    let AttemptFacts { endpoint, path, .. } = attempt;
     let base = endpoint.shown_url();
     let has_version = |path: &str| path.split('/').any(is_version);
     let meant = match (has_version(endpoint.url.path()), has_version(path)) {
@@ -373,8 +373,8 @@ fn retry_delay(body: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn attempt<'a>(endpoint: &'a Endpoint, path: &'a str) -> Attempt<'a> {
-        Attempt {
+    fn attempt<'a>(endpoint: &'a Endpoint, path: &'a str) -> AttemptFacts<'a> {
+        AttemptFacts {
             endpoint,
             model: "m",
             path,

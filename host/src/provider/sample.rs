@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::assemble::{Decoder, Fault, ModelReply};
+use super::assemble::{AnswerFault, AssembledReply, WireDecoder};
 use super::{Images, Request, StreamEvent};
 use crate::message::{
     Blob, Content, EffectClass, Message, Part, Parts, ToolCall, ToolResult, ToolSpec,
@@ -58,9 +58,9 @@ pub(super) fn images(request: &Request) -> Images {
 /// Decodes these events; returns the reply and the emitted stream events. A JSON string is passed
 /// as raw data.
 pub(super) fn read(
-    mut reader: impl Decoder,
+    mut reader: impl WireDecoder,
     events: &[Value],
-) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
+) -> Result<(AssembledReply, Vec<StreamEvent>), AnswerFault> {
     let mut heard = Vec::new();
     for event in events {
         let data = event

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::connect::{Found, connect, given_url};
+use super::connect::{FoundProvider, connect_provider, given_url};
 use super::http::HttpConfig;
 use super::named::ProvidersConfig;
-use super::preset::{self, Names, Preset};
+use super::preset::{self, ModelNames, ProviderPreset};
 #[cfg(feature = "scripted")]
 use super::scripted;
 use super::{Error, Provider};
@@ -79,9 +79,9 @@ pub trait Keys {
 }
 
 /// Lookups in the environment only.
-struct Variables<'a>(&'a dyn Fn(&str) -> Option<String>);
+struct EnvironmentKeys<'a>(&'a dyn Fn(&str) -> Option<String>);
 
-impl Keys for Variables<'_> {
+impl Keys for EnvironmentKeys<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         (self.0)(name)
     }
@@ -103,7 +103,7 @@ pub fn select(
         provider: config.clone(),
         ..Choice::default()
     };
-    choice.select(&Variables(env))
+    choice.select(&EnvironmentKeys(env))
 }
 
 /// The settings that determine provider and model.
@@ -133,12 +133,14 @@ impl Choice {
         };
         let config = &self.provider;
         let by_name = match &config.name {
-            Some(name) if name == SCRIPTED => return play(config, format!("{name} was asked for")),
+            Some(name) if name == SCRIPTED => {
+                return select_script(config, format!("{name} was asked for"));
+            }
             Some(name) => Some((self.named(name)?, format!("{name} was asked for"))),
             None => match &config.script {
                 Some(script) => {
                     let why = format!("the script {} was asked for", script.display());
-                    return play(config, why);
+                    return select_script(config, why);
                 }
                 None => self.by_environment(&env),
             },
@@ -146,7 +148,7 @@ impl Choice {
         if let Some((found, model)) = self.before_slash(by_name.as_ref().map(|(f, _)| f), &env) {
             let why = format!("the model name begins with `{}/`", found.name);
             if found.name == SCRIPTED {
-                return play(config, why);
+                return select_script(config, why);
             }
             // Base URL, key and images in [provider] apply only to the provider named there.
             let is_same = by_name
@@ -163,27 +165,30 @@ impl Choice {
                 images: config.images.filter(|_| is_same),
                 ..config.clone()
             };
-            return connect(self, found, &config, keys, why);
+            return connect_provider(self, found, &config, keys, why);
         }
         if let Some((found, why)) = by_name {
-            return connect(self, found, config, keys, why);
+            return connect_provider(self, found, config, keys, why);
         }
         let why = "no key and no model server is configured".to_owned();
         Ok(Selected {
             is_stand_in: true,
-            ..play(config, why)?
+            ..select_script(config, why)?
         })
     }
 
     /// Returns the provider that the environment, or a base URL alone, is configured for.
-    fn by_environment(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<(Found<'_>, String)> {
+    fn by_environment(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<(FoundProvider<'_>, String)> {
         let [anthropic, openai, ..] = &preset::PRESETS;
         let set = [
             (anthropic, anthropic.key_env),
             (openai, openai.key_env),
             (openai, openai.url_env),
         ];
-        let found = |preset: &'static Preset| Found {
+        let found = |preset: &'static ProviderPreset| FoundProvider {
             name: preset.name,
             preset: Some(preset),
             own: self.providers.0.get(preset.name),
@@ -197,14 +202,14 @@ impl Choice {
         has_url.then(|| (found(openai), "a base URL is configured".to_owned()))
     }
 
-    fn find<'a>(&'a self, name: &'a str) -> Option<Found<'a>> {
+    fn find<'a>(&'a self, name: &'a str) -> Option<FoundProvider<'a>> {
         let own = self.providers.0.get(name);
         let like = own.and_then(|own| own.preset.as_deref()).unwrap_or(name);
-        let preset = preset::find(like);
-        (own.is_some() || preset.is_some()).then_some(Found { name, preset, own })
+        let preset = preset::find_preset(like);
+        (own.is_some() || preset.is_some()).then_some(FoundProvider { name, preset, own })
     }
 
-    fn named<'a>(&'a self, name: &'a str) -> Result<Found<'a>, Error> {
+    fn named<'a>(&'a self, name: &'a str) -> Result<FoundProvider<'a>, Error> {
         let unknown = |name: &str| Error::UnknownProvider {
             name: name.to_owned(),
             known: self.known_providers().join(", "),
@@ -221,7 +226,7 @@ impl Choice {
     #[must_use]
     pub fn known_providers(&self) -> Vec<String> {
         let own = self.providers.0.keys().cloned();
-        let others = preset::names().filter(|name| !self.providers.0.contains_key(*name));
+        let others = preset::preset_names().filter(|name| !self.providers.0.contains_key(*name));
         let all = own.chain(others.map(str::to_owned));
         all.chain([SCRIPTED.to_owned()]).collect()
     }
@@ -235,13 +240,13 @@ impl Choice {
     /// the chosen provider have such prefixes.
     fn before_slash<'a>(
         &'a self,
-        chosen: Option<&Found<'_>>,
+        chosen: Option<&FoundProvider<'_>>,
         env: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<(Found<'a>, &'a str)> {
+    ) -> Option<(FoundProvider<'a>, &'a str)> {
         let name = self.provider.model.as_deref().filter(|_| !self.is_exact)?;
         let (first, rest) = name.split_once('/').filter(|(_, rest)| !rest.is_empty())?;
         if first == SCRIPTED {
-            let scripted = Found {
+            let scripted = FoundProvider {
                 name: SCRIPTED,
                 preset: None,
                 own: None,
@@ -253,7 +258,7 @@ impl Choice {
         let is_whole = found
             .preset
             .filter(|preset| preset.name == found.name)
-            .is_some_and(|preset| preset.names == Names::AlwaysSlashes)
+            .is_some_and(|preset| preset.names == ModelNames::AlwaysSlashes)
             && !rest.contains('/');
         let Some(chosen) = chosen else {
             return Some((found, if is_whole { name } else { rest }));
@@ -272,7 +277,7 @@ impl Choice {
         }
         let has_slashes = chosen
             .preset
-            .is_none_or(|preset| preset.names != Names::Plain);
+            .is_none_or(|preset| preset.names != ModelNames::Plain);
         let is_vendor = has_slashes || is_elsewhere;
         let is_other = !self.is_pinned && (found.own.is_some() || !is_vendor);
         is_other.then_some((found, if is_whole { name } else { rest }))
@@ -280,7 +285,7 @@ impl Choice {
 }
 
 #[cfg(feature = "scripted")]
-fn play(config: &ProviderConfig, why: String) -> Result<Selected, Error> {
+fn select_script(config: &ProviderConfig, why: String) -> Result<Selected, Error> {
     let provider = match &config.script {
         Some(path) => scripted::Scripted::from_file(path)?,
         None => scripted::Scripted::built_in()?,
@@ -294,7 +299,7 @@ fn play(config: &ProviderConfig, why: String) -> Result<Selected, Error> {
 }
 
 #[cfg(not(feature = "scripted"))]
-fn play(_: &ProviderConfig, why: String) -> Result<Selected, Error> {
+fn select_script(_: &ProviderConfig, why: String) -> Result<Selected, Error> {
     Err(Error::NoScripts { why })
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Owns the timeout of each phase. It must not know the meaning of the awaited bytes, nor retry.
 //! Servers send comments and pings while they load a model or the model writes long arguments. They
-//! restart the idle timeout ([`Wait::alive`]), up to a limit of their own. Only a part of the
-//! answer ends a phase ([`Wait::progress`]). Start from [`Wait::until`].
+//! restart the idle timeout ([`AttemptTimer::note_alive`]), up to a limit of their own. Only a part
+//! of the answer ends a phase ([`AttemptTimer::note_progress`]). Start from
+//! [`AttemptTimer::wait_until`].
 
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use tokio::time::{Instant, timeout_at};
 use super::endpoint::Endpoint;
 use super::error::{Error, Phase};
 use super::http::HttpConfig;
-use super::retry::Failure;
+use super::retry::AttemptFailure;
 
 /// The timer of one attempt.
-pub(super) struct Wait<'a> {
+pub(super) struct AttemptTimer<'a> {
     endpoint: &'a Endpoint,
     config: &'a HttpConfig,
     phase: Phase,
@@ -26,7 +27,7 @@ pub(super) struct Wait<'a> {
     limit_ms: u64,
 }
 
-impl<'a> Wait<'a> {
+impl<'a> AttemptTimer<'a> {
     /// Starts the timer of an attempt that began at `since`.
     pub(super) fn first_byte(
         endpoint: &'a Endpoint,
@@ -44,31 +45,33 @@ impl<'a> Wait<'a> {
     }
 
     /// Waits for the response or its next bytes, at most as long as the phase allows.
-    pub(super) async fn until<T>(
+    pub(super) async fn wait_until<T>(
         &mut self,
         arrival: impl Future<Output = reqwest::Result<T>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, AttemptFailure> {
         let silent = self.alive + Duration::from_millis(self.limit_ms);
         let pinged_ms = self.config.ping_timeout_ms.max(self.limit_ms);
         let pinged = self.since + Duration::from_millis(pinged_ms);
         match timeout_at(silent.min(pinged), arrival).await {
             Ok(Ok(arrived)) => Ok(arrived),
-            Ok(Err(error)) => Err(self.broken(&error)),
+            Ok(Err(error)) => Err(self.broken_error(&error)),
             // Retry after silence: a dead connection cannot be told from a slow server.
-            Err(_) if silent <= pinged => {
-                Err(Failure::passing(self.timeout(self.phase, self.limit_ms)))
-            }
-            Err(_) => Err(Failure::fatal(self.timeout(Phase::Pings, pinged_ms))),
+            Err(_) if silent <= pinged => Err(AttemptFailure::passing_failure(
+                self.timeout_error(self.phase, self.limit_ms),
+            )),
+            Err(_) => Err(AttemptFailure::fatal_failure(
+                self.timeout_error(Phase::Pings, pinged_ms),
+            )),
         }
     }
 
     /// Restarts the idle timeout: the server sent a comment or ping.
-    pub(super) fn alive(&mut self) {
+    pub(super) fn note_alive(&mut self) {
         self.alive = Instant::now();
     }
 
     /// Waits for data after a complete answer, at most `rest`.
-    pub(super) async fn rest<T>(
+    pub(super) async fn wait_rest<T>(
         &self,
         rest: Duration,
         arrival: impl Future<Output = reqwest::Result<T>>,
@@ -77,14 +80,14 @@ impl<'a> Wait<'a> {
     }
 
     /// Restarts all timeouts: the server sent a part of the answer.
-    pub(super) fn progress(&mut self) {
+    pub(super) fn note_progress(&mut self) {
         self.phase = Phase::NextByte;
         self.since = Instant::now();
         self.alive = self.since;
         self.limit_ms = self.config.idle_timeout_ms;
     }
 
-    fn timeout(&self, phase: Phase, after_ms: u64) -> Error {
+    fn timeout_error(&self, phase: Phase, after_ms: u64) -> Error {
         Error::Timeout {
             provider: self.endpoint.provider.clone(),
             phase,
@@ -93,11 +96,11 @@ impl<'a> Wait<'a> {
     }
 
     /// Classifies an error of the connection, before or after it was established.
-    fn broken(&self, error: &reqwest::Error) -> Failure {
+    fn broken_error(&self, error: &reqwest::Error) -> AttemptFailure {
         let endpoint = self.endpoint;
-        let (provider, cause) = (endpoint.provider.clone(), innermost(error));
-        Failure::passing(match (error.is_connect(), error.is_timeout()) {
-            (true, true) => self.timeout(Phase::Connect, self.config.connect_timeout_ms),
+        let (provider, cause) = (endpoint.provider.clone(), innermost_text(error));
+        AttemptFailure::passing_failure(match (error.is_connect(), error.is_timeout()) {
+            (true, true) => self.timeout_error(Phase::Connect, self.config.connect_timeout_ms),
             (true, false) => Error::Unreachable {
                 provider,
                 url: endpoint.shown_url(),
@@ -110,7 +113,7 @@ impl<'a> Wait<'a> {
 }
 
 /// Returns the root cause of an error: it is the most specific, and it contains no URL.
-fn innermost(error: &reqwest::Error) -> String {
+fn innermost_text(error: &reqwest::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source() {
         error = source;

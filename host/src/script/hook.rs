@@ -12,17 +12,17 @@ use serde_json::Value;
 use super::Script;
 use super::claude::ClaudeState;
 use super::json::{self, Call, ScriptPoint, WithPoint};
-use super::once::{self, Program};
-use super::warm::Warm;
-use crate::json::{MAX_DEPTH, depth};
+use super::once::{self, ScriptProgram};
+use super::warm::WarmScript;
+use crate::json::{MAX_DEPTH, nesting_depth};
 use crate::point::Hook;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::point::handle::AgentHandle;
 use crate::point::registry::Registry;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::secret::{aside, mask_leaves};
-use crate::text::clean;
+use crate::secret::{mask_leaves, run_aside};
+use crate::text::clean_line;
 
 /// Maximum length of a report about a file that git would run, in bytes. Paths can be longer.
 const MAX_PLANTED_BYTES: usize = 500;
@@ -30,9 +30,9 @@ const MAX_PLANTED_BYTES: usize = 500;
 /// A script that is called in a session.
 pub(crate) struct OpenScript {
     script: Arc<Script>,
-    program: Program,
+    program: ScriptProgram,
     /// Process of a script that stays running.
-    warm: Option<Warm>,
+    warm: Option<WarmScript>,
     claude: ClaudeState,
     handle: Arc<dyn AgentHandle>,
 }
@@ -41,12 +41,12 @@ impl OpenScript {
     /// Prepares a script for a session. The process is started at the first call.
     pub(crate) fn new(
         script: Arc<Script>,
-        program: Program,
+        program: ScriptProgram,
         handle: Arc<dyn AgentHandle>,
     ) -> Arc<Self> {
         Arc::new(Self {
             claude: ClaudeState::default(),
-            warm: script.is_warm.then(|| Warm::new(program.clone())),
+            warm: script.is_warm.then(|| WarmScript::new(program.clone())),
             script,
             program,
             handle,
@@ -54,9 +54,9 @@ impl OpenScript {
     }
 
     /// Binds the script to its points.
-    pub(crate) fn bind(self: &Arc<Self>, registry: &mut Registry) {
+    pub(crate) fn bind_hooks(self: &Arc<Self>, registry: &mut Registry) {
         for row in self.script.rows() {
-            let binding = Binding {
+            let binding = ScriptBinding {
                 script: self,
                 registry: &mut *registry,
             };
@@ -65,7 +65,7 @@ impl OpenScript {
     }
 
     /// Calls the script and returns its JSON outcome.
-    async fn ask(
+    async fn ask_script(
         &self,
         point: &'static str,
         caller: &Caller,
@@ -76,21 +76,21 @@ impl OpenScript {
             None => {
                 let call = Call::new(&self.script.name, point, caller, payload);
                 match &self.warm {
-                    Some(warm) => warm.ask(call).await?,
+                    Some(warm) => warm.ask_warm(call).await?,
                     None => {
-                        let input = serde_json::to_vec(&call).map_err(unwritten)?;
+                        let input = serde_json::to_vec(&call).map_err(unwritten_failure)?;
                         let on_planted = self.on_planted(point, caller);
-                        once::ask(&self.program, input, &self.script, on_planted).await?
+                        once::ask_once(&self.program, input, &self.script, on_planted).await?
                     }
                 }
             }
         };
-        if depth(&outcome) > MAX_DEPTH {
+        if nesting_depth(&outcome) > MAX_DEPTH {
             return Err(Failure::Malformed(format!(
                 "it is nested deeper than {MAX_DEPTH} levels"
             )));
         }
-        self.mask(point, caller, &mut outcome);
+        self.mask_outcome(point, caller, &mut outcome);
         Ok(outcome)
     }
 
@@ -105,13 +105,14 @@ impl OpenScript {
         let Some(hook) = &self.script.claude else {
             return Ok(nothing());
         };
-        let Some(input) = hook.input(caller, payload, &self.claude) else {
+        let Some(input) = hook.hook_input(caller, payload, &self.claude) else {
             return Ok(nothing());
         };
-        let input = serde_json::to_vec(&input).map_err(unwritten)?;
+        let input = serde_json::to_vec(&input).map_err(unwritten_failure)?;
         let on_planted = self.on_planted(point, caller);
-        let finished = once::run(&self.program, input, self.script.deadline, on_planted).await?;
-        hook.outcome(caller, payload, &finished, &self.claude)
+        let finished =
+            once::run_once(&self.program, input, self.script.deadline, on_planted).await?;
+        hook.read_outcome(caller, payload, &finished, &self.claude)
     }
 
     /// Records files that a script left for git to run.
@@ -125,16 +126,16 @@ impl OpenScript {
                 reached: Reached::Files,
                 target: "leave what git would run".to_owned(),
                 outcome: AccessOutcome::Denied,
-                reason: Some(clean(&planted, MAX_PLANTED_BYTES)),
+                reason: Some(clean_line(&planted, MAX_PLANTED_BYTES)),
                 origin: origin.clone(),
             });
         })
     }
 
     /// Masks secrets in an outcome and records that.
-    fn mask(&self, point: &'static str, caller: &Caller, outcome: &mut Value) {
+    fn mask_outcome(&self, point: &'static str, caller: &Caller, outcome: &mut Value) {
         let mut rules = BTreeSet::new();
-        aside(json_bytes(outcome), || mask_leaves(outcome, &mut rules));
+        run_aside(json_bytes(outcome), || mask_leaves(outcome, &mut rules));
         if rules.is_empty() {
             return;
         }
@@ -160,12 +161,12 @@ impl OpenScript {
     }
 }
 
-struct Binding<'a> {
+struct ScriptBinding<'a> {
     script: &'a Arc<OpenScript>,
     registry: &'a mut Registry,
 }
 
-impl WithPoint for Binding<'_> {
+impl WithPoint for ScriptBinding<'_> {
     fn with<P: ScriptPoint>(self) {
         if let Some(row) = self.script.script.rows().find(|row| row.name == P::NAME) {
             let hook = Arc::new(AtPoint(self.script.clone()));
@@ -183,9 +184,9 @@ impl<P: ScriptPoint> Hook<P> for AtPoint {
         payload: &'a P::Payload,
     ) -> BoxFuture<'a, Result<P::Outcome, Failure>> {
         Box::pin(async move {
-            let payload = P::show(payload).map_err(unwritten)?;
+            let payload = P::show(payload).map_err(unwritten_failure)?;
             let outcome = if self.0.is_asked(&payload) {
-                self.0.ask(P::NAME, caller, payload).await?
+                self.0.ask_script(P::NAME, caller, payload).await?
             } else {
                 Value::Object(serde_json::Map::new())
             };
@@ -199,13 +200,13 @@ impl<P: ScriptPoint> Hook<P> for AtPoint {
     }
 }
 
-fn unwritten(error: serde_json::Error) -> Failure {
+fn unwritten_failure(error: serde_json::Error) -> Failure {
     Failure::Unavailable(format!("the payload cannot be written as JSON: {error}"))
 }
 
 /// Returns the approximate size of the strings in a value, in bytes.
 fn json_bytes(value: &Value) -> usize {
-    crate::json::values(value)
+    crate::json::all_values(value)
         .map(|value| value.as_str().map_or(0, str::len))
         .sum()
 }

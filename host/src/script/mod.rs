@@ -31,7 +31,7 @@ use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE, HookSpec};
 pub use claude::{ClaudeHooks, read as read_claude};
 pub(crate) use hook::OpenScript;
 pub use json::schema;
-pub(crate) use once::Program;
+pub(crate) use once::ScriptProgram;
 pub use settings::{Base, HooksConfig, ScriptSettings};
 
 /// A program that is called as a hook.
@@ -186,13 +186,15 @@ impl Script {
     /// workspace, in which it runs.
     #[must_use]
     pub fn named_files(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
-        let places = names::Places {
+        let places = names::NamePlaces {
             home,
             variables: &self.env,
             current: Some(workspace),
         };
         let words = self.command.iter().map(|word| word.to_string_lossy());
-        let mut found: Vec<PathBuf> = words.flat_map(|word| names::files(&word, places)).collect();
+        let mut found: Vec<PathBuf> = words
+            .flat_map(|word| names::named_files(&word, places))
+            .collect();
         found.extend(self.files.iter().cloned());
         found
     }

@@ -2,7 +2,7 @@
 //! through which another party could change the script.
 //!
 //! Shell text is only split into words, not parsed. This module must not know whose files they are.
-//! Start from [`files`].
+//! Start from [`named_files`].
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Directories that file names are relative to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places<'a> {
+pub(super) struct NamePlaces<'a> {
     /// Home directory, for `~/` and `$HOME/` at the start of a word.
     pub(super) home: &'a Path,
     /// Variables whose value is a directory.
@@ -20,13 +20,13 @@ pub(super) struct Places<'a> {
 }
 
 /// Returns the existing files that a text names.
-pub(super) fn files(text: &str, places: Places<'_>) -> Vec<PathBuf> {
+pub(super) fn named_files(text: &str, places: NamePlaces<'_>) -> Vec<PathBuf> {
     let is_border = |c: char| c.is_whitespace() || "\"';|&()<>=`".contains(c);
     // Removing quotes joins a quoted part with the text after it, as in `"$DIR"/name`.
     let bare = text.replace(['"', '\''], "");
     // A file name with a space or separator is found if the whole text is that name.
     let words = bare.split(is_border).chain(std::iter::once(text));
-    let paths = words.filter_map(|word| path(word, places));
+    let paths = words.filter_map(|word| named_path(word, places));
     let mut found = Vec::new();
     for path in paths.filter(|path| path.is_file()) {
         if !found.contains(&path) {
@@ -53,7 +53,7 @@ fn is_program(file: &Path) -> bool {
 /// resolved. A program may read modules and data next to it; a data file implies nothing about its
 /// directory. Broad directories are left out: the home directory, a hidden directory directly in it
 /// (`~/.ssh`, `~/.claude`), which may hold keys, a parent of these, and a top-level directory.
-pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
+pub(super) fn file_folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     let is_narrow = |folder: &Path| {
         let below_home = folder.strip_prefix(&home).ok();
@@ -80,14 +80,14 @@ pub(super) fn folders(files: &[PathBuf], home: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the path that a word denotes, if it can be one.
-fn path(word: &str, places: Places<'_>) -> Option<PathBuf> {
+fn named_path(word: &str, places: NamePlaces<'_>) -> Option<PathBuf> {
     if word.is_empty() || word.contains(['\n', '\0']) {
         return None;
     }
     if let Some(rest) = word.strip_prefix("~/") {
         return Some(places.home.join(rest));
     }
-    if let Some((name, rest)) = variable(word) {
+    if let Some((name, rest)) = leading_variable(word) {
         let mut known = places.variables.iter();
         let known = known.find(|(known, _)| known == name);
         return match known {
@@ -102,7 +102,7 @@ fn path(word: &str, places: Places<'_>) -> Option<PathBuf> {
 }
 
 /// Splits `$NAME/rest` and `${NAME}/rest`.
-fn variable(word: &str) -> Option<(&str, &str)> {
+fn leading_variable(word: &str) -> Option<(&str, &str)> {
     let word = word.strip_prefix('$')?;
     let (name, rest) = word.split_once('/')?;
     let name = match name.strip_prefix('{') {
@@ -142,9 +142,12 @@ mod tests {
         let files = files.map(|file| root.join(file)).into_iter();
         let files: Vec<PathBuf> = files.take(6).chain([link, key]).collect();
         let expected = ["home/.claude/hooks", "home/bin", "elsewhere"];
-        assert_eq!(folders(&files, &home), expected.map(|name| root.join(name)));
         assert_eq!(
-            folders(&["/etc/passwd".into()], &home),
+            file_folders(&files, &home),
+            expected.map(|name| root.join(name))
+        );
+        assert_eq!(
+            file_folders(&["/etc/passwd".into()], &home),
             [""; 0].map(PathBuf::from)
         );
     }
@@ -179,20 +182,24 @@ mod tests {
             (other.to_str().unwrap(), vec![other.clone()]),
         ];
         for (text, expected) in cases {
-            let places = Places {
+            let places = NamePlaces {
                 home: &home,
                 variables: &variables,
                 current: Some(&project),
             };
-            assert_eq!(files(text, places), expected, "{text}");
-            let places = Places {
+            assert_eq!(named_files(text, places), expected, "{text}");
+            let places = NamePlaces {
                 current: None,
                 ..places
             };
             let absolute = expected
                 .into_iter()
                 .filter(|path| text.contains(['$', '~']) || *path == other);
-            assert_eq!(files(text, places), absolute.collect::<Vec<_>>(), "{text}");
+            assert_eq!(
+                named_files(text, places),
+                absolute.collect::<Vec<_>>(),
+                "{text}"
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The workspace is searched before and after the script for files that git would run, as for
 //! `bash`. Output is bounded while it is written, so that a script cannot exhaust memory. Start
-//! from [`ask`].
+//! from [`ask_once`].
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -19,11 +19,11 @@ use super::Script;
 use crate::disk::TemporaryFolder;
 use crate::json;
 use crate::paths::Paths;
-use crate::point::deadline::paused;
+use crate::point::deadline::pause_clock;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
-use crate::text::clean;
-use crate::tool::builtin::{Around, Commands, Look};
+use crate::text::clean_line;
+use crate::tool::builtin::{Commands, LeftFilesSearch, ProcessSurroundings};
 use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams};
 
 /// Maximum size of an outcome, in bytes: that of the largest request body that a hook may return.
@@ -50,7 +50,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Program of a script, with the settings to start it.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub(crate) struct ScriptProgram {
     command: Vec<OsString>,
     /// Additional readable files and directories.
     readable: Vec<PathBuf>,
@@ -59,7 +59,7 @@ pub(crate) struct Program {
     commands: Commands,
 }
 
-impl Program {
+impl ScriptProgram {
     /// Creates the program of a script that runs in the workspace of `paths`, confined as in
     /// `commands`. A directory that contains one of Rind's own directories, which hold secrets and
     /// sessions, is not made readable.
@@ -85,27 +85,27 @@ impl Program {
         }
     }
 
-    async fn around(&self) -> Result<Around, Failure> {
+    async fn around(&self) -> Result<ProcessSurroundings, Failure> {
         self.commands.around().await.map_err(|why| {
             Failure::Unavailable(format!("scripts run as commands of bash, which {why}"))
         })
     }
 
     /// Records the state of everything that the process may change before `deadline`.
-    async fn look(&self, deadline: Duration) -> Result<Look, Failure> {
+    async fn look(&self, deadline: Duration) -> Result<LeftFilesSearch, Failure> {
         let confine = self.around().await?.confine;
-        let look = Look::before(&self.workspace, confine.as_ref(), deadline).await;
+        let look = LeftFilesSearch::look_before(&self.workspace, confine.as_ref(), deadline).await;
         look.map_err(Failure::Unavailable)
     }
 
     /// Builds the process, which reads this file or named pipe as its standard input.
-    pub(super) async fn process(
+    pub(super) async fn build_process(
         &self,
         stdin: PathBuf,
         deadline: Duration,
         on_line: OnLine,
     ) -> Result<Process, Failure> {
-        let Around {
+        let ProcessSurroundings {
             mut confine,
             keeper,
         } = self.around().await?;
@@ -134,51 +134,53 @@ impl Program {
 pub(super) type OnPlanted = Box<dyn Fn(String) + Send>;
 
 /// Calls a script once. Dropping the future stops the process and its descendants.
-pub(super) async fn ask(
-    program: &Program,
+pub(super) async fn ask_once(
+    program: &ScriptProgram,
     input: Vec<u8>,
     script: &Script,
     on_planted: OnPlanted,
 ) -> Result<Value, Failure> {
-    let finished = run(program, input, script.deadline, on_planted).await?;
-    let errors = errors(&finished);
+    let finished = run_once(program, input, script.deadline, on_planted).await?;
+    let errors = error_output(&finished);
     match finished.ending {
-        Ending::Exited(0) => outcome(&finished.stdout.text()),
-        ending => Err(ended(ending, &errors)),
+        Ending::Exited(0) => parse_outcome(&finished.stdout.text()),
+        ending => Err(ended_failure(ending, &errors)),
     }
 }
 
 /// Runs the program with this input until all its descendants have ended.
-pub(super) async fn run(
-    program: &Program,
+pub(super) async fn run_once(
+    program: &ScriptProgram,
     input: Vec<u8>,
     deadline: Duration,
     on_planted: OnPlanted,
 ) -> Result<Finished, Failure> {
     let cancel = CancellationToken::new();
     let _stop_on_drop = cancel.clone().drop_guard();
-    let flood = Flood::new(&cancel);
+    let flood = OutputFlood::new(&cancel);
     let program = program.clone();
     let on_line = flood.on_line();
     // Searching the workspace does not count towards the script's deadline.
-    let look = looked(program.look(deadline + GRACE), MAX_LOOK).await??;
+    let look = look_within(program.look(deadline + GRACE), MAX_LOOK).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
     // Spawned as its own task: if the caller is gone, the process is still stopped, its leftovers
     // checked and its input removed.
     let running = tokio::spawn(async move {
-        let input = tokio::task::spawn_blocking(move || written(&input)).await;
-        let input = input.map_err(failed)?.map_err(failed)?;
+        let input = tokio::task::spawn_blocking(move || write_input(&input)).await;
+        let input = input.map_err(script_failure)?.map_err(script_failure)?;
         let process = program
-            .process(input.path().join(INPUT), deadline + GRACE, on_line)
+            .build_process(input.path().join(INPUT), deadline + GRACE, on_line)
             .await?;
         let finished = process.run(&cancel).await;
         drop(ended);
-        look.refuse().await.into_iter().for_each(on_planted);
+        look.refuse_left().await.into_iter().for_each(on_planted);
         finished.map_err(|error| Failure::Unavailable(error.to_string()))
     });
     // Resolves when the sender is dropped: the process has ended or could not be started.
     let _ = has_ended.await;
-    let finished = looked(running, MAX_LOOK).await?.map_err(failed)??;
+    let finished = look_within(running, MAX_LOOK)
+        .await?
+        .map_err(script_failure)??;
     match flood.exceeded() {
         Some(why) => Err(Failure::Limit(why)),
         None => Ok(finished),
@@ -186,9 +188,9 @@ pub(super) async fn run(
 }
 
 /// Waits for a search of the workspace, with the deadline of the call suspended.
-async fn looked<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
+async fn look_within<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
     let look = tokio::time::timeout(most, look);
-    paused(look).await.map_err(|_| {
+    pause_clock(look).await.map_err(|_| {
         Failure::Unavailable(format!(
             "looking for what it could leave in the workspace for git to run takes more than {} s; work in a smaller folder",
             most.as_secs()
@@ -196,24 +198,24 @@ async fn looked<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, F
     })
 }
 
-fn failed(error: impl std::fmt::Display) -> Failure {
+fn script_failure(error: impl std::fmt::Display) -> Failure {
     Failure::Unavailable(format!("its input cannot be handed over: {error}"))
 }
 
 /// Writes the input to a private file. A file, not a pipe, because a program that reads no input
 /// would block the writer.
-fn written(input: &[u8]) -> std::io::Result<TemporaryFolder> {
+fn write_input(input: &[u8]) -> std::io::Result<TemporaryFolder> {
     let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
     std::fs::write(folder.path().join(INPUT), input)?;
     Ok(folder)
 }
 
 /// Parses an outcome. Empty output changes nothing.
-pub(super) fn outcome(text: &str) -> Result<Value, Failure> {
+pub(super) fn parse_outcome(text: &str) -> Result<Value, Failure> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    let value = json::parse(text.trim(), MAX_OUTCOME_BYTES)
+    let value = json::parse_json(text.trim(), MAX_OUTCOME_BYTES)
         .map_err(|error| Failure::Malformed(format!("what it wrote {error}")))?;
     if value.is_object() {
         Ok(value)
@@ -225,7 +227,7 @@ pub(super) fn outcome(text: &str) -> Result<Value, Failure> {
 }
 
 /// Describes the end of a script that returned no outcome.
-pub(super) fn ended(ending: Ending, errors: &str) -> Failure {
+pub(super) fn ended_failure(ending: Ending, errors: &str) -> Failure {
     let with_errors = |what: String| {
         let errors = with_advice(errors);
         if errors.is_empty() {
@@ -268,19 +270,19 @@ pub(super) fn with_advice(errors: &str) -> Cow<'_, str> {
 }
 
 /// Returns the end of the standard error as one line, with secrets masked.
-pub(super) fn errors(finished: &Finished) -> String {
-    line(&finished.stderr.text())
+pub(super) fn error_output(finished: &Finished) -> String {
+    error_line(&finished.stderr.text())
 }
 
 /// Returns the end of a text as one line, with secrets masked.
-pub(super) fn line(text: &str) -> String {
-    let text = masked(text.trim());
+pub(super) fn error_line(text: &str) -> String {
+    let text = mask_text(text.trim());
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERRORS_BYTES));
-    clean(&text[start..], SHOWN_ERRORS_BYTES)
+    clean_line(&text[start..], SHOWN_ERRORS_BYTES)
 }
 
 /// Returns a text with its secrets masked.
-pub(super) fn masked(text: &str) -> Cow<'_, str> {
+pub(super) fn mask_text(text: &str) -> Cow<'_, str> {
     match Scanner::shared().mask(text) {
         Some(masked) => masked.text.into(),
         None => text.into(),
@@ -289,12 +291,12 @@ pub(super) fn masked(text: &str) -> Cow<'_, str> {
 
 /// Stops a script that writes too much.
 #[derive(Clone)]
-pub(super) struct Flood {
+pub(super) struct OutputFlood {
     cancel: CancellationToken,
     written: Arc<[AtomicU64; 2]>,
 }
 
-impl Flood {
+impl OutputFlood {
     pub(super) fn new(cancel: &CancellationToken) -> Self {
         Self {
             cancel: cancel.clone(),
@@ -302,7 +304,7 @@ impl Flood {
         }
     }
 
-    pub(super) fn count(&self, stream: Stream, line: &str) {
+    pub(super) fn count_output(&self, stream: Stream, line: &str) {
         let [out, errors] = &*self.written;
         let (written, most) = match stream {
             Stream::Stdout => (out, MAX_OUTCOME_BYTES),
@@ -316,11 +318,11 @@ impl Flood {
 
     fn on_line(&self) -> OnLine {
         let flood = self.clone();
-        Arc::new(move |stream, line| flood.count(stream, line))
+        Arc::new(move |stream, line| flood.count_output(stream, line))
     }
 
     /// Resets the counters for the next call.
-    pub(super) fn begin(&self) {
+    pub(super) fn begin_count(&self) {
         self.written
             .iter()
             .for_each(|written| written.store(0, Ordering::Relaxed));
@@ -344,16 +346,18 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::point::deadline::within;
+    use crate::point::deadline::with_deadline;
 
     #[tokio::test]
     async fn a_look_takes_none_of_the_time_of_a_script_and_has_a_bound() {
         let short = Duration::from_millis(20);
-        let look = |takes| async move { looked(tokio::time::sleep(takes), short * 20).await };
+        let look = |takes| async move { look_within(tokio::time::sleep(takes), short * 20).await };
         let call = pin!(look(short * 5));
-        assert_eq!(within(short, Instant::now(), call).await, Ok(()));
+        assert_eq!(with_deadline(short, Instant::now(), call).await, Ok(()));
         let call = pin!(look(Duration::from_secs(600)));
-        let failure = within(short, Instant::now(), call).await.unwrap_err();
+        let failure = with_deadline(short, Instant::now(), call)
+            .await
+            .unwrap_err();
         assert!(failure.to_string().contains("work in a smaller folder"));
     }
 }

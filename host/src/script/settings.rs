@@ -37,7 +37,7 @@ impl Section for HooksConfig {
     untagged,
     expecting = "expected the name of a point, or a list of names"
 )]
-enum OneOrMore {
+enum PointNames {
     One(String),
     More(Vec<String>),
 }
@@ -47,12 +47,12 @@ enum OneOrMore {
 #[serde(deny_unknown_fields)]
 pub struct ScriptSettings {
     /// Point that calls the script, or several.
-    point: OneOrMore,
+    point: PointNames,
     /// Program and its arguments. A word that begins with `~/` is a path in the home folder; the
     /// first word may be relative to the folder of the settings.
     command: Vec<String>,
     /// Whether the script is called. Default: yes.
-    #[serde(default = "yes")]
+    #[serde(default = "default_yes")]
     pub enabled: bool,
     /// Regular expression for whole names of tools, at `pre-tool` and `post-tool`. Default: all
     /// tools.
@@ -79,7 +79,7 @@ pub struct ScriptSettings {
     is_warm: bool,
 }
 
-fn yes() -> bool {
+fn default_yes() -> bool {
     true
 }
 
@@ -99,8 +99,8 @@ impl ScriptSettings {
     /// A sentence about the first invalid setting.
     pub fn script(&self, name: &str, base: Base<'_>, place: String) -> Result<Script, String> {
         let wanted = match &self.point {
-            OneOrMore::One(point) => std::slice::from_ref(point),
-            OneOrMore::More(points) => points,
+            PointNames::One(point) => std::slice::from_ref(point),
+            PointNames::More(points) => points,
         };
         let mut points = Vec::new();
         for point in wanted {
@@ -111,8 +111,8 @@ impl ScriptSettings {
                 points.push(row.name);
             }
         }
-        let (command, files) = command(&self.command, base);
-        let matcher = self.matcher.as_deref().map(matcher).transpose()?;
+        let (command, files) = resolve_command(&self.command, base);
+        let matcher = self.matcher.as_deref().map(parse_matcher).transpose()?;
         let by_default = if self.is_async {
             ASYNC_DEADLINE
         } else {
@@ -120,7 +120,7 @@ impl ScriptSettings {
         };
         let mut script = Script::new(name, &points, &[]);
         (script.command, script.files) = (command, files);
-        script.folders = names::folders(&script.files, base.home);
+        script.folders = names::file_folders(&script.files, base.home);
         script.matcher = matcher;
         script.priority = self.priority.unwrap_or(DEFAULT_PRIORITY);
         script.deadline = self.timeout_seconds.map_or(by_default, Duration::from_secs);
@@ -135,7 +135,7 @@ impl ScriptSettings {
 }
 
 /// Compiles a pattern that matches full tool names.
-pub(super) fn matcher(pattern: &str) -> Result<Regex, String> {
+pub(super) fn parse_matcher(pattern: &str) -> Result<Regex, String> {
     Regex::new(&format!("^(?:{pattern})$")).map_err(|error| {
         format!(
             "`matcher` is no regular expression: {}",
@@ -157,7 +157,7 @@ impl Base<'_> {
 
 /// Resolves the paths of a command and finds the files that it names. A script may read itself and
 /// the files in its arguments.
-fn command(words: &[String], base: Base<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
+fn resolve_command(words: &[String], base: Base<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
     let path = |(at, word): (usize, &String)| {
         if word.starts_with("~/") || (at == 0 && word.contains('/')) {
             base.path(word)

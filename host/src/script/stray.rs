@@ -12,7 +12,7 @@ impl Script {
             let names = known
                 .iter()
                 .map(|(plugin, name)| claude::tool_name(name, *plugin));
-            return Some(told(text, None, names.collect()));
+            return Some(stray_notice(text, None, names.collect()));
         }
         let (pattern, text) = (self.matcher.as_ref()?, self.matcher()?);
         let is_there = |name: &str| known.iter().any(|(_, known)| *known == name);
@@ -25,12 +25,16 @@ impl Script {
             (!known.iter().any(matches)).then_some(text)
         }?;
         let names = known.iter().map(|(_, name)| (*name).to_owned());
-        Some(told(stray, claude::own_tool(stray), names.collect()))
+        Some(stray_notice(
+            stray,
+            claude::own_tool(stray),
+            names.collect(),
+        ))
     }
 }
 
 /// Formats the error. `own` is our name of a tool if the matcher used its Claude Code name.
-fn told(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
+fn stray_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();
     let hint = match own {

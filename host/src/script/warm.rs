@@ -2,7 +2,7 @@
 //!
 //! The script is started at its first call. If it exits, or is stopped because a call was not
 //! answered, the next call restarts it, a limited number of times. A line without a known id is an
-//! error; a line with the id of an earlier call is late and is dropped. Start from [`Warm`].
+//! error; a line with the id of an earlier call is late and is dropped. Start from [`WarmScript`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::json::Call;
-use super::once::{self, Flood, MAX_OUTCOME_BYTES, Program};
+use super::once::{self, MAX_OUTCOME_BYTES, OutputFlood, ScriptProgram};
 use crate::disk::TemporaryFolder;
 use crate::json;
 use crate::lock::lock;
-use crate::point::deadline::waiting;
+use crate::point::deadline::wait_for_turn;
 use crate::point::failure::Failure;
-use crate::text::clean;
+use crate::text::clean_line;
 use crate::tool::process::{Finished, MAX_LINE_BYTES, OnLine, Stream};
 
 /// Maximum number of starts in a session. A script that exits after every call costs more than it
@@ -39,23 +39,23 @@ const MAX_LINES: usize = 64;
 const KEPT_ERRORS_BYTES: usize = 4096;
 
 /// A script that keeps running. Calls are serialized.
-pub(super) struct Warm {
-    program: Program,
-    state: AsyncMutex<State>,
+pub(super) struct WarmScript {
+    program: ScriptProgram,
+    state: AsyncMutex<WarmState>,
 }
 
 #[derive(Default)]
-struct State {
-    running: Option<Running>,
+struct WarmState {
+    running: Option<RunningScript>,
     n_starts: u32,
     n_calls: u64,
 }
 
-struct Running {
+struct RunningScript {
     stdin: Sender,
     lines: Receiver<String>,
     ended: oneshot::Receiver<Result<Finished, Failure>>,
-    flood: Flood,
+    flood: OutputFlood,
     errors: Arc<Mutex<String>>,
     _stop: DropGuard,
 }
@@ -63,7 +63,7 @@ struct Running {
 /// A line written by the script.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct ScriptAnswer {
     id: u64,
     #[serde(default)]
     outcome: Option<Value>,
@@ -71,8 +71,8 @@ struct Answer {
     error: Option<String>,
 }
 
-impl Warm {
-    pub(super) fn new(program: Program) -> Self {
+impl WarmScript {
+    pub(super) fn new(program: ScriptProgram) -> Self {
         Self {
             program,
             state: AsyncMutex::default(),
@@ -80,14 +80,14 @@ impl Warm {
     }
 
     /// Makes a call. If this future is dropped before the answer arrives, the process is stopped.
-    pub(super) async fn ask<P: Serialize>(&self, call: Call<P>) -> Result<Value, Failure> {
-        let mut state = waiting(self.state.lock(), None).await;
+    pub(super) async fn ask_warm<P: Serialize>(&self, call: Call<P>) -> Result<Value, Failure> {
+        let mut state = wait_for_turn(self.state.lock(), None).await;
         state.n_calls += 1;
         let id = state.n_calls;
-        let mut line = serde_json::to_vec(&call.with_id(id)).map_err(unwritten)?;
+        let mut line = serde_json::to_vec(&call.with_id(id)).map_err(unwritten_failure)?;
         line.push(b'\n');
         // Take the process out of the state, so that dropping this call drops the process.
-        let mut running = match state.running.take().filter(Running::is_alive) {
+        let mut running = match state.running.take().filter(RunningScript::is_alive) {
             Some(running) => running,
             None => {
                 if state.n_starts == MAX_STARTS {
@@ -96,21 +96,21 @@ impl Warm {
                     )));
                 }
                 state.n_starts += 1;
-                Running::start(&self.program).await?
+                RunningScript::start_script(&self.program).await?
             }
         };
-        let answer = running.ask(id, &line).await?;
+        let answer = running.ask_running(id, &line).await?;
         state.running = Some(running);
         answer
     }
 }
 
-fn unwritten(error: serde_json::Error) -> Failure {
+fn unwritten_failure(error: serde_json::Error) -> Failure {
     Failure::Unavailable(format!("the call cannot be written as JSON: {error}"))
 }
 
-impl Running {
-    async fn start(program: &Program) -> Result<Self, Failure> {
+impl RunningScript {
+    async fn start_script(program: &ScriptProgram) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::Unavailable(format!("its standard input cannot be made: {error}"))
         };
@@ -121,22 +121,22 @@ impl Running {
             .map_err(failed)?;
         let stdin = stdin.open_sender(pipe.path().join(PIPE)).map_err(failed)?;
         let cancel = CancellationToken::new();
-        let flood = Flood::new(&cancel);
+        let flood = OutputFlood::new(&cancel);
         let errors: Arc<Mutex<String>> = Arc::default();
         let (sender, lines) = mpsc::channel(MAX_LINES);
         let on_line: OnLine = {
             let (flood, errors, cancel) = (flood.clone(), errors.clone(), cancel.clone());
             Arc::new(move |stream, line| {
-                flood.count(stream, line);
+                flood.count_output(stream, line);
                 match stream {
                     Stream::Stdout if sender.try_send(line.to_owned()).is_err() => cancel.cancel(),
                     Stream::Stdout => {}
-                    Stream::Stderr => keep(&errors, line),
+                    Stream::Stderr => keep_errors(&errors, line),
                 }
             })
         };
         let process = program
-            .process(pipe.path().join(PIPE), FOREVER, on_line)
+            .build_process(pipe.path().join(PIPE), FOREVER, on_line)
             .await?;
         let (sender, ended) = oneshot::channel();
         let until = cancel.clone();
@@ -162,8 +162,12 @@ impl Running {
     }
 
     /// Makes one call. The outer error ends the script.
-    async fn ask(&mut self, id: u64, line: &[u8]) -> Result<Result<Value, Failure>, Failure> {
-        self.flood.begin();
+    async fn ask_running(
+        &mut self,
+        id: u64,
+        line: &[u8],
+    ) -> Result<Result<Value, Failure>, Failure> {
+        self.flood.begin_count();
         let writing = async {
             let written = self.stdin.write_all(line).await;
             match written {
@@ -174,11 +178,11 @@ impl Running {
         tokio::select! {
             // Poll the output first: lines written before the exit still count.
             biased;
-            answer = answer(&mut self.lines, id) => match answer {
+            answer = read_answer(&mut self.lines, id) => match answer {
                 Ok(answer) => Ok(answer),
-                Err(NoAnswer::Ended) => Err(self.why_ended().await),
+                Err(NoScriptAnswer::Ended) => Err(self.why_ended().await),
                 // The rest of the line would be read as the answer to the next call.
-                Err(NoAnswer::TooLong) => Err(Failure::Error(format!(
+                Err(NoScriptAnswer::TooLong) => Err(Failure::Error(format!(
                     "it wrote a line of more than {MAX_LINE_BYTES} bytes, so it was stopped; its next call starts it again"
                 ))),
             },
@@ -191,9 +195,9 @@ impl Running {
         if let Some(why) = self.flood.exceeded() {
             return Failure::Limit(why);
         }
-        let errors = once::line(&lock(&self.errors));
+        let errors = once::error_line(&lock(&self.errors));
         match (&mut self.ended).await {
-            Ok(Ok(finished)) => match once::ended(finished.ending, &errors) {
+            Ok(Ok(finished)) => match once::ended_failure(finished.ending, &errors) {
                 // The script will be restarted, so its end only fails this call.
                 Failure::Crash(why) | Failure::Error(why) => {
                     Failure::Error(format!("it ended before it answered: {why}"))
@@ -207,31 +211,37 @@ impl Running {
 }
 
 /// Reason why no line could be read.
-enum NoAnswer {
+enum NoScriptAnswer {
     Ended,
     /// A line was too long to arrive in one piece.
     TooLong,
 }
 
 /// Waits for the answer with this id.
-async fn answer(lines: &mut Receiver<String>, id: u64) -> Result<Result<Value, Failure>, NoAnswer> {
+async fn read_answer(
+    lines: &mut Receiver<String>,
+    id: u64,
+) -> Result<Result<Value, Failure>, NoScriptAnswer> {
     loop {
-        let line = lines.recv().await.ok_or(NoAnswer::Ended)?;
+        let line = lines.recv().await.ok_or(NoScriptAnswer::Ended)?;
         if line.trim().is_empty() {
             continue;
         }
-        let read = json::parse(&line, MAX_OUTCOME_BYTES);
+        let read = json::parse_json(&line, MAX_OUTCOME_BYTES);
         let read = read.and_then(|value| {
-            serde_json::from_value::<Answer>(value).map_err(|error| {
+            serde_json::from_value::<ScriptAnswer>(value).map_err(|error| {
                 format!("is no answer, which is `{{\"id\": …, \"outcome\": {{…}}}}`: {error}")
             })
         });
         let answer = match read {
             Ok(answer) => answer,
-            Err(_) if line.len() >= MAX_LINE_BYTES => return Err(NoAnswer::TooLong),
+            Err(_) if line.len() >= MAX_LINE_BYTES => return Err(NoScriptAnswer::TooLong),
             Err(why) => {
                 // Mask before shortening: half a secret would not be recognized.
-                let (line, why) = (clean(&once::masked(&line), 80), once::line(&why));
+                let (line, why) = (
+                    clean_line(&once::mask_text(&line), 80),
+                    once::error_line(&why),
+                );
                 return Ok(Err(Failure::Malformed(format!("the line `{line}` {why}"))));
             }
         };
@@ -239,18 +249,18 @@ async fn answer(lines: &mut Receiver<String>, id: u64) -> Result<Result<Value, F
             continue;
         }
         return Ok(match answer {
-            Answer { id: other, .. } if other != id => Err(Failure::Malformed(format!(
+            ScriptAnswer { id: other, .. } if other != id => Err(Failure::Malformed(format!(
                 "it answered call {other}, which was not made"
             ))),
-            Answer {
+            ScriptAnswer {
                 error: Some(error), ..
-            } => Err(Failure::Error(once::line(&error))),
-            Answer {
+            } => Err(Failure::Error(once::error_line(&error))),
+            ScriptAnswer {
                 outcome: Some(Value::Object(outcome)),
                 ..
             } => Ok(Value::Object(outcome)),
-            Answer { outcome: None, .. } => Ok(Value::Object(serde_json::Map::new())),
-            Answer { .. } => Err(Failure::Malformed(
+            ScriptAnswer { outcome: None, .. } => Ok(Value::Object(serde_json::Map::new())),
+            ScriptAnswer { .. } => Err(Failure::Malformed(
                 "its `outcome` is no JSON object".to_owned(),
             )),
         });
@@ -279,7 +289,7 @@ fn named_pipe() -> std::io::Result<(TemporaryFolder, OpenOptions)> {
 }
 
 /// Keeps the end of the standard error.
-fn keep(errors: &Mutex<String>, line: &str) {
+fn keep_errors(errors: &Mutex<String>, line: &str) {
     let mut errors = lock(errors);
     errors.push_str(line);
     errors.push('\n');

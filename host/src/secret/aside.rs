@@ -7,7 +7,7 @@ const LONG_BYTES: usize = 64 << 10;
 
 /// Runs `work`, which processes `bytes` bytes and cannot be interrupted. If that may take long,
 /// other tasks of the runtime move to other threads; a single-threaded runtime has none.
-pub fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+pub fn run_aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let has_threads = || {
         Handle::try_current()
             .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
@@ -31,18 +31,18 @@ mod tests {
         let scan = async {
             let (done, waits) = mpsc::channel();
             tokio::spawn(async move { done.send(()) });
-            aside(LONG_BYTES, || waits.recv_timeout(Duration::from_secs(20)))
+            run_aside(LONG_BYTES, || waits.recv_timeout(Duration::from_secs(20)))
         };
         assert_eq!(tokio::spawn(scan).await.unwrap(), Ok(()));
     }
 
     #[tokio::test]
     async fn a_runtime_of_one_thread_does_it_itself() {
-        assert_eq!(aside(LONG_BYTES, || 1), 1);
+        assert_eq!(run_aside(LONG_BYTES, || 1), 1);
     }
 
     #[test]
     fn without_a_runtime_it_is_just_done() {
-        assert_eq!(aside(LONG_BYTES, || 1), 1);
+        assert_eq!(run_aside(LONG_BYTES, || 1), 1);
     }
 }

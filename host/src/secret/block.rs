@@ -16,7 +16,7 @@ const MIN_RUN_WITHOUT_END: usize = 40;
 /// Returns the end of the block whose first line ends at `from`; `None` if no key follows. Line
 /// breaks may be escaped, as in a JSON string. A block without an end line ends at the first
 /// character that cannot belong to it.
-pub(super) fn end(text: &[u8], from: usize) -> Option<usize> {
+pub(super) fn block_end(text: &[u8], from: usize) -> Option<usize> {
     let limit = text.len().min(from + MAX_BYTES);
     let (mut run, mut longest) = (0, 0);
     for at in from..limit {

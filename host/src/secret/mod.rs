@@ -23,10 +23,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use prefilter::Prefilter;
-use rule::{Rule, RuleSet};
+use prefilter::KeywordFilter;
+use rule::{RuleSet, SecretRule};
 
-pub use aside::aside;
+pub use aside::run_aside;
 pub use leaves::mask_leaves;
 pub use outgoing::check_outgoing;
 
@@ -62,8 +62,8 @@ pub struct Masked {
 /// values use [`mask_leaves`], for outgoing requests [`check_outgoing`].
 #[derive(Debug)]
 pub struct Scanner {
-    rules: Vec<Rule>,
-    prefilter: Prefilter,
+    rules: Vec<SecretRule>,
+    prefilter: KeywordFilter,
 }
 
 impl Scanner {
@@ -76,7 +76,7 @@ impl Scanner {
 
     fn new(set: RuleSet) -> Self {
         let rules = set.into_rules();
-        let prefilter = Prefilter::new(&rules);
+        let prefilter = KeywordFilter::new(&rules);
         Self { rules, prefilter }
     }
 
@@ -94,13 +94,13 @@ impl Scanner {
             return Vec::new();
         }
         let bytes = text.as_bytes();
-        let mut hits = self.prefilter.hits(bytes);
+        let mut hits = self.prefilter.find_hits(bytes);
         let mut found: Vec<Finding> = Vec::new();
         let mut last = 0..0;
         while let Some((at, candidates)) = hits.next() {
             let rules = candidates.iter().filter_map(|rule| self.rules.get(*rule));
-            let of_rule = |rule: &Rule| {
-                let range = rule.find(bytes, at, last.end)?;
+            let of_rule = |rule: &SecretRule| {
+                let range = rule.find_secret(bytes, at, last.end)?;
                 Some(Finding {
                     rule: rule.id.clone(),
                     range,
@@ -114,7 +114,7 @@ impl Scanner {
                 found.push(finding);
             }
         }
-        apart(found)
+        keep_apart(found)
     }
 
     /// Masks the secrets in a text; `None` (without allocation) if there are none. Masking is
@@ -128,7 +128,7 @@ impl Scanner {
             if found.is_empty() {
                 break;
             }
-            masked = Cow::Owned(replace(&masked, &found));
+            masked = Cow::Owned(replace_found(&masked, &found));
             rules.extend(found.into_iter().map(|finding| finding.rule));
         }
         match masked {
@@ -140,7 +140,7 @@ impl Scanner {
 
 /// Merges overlapping findings, in order. If two begin at the same position, the later rule is more
 /// specific: for example, a token format instead of a generic password.
-fn apart(mut found: Vec<Finding>) -> Vec<Finding> {
+fn keep_apart(mut found: Vec<Finding>) -> Vec<Finding> {
     found.sort_by_key(|finding| finding.range.start);
     found.dedup_by(|next, kept| {
         let overlaps = next.range.start < kept.range.end;
@@ -155,7 +155,7 @@ fn apart(mut found: Vec<Finding>) -> Vec<Finding> {
     found
 }
 
-fn replace(text: &str, found: &[Finding]) -> String {
+fn replace_found(text: &str, found: &[Finding]) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut at = 0;
     for Finding { rule, range } in found {

@@ -1,11 +1,11 @@
 //! Finds keywords, the part of a scan that every text pays for.
 //!
-//! Start from [`Prefilter::hits`].
+//! Start from [`KeywordFilter::find_hits`].
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use super::rule::Rule;
+use super::rule::SecretRule;
 
 /// Number of buckets in the vectorized search, which cannot tell patterns in the same bucket apart.
 const N_BUCKETS: usize = 16;
@@ -14,20 +14,20 @@ const N_BUCKETS: usize = 16;
 /// shortest word has, so the few keywords of three bytes would cause a false candidate at every
 /// other word.
 #[derive(Debug)]
-pub(super) struct Prefilter {
-    short: Group,
-    long: Group,
+pub(super) struct KeywordFilter {
+    short: KeywordGroup,
+    long: KeywordGroup,
 }
 
 #[derive(Debug)]
-struct Group {
-    search: Search,
+struct KeywordGroup {
+    search: KeywordSearch,
     /// Rules that may begin at each word.
     candidates: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
-enum Search {
+enum KeywordSearch {
     /// Vectorized; not available on every processor or for every set of words.
     Packed(Searcher),
     /// Byte by byte, always available.
@@ -35,8 +35,8 @@ enum Search {
     Nothing,
 }
 
-impl Prefilter {
-    pub(super) fn new(rules: &[Rule]) -> Self {
+impl KeywordFilter {
+    pub(super) fn new(rules: &[SecretRule]) -> Self {
         let mut words: Vec<&str> = rules
             .iter()
             .flat_map(|rule| rule.keywords.iter().map(String::as_str))
@@ -46,25 +46,28 @@ impl Prefilter {
         words.dedup_by(|next, kept| next.starts_with(&**kept));
         let (short, long) = words.into_iter().partition(|word| word.len() <= 3);
         Self {
-            short: Group::new(short, rules),
-            long: Group::new(long, rules),
+            short: KeywordGroup::new(short, rules),
+            long: KeywordGroup::new(long, rules),
         }
     }
 
     /// Iterates over the positions of keywords in `text`, in order.
-    pub(super) fn hits<'a>(&'a self, text: &'a [u8]) -> Hits<'a> {
-        Hits {
+    pub(super) fn find_hits<'a>(&'a self, text: &'a [u8]) -> KeywordHits<'a> {
+        KeywordHits {
             groups: [&self.short, &self.long],
-            next: [self.short.find(text, 0), self.long.find(text, 0)],
+            next: [
+                self.short.find_keyword(text, 0),
+                self.long.find_keyword(text, 0),
+            ],
             text,
         }
     }
 }
 
-impl Group {
-    fn new(words: Vec<&str>, rules: &[Rule]) -> Self {
+impl KeywordGroup {
+    fn new(words: Vec<&str>, rules: &[SecretRule]) -> Self {
         let words = in_buckets(&words);
-        let may_begin = |rule: &Rule, word: &str| {
+        let may_begin = |rule: &SecretRule, word: &str| {
             let mut keywords = rule.keywords.iter();
             keywords.any(|keyword| keyword.starts_with(word))
         };
@@ -74,27 +77,27 @@ impl Group {
             those.map(|(at, _)| at).collect()
         });
         Self {
-            search: Search::new(&words),
+            search: KeywordSearch::new(&words),
             candidates: candidates.collect(),
         }
     }
 
     /// Finds the first word from offset `from` on; returns its offset and index.
-    fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
+    fn find_keyword(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let rest = from.min(text.len())..text.len();
         match &self.search {
-            Search::Packed(searcher) => searcher
+            KeywordSearch::Packed(searcher) => searcher
                 .find_in(text, rest.into())
                 .map(|found| (found.start(), found.pattern().as_usize())),
-            Search::Automaton(automaton) => automaton
+            KeywordSearch::Automaton(automaton) => automaton
                 .find(Input::new(text).range(rest))
                 .map(|found| (found.start(), found.pattern().as_usize())),
-            Search::Nothing => None,
+            KeywordSearch::Nothing => None,
         }
     }
 }
 
-impl Search {
+impl KeywordSearch {
     fn new(words: &[&str]) -> Self {
         if let Some(searcher) = packed::Config::new().builder().extend(words).build() {
             return Self::Packed(searcher);
@@ -121,14 +124,14 @@ fn in_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
     (0..=least).flat_map(row).copied().collect()
 }
 
-pub(super) struct Hits<'a> {
-    groups: [&'a Group; 2],
+pub(super) struct KeywordHits<'a> {
+    groups: [&'a KeywordGroup; 2],
     /// Next hit of each group: offset and word.
     next: [Option<(usize, usize)>; 2],
     text: &'a [u8],
 }
 
-impl<'a> Hits<'a> {
+impl<'a> KeywordHits<'a> {
     /// Returns the next hit, with the rules that may begin there.
     pub(super) fn next(&mut self) -> Option<(usize, &'a [usize])> {
         let is_short_first = match self.next {
@@ -138,7 +141,7 @@ impl<'a> Hits<'a> {
         let which = usize::from(!is_short_first);
         let (at, word) = self.next[which]?;
         let group = self.groups[which];
-        self.next[which] = group.find(self.text, at + 1);
+        self.next[which] = group.find_keyword(self.text, at + 1);
         Some((at, group.candidates.get(word)?))
     }
 
@@ -146,7 +149,7 @@ impl<'a> Hits<'a> {
     pub(super) fn skip_to(&mut self, to: usize) {
         for (next, group) in self.next.iter_mut().zip(self.groups) {
             if next.is_some_and(|(at, _)| at < to) {
-                *next = group.find(self.text, to);
+                *next = group.find_keyword(self.text, to);
             }
         }
     }

@@ -30,7 +30,7 @@ pub(super) struct RuleSpec {
     pub(super) keywords: Vec<String>,
     regex: String,
     #[serde(default)]
-    before: Before,
+    before: CharacterBefore,
     #[serde(default)]
     entropy: f64,
     window: Option<usize>,
@@ -43,7 +43,7 @@ pub(super) struct RuleSpec {
 /// Condition on the character before a keyword.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Before {
+enum CharacterBefore {
     /// A character other than a letter, digit, `_` or `-`.
     #[default]
     Boundary,
@@ -53,12 +53,12 @@ enum Before {
 
 /// A regex that is compiled on first use: most processes never meet most kinds of secrets.
 #[derive(Debug)]
-pub(super) struct Lazy {
+pub(super) struct LazyRegex {
     pattern: String,
     compiled: OnceLock<Option<Regex>>,
 }
 
-impl Lazy {
+impl LazyRegex {
     fn new(pattern: String) -> Arc<Self> {
         Arc::new(Self {
             pattern,
@@ -83,17 +83,17 @@ impl RuleSet {
         toml::from_str(BUILT_IN).unwrap_or_default()
     }
 
-    pub(super) fn into_rules(self) -> Vec<Rule> {
-        let placeholders = Lazy::new(self.placeholders);
+    pub(super) fn into_rules(self) -> Vec<SecretRule> {
+        let placeholders = LazyRegex::new(self.placeholders);
         let rule = |spec: RuleSpec| {
             let has_placeholders = spec.placeholders.unwrap_or(true);
-            let allow = spec.allow.map(Lazy::new);
+            let allow = spec.allow.map(LazyRegex::new);
             let placeholders = has_placeholders.then(|| placeholders.clone());
-            Rule {
+            SecretRule {
                 id: Arc::from(spec.id),
                 description: spec.description,
                 keywords: spec.keywords,
-                regex: Lazy::new(format!("^(?:{})", spec.regex)),
+                regex: LazyRegex::new(format!("^(?:{})", spec.regex)),
                 before: spec.before,
                 entropy: spec.entropy,
                 window: spec.window.unwrap_or(WINDOW_BYTES),
@@ -107,39 +107,44 @@ impl RuleSet {
 
 /// A compiled rule.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct SecretRule {
     pub(super) id: Arc<str>,
     pub(super) description: String,
     pub(super) keywords: Vec<String>,
     /// Pattern, anchored to the keyword.
-    pub(super) regex: Arc<Lazy>,
-    before: Before,
+    pub(super) regex: Arc<LazyRegex>,
+    before: CharacterBefore,
     entropy: f64,
     window: usize,
-    pub(super) allow: Vec<Arc<Lazy>>,
+    pub(super) allow: Vec<Arc<LazyRegex>>,
     is_block: bool,
 }
 
-impl Rule {
+impl SecretRule {
     /// Finds the secret whose keyword is at `at`. `border` is the end of the previous secret, which
     /// counts as a word boundary.
-    pub(super) fn find(&self, text: &[u8], at: usize, border: usize) -> Option<Range<usize>> {
+    pub(super) fn find_secret(
+        &self,
+        text: &[u8],
+        at: usize,
+        border: usize,
+    ) -> Option<Range<usize>> {
         let is_placed = match self.before {
-            Before::Any => true,
-            Before::Digit => at > 0 && text.get(at - 1).is_some_and(u8::is_ascii_digit),
-            Before::Boundary => at == border || is_boundary(text.get(..at)?),
+            CharacterBefore::Any => true,
+            CharacterBefore::Digit => at > 0 && text.get(at - 1).is_some_and(u8::is_ascii_digit),
+            CharacterBefore::Boundary => at == border || is_boundary(text.get(..at)?),
         };
         if !is_placed {
             return None;
         }
         let end = text.len().min(at + self.window);
-        let mut range = self.matched(text.get(at..end)?)?;
+        let mut range = self.match_window(text.get(at..end)?)?;
         range = at + range.start..at + range.end;
         if self.is_block {
-            range.end = block::end(text, range.end)?;
+            range.end = block::block_end(text, range.end)?;
         }
         let secret = text.get(range.clone())?;
-        if self.entropy > 0.0 && entropy(secret) < self.entropy
+        if self.entropy > 0.0 && byte_entropy(secret) < self.entropy
             || self.allow.iter().any(|allow| allow.is_match(secret))
         {
             return None;
@@ -154,7 +159,7 @@ impl Rule {
     }
 
     /// Returns the range of the secret in a window that begins with the keyword.
-    fn matched(&self, window: &[u8]) -> Option<Range<usize>> {
+    fn match_window(&self, window: &[u8]) -> Option<Range<usize>> {
         let regex = self.regex.get()?;
         // Capture groups make a match several times slower.
         if regex.captures_len() == 1 {
@@ -192,7 +197,7 @@ fn is_boundary(before: &[u8]) -> bool {
 }
 
 /// Returns the Shannon entropy of `bytes`, in bits per byte.
-fn entropy(bytes: &[u8]) -> f64 {
+fn byte_entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in bytes {
         counts[usize::from(*byte)] += 1;
@@ -255,9 +260,9 @@ mod tests {
 
     #[test]
     fn entropy_is_in_bits_per_character() {
-        assert!(entropy(b"aaaaaaaa").abs() < 1e-9);
-        assert!((entropy(b"abababab") - 1.0).abs() < 1e-9);
-        assert!((entropy(b"0123456789abcdef") - 4.0).abs() < 1e-9);
-        assert!(entropy(b"").abs() < 1e-9);
+        assert!(byte_entropy(b"aaaaaaaa").abs() < 1e-9);
+        assert!((byte_entropy(b"abababab") - 1.0).abs() < 1e-9);
+        assert!((byte_entropy(b"0123456789abcdef") - 4.0).abs() < 1e-9);
+        assert!(byte_entropy(b"").abs() < 1e-9);
     }
 }

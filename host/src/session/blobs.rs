@@ -34,37 +34,39 @@ impl HashedFiles {
         Self(folder)
     }
 
-    pub(super) fn name(bytes: &[u8]) -> String {
+    pub(super) fn hash_name(bytes: &[u8]) -> String {
         blake3::hash(bytes).to_hex().to_string()
     }
 
     /// Returns the path for a name, or `None` if the name is not a hash: names come from plugins
     /// and from files that may have been tampered with.
-    fn path(&self, name: &str) -> Option<PathBuf> {
+    fn file_path(&self, name: &str) -> Option<PathBuf> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (name.len() == 2 * blake3::OUT_LEN && name.bytes().all(is_hex)).then(|| self.0.join(name))
     }
 
-    fn known(&self, name: &str) -> Result<PathBuf, Error> {
-        self.path(name).ok_or_else(|| self.damaged(name))
+    fn known_path(&self, name: &str) -> Result<PathBuf, Error> {
+        self.file_path(name).ok_or_else(|| self.damaged_error(name))
     }
 
     /// Returns the error for a file whose hash does not match its name.
-    pub(super) fn damaged(&self, name: &str) -> Error {
-        let path = self.path(name).unwrap_or_else(|| self.0.clone());
+    pub(super) fn damaged_error(&self, name: &str) -> Error {
+        let path = self.file_path(name).unwrap_or_else(|| self.0.clone());
         Error::Blob { path }
     }
 
     /// Returns the length of a file; 0 if it is missing.
     pub(super) fn len(&self, name: &str) -> u64 {
-        let meta = self.path(name).and_then(|path| fs::metadata(path).ok());
+        let meta = self
+            .file_path(name)
+            .and_then(|path| fs::metadata(path).ok());
         meta.map_or(0, |meta| meta.len())
     }
 
     /// Writes a file atomically, and waits until it is on the disk.
-    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.known(name)?;
-        if self.read(name).is_ok() {
+    pub(super) fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.known_path(name)?;
+        if self.read_bytes(name).is_ok() {
             return Ok(());
         }
         let half = self
@@ -75,25 +77,25 @@ impl HashedFiles {
             .and_then(|()| fs::rename(&half, &path))
             .map_err(|source| {
                 let _ = fs::remove_file(&half);
-                Error::write(&path, source)
+                Error::write_error(&path, source)
             })?;
         sync_folder(&self.0);
         Ok(())
     }
 
     /// Reads a file and verifies its hash.
-    pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let path = self.known(name)?;
-        let bytes = fs::read(&path).map_err(|source| Error::read(&path, source))?;
-        if Self::name(&bytes) != name {
-            return Err(self.damaged(name));
+    pub(super) fn read_bytes(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let path = self.known_path(name)?;
+        let bytes = fs::read(&path).map_err(|source| Error::read_error(&path, source))?;
+        if Self::hash_name(&bytes) != name {
+            return Err(self.damaged_error(name));
         }
         Ok(bytes)
     }
 
     /// Removes an unreferenced file. A failure is ignored, because it only wastes space.
-    pub(super) fn remove(&self, name: &str) {
-        if let Some(path) = self.path(name) {
+    pub(super) fn remove_file(&self, name: &str) {
+        if let Some(path) = self.file_path(name) {
             let _ = fs::remove_file(path);
         }
     }
@@ -102,7 +104,7 @@ impl HashedFiles {
     /// copies.
     pub(super) fn copy_to(&self, to: &Self) -> Result<(), Error> {
         for (from, name) in self.files()? {
-            private_folder(&to.0).map_err(|source| Error::write(&to.0, source))?;
+            private_folder(&to.0).map_err(|source| Error::write_error(&to.0, source))?;
             let copy = to.0.join(name);
             guarded::copy(&from, &copy)?;
         }
@@ -110,7 +112,7 @@ impl HashedFiles {
     }
 
     fn files(&self) -> Result<Vec<(PathBuf, std::ffi::OsString)>, Error> {
-        let failed = |source| Error::read(&self.0, source);
+        let failed = |source| Error::read_error(&self.0, source);
         match fs::read_dir(&self.0) {
             Ok(entries) => entries
                 .map(|entry| entry.map(|entry| (entry.path(), entry.file_name())))
@@ -144,8 +146,8 @@ impl Blobs {
     /// refer to them. Blocks.
     pub fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<(), Error> {
         let size = bytes.len() as u64;
-        if HashedFiles::name(bytes) != blob.id {
-            return Err(self.files.damaged(&blob.id));
+        if HashedFiles::hash_name(bytes) != blob.id {
+            return Err(self.files.damaged_error(&blob.id));
         }
         let limit = |what: &str, most: u64| Error::BlobLimit {
             size,
@@ -154,7 +156,7 @@ impl Blobs {
         if size > MAX_BLOB_BYTES {
             return Err(limit("a blob", MAX_BLOB_BYTES));
         }
-        if self.files.read(&blob.id).is_ok() {
+        if self.files.read_bytes(&blob.id).is_ok() {
             return Ok(());
         }
         let mut total = lock(&self.total);
@@ -165,7 +167,7 @@ impl Blobs {
         if before + size > MAX_BLOBS_BYTES {
             return Err(limit("all that a session keeps", MAX_BLOBS_BYTES));
         }
-        self.files.write(&blob.id, bytes)?;
+        self.files.write_bytes(&blob.id, bytes)?;
         *total = Some(before + size);
         Ok(())
     }
@@ -178,7 +180,7 @@ impl Blobs {
 
     /// Returns the bytes of the blob with this id, unless they are missing or corrupt. Blocks.
     pub fn get(&self, id: &str) -> Result<Vec<u8>, Error> {
-        self.files.read(id)
+        self.files.read_bytes(id)
     }
 
     /// Copies all blobs to the folder of a forked session.

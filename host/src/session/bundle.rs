@@ -59,7 +59,7 @@ impl Bundle {
         let mut archive = tar::Builder::new(out);
         for part in &self.parts {
             let path = self.folder.join(&part.path);
-            let (file, meta) = guarded::open(&path).map_err(|e| Error::read(&path, e))?;
+            let (file, meta) = guarded::open(&path).map_err(|e| Error::read_error(&path, e))?;
             let mut rest = Exactly {
                 file,
                 left: meta.len(),
@@ -119,7 +119,7 @@ pub fn save(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let failed = |source| Error::write(path, source);
+    let failed = |source| Error::write_error(path, source);
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
         return Err(failed(io::Error::other(
             "something that is no regular file has this name; give another one",
@@ -151,7 +151,7 @@ impl SessionStore {
                 why: "a subagent is exported with its session; leave `/agents/…` out".to_owned(),
             });
         }
-        let mut all = parts(&folder).map_err(|source| Error::read(&folder, source))?;
+        let mut all = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
         // Entries come first: what they refer to is on the disk before them.
         all.sort_by_key(|part| part.kind);
         let mut left_out = Vec::new();
@@ -183,7 +183,7 @@ impl SessionStore {
 
 /// Whether a file ends with a line feed.
 fn is_whole(path: &Path) -> Result<bool, Error> {
-    let failed = |source| Error::read(path, source);
+    let failed = |source| Error::read_error(path, source);
     let (mut file, meta) = guarded::open(path).map_err(failed)?;
     if meta.len() == 0 {
         return Ok(false);

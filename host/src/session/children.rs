@@ -17,7 +17,7 @@ use super::entry::{Body, Entry, Holder};
 use super::guarded;
 use super::live::Session;
 use super::log::FILE;
-use super::store::parse;
+use super::store::parse_entries;
 use super::{Error, SessionSpec};
 use crate::disk::private_folder;
 
@@ -70,7 +70,7 @@ pub(super) fn named_in(body: &Body) -> Option<Child> {
 
 /// Returns the relative path of a subagent's session for `agents/ID` or `agents/ID/agents/ID`, at
 /// any depth; `None` if the text has another form.
-pub(super) fn path(below: &str) -> Option<PathBuf> {
+pub(super) fn child_path(below: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     let mut parts = below.split('/');
     while let Some(part) = parts.next() {
@@ -84,7 +84,7 @@ pub(super) fn path(below: &str) -> Option<PathBuf> {
 }
 
 /// Copies the sessions of the subagents that `entries` name, recursively.
-pub(super) fn copy(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Error> {
+pub(super) fn copy_children(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Error> {
     for Child { agent, .. } in entries.iter().filter_map(|entry| named_in(&entry.body)) {
         let (from, to) = (from.join(AGENTS).join(&agent), to.join(AGENTS).join(&agent));
         let (entries, _) = match read_from(&from.join(FILE), 0) {
@@ -92,10 +92,10 @@ pub(super) fn copy(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Erro
             Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
             read => read?,
         };
-        private_folder(&to).map_err(|source| Error::write(&to, source))?;
+        private_folder(&to).map_err(|source| Error::write_error(&to, source))?;
         let file = to.join(FILE);
         guarded::copy(&from.join(FILE), &file)?;
-        copy(&from, &to, &entries)?;
+        copy_children(&from, &to, &entries)?;
     }
     Ok(())
 }
@@ -108,8 +108,8 @@ fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
             file.seek(SeekFrom::Start(at))?;
             file.read_to_end(&mut bytes)
         })
-        .map_err(|source| Error::read(path, source))?;
-    parse(path, &bytes)
+        .map_err(|source| Error::read_error(path, source))?;
+    parse_entries(path, &bytes)
 }
 
 /// Location of a session. It keeps no file open, so a thread that waits for the disk does not keep
@@ -129,7 +129,7 @@ impl SessionFolder {
         let folder = agents.join(agent);
         private_folder(&agents)
             .and_then(|()| private_folder(&folder))
-            .map_err(|source| Error::write(&folder, source))?;
+            .map_err(|source| Error::write_error(&folder, source))?;
         Session::create(Some(&self.id), &id, &folder, spec)
     }
 
@@ -141,7 +141,7 @@ impl SessionFolder {
     /// Returns the entries of the subagent with this id, which is one of `children` or below one of
     /// them; `None` if there is none.
     pub fn read_child(&self, children: &[Child], agent: &str) -> Result<Option<Vec<Entry>>, Error> {
-        find(&self.path, children, agent, MAX_DEPTH)
+        find_child(&self.path, children, agent, MAX_DEPTH)
     }
 }
 
@@ -184,7 +184,7 @@ impl Session {
 }
 
 /// Searches for a subagent among `children` in `folder`, then recursively among their subagents.
-fn find(
+fn find_child(
     folder: &Path,
     children: &[Child],
     agent: &str,
@@ -205,7 +205,7 @@ fn find(
             continue;
         };
         let below: Vec<Child> = entries.iter().filter_map(|e| named_in(&e.body)).collect();
-        if let Some(found) = find(&folder, &below, agent, depth - 1)? {
+        if let Some(found) = find_child(&folder, &below, agent, depth - 1)? {
             return Ok(Some(found));
         }
     }
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn only_ids_of_subagents_become_part_of_a_path() {
         for right in ["agents/held-1", "agents/sub-1/agents/held-2"] {
-            assert_eq!(path(right), Some(right.into()));
+            assert_eq!(child_path(right), Some(right.into()));
         }
         let all = "|agents|agents/|agents/..|agents/../x|held-1|agents/a/b/c|/agents/a|agents/A|agents/a.b";
         for wrong in all.split('|') {
-            assert_eq!(path(wrong), None, "{wrong}");
+            assert_eq!(child_path(wrong), None, "{wrong}");
         }
         let start = |agent: &str| Body::SubagentStart {
             agent: agent.to_owned(),

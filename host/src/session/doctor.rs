@@ -17,7 +17,7 @@ use super::children;
 use super::entry::{Body, VERSION};
 use super::guarded;
 use super::parts::{FilePart, PartKind, parts};
-use super::transcript::Transcript;
+use super::transcript::SessionTranscript;
 use super::{Error, SessionStore};
 
 /// Maximum number of faults of one kind that are listed one by one.
@@ -108,7 +108,7 @@ impl SessionStore {
             id: id.to_owned(),
             ..Examination::default()
         };
-        let files = parts(&folder).map_err(|source| Error::read(&folder, source))?;
+        let files = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
         let mut all = BTreeMap::new();
         for file in &files {
             if file.kind == PartKind::Entries {
@@ -158,12 +158,12 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
             _ => found.fault(format!("{above}session.jsonl {}", what.text), what.repair),
         }
     }
-    let mut transcript = Transcript::default();
+    let mut transcript = SessionTranscript::default();
     for (body, bytes, kind) in &read.bodies {
         let growth = found.growth.entry(kind.clone()).or_default();
         growth.count += 1;
         growth.bytes += bytes;
-        transcript.apply(body);
+        transcript.apply_body(body);
         wanted
             .agents
             .extend(children::named_in(body).map(|child| child.agent));
@@ -200,7 +200,7 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
 }
 
 /// Says what a resume would close or leave out.
-fn resume(above: &str, mut transcript: Transcript, found: &mut Examination) {
+fn resume(above: &str, mut transcript: SessionTranscript, found: &mut Examination) {
     if !above.is_empty() {
         return;
     }
@@ -216,7 +216,7 @@ fn resume(above: &str, mut transcript: Transcript, found: &mut Examination) {
             transcript.turn
         ));
     }
-    let mended = transcript.mend().into_iter();
+    let mended = transcript.mend_calls().into_iter();
     found
         .notes
         .extend(mended.map(|what| format!("on a resume: {what}")));
@@ -314,5 +314,5 @@ fn files_of(
 }
 
 fn is_intact(path: &Path, name: &str) -> bool {
-    guarded::read(path).is_ok_and(|bytes| HashedFiles::name(&bytes) == name)
+    guarded::read(path).is_ok_and(|bytes| HashedFiles::hash_name(&bytes) == name)
 }

@@ -542,7 +542,7 @@ const KNOWN: &[&str] = &[
 
 impl Entry {
     /// Parses one line. The error is a phrase for a notice.
-    pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
+    pub(super) fn parse_line(line: &[u8]) -> Result<Self, String> {
         let entry: Self = serde_json::from_slice(line).map_err(|e| e.to_string())?;
         match &entry.body {
             Body::Unknown { fields } => match fields.get("type").and_then(Value::as_str) {
@@ -558,7 +558,7 @@ impl Entry {
 
     /// Encodes the entry as a line, including the line feed.
     pub(super) fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
-        line(self)
+        entry_line(self)
     }
 }
 
@@ -590,7 +590,7 @@ pub(super) struct ReportLine<'a> {
 }
 
 /// Encodes an entry as a line, including the line feed.
-pub(super) fn line(entry: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn entry_line(entry: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = serde_json::to_vec(entry)?;
     line.push(b'\n');
     Ok(line)

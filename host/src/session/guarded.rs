@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::Error;
-use super::log::private;
+use super::log::private_options;
 
 /// Maximum length of a line that is read, in bytes. The longest that the program writes is a
 /// message with the results of a step.
@@ -60,13 +60,13 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Copies a regular file to a new private one.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    let (mut file, _) = open(from).map_err(|source| Error::read(from, source))?;
+    let (mut file, _) = open(from).map_err(|source| Error::read_error(from, source))?;
     let mut options = OpenOptions::new();
-    private(options.write(true).create_new(true))
+    private_options(options.write(true).create_new(true))
         .open(to)
         .and_then(|mut copy| io::copy(&mut file, &mut copy))
         .map(drop)
-        .map_err(|source| Error::write(to, source))
+        .map_err(|source| Error::write_error(to, source))
 }
 
 /// Whether a path is a folder and no link to one. A missing one is none.

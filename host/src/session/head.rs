@@ -147,7 +147,7 @@ impl HeadBuilder {
             }
             _ => {}
         }
-        match Entry::parse(line) {
+        match Entry::parse_line(line) {
             Ok(entry) => self.apply(&entry),
             Err(_) => self.head.damaged += 1,
         }
@@ -243,13 +243,13 @@ impl HeadBuilder {
         let Ok(Entry {
             body: Body::Message { message },
             ..
-        }) = Entry::parse(&self.last)
+        }) = Entry::parse_line(&self.last)
         else {
             return false;
         };
         let (mut begun, mut ended) = (HashSet::new(), HashSet::new());
         for line in &self.since {
-            match Entry::parse(line).map(|entry| entry.body) {
+            match Entry::parse_line(line).map(|entry| entry.body) {
                 Ok(Body::ToolStart { call, .. }) => begun.extend([call]),
                 Ok(Body::ToolEnd { call, .. }) => ended.extend([call]),
                 Ok(Body::Message { message }) if message.role == Role::Tool => {

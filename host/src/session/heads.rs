@@ -104,7 +104,7 @@ impl SessionStore {
     /// Returns every folder of the store that has the name of a session, with its id. Links are
     /// left out.
     pub(super) fn folders(&self) -> Result<Vec<(String, std::path::PathBuf)>, Error> {
-        let failed = |source| Error::read(self.root(), source);
+        let failed = |source| Error::read_error(self.root(), source);
         let entries = match std::fs::read_dir(self.root()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -16,10 +16,10 @@ use super::children::Child;
 use super::entry::{
     Body, DueTurn, Entry, LastingSkill, RememberedSkill, Report, ReportLine, VERSION,
 };
-use super::log::{FILE, Log};
-use super::state::States;
-use super::synced::Unsynced;
-use super::transcript::Transcript;
+use super::log::{FILE, SessionLog};
+use super::state::PluginStates;
+use super::synced::UnsyncedData;
+use super::transcript::SessionTranscript;
 use super::undo::{self, Undone};
 use super::{Error, SessionSpec};
 use crate::lock::lock;
@@ -41,13 +41,13 @@ pub struct Session {
     is_resumed: bool,
     notices: Vec<String>,
     blobs: Blobs,
-    inner: Mutex<Inner>,
+    inner: Mutex<SessionState>,
 }
 
-struct Inner {
-    log: Log,
-    transcript: Transcript,
-    states: States,
+struct SessionState {
+    log: SessionLog,
+    transcript: SessionTranscript,
+    states: PluginStates,
     last_entry: Option<String>,
     /// Write error that no caller could receive. The next sync returns it.
     deferred: Option<Error>,
@@ -62,24 +62,24 @@ impl Session {
         folder: &Path,
         spec: &SessionSpec,
     ) -> Result<Self, Error> {
-        let session = Self::over(Log::create(folder)?, id, folder);
-        session.append(header(spec, parent))?;
+        let session = Self::over_log(SessionLog::create_log(folder)?, id, folder);
+        session.append(session_header(spec, parent))?;
         session.sync()?;
         Ok(session)
     }
 
     /// Returns an empty session in `folder`.
-    fn over(log: Log, id: &str, folder: &Path) -> Self {
+    fn over_log(log: SessionLog, id: &str, folder: &Path) -> Self {
         Self {
             id: id.into(),
             folder: folder.to_owned(),
             is_resumed: false,
             notices: Vec::new(),
             blobs: Blobs::new(folder),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(SessionState {
                 log,
-                transcript: Transcript::default(),
-                states: States::new(folder),
+                transcript: SessionTranscript::default(),
+                states: PluginStates::new(folder),
                 last_entry: None,
                 deferred: None,
             }),
@@ -89,10 +89,10 @@ impl Session {
     /// Opens the files of a session: repairs the end of the file, applies every valid entry, and
     /// closes the calls of an interrupted turn.
     pub(super) fn open(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
-        let opened = Log::open(folder)?;
+        let opened = SessionLog::open_log(folder)?;
         let path = folder.join(FILE);
-        let (entries, unreadable) = super::store::parse(&path, &opened.bytes)?;
-        let mut session = Self::over(opened.log, id, folder);
+        let (entries, unreadable) = super::store::parse_entries(&path, &opened.bytes)?;
+        let mut session = Self::over_log(opened.log, id, folder);
         session.is_resumed = true;
         let mut notices = opened.notices;
         notices.extend(unreadable);
@@ -101,7 +101,7 @@ impl Session {
             inner.take_in(&entry.body);
             inner.last_entry = Some(entry.id);
         }
-        notices.extend(inner.transcript.mend());
+        notices.extend(inner.transcript.mend_calls());
         let open = inner.transcript.open_calls();
         if !open.is_empty() {
             let names: Vec<&str> = open.iter().map(|call| call.name.as_str()).collect();
@@ -116,9 +116,9 @@ impl Session {
                 model: spec.model.clone(),
             }
         } else {
-            header(spec, None)
+            session_header(spec, None)
         };
-        inner.append(first)?;
+        inner.append_body(first)?;
         drop(inner);
         session.notices = notices;
         session.cut_turn(INTERRUPTED)?;
@@ -162,7 +162,7 @@ impl Session {
     /// Appends an entry to the file and applies it. After an error, neither the file nor the memory
     /// contains any of it.
     pub fn append(&self, body: Body) -> Result<(), Error> {
-        self.lock().append(body)
+        self.lock().append_body(body)
     }
 
     /// Appends entries of another session unchanged, except for their parent ids.
@@ -170,7 +170,7 @@ impl Session {
         let mut inner = self.lock();
         for entry in entries {
             let parent = inner.last_entry.clone();
-            inner.put(Entry { parent, ..entry })?;
+            inner.put_entry(Entry { parent, ..entry })?;
         }
         Ok(())
     }
@@ -179,22 +179,22 @@ impl Session {
     /// [`Session::sync`] returns the error.
     pub fn append_or_defer(&self, body: Body) {
         let mut inner = self.lock();
-        let written = inner.append(body);
-        inner.defer(written);
+        let written = inner.append_body(body);
+        inner.defer_error(written);
     }
 
     /// Appends a report on a plugin's action together with the next entry or at the next sync. An
     /// error is deferred as in [`Session::append_or_defer`].
     pub fn report(&self, report: &Report<'_>) {
         let mut inner = self.lock();
-        let written = inner.report(report);
-        inner.defer(written);
+        let written = inner.append_report(report);
+        inner.defer_error(written);
     }
 
     /// Blocks until everything written so far is on the disk. Other threads can append meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
-            lines.sync();
+            lines.sync_data();
         }
         self.lock().log.check()
     }
@@ -203,7 +203,7 @@ impl Session {
     /// blocked.
     pub async fn synced(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
-            let synced = tokio::task::spawn_blocking(move || lines.sync()).await;
+            let synced = tokio::task::spawn_blocking(move || lines.sync_data()).await;
             if synced.is_err() {
                 // The thread panicked or was never started: the lines may not be on the disk.
                 return self.sync();
@@ -215,12 +215,12 @@ impl Session {
     /// Returns the data that a power failure could still lose, to be synced while others append;
     /// `None` if everything is on the disk. If that sync fails, the next write or sync returns the
     /// error.
-    pub(crate) fn unsynced(&self) -> Result<Option<Unsynced>, Error> {
+    pub(crate) fn unsynced(&self) -> Result<Option<UnsyncedData>, Error> {
         let mut inner = self.lock();
         if let Some(error) = inner.deferred.take() {
             return Err(error);
         }
-        inner.log.unsynced()
+        inner.log.take_unsynced()
     }
 
     /// Returns the whole conversation, oldest message first.
@@ -294,7 +294,7 @@ impl Session {
         if inner.transcript.open_calls().is_empty() {
             return Ok(Vec::new());
         }
-        inner.cut(known, why)
+        inner.cut_conversation(known, why)
     }
 
     /// Marks a turn that started and did not end as cut, and closes its calls. Does nothing if the
@@ -304,7 +304,7 @@ impl Session {
         if !inner.transcript.is_turn_open && inner.transcript.open_calls().is_empty() {
             return Ok(Vec::new());
         }
-        inner.cut(&[], why)
+        inner.cut_conversation(&[], why)
     }
 
     /// Removes the last turn that still has messages from the conversation; `None` if there is
@@ -317,14 +317,14 @@ impl Session {
         let Some(last) = undo::last_turn(entries, &inner.transcript.messages)? else {
             return Ok(None);
         };
-        inner.append(Body::Replaced {
+        inner.append_body(Body::Replaced {
             reason: undo::REASON.to_owned(),
             removed: last.messages,
             messages: Vec::new(),
             holder: None,
         })?;
         if let Some(due) = inner.transcript.due.get(&last.turn).cloned() {
-            inner.append(Body::Archival {
+            inner.append_body(Body::Archival {
                 turn: due.turn,
                 reason: due.reason,
                 tries: due.tries,
@@ -342,40 +342,40 @@ impl Session {
     /// Sets (`Some`) or removes (`None`) a value of a plugin's session state.
     pub fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), Error> {
         let mut inner = self.lock();
-        let Some(body) = inner.states.prepare(plugin, key, value)? else {
+        let Some(body) = inner.states.prepare_change(plugin, key, value)? else {
             return Ok(());
         };
-        inner.append(body)
+        inner.append_body(body)
     }
 
     /// Returns the keys of a plugin's session state that start with `prefix`, sorted.
     #[must_use]
     pub fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
-        self.lock().states.keys(plugin, prefix)
+        self.lock().states.list_keys(plugin, prefix)
     }
 
     /// Appends a custom entry of a plugin.
     pub fn append_custom(&self, plugin: &str, name: &str, value: Value) -> Result<(), Error> {
         let mut inner = self.lock();
         let bytes = name.len() + value.to_string().len();
-        inner.states.count(plugin, bytes)?;
-        inner.append(Body::Custom {
+        inner.states.count_bytes(plugin, bytes)?;
+        inner.append_body(Body::Custom {
             plugin: plugin.to_owned(),
             name: name.to_owned(),
             value,
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
         // A poisoned lock is safe to take: an entry is applied right after it is written, so a
         // panic elsewhere cannot separate file and memory.
         lock(&self.inner)
     }
 }
 
-impl Inner {
-    fn append(&mut self, body: Body) -> Result<(), Error> {
-        self.put(Entry {
+impl SessionState {
+    fn append_body(&mut self, body: Body) -> Result<(), Error> {
+        self.put_entry(Entry {
             id: crate::clock::new_id(),
             parent: self.last_entry.clone(),
             time: crate::clock::now_ms(),
@@ -383,41 +383,42 @@ impl Inner {
         })
     }
 
-    fn put(&mut self, entry: Entry) -> Result<(), Error> {
-        self.log.append(&entry.line()?)?;
+    fn put_entry(&mut self, entry: Entry) -> Result<(), Error> {
+        self.log.append_line(&entry.line()?)?;
         let unused = self.take_in(&entry.body);
         self.last_entry = Some(entry.id);
         if let Some(blob) = unused {
             // Sync before removing the old blob: a power failure must not lose both the new value
             // and the old one.
-            self.log.sync()?;
+            self.log.sync_file()?;
             self.states.remove_blob(&blob);
         }
         Ok(())
     }
 
-    fn defer(&mut self, written: Result<(), Error>) {
+    fn defer_error(&mut self, written: Result<(), Error>) {
         if let Err(error) = written {
             self.deferred.get_or_insert(error);
         }
     }
 
     /// Appends a report without applying it: neither conversation nor state depend on reports.
-    fn report(&mut self, report: &Report<'_>) -> Result<(), Error> {
+    fn append_report(&mut self, report: &Report<'_>) -> Result<(), Error> {
         let line = ReportLine {
             id: crate::clock::new_id(),
             parent: self.last_entry.as_deref(),
             time: crate::clock::now_ms(),
             report,
         };
-        self.log.append_with_next(&super::entry::line(&line)?)?;
+        self.log
+            .append_with_next(&super::entry::entry_line(&line)?)?;
         self.last_entry = Some(line.id);
         Ok(())
     }
 
-    fn cut(&mut self, known: &[Message], why: &str) -> Result<Vec<Message>, Error> {
+    fn cut_conversation(&mut self, known: &[Message], why: &str) -> Result<Vec<Message>, Error> {
         let open = self.transcript.open_calls();
-        self.append(Body::Cut {
+        self.append_body(Body::Cut {
             turn: self.transcript.turn,
             reason: why.to_owned(),
             calls: open.iter().map(|call| call.id.clone()).collect(),
@@ -428,7 +429,7 @@ impl Inner {
                 |message: &&Message| message.tool_results().any(|own| own.call_id == call.id);
             let message = known.iter().find(is_of_call).cloned();
             let message = message.unwrap_or_else(|| Message::result(call.result(why, true)));
-            self.append(Body::Message {
+            self.append_body(Body::Message {
                 message: message.clone(),
             })?;
             added.push(message);
@@ -437,14 +438,14 @@ impl Inner {
     }
 
     fn take_in(&mut self, body: &Body) -> Option<String> {
-        self.transcript.apply(body);
-        self.states.apply(body)
+        self.transcript.apply_body(body);
+        self.states.apply_body(body)
     }
 }
 
 debug_some!(Session, self, id = self.id, folder = self.folder);
 
-fn header(spec: &SessionSpec, parent: Option<&str>) -> Body {
+fn session_header(spec: &SessionSpec, parent: Option<&str>) -> Body {
     Body::Session {
         version: VERSION,
         workspace: spec.workspace.display().to_string(),

@@ -1,13 +1,13 @@
 //! The append-only file of a session.
 //!
 //! Owns the lock, the repair of an incomplete last line, and the handling of disk errors. A line
-//! counts as written once it is in the file; [`Log::sync`] makes sure that it survives a power
-//! failure.
+//! counts as written once it is in the file; [`SessionLog::sync_file`] makes sure that it survives
+//! a power failure.
 //!
 //! Invariants: bytes before the end of the last complete line never change, and once a sync fails,
 //! nothing more is appended, since it is unknown which bytes are on the disk. The module handles
 //! lines as bytes and must not know their meaning, except that the repair parses the last line to
-//! see whether it is complete. Start from [`Log`].
+//! see whether it is complete. Start from [`SessionLog`].
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::Error;
 use super::entry::Entry;
-use super::synced::{Synced, Unsynced};
+use super::synced::{SyncedFile, UnsyncedData};
 
 /// Name of the session file in the session's folder.
 pub(super) const FILE: &str = "session.jsonl";
@@ -29,7 +29,7 @@ pub(super) const LOCK: &str = "lock";
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
 /// File operations of the log. Tests replace them to simulate a full disk.
-pub(super) trait Disk: Send + Sync {
+pub(super) trait LogDisk: Send + Sync {
     /// Appends bytes. If the operation fails, some of them may have been written.
     fn add(&self, bytes: &[u8]) -> io::Result<()>;
     /// Truncates the file to a length.
@@ -38,7 +38,7 @@ pub(super) trait Disk: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-impl Disk for File {
+impl LogDisk for File {
     fn add(&self, bytes: &[u8]) -> io::Result<()> {
         let mut file = self;
         file.write_all(bytes)
@@ -54,12 +54,12 @@ impl Disk for File {
 }
 
 /// File of a session, open for appending.
-pub(super) struct Log {
-    disk: Arc<dyn Disk>,
+pub(super) struct SessionLog {
+    disk: Arc<dyn LogDisk>,
     path: PathBuf,
     /// Length of the file up to the end of the last complete line.
     len: u64,
-    synced: Arc<Synced>,
+    synced: Arc<SyncedFile>,
     /// Buffered lines, written together with the next one.
     waiting: Vec<u8>,
     /// Whether a failed write may have left part of a line after `len`.
@@ -69,57 +69,57 @@ pub(super) struct Log {
 }
 
 /// Result of opening an existing file.
-pub(super) struct Opened {
+pub(super) struct OpenedLog {
     /// The file, positioned to append.
-    pub(super) log: Log,
+    pub(super) log: SessionLog,
     /// Complete lines of the file.
     pub(super) bytes: Vec<u8>,
     /// Messages about repairs.
     pub(super) notices: Vec<String>,
 }
 
-impl Log {
+impl SessionLog {
     /// Creates the file of a new session. `folder` must exist.
-    pub(super) fn create(folder: &Path) -> Result<Self, Error> {
-        let lock = lock(folder)?;
+    pub(super) fn create_log(folder: &Path) -> Result<Self, Error> {
+        let lock = lock_session(folder)?;
         let path = folder.join(FILE);
-        let file = private(OpenOptions::new().append(true).create_new(true))
+        let file = private_options(OpenOptions::new().append(true).create_new(true))
             .open(&path)
-            .map_err(|source| Error::write(&path, source))?;
+            .map_err(|source| Error::write_error(&path, source))?;
         sync_folder(folder);
         if let Some(parent) = folder.parent() {
             sync_folder(parent);
         }
-        Ok(Self::over(Arc::new(file), path, 0, Some(lock)))
+        Ok(Self::over_disk(Arc::new(file), path, 0, Some(lock)))
     }
 
     /// Opens the file of a session and repairs its end.
-    pub(super) fn open(folder: &Path) -> Result<Opened, Error> {
-        let lock = lock(folder)?;
+    pub(super) fn open_log(folder: &Path) -> Result<OpenedLog, Error> {
+        let lock = lock_session(folder)?;
         let path = folder.join(FILE);
         let mut bytes = Vec::new();
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
             .open(&path)
-            .map_err(|source| Error::read(&path, source))?;
+            .map_err(|source| Error::read_error(&path, source))?;
         file.read_to_end(&mut bytes)
-            .map_err(|source| Error::read(&path, source))?;
+            .map_err(|source| Error::read_error(&path, source))?;
         let mut notices = Vec::new();
         let last = bytes.iter().rposition(|byte| *byte == b'\n');
         let len = last.map_or(0, |at| at + 1);
         let rest = bytes.get(len..).unwrap_or_default();
-        if !rest.is_empty() && Entry::parse(rest).is_ok() {
+        if !rest.is_empty() && Entry::parse_line(rest).is_ok() {
             // Only the line feed is missing: a JSON object truncated at any position does not
             // parse.
             file.write_all(b"\n")
-                .map_err(|source| Error::write(&path, source))?;
+                .map_err(|source| Error::write_error(&path, source))?;
             bytes.push(b'\n');
         } else if !rest.is_empty() {
             let kept = folder.join(format!("{FILE}.{}.torn", crate::clock::new_id()));
-            write_private(&kept, rest).map_err(|source| Error::write(&kept, source))?;
+            write_private(&kept, rest).map_err(|source| Error::write_error(&kept, source))?;
             file.set_len(len as u64)
-                .map_err(|source| Error::write(&path, source))?;
+                .map_err(|source| Error::write_error(&path, source))?;
             notices.push(format!(
                 "the last line of {} was cut off after {} bytes; they are kept in {}",
                 path.display(),
@@ -128,20 +128,20 @@ impl Log {
             ));
             bytes.truncate(len);
         }
-        let log = Self::over(Arc::new(file), path, bytes.len() as u64, Some(lock));
-        Ok(Opened {
+        let log = Self::over_disk(Arc::new(file), path, bytes.len() as u64, Some(lock));
+        Ok(OpenedLog {
             log,
             bytes,
             notices,
         })
     }
 
-    fn over(disk: Arc<dyn Disk>, path: PathBuf, len: u64, lock: Option<File>) -> Self {
+    fn over_disk(disk: Arc<dyn LogDisk>, path: PathBuf, len: u64, lock: Option<File>) -> Self {
         Self {
             disk,
             path,
             len,
-            synced: Arc::new(Synced::new(len)),
+            synced: Arc::new(SyncedFile::new(len)),
             waiting: Vec::new(),
             has_rest: false,
             lock,
@@ -158,7 +158,7 @@ impl Log {
     /// the line is lost.
     pub(super) fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
         if self.waiting.len() + line.len() > MAX_WAITING_BYTES {
-            self.append(&[])?;
+            self.append_line(&[])?;
         }
         self.waiting.extend_from_slice(line);
         Ok(())
@@ -166,7 +166,7 @@ impl Log {
 
     /// Appends a line, which must end with a line feed. After an error nothing of the line is in
     /// the file, and the caller may retry.
-    pub(super) fn append(&mut self, line: &[u8]) -> Result<(), Error> {
+    pub(super) fn append_line(&mut self, line: &[u8]) -> Result<(), Error> {
         self.check()?;
         let n_waiting = self.waiting.len();
         self.waiting.extend_from_slice(line);
@@ -176,7 +176,7 @@ impl Log {
             self.has_rest = true;
             // Truncating may work even on a full disk; if it fails, the next append tries again.
             let _ = self.cut_rest();
-            return Err(Error::write(&self.path, source));
+            return Err(Error::write_error(&self.path, source));
         }
         self.len += self.waiting.len() as u64;
         self.waiting.clear();
@@ -192,22 +192,22 @@ impl Log {
     }
 
     /// Blocks until every line is on the disk.
-    pub(super) fn sync(&mut self) -> Result<(), Error> {
-        if let Some(lines) = self.unsynced()? {
-            lines.sync();
+    pub(super) fn sync_file(&mut self) -> Result<(), Error> {
+        if let Some(lines) = self.take_unsynced()? {
+            lines.sync_data();
         }
         self.check()
     }
 
     /// Writes the buffered lines and returns the part of the file that is not synced yet. The
     /// caller can sync it without the lock on the log, so that others can append meanwhile.
-    pub(super) fn unsynced(&mut self) -> Result<Option<Unsynced>, Error> {
+    pub(super) fn take_unsynced(&mut self) -> Result<Option<UnsyncedData>, Error> {
         self.check()?;
         if !self.waiting.is_empty() {
-            self.append(&[])?;
+            self.append_line(&[])?;
         }
         let (disk, synced, len) = (self.disk.clone(), self.synced.clone(), self.len);
-        Ok((len > self.synced.len()).then_some(Unsynced { disk, synced, len }))
+        Ok((len > self.synced.len()).then_some(UnsyncedData { disk, synced, len }))
     }
 
     /// Returns the error of an earlier sync, if one failed: it is unknown then which bytes are on
@@ -215,15 +215,15 @@ impl Log {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.synced
             .check()
-            .map_err(|source| Error::write(&self.path, source))
+            .map_err(|source| Error::write_error(&self.path, source))
     }
 }
 
-impl Drop for Log {
+impl Drop for SessionLog {
     fn drop(&mut self) {
         if !self.waiting.is_empty() {
             // An error here is ignored: nothing depends on buffered lines.
-            let _ = self.append(&[]);
+            let _ = self.append_line(&[]);
         }
         if let Some(lock) = &self.lock {
             // Unlock explicitly, closing the file is not enough: a child process between fork and
@@ -234,9 +234,9 @@ impl Drop for Log {
 }
 
 /// Takes the lock of a session. The error names the process that holds it.
-pub(super) fn lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
-    let mut file = private(
+    let mut file = private_options(
         OpenOptions::new()
             .read(true)
             .write(true)
@@ -244,7 +244,7 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
             .truncate(false),
     )
     .open(&path)
-    .map_err(|source| Error::write(&path, source))?;
+    .map_err(|source| Error::write_error(&path, source))?;
     match file.try_lock() {
         Ok(()) => {
             let pid = std::process::id().to_string();
@@ -262,13 +262,13 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
                 pid: pid.trim().parse().ok(),
             })
         }
-        Err(TryLockError::Error(source)) => Err(Error::write(&path, source)),
+        Err(TryLockError::Error(source)) => Err(Error::write_error(&path, source)),
     }
 }
 
 /// Makes the file readable by its owner only: sessions contain everything that the user and the
 /// tools said.
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(super) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
@@ -277,7 +277,7 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 /// Writes a whole file that only its owner can read, and waits until it is on the disk.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file =
-        private(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
+        private_options(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
     file.write_all(bytes)?;
     file.sync_data()
 }

@@ -208,12 +208,12 @@ pub enum Error {
 }
 
 impl Error {
-    fn read(path: &Path, source: io::Error) -> Self {
+    fn read_error(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         Self::Read { path, source }
     }
 
-    fn write(path: &Path, source: io::Error) -> Self {
+    fn write_error(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         Self::Write { path, source }
     }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::entry::{Body, Entry};
-use super::log::{self, FILE, Log};
+use super::log::{self, FILE, SessionLog};
 use super::{Error, SessionStore, parts};
 use crate::disk::{TemporaryFolder, rename_new};
 
@@ -31,7 +31,7 @@ pub struct Stored {
 /// Takes the lock of the session in a folder, unless the lock is a link to elsewhere.
 pub(super) fn hold(folder: &Path) -> Result<File, Error> {
     check_lock(folder)?;
-    log::lock(folder)
+    log::lock_session(folder)
 }
 
 /// Checks that the lock of a session is a regular file, or is not there.
@@ -39,7 +39,7 @@ pub(super) fn check_lock(folder: &Path) -> Result<(), Error> {
     let path = folder.join(log::LOCK);
     let is_odd = path.symlink_metadata().is_ok_and(|meta| !meta.is_file());
     match is_odd {
-        true => Err(Error::write(
+        true => Err(Error::write_error(
             &path,
             std::io::Error::other("it is not a regular file; remove it"),
         )),
@@ -58,8 +58,8 @@ impl SessionStore {
         // repaired.
         self.read_lines(id)?;
         check_lock(&folder)?;
-        let mut opened = Log::open(&folder)?;
-        let (entries, _) = super::store::parse(&path, &opened.bytes)?;
+        let mut opened = SessionLog::open_log(&folder)?;
+        let (entries, _) = super::store::parse_entries(&path, &opened.bytes)?;
         let last = entries.last();
         let entry = Entry {
             id: crate::clock::new_id(),
@@ -69,8 +69,8 @@ impl SessionStore {
                 title: title.clone(),
             },
         };
-        opened.log.append(&entry.line()?)?;
-        opened.log.sync()?;
+        opened.log.append_line(&entry.line()?)?;
+        opened.log.sync_file()?;
         Ok(title)
     }
 
@@ -78,7 +78,7 @@ impl SessionStore {
     /// open. A session without a readable file is removed too.
     pub fn remove(&self, id: &str) -> Result<(), Error> {
         let folder = self.folder_of(id)?;
-        let failed = |source| Error::write(&folder, source);
+        let failed = |source| Error::write_error(&folder, source);
         let lock = hold(&folder)?;
         let aside = TemporaryFolder::new_in(REMOVED, self.root()).map_err(failed)?;
         // A reader finds the whole session or none.

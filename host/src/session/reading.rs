@@ -37,7 +37,7 @@ impl SessionStore {
     /// their lines.
     pub fn read_lines(&self, id: &str) -> Result<Reading, Error> {
         let path = self.folder_of(id)?.join(FILE);
-        let failed = |source| Error::read(&path, source);
+        let failed = |source| Error::read_error(&path, source);
         let (file, _) = guarded::open(&path).map_err(failed)?;
         let mut lines = Lines::new(file, MAX_LINE_BYTES);
         let mut reading = Reading::default();
@@ -45,10 +45,10 @@ impl SessionStore {
             let line = lines.next().map_err(failed)?;
             let parsed = match line {
                 None => return Ok(reading),
-                Some(Line::Whole(text)) => Entry::parse(text),
+                Some(Line::Whole(text)) => Entry::parse_line(text),
                 Some(Line::Torn(text)) => {
                     reading.is_torn = true;
-                    Entry::parse(text)
+                    Entry::parse_line(text)
                 }
                 Some(Line::TooLong(n)) => Err(format!(
                     "it has {n} bytes, at most {MAX_LINE_BYTES} are read"
@@ -89,7 +89,7 @@ impl SessionStore {
             root: self.root().to_owned(),
         };
         let (root, below) = match id.split_once('/') {
-            Some((root, below)) => (root, children::path(below).ok_or_else(unknown)?),
+            Some((root, below)) => (root, children::child_path(below).ok_or_else(unknown)?),
             None => (id, PathBuf::new()),
         };
         if !is_session_id(root) {
@@ -99,7 +99,7 @@ impl SessionStore {
         let mut names = below.iter();
         loop {
             let is_folder = guarded::is_folder(&folder);
-            if !is_folder.map_err(|source| Error::read(&folder, source))? {
+            if !is_folder.map_err(|source| Error::read_error(&folder, source))? {
                 return Err(unknown());
             }
             match names.next() {

@@ -187,7 +187,7 @@ fn search_file(
                 if !is_start && !wanted.may_be_in(line) {
                     continue;
                 }
-                (Entry::parse(line), is_start)
+                (Entry::parse_line(line), is_start)
             }
             Ok(Some(Line::TooLong(n))) => {
                 let why = format!("it has {n} bytes, at most {MAX_LINE_BYTES} are read");

@@ -1,10 +1,11 @@
 //! The session state of plugins: keys and values that last as long as the session.
 //!
-//! Owns the limits and the blobs for large values. A change takes two steps: [`States::prepare`]
-//! checks it and returns the entry to write, and [`States::apply`] takes it into memory once the
-//! entry is in the file. The module never writes to the session file itself.
+//! Owns the limits and the blobs for large values. A change takes two steps:
+//! [`PluginStates::prepare_change`] checks it and returns the entry to write, and
+//! [`PluginStates::apply_body`] takes it into memory once the entry is in the file. The module
+//! never writes to the session file itself.
 //!
-//! The content of values is opaque to the host. Start from [`States`].
+//! The content of values is opaque to the host. Start from [`PluginStates`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,12 +35,12 @@ pub const INLINE_BYTES: usize = 8 << 10;
 const BLOBS: &str = "blobs";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Value {
+enum StateValue {
     Inline(String),
     Blob { name: String, len: usize },
 }
 
-impl Value {
+impl StateValue {
     fn len(&self) -> usize {
         match self {
             Self::Inline(text) => text.len(),
@@ -50,17 +51,17 @@ impl Value {
 
 /// Session state of all plugins.
 #[derive(Debug)]
-pub(super) struct States {
+pub(super) struct PluginStates {
     blobs: HashedFiles,
-    plugins: BTreeMap<String, BTreeMap<String, Value>>,
+    plugins: BTreeMap<String, BTreeMap<String, StateValue>>,
     written: BTreeMap<String, usize>,
 }
 
-impl States {
+impl PluginStates {
     /// Creates an empty state. `folder` is the folder of the session.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
-            blobs: files(folder),
+            blobs: state_files(folder),
             plugins: BTreeMap::new(),
             written: BTreeMap::new(),
         }
@@ -68,7 +69,7 @@ impl States {
 
     /// Applies a change that is in the file. Returns the name of a blob that is no longer
     /// referenced, if the change released one.
-    pub(super) fn apply(&mut self, body: &Body) -> Option<String> {
+    pub(super) fn apply_body(&mut self, body: &Body) -> Option<String> {
         let Body::State {
             plugin,
             key,
@@ -80,8 +81,8 @@ impl States {
             return None;
         };
         let new = match (value, blob) {
-            (Some(text), _) => Some(Value::Inline(text.clone())),
-            (None, Some(name)) => Some(Value::Blob {
+            (Some(text), _) => Some(StateValue::Inline(text.clone())),
+            (None, Some(name)) => Some(StateValue::Blob {
                 name: name.clone(),
                 len: self.blobs.len(name) as usize,
             }),
@@ -92,10 +93,11 @@ impl States {
             Some(new) => keys.insert(key.clone(), new),
             None => keys.remove(key),
         };
-        let Some(Value::Blob { name, .. }) = old else {
+        let Some(StateValue::Blob { name, .. }) = old else {
             return None;
         };
-        let is_used = |value: &Value| matches!(value, Value::Blob { name: n, .. } if *n == name);
+        let is_used =
+            |value: &StateValue| matches!(value, StateValue::Blob { name: n, .. } if *n == name);
         let mut all = self.plugins.values().flat_map(BTreeMap::values);
         (!all.any(is_used)).then_some(name)
     }
@@ -103,16 +105,16 @@ impl States {
     pub(super) fn get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
         match self.plugins.get(plugin).and_then(|keys| keys.get(key)) {
             None => Ok(None),
-            Some(Value::Inline(text)) => Ok(Some(text.clone())),
-            Some(Value::Blob { name, .. }) => {
-                let text = String::from_utf8(self.blobs.read(name)?);
-                Ok(Some(text.map_err(|_| self.blobs.damaged(name))?))
+            Some(StateValue::Inline(text)) => Ok(Some(text.clone())),
+            Some(StateValue::Blob { name, .. }) => {
+                let text = String::from_utf8(self.blobs.read_bytes(name)?);
+                Ok(Some(text.map_err(|_| self.blobs.damaged_error(name))?))
             }
         }
     }
 
     /// Returns the keys that start with `prefix`, sorted.
-    pub(super) fn keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
+    pub(super) fn list_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
         self.plugins
             .get(plugin)
             .into_iter()
@@ -124,7 +126,7 @@ impl States {
 
     /// Checks a change against the limits and returns the entry for it; `None` if it changes
     /// nothing. When this returns, a large value is on the disk as a blob.
-    pub(super) fn prepare(
+    pub(super) fn prepare_change(
         &mut self,
         plugin: &str,
         key: &str,
@@ -142,52 +144,52 @@ impl States {
             return Ok(old.is_some().then(|| entry(None, None, true)));
         };
         let (n_key, n_text) = (key.len(), text.len());
-        limit(plugin, n_key, MAX_KEY_BYTES, || {
+        check_limit(plugin, n_key, MAX_KEY_BYTES, || {
             format!("a key of {n_key} bytes")
         })?;
-        limit(plugin, n_text, MAX_VALUE_BYTES, || {
+        check_limit(plugin, n_text, MAX_VALUE_BYTES, || {
             format!("a value of {n_text} bytes")
         })?;
         let all = self.plugins.get(plugin).into_iter().flatten();
         let total: usize = all.map(|(key, value)| key.len() + value.len()).sum();
         let total = total - old.map_or(0, |old| n_key + old.len()) + n_key + n_text;
-        limit(plugin, total, MAX_PLUGIN_BYTES, || {
+        check_limit(plugin, total, MAX_PLUGIN_BYTES, || {
             format!("{total} bytes of state")
         })?;
-        let name = (text.len() > INLINE_BYTES).then(|| HashedFiles::name(text.as_bytes()));
+        let name = (text.len() > INLINE_BYTES).then(|| HashedFiles::hash_name(text.as_bytes()));
         let is_same = match (old, &name) {
-            (Some(Value::Inline(old)), None) => old == text,
-            (Some(Value::Blob { name: old, .. }), Some(name)) => old == name,
+            (Some(StateValue::Inline(old)), None) => old == text,
+            (Some(StateValue::Blob { name: old, .. }), Some(name)) => old == name,
             _ => false,
         };
         if is_same {
             return Ok(None);
         }
-        self.count(plugin, key.len() + text.len())?;
+        self.count_bytes(plugin, key.len() + text.len())?;
         let Some(name) = name else {
             return Ok(Some(entry(Some(text.to_owned()), None, false)));
         };
-        self.blobs.write(&name, text.as_bytes())?;
+        self.blobs.write_bytes(&name, text.as_bytes())?;
         Ok(Some(entry(None, Some(name), false)))
     }
 
     /// Adds to the number of bytes that a plugin has written to the session, and checks the limit.
-    pub(super) fn count(&mut self, plugin: &str, bytes: usize) -> Result<(), Error> {
+    pub(super) fn count_bytes(&mut self, plugin: &str, bytes: usize) -> Result<(), Error> {
         let written = self.written.entry(plugin.to_owned()).or_default();
         *written = written.saturating_add(bytes);
-        limit(plugin, *written, MAX_WRITTEN_BYTES, || {
+        check_limit(plugin, *written, MAX_WRITTEN_BYTES, || {
             format!("{written} bytes written to the session")
         })
     }
 
     /// Removes an unreferenced blob. A failure is ignored, because it only wastes space.
     pub(super) fn remove_blob(&self, name: &str) {
-        self.blobs.remove(name);
+        self.blobs.remove_file(name);
     }
 }
 
 /// Returns an error if `bytes` exceeds `most`. `what` describes the rejected content.
-fn limit(
+fn check_limit(
     plugin: &str,
     bytes: usize,
     most: usize,
@@ -203,12 +205,12 @@ fn limit(
 }
 
 /// Returns the blob files for large values of the session in `folder`.
-fn files(folder: &Path) -> HashedFiles {
+fn state_files(folder: &Path) -> HashedFiles {
     HashedFiles::new(folder.join(BLOBS))
 }
 
 /// Copies the large values of a session. A fork needs its own copies, because a session removes
 /// blobs that it no longer references.
 pub(super) fn copy_blobs(from: &Path, to: &Path) -> Result<(), Error> {
-    files(from).copy_to(&files(to))
+    state_files(from).copy_to(&state_files(to))
 }

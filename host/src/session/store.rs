@@ -99,7 +99,7 @@ impl SessionStore {
         let (mut entries, _) = self.read(id)?;
         if let Some(until) = until {
             let at = entries.iter().position(|entry| entry.id == until);
-            let at = at.ok_or_else(|| self.unknown(&format!("{id}/{until}")))?;
+            let at = at.ok_or_else(|| self.unknown_session(&format!("{id}/{until}")))?;
             entries.truncate(at + 1);
         }
         let mut lines = Vec::new();
@@ -108,16 +108,16 @@ impl SessionStore {
         }
         let new = crate::clock::new_session_id();
         let folder = self.root.join(&new);
-        let failed = |source| Error::write(&folder, source);
+        let failed = |source| Error::write_error(&folder, source);
         // The copy gets its name once it is whole, so that a stopped fork leaves no half of one.
         let aside = TemporaryFolder::new_in(FORKED, &self.root).map_err(failed)?;
         let half = aside.path().join(&new);
         private_folder(&half).map_err(failed)?;
         let path = half.join(FILE);
-        write_private(&path, &lines).map_err(|source| Error::write(&path, source))?;
+        write_private(&path, &lines).map_err(|source| Error::write_error(&path, source))?;
         copy_blobs(&self.root.join(id), &half)?;
         Blobs::new(&self.root.join(id)).copy_to(&half)?;
-        children::copy(&self.root.join(id), &half, &entries)?;
+        children::copy_children(&self.root.join(id), &half, &entries)?;
         rename_new(&half, &folder).map_err(failed)?;
         drop(aside);
         let session = Session::open(&new, &folder, spec)?;
@@ -131,7 +131,7 @@ impl SessionStore {
     fn new_folder(&self) -> Result<(String, PathBuf), Error> {
         let id = crate::clock::new_session_id();
         let folder = self.root.join(&id);
-        private_folder(&folder).map_err(|source| Error::write(&folder, source))?;
+        private_folder(&folder).map_err(|source| Error::write_error(&folder, source))?;
         Ok((id, folder))
     }
 
@@ -144,7 +144,7 @@ impl SessionStore {
     /// Returns all sessions, the last written first. Skips folders that do not contain a session.
     pub fn list(&self) -> Result<Vec<SessionRow>, Error> {
         let folders = self.folders()?.into_iter();
-        let rows = folders.filter_map(|(id, folder)| row(id, &folder.join(FILE)));
+        let rows = folders.filter_map(|(id, folder)| session_row(id, &folder.join(FILE)));
         let mut rows: Vec<SessionRow> = rows.collect();
         rows.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
         Ok(rows)
@@ -158,7 +158,7 @@ impl SessionStore {
             rows.retain(|row| row.aside.is_none());
             rows.truncate(1);
             let last = rows.pop().map(|row| row.id);
-            return last.ok_or_else(|| self.unknown(wanted));
+            return last.ok_or_else(|| self.unknown_session(wanted));
         }
         let mut ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
         ids.retain(|id| !wanted.is_empty() && id.starts_with(wanted));
@@ -166,7 +166,7 @@ impl SessionStore {
             return Ok(exact.clone());
         }
         match ids.len() {
-            0 | 1 => ids.pop().ok_or_else(|| self.unknown(wanted)),
+            0 | 1 => ids.pop().ok_or_else(|| self.unknown_session(wanted)),
             _ => Err(Error::Ambiguous {
                 wanted: wanted.to_owned(),
                 found: ids,
@@ -198,7 +198,7 @@ impl SessionStore {
         }
     }
 
-    fn unknown(&self, wanted: &str) -> Error {
+    fn unknown_session(&self, wanted: &str) -> Error {
         Error::Unknown {
             wanted: wanted.to_owned(),
             root: self.root.clone(),
@@ -238,12 +238,12 @@ impl SessionStore {
     /// first avoids parsing most lines.
     fn entries_with(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
         let path = self.root.join(id).join(FILE);
-        let bytes = guarded::read(&path).map_err(|source| Error::read(&path, source))?;
+        let bytes = guarded::read(&path).map_err(|source| Error::read_error(&path, source))?;
         let holds = |line: &[u8], text: &[u8]| line.windows(text.len()).any(|part| part == text);
         let lines = bytes.split(|byte| *byte == b'\n');
         let matching = lines.filter(|line| texts.iter().any(|text| holds(line, text)));
         Ok(matching
-            .filter_map(|line| Entry::parse(line).ok())
+            .filter_map(|line| Entry::parse_line(line).ok())
             .collect())
     }
 
@@ -254,11 +254,11 @@ impl SessionStore {
             return self.resolve_in(wanted, workspace);
         };
         let id = self.resolve_in(id, workspace)?;
-        let found = children::path(below).map(|path| self.root.join(&id).join(path));
+        let found = children::child_path(below).map(|path| self.root.join(&id).join(path));
         if found.is_some_and(|folder| folder.join(FILE).is_file()) {
             return Ok(format!("{id}/{below}"));
         }
-        Err(self.unknown(wanted))
+        Err(self.unknown_session(wanted))
     }
 
     /// Counts the turns of a session. Reads the whole file but parses only the relevant lines.
@@ -272,20 +272,20 @@ impl SessionStore {
     /// open the session for writing.
     pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
         let path = self.root.join(id).join(FILE);
-        let bytes = guarded::read(&path).map_err(|source| Error::read(&path, source))?;
-        parse(&path, &bytes)
+        let bytes = guarded::read(&path).map_err(|source| Error::read_error(&path, source))?;
+        parse_entries(&path, &bytes)
     }
 }
 
 /// Parses the lines of a file. A line that cannot be parsed is skipped with a notice and stays in
 /// the file, so that a person can inspect it.
-pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String>), Error> {
+pub(super) fn parse_entries(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String>), Error> {
     let (mut entries, mut notices) = (Vec::new(), Vec::new());
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        match Entry::parse(line) {
+        match Entry::parse_line(line) {
             Ok(entry) => {
                 if let Body::Session { version: found, .. } = entry.body
                     && found > VERSION
@@ -305,7 +305,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Vec<String
     Ok((entries, notices))
 }
 
-fn row(id: String, path: &Path) -> Option<SessionRow> {
+fn session_row(id: String, path: &Path) -> Option<SessionRow> {
     let (file, meta) = guarded::open(path).ok()?;
     let updated = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     let mut row = SessionRow {
@@ -321,7 +321,7 @@ fn row(id: String, path: &Path) -> Option<SessionRow> {
     let mut lines = Lines::new(file, MAX_LINE_BYTES);
     for _ in 0..ROW_LINES {
         let entry = match lines.next() {
-            Ok(Some(Line::Whole(line) | Line::Torn(line))) => Entry::parse(line),
+            Ok(Some(Line::Whole(line) | Line::Torn(line))) => Entry::parse_line(line),
             Ok(Some(Line::TooLong(_))) => continue,
             Ok(None) | Err(_) => break,
         };

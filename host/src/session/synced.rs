@@ -7,11 +7,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::log::Disk;
+use super::log::LogDisk;
 use crate::lock::lock;
 
 /// Sync state of one file.
-pub(super) struct Synced {
+pub(super) struct SyncedFile {
     /// Length up to which the file is on the disk.
     len: AtomicU64,
     has_failed: AtomicBool,
@@ -22,7 +22,7 @@ pub(super) struct Synced {
     working: Mutex<()>,
 }
 
-impl Synced {
+impl SyncedFile {
     pub(super) fn new(len: u64) -> Self {
         Self {
             len: AtomicU64::new(len),
@@ -47,16 +47,16 @@ impl Synced {
 }
 
 /// Data that a power failure could still lose.
-pub(crate) struct Unsynced {
-    pub(super) disk: Arc<dyn Disk>,
-    pub(super) synced: Arc<Synced>,
+pub(crate) struct UnsyncedData {
+    pub(super) disk: Arc<dyn LogDisk>,
+    pub(super) synced: Arc<SyncedFile>,
     /// Length of the file up to the end of this data.
     pub(super) len: u64,
 }
 
-impl Unsynced {
-    /// Blocks until the data is on the disk or the sync fails: [`Synced::check`] tells which.
-    pub(crate) fn sync(self) {
+impl UnsyncedData {
+    /// Blocks until the data is on the disk or the sync fails: [`SyncedFile::check`] tells which.
+    pub(crate) fn sync_data(self) {
         let synced = &self.synced;
         let _working = lock(&synced.working);
         if synced.len() >= self.len || synced.has_failed.load(Ordering::Acquire) {

@@ -3,17 +3,17 @@
 //! Owns the invariant that providers insist on: every tool call has a result, and every result has
 //! a call. The module does no I/O and must not know where entries come from: the session feeds it
 //! entries in order, both when it opens a file and when it appends to one. Start from
-//! [`Transcript::apply`].
+//! [`SessionTranscript::apply_body`].
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::children::{self, Child};
 use super::entry::{Body, DONE, DueTurn, LastingSkill, RememberedSkill};
-use crate::message::{Message, Role, ToolCall, unanswered};
+use crate::message::{Message, Role, ToolCall, unanswered_calls};
 
 /// Conversation and other state that results from the entries of a session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Transcript {
+pub(super) struct SessionTranscript {
     pub(super) messages: Vec<Message>,
     /// Number of the last turn that started.
     pub(super) turn: u32,
@@ -30,9 +30,9 @@ pub(super) struct Transcript {
     pub(super) remembered: Vec<RememberedSkill>,
 }
 
-impl Transcript {
+impl SessionTranscript {
     /// Applies one entry.
-    pub(super) fn apply(&mut self, body: &Body) {
+    pub(super) fn apply_body(&mut self, body: &Body) {
         self.children.extend(children::named_in(body));
         match body {
             Body::Session { .. } => self.has_header = true,
@@ -60,7 +60,7 @@ impl Transcript {
             }
             Body::Replaced {
                 removed, messages, ..
-            } => self.replace(removed, messages),
+            } => self.replace_messages(removed, messages),
             Body::SkillActivated {
                 skill,
                 trust,
@@ -97,7 +97,7 @@ impl Transcript {
         }
     }
 
-    fn replace(&mut self, removed: &[String], messages: &[Message]) {
+    fn replace_messages(&mut self, removed: &[String], messages: &[Message]) {
         let removed: HashSet<&str> = removed.iter().map(String::as_str).collect();
         let is_removed = |message: &Message| removed.contains(message.id.as_str());
         let at = self.messages.iter().position(is_removed);
@@ -112,13 +112,13 @@ impl Transcript {
         let Some(at) = self.messages.iter().rposition(is_last) else {
             return Vec::new();
         };
-        unanswered(&self.messages[at..]).cloned().collect()
+        unanswered_calls(&self.messages[at..]).cloned().collect()
     }
 
     /// Restores the pairing of calls and results after unreadable lines: drops a result without its
     /// call, and inserts an error result for a call that lost its result. Calls still open at the
-    /// end are left to [`Transcript::open_calls`]. Returns notices about the changes.
-    pub(super) fn mend(&mut self) -> Vec<String> {
+    /// end are left to [`SessionTranscript::open_calls`]. Returns notices about the changes.
+    pub(super) fn mend_calls(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
         let mut mended = Vec::with_capacity(self.messages.len());
         let mut open: Vec<ToolCall> = Vec::new();
@@ -160,7 +160,7 @@ mod tests {
 
     /// Builds a transcript from a shape: `u` is a user message, `a` with digits an assistant
     /// message with these calls, a digit a result.
-    fn transcript(short: &str) -> Transcript {
+    fn transcript(short: &str) -> SessionTranscript {
         let call = |id: char| ToolCall::new(id, "read_file", serde_json::json!({}));
         let message = |word: &str| match word.strip_prefix('a') {
             Some(ids) => {
@@ -170,14 +170,14 @@ mod tests {
             None if word == "u" => Message::text(Role::User, "hi"),
             None => Message::result(ToolResult::new(word, "read_file", "ok", false)),
         };
-        Transcript {
+        SessionTranscript {
             messages: short.split(' ').map(message).collect(),
-            ..Transcript::default()
+            ..SessionTranscript::default()
         }
     }
 
     /// Formats a transcript as a shape; a failed result is followed by `!`.
-    fn shape(transcript: &Transcript) -> String {
+    fn shape(transcript: &SessionTranscript) -> String {
         let word = |message: &Message| {
             let results = message.tool_results();
             let results: String = results
@@ -205,10 +205,10 @@ mod tests {
             ("u 1 u", "u u", 1),
         ] {
             let mut transcript = transcript(before);
-            let notices = transcript.mend();
+            let notices = transcript.mend_calls();
             assert_eq!(shape(&transcript), after);
             assert_eq!(notices.len(), n_notices, "{notices:?}");
-            assert!(transcript.mend().is_empty());
+            assert!(transcript.mend_calls().is_empty());
         }
         let open = transcript("a12 1").open_calls().into_iter().map(|c| c.id);
         assert!(open.eq(["2"]));
@@ -219,7 +219,7 @@ mod tests {
     fn replaced_messages_leave_their_stand_in_where_the_first_of_them_was() {
         let mut transcript = transcript("u u a u");
         let removed = &transcript.messages[1..3];
-        transcript.apply(&Body::Replaced {
+        transcript.apply_body(&Body::Replaced {
             reason: "archived".into(),
             removed: removed.iter().map(|message| message.id.clone()).collect(),
             messages: vec![Message::new(Role::Assistant, Vec::new())],

@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::catalogue::described;
+use super::catalogue::describe_skill;
 use super::model::Skill;
 use super::snapshot::Skills;
 
 /// Compiled patterns of one skill.
 #[derive(Clone, Debug)]
-pub(super) struct About {
+pub(super) struct SkillTopics {
     skill: Arc<Skill>,
     files: GlobSet,
 }
 
-impl About {
+impl SkillTopics {
     /// Compiles the patterns of a skill; `None` if it has none.
     pub(super) fn new(skill: &Arc<Skill>) -> Option<Self> {
         if skill.paths.is_empty() {
@@ -28,7 +28,11 @@ impl About {
         }
         let mut files = GlobSetBuilder::new();
         // Invalid patterns were already reported by the parser.
-        for glob in skill.paths.iter().flat_map(|pattern| globs(pattern)) {
+        for glob in skill
+            .paths
+            .iter()
+            .flat_map(|pattern| pattern_globs(pattern))
+        {
             files.add(glob);
         }
         Some(Self {
@@ -40,7 +44,7 @@ impl About {
 
 /// Returns two globs for a pattern: for the files that it names, and for everything in the
 /// directories that it names.
-fn globs(pattern: &str) -> Vec<Glob> {
+fn pattern_globs(pattern: &str) -> Vec<Glob> {
     let plain = pattern.trim().trim_start_matches("./");
     let named = plain.trim_end_matches('/');
     let anchored = match named.strip_prefix('/') {
@@ -67,7 +71,7 @@ impl Skills {
     /// DESCRIPTION`.
     #[must_use]
     pub fn entry(skill: &Skill) -> String {
-        format!("{}: {}", skill.id, described(skill).text)
+        format!("{}: {}", skill.id, describe_skill(skill).text)
     }
 }
 
@@ -77,7 +81,7 @@ mod tests {
 
     fn matches(pattern: &str, path: &str) -> bool {
         let mut set = GlobSetBuilder::new();
-        globs(pattern).into_iter().for_each(|glob| {
+        pattern_globs(pattern).into_iter().for_each(|glob| {
             set.add(glob);
         });
         set.build().unwrap().is_match(path)

@@ -6,7 +6,7 @@
 
 use super::model::Skill;
 use super::snapshot::Skills;
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum length of a skill's description in the catalogue, including when to use it, in
 /// characters.
@@ -45,7 +45,7 @@ pub struct Catalogue {
 }
 
 /// Description, cut to the limit of one entry.
-pub(super) struct Described {
+pub(super) struct CatalogueDescription {
     pub(super) text: String,
     pub(super) is_cut: bool,
 }
@@ -53,15 +53,15 @@ pub(super) struct Described {
 /// Returns the description for a catalogue: on one line, without deceptive characters, and with
 /// tags escaped.
 #[must_use]
-pub(super) fn described(skill: &Skill) -> Described {
+pub(super) fn describe_skill(skill: &Skill) -> CatalogueDescription {
     let text = match &skill.when_to_use {
         Some(when) => format!("{} {when}", skill.description),
         None => skill.description.clone(),
     };
     // The limit is in bytes; a character has at most four.
-    let whole = clean(&text, MAX_ENTRY_CHARS * 4);
-    let text = cut(&whole, MAX_ENTRY_CHARS);
-    Described {
+    let whole = clean_line(&text, MAX_ENTRY_CHARS * 4);
+    let text = cut_description(&whole, MAX_ENTRY_CHARS);
+    CatalogueDescription {
         is_cut: text != whole,
         text: text.replace('<', "&lt;").replace('>', "&gt;"),
     }
@@ -69,7 +69,7 @@ pub(super) fn described(skill: &Skill) -> Described {
 
 /// Returns the text if it has at most `limit` characters, and otherwise its beginning with an
 /// ellipsis.
-fn cut(text: &str, limit: usize) -> String {
+fn cut_description(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
         Some(_) => {
@@ -89,8 +89,8 @@ impl Skills {
             .iter()
             .filter(|s| s.is_for_model() && s.paths.is_empty());
         let listed: Vec<&Skill> = listed.map(|skill| &**skill).collect();
-        let entries = listed.iter().map(|s| (s.id.as_str(), described(s)));
-        let entries: Vec<(&str, Described)> = entries.collect();
+        let entries = listed.iter().map(|s| (s.id.as_str(), describe_skill(s)));
+        let entries: Vec<(&str, CatalogueDescription)> = entries.collect();
         // Five characters: `- `, `: ` and the line break.
         let fixed: usize = entries.iter().map(|(id, _)| id.chars().count() + 5).sum();
         let lengths: Vec<usize> = entries
@@ -98,8 +98,8 @@ impl Skills {
             .map(|(_, described)| described.text.chars().count())
             .collect();
         let room = budget.saturating_sub(fixed);
-        let limits = match widest(&lengths, room) {
-            limit if limit < MIN_DESCRIPTION_CHARS => scarce(&listed, &lengths, room),
+        let limits = match widest_limit(&lengths, room) {
+            limit if limit < MIN_DESCRIPTION_CHARS => scarce_widths(&listed, &lengths, room),
             limit => vec![limit; lengths.len()],
         };
         let mut text = String::new();
@@ -108,7 +108,7 @@ impl Skills {
             let description = &described.text;
             let shown = match limit {
                 0 => String::new(),
-                limit => cut(description, limit),
+                limit => cut_description(description, limit),
             };
             n_cut += usize::from(shown != *description || described.is_cut);
             if shown.is_empty() {
@@ -128,14 +128,14 @@ impl Skills {
     /// Returns the number of characters of a skill in a catalogue with unlimited budget.
     #[must_use]
     pub fn cost_chars(skill: &Skill) -> usize {
-        skill.id.chars().count() + 5 + described(skill).text.chars().count()
+        skill.id.chars().count() + 5 + describe_skill(skill).text.chars().count()
     }
 }
 
 /// Returns the limit of each description if not all of them fit. Descriptions are included while
 /// there is room, in the order of the sources, which puts the user's own skills before those of a
 /// project or a plugin; short ones are not cut.
-fn scarce(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
+fn scarce_widths(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..listed.len()).collect();
     order.sort_by_key(|at| (&listed[*at].source, &listed[*at].id));
     let mut limits = vec![0; listed.len()];
@@ -152,7 +152,7 @@ fn scarce(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
 
 /// Returns the largest limit such that texts of these lengths, each cut to the limit, have at most
 /// `room` characters in total.
-fn widest(lengths: &[usize], room: usize) -> usize {
+fn widest_limit(lengths: &[usize], room: usize) -> usize {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable();
     let (mut room, mut left) = (room, sorted.len());

@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::catalogue::{MAX_ENTRY_CHARS, described};
+use super::catalogue::{MAX_ENTRY_CHARS, describe_skill};
 use super::model::{Available, Diagnostic, Severity, Skill, Source};
 use super::parse::is_claude_tool;
 use super::scope::ToolPattern;
-use crate::front_matter::{self, Document, Entry, Node, NodeKind, Place};
+use crate::front_matter::{self, NodeKind, Place, YamlDocument, YamlEntry, YamlNode};
 use crate::near::nearest;
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Number of lines above which a body causes a warning because it fills the context; the format
 /// recommends this maximum.
@@ -67,7 +67,7 @@ pub fn check(
     available: &dyn Available,
 ) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let places = Places::of(skill);
+    let places = FrontMatterPlaces::places_of(skill);
     let mut add = |(line, column): Place, severity: Severity, text: String, hint: &str| {
         let hint = hint.to_owned();
         found.push(Diagnostic {
@@ -80,7 +80,7 @@ pub fn check(
     };
     for missing in skill.requires.missing(available) {
         let (at, text) = (
-            places.find(&["requires"], ""),
+            places.find_place(&["requires"], ""),
             format!("{missing} is missing"),
         );
         let hint = "the model is not told of the skill until it is there";
@@ -96,19 +96,24 @@ pub fn check(
             let name = pattern.text();
             let text = format!("`tools.allow` names `{name}`, and there is no such tool");
             let hint = "load the plugin that has it, or correct the name; `rind tools` lists all";
-            add(places.find(&["tools"], name), Severity::Error, text, hint);
+            add(
+                places.find_place(&["tools"], name),
+                Severity::Error,
+                text,
+                hint,
+            );
         }
         let denied = skill.tools.deny.iter();
         for pattern in denied.filter(|p| !any(p) && !is_claude_tool(p.text())) {
             let text = format!("it denies `{}`, and there is no such tool", pattern.text());
             let hint = "correct the name if it is misspelt; `rind tools` lists all";
-            let at = places.find(&["disallowed-tools", "deny", "tools"], pattern.text());
+            let at = places.find_place(&["disallowed-tools", "deny", "tools"], pattern.text());
             add(at, Severity::Warning, text, hint);
         }
         for spare in &skill.spares {
             if !around.tools.iter().any(|(name, _)| *name == spare.tool) {
                 let text = format!("`allowed-tools` names `{spare}`, and there is no such tool");
-                let at = places.find(&["allowed-tools"], &spare.to_string());
+                let at = places.find_place(&["allowed-tools"], &spare.to_string());
                 add(at, Severity::Warning, text, "it has no effect");
             }
         }
@@ -125,7 +130,7 @@ pub fn check(
                 };
                 let hint =
                     "install it with `rind plugin install`, or name its folder with `--plugin`";
-                let at = places.find(&["library_depends"], name);
+                let at = places.find_place(&["library_depends"], name);
                 add(at, severity, text, hint);
             }
         }
@@ -137,14 +142,14 @@ pub fn check(
     {
         let text = format!(
             "`model: {}` has no effect: only a skill of the user chooses a model",
-            clean(model, 64)
+            clean_line(model, 64)
         );
-        add(places.find(&["model"], ""), Severity::Note, text, "");
+        add(places.find_place(&["model"], ""), Severity::Note, text, "");
     }
-    if described(skill).is_cut {
+    if describe_skill(skill).is_cut {
         let text =
             format!("the description is cut at {MAX_ENTRY_CHARS} characters in the catalogue");
-        let at = places.find(&["description"], "");
+        let at = places.find_place(&["description"], "");
         add(at, Severity::Warning, text, "shorten it");
     }
     let n_lines = skill.body.lines().count();
@@ -154,8 +159,8 @@ pub fn check(
         add((skill.body_line, 1), Severity::Warning, text, hint);
     }
     if !skill.is_flat {
-        references(skill, &mut add);
-        scripts(skill, available, &mut add);
+        check_references(skill, &mut add);
+        check_scripts(skill, available, &mut add);
     }
     found
 }
@@ -186,8 +191,9 @@ pub fn misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diag
             .iter()
             .filter(|(own, _)| plugin.is_none() || plugin == *own);
         let meant = nearest(name, own.map(|(_, name)| *name))?;
-        let places = places.get_or_insert_with(|| Places::of(skill));
-        let (line, column) = places.find(&["disallowed-tools", "deny", "allow", "tools"], text);
+        let places = places.get_or_insert_with(|| FrontMatterPlaces::places_of(skill));
+        let (line, column) =
+            places.find_place(&["disallowed-tools", "deny", "allow", "tools"], text);
         Some(Diagnostic {
             line,
             column,
@@ -203,43 +209,47 @@ pub fn misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec<Diag
 }
 
 /// Positions of keys and values in the front matter of a skill.
-struct Places(Document);
+struct FrontMatterPlaces(YamlDocument);
 
-impl Places {
+impl FrontMatterPlaces {
     /// Parses the skill's file for positions. A file that can no longer be read, or `SKILL.json`,
     /// has none.
-    fn of(skill: &Skill) -> Self {
+    fn places_of(skill: &Skill) -> Self {
         let bytes = match &skill.held {
             Some(held) => held.file(&skill.file).map(<[u8]>::to_vec),
             None => std::fs::read(&skill.file).ok(),
         };
         let text = String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default();
-        let front = front_matter::split(&text).map(|(front, _)| front);
-        let document = front.and_then(|front| front_matter::read(front).ok());
+        let front = front_matter::split_front(&text).map(|(front, _)| front);
+        let document = front.and_then(|front| front_matter::read_document(front).ok());
         Self(document.unwrap_or_default())
     }
 
     /// Returns the position of a value under one of these keys, otherwise of the key, otherwise the
     /// beginning of the file.
-    fn find(&self, keys: &[&str], value: &str) -> Place {
-        let entries: Vec<&Entry> = keys.iter().filter_map(|key| self.0.get(key)).collect();
-        let in_value = entries.iter().find_map(|entry| scalar(&entry.node, value));
+    fn find_place(&self, keys: &[&str], value: &str) -> Place {
+        let entries: Vec<&YamlEntry> = keys.iter().filter_map(|key| self.0.get(key)).collect();
+        let in_value = entries
+            .iter()
+            .find_map(|entry| scalar_place(&entry.node, value));
         let of_key = entries.first().map(|entry| entry.place);
         in_value.or(of_key).unwrap_or((1, 1))
     }
 }
 
-fn scalar(node: &Node, value: &str) -> Option<Place> {
+fn scalar_place(node: &YamlNode, value: &str) -> Option<Place> {
     match &node.kind {
         NodeKind::Scalar(text, _) => {
             (!value.is_empty() && text.contains(value)).then_some(node.place)
         }
-        NodeKind::List(nodes) => nodes.iter().find_map(|node| scalar(node, value)),
-        NodeKind::Mapping(entries) => entries.iter().find_map(|entry| scalar(&entry.node, value)),
+        NodeKind::List(nodes) => nodes.iter().find_map(|node| scalar_place(node, value)),
+        NodeKind::Mapping(entries) => entries
+            .iter()
+            .find_map(|entry| scalar_place(&entry.node, value)),
     }
 }
 
-fn references(skill: &Skill, add: &mut impl FnMut(Place, Severity, String, &str)) {
+fn check_references(skill: &Skill, add: &mut impl FnMut(Place, Severity, String, &str)) {
     let mut seen = BTreeSet::new();
     let mut is_code = false;
     for (at, line) in (skill.body_line..).zip(skill.body.lines()) {
@@ -277,7 +287,7 @@ fn references(skill: &Skill, add: &mut impl FnMut(Place, Severity, String, &str)
     }
 }
 
-fn scripts(
+fn check_scripts(
     skill: &Skill,
     available: &dyn Available,
     add: &mut impl FnMut(Place, Severity, String, &str),

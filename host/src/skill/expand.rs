@@ -28,7 +28,7 @@ impl SkillArguments {
             Value::Object(values) => {
                 let named = values
                     .iter()
-                    .map(|(name, value)| (name.clone(), plain(value)));
+                    .map(|(name, value)| (name.clone(), plain_argument(value)));
                 let named: BTreeMap<String, String> = named.collect();
                 let in_order = skill
                     .argument_names
@@ -38,29 +38,32 @@ impl SkillArguments {
                     .iter()
                     .filter(|(name, _)| !skill.argument_names.contains(name));
                 let all = in_order.chain(others.map(|(_, value)| value));
-                let text = all.map(|value| quoted(value)).collect::<Vec<_>>().join(" ");
+                let text = all
+                    .map(|value| quote_value(value))
+                    .collect::<Vec<_>>()
+                    .join(" ");
                 Self { text, named }
             }
             Value::Null => Self::default(),
             other => {
-                let text = plain(other);
+                let text = plain_argument(other);
                 let names = skill.argument_names.iter().cloned();
-                let named = names.zip(words(&text)).collect();
+                let named = names.zip(split_words(&text)).collect();
                 Self { text, named }
             }
         }
     }
 }
 
-fn plain(value: &Value) -> String {
+fn plain_argument(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        other => json::plain(other),
+        other => json::plain_text(other),
     }
 }
 
-/// Quotes a value so that [`words`] returns it as one word.
-fn quoted(value: &str) -> String {
+/// Quotes a value so that [`split_words`] returns it as one word.
+fn quote_value(value: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && !"'\"\\".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) {
         return value.to_owned();
@@ -77,7 +80,7 @@ fn quoted(value: &str) -> String {
 /// a 'b c' d\ e    ->  three words: a, b c, d e
 /// a "b             ->  two words: a, b
 /// ```
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -101,7 +104,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Placeholder at the start of a text.
-enum Placeholder<'a> {
+enum TextPlaceholder<'a> {
     /// Base directory of the skill.
     Folder,
     PluginFolder,
@@ -127,7 +130,7 @@ impl Skills {
     /// ```
     #[must_use]
     pub fn expand(skill: &Skill, arguments: &SkillArguments) -> String {
-        let words = words(&arguments.text);
+        let words = split_words(&arguments.text);
         let takes = skill.takes_arguments();
         let mut text = String::with_capacity(skill.body.len());
         let mut rest: &str = &skill.body;
@@ -136,14 +139,15 @@ impl Skills {
             let (before, tail) = rest.split_at(at);
             text.push_str(before);
             if takes && let Some(escaped) = tail.strip_prefix("\\$") {
-                let is_placeholder = placeholder(skill, tail.get(1..).unwrap_or_default(), takes);
+                let is_placeholder =
+                    read_placeholder(skill, tail.get(1..).unwrap_or_default(), takes);
                 if is_placeholder.is_some() {
                     text.push('$');
                     rest = escaped;
                     continue;
                 }
             }
-            let Some((found, length)) = placeholder(skill, tail, takes) else {
+            let Some((found, length)) = read_placeholder(skill, tail, takes) else {
                 let mut characters = tail.chars();
                 text.extend(characters.next());
                 rest = characters.as_str();
@@ -151,22 +155,22 @@ impl Skills {
             };
             let (whole, after) = tail.split_at(length);
             match found {
-                Placeholder::Folder => text.push_str(&skill.dir.to_string_lossy()),
-                Placeholder::PluginFolder => {
+                TextPlaceholder::Folder => text.push_str(&skill.dir.to_string_lossy()),
+                TextPlaceholder::PluginFolder => {
                     // The bundle is `skills/NAME` inside the plugin.
                     let root = skill.dir.parent().and_then(std::path::Path::parent);
                     text.push_str(&root.unwrap_or(&skill.dir).to_string_lossy());
                 }
-                Placeholder::All => {
+                TextPlaceholder::All => {
                     text.push_str(&arguments.text);
                     is_used = true;
                 }
-                Placeholder::Nth(n) => {
+                TextPlaceholder::Nth(n) => {
                     let word = words.get(n);
                     text.push_str(word.map_or(whole, String::as_str));
                     is_used |= word.is_some();
                 }
-                Placeholder::Named(name) => {
+                TextPlaceholder::Named(name) => {
                     let value = arguments.named.get(name);
                     text.push_str(value.map_or("", String::as_str));
                     is_used |= value.is_some();
@@ -197,8 +201,11 @@ impl Skills {
         while text.contains(&mark) {
             mark = short_hash(&mark);
         }
-        let (id, source) = (attribute(&skill.id), attribute(&skill.source.to_string()));
-        let (trust, dir) = (skill.trust, attribute(&skill.dir.to_string_lossy()));
+        let (id, source) = (
+            escape_attribute(&skill.id),
+            escape_attribute(&skill.source.to_string()),
+        );
+        let (trust, dir) = (skill.trust, escape_attribute(&skill.dir.to_string_lossy()));
         format!(
             "<skill-{mark} name=\"{id}\" source=\"{source}\" trust=\"{trust}\" directory=\"{dir}\">\n{}\n</skill-{mark}>",
             text.trim_end_matches('\n')
@@ -214,7 +221,7 @@ fn short_hash(text: &str) -> String {
         .collect()
 }
 
-fn attribute(text: &str) -> String {
+fn escape_attribute(text: &str) -> String {
     let text = one_line(text);
     text.replace('&', "&amp;")
         .replace('"', "&quot;")
@@ -225,20 +232,24 @@ fn attribute(text: &str) -> String {
 /// Placeholders for the directory of the bundle.
 pub(super) const FOLDERS: [&str; 3] = ["${CLAUDE_SKILL_DIR}", "${baseDir}", "{baseDir}"];
 
-fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeholder<'a>, usize)> {
+fn read_placeholder<'a>(
+    skill: &'a Skill,
+    text: &str,
+    takes: bool,
+) -> Option<(TextPlaceholder<'a>, usize)> {
     const PLUGIN: &str = "${CLAUDE_PLUGIN_ROOT}";
     if let Some(name) = FOLDERS.iter().find(|name| text.starts_with(**name)) {
-        return Some((Placeholder::Folder, name.len()));
+        return Some((TextPlaceholder::Folder, name.len()));
     }
     if text.starts_with(PLUGIN) && skill.source.plugin().is_some() {
-        return Some((Placeholder::PluginFolder, PLUGIN.len()));
+        return Some((TextPlaceholder::PluginFolder, PLUGIN.len()));
     }
     let rest = text.strip_prefix('$').filter(|_| takes)?;
     if let Some(inner) = rest.strip_prefix("ARGUMENTS[") {
         let digits = inner.split(']').next().filter(|d| is_index(d))?;
         let length = "$ARGUMENTS[]".len() + digits.len();
         let end = inner.len() > digits.len();
-        return end.then(|| Some((Placeholder::Nth(digits.parse().ok()?), length)))?;
+        return end.then(|| Some((TextPlaceholder::Nth(digits.parse().ok()?), length)))?;
     }
     let length = |name: &str| 1 + name.len();
     let word_end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -246,7 +257,7 @@ fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeho
         .get(..word_end.unwrap_or(rest.len()))
         .unwrap_or_default();
     if word == "ARGUMENTS" {
-        return Some((Placeholder::All, length(word)));
+        return Some((TextPlaceholder::All, length(word)));
     }
     let names = skill.argument_names.iter();
     // A name may contain a hyphen, and may be a prefix of another name, so the longest match wins.
@@ -255,13 +266,13 @@ fn placeholder<'a>(skill: &'a Skill, text: &str, takes: bool) -> Option<(Placeho
         tail.is_some_and(|tail| !tail.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
     });
     if let Some(name) = named.max_by_key(|name| name.len()) {
-        return Some((Placeholder::Named(name), length(name)));
+        return Some((TextPlaceholder::Named(name), length(name)));
     }
     let digits_end = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
     let digits = rest.get(..digits_end).filter(|d| is_index(d))?;
-    Some((Placeholder::Nth(digits.parse().ok()?), length(digits)))
+    Some((TextPlaceholder::Nth(digits.parse().ok()?), length(digits)))
 }
 
 /// Whether digits are the index of an argument; prices have more digits.

@@ -18,8 +18,8 @@ use super::origin::Installed;
 use super::snapshot::Skills;
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
-pub use read::content;
-use walk::Walk;
+pub use read::read_content;
+use walk::SkillWalk;
 pub use walk::is_skipped;
 
 /// Name of the directory of skills, in a plugin, in the user's settings directory and in `.rind`.
@@ -94,7 +94,7 @@ pub fn project_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Root> {
 }
 
 /// File that was found and not yet read.
-struct Found<'a> {
+struct FoundFile<'a> {
     root: &'a Root,
     folder: String,
     dir: PathBuf,
@@ -114,19 +114,19 @@ pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) ->
     let mut unusable = Vec::new();
     let mut found = Vec::new();
     for root in order {
-        Walk::new(root, &mut found, &mut unusable).root();
+        SkillWalk::new(root, &mut found, &mut unusable).walk_root();
     }
     let reserved: BTreeSet<String> = reserved.iter().map(|name| key(name)).collect();
     let (mut seen, mut seen_unusable) = (BTreeSet::new(), BTreeSet::new());
     let mut skills = Vec::with_capacity(found.len());
-    for (found, read) in found.iter().zip(read::all(&found)) {
+    for (found, read) in found.iter().zip(read::read_all(&found)) {
         let read = read.and_then(|skill| match reserved.contains(&key(&skill.id)) {
             false => Ok(skill),
             true => {
                 let text = format!("`{}` is a command of rind", skill.id);
                 Err(found
                     .root
-                    .refuse(&skill.id, &skill.file, text, found.rename()))
+                    .refuse_file(&skill.id, &skill.file, text, found.rename()))
             }
         });
         match read {
@@ -144,7 +144,7 @@ pub fn discover(roots: &[Root], reserved: &[&str], available: &dyn Available) ->
 
 impl Root {
     /// Returns the error that an entry of this root is not a usable skill.
-    fn refuse(&self, id: &str, file: &Path, text: String, hint: &str) -> Unusable {
+    fn refuse_file(&self, id: &str, file: &Path, text: String, hint: &str) -> Unusable {
         let (severity, hint) = (Severity::Error, hint.to_owned());
         Unusable {
             id: id.to_owned(),
@@ -162,7 +162,7 @@ impl Root {
     }
 }
 
-impl Found<'_> {
+impl FoundFile<'_> {
     /// Returns the remedy for an invalid name.
     fn rename(&self) -> &'static str {
         match self.is_flat {

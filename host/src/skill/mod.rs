@@ -30,7 +30,7 @@ pub use check::{Surroundings, check, misspelt_tools};
 pub use expand::SkillArguments;
 pub use find::{FILE, FOLDER, Root, discover, project_roots, user_roots};
 #[doc(hidden)]
-pub use find::{SIDE_FILE, content, is_skipped};
+pub use find::{SIDE_FILE, is_skipped, read_content};
 pub use left_out::{LeftOutCause, LeftOutSkill};
 pub use model::{
     AllAvailable, Available, Context, Diagnostic, GeneratedFrom, Interaction, Invocation, Requires,

@@ -51,8 +51,8 @@ impl Installed {
 /// Returns the `name` in a front matter, if every program accepts it as the name of a directory.
 #[must_use]
 pub fn label(text: &str) -> Option<String> {
-    let (front, _) = front_matter::split(text.strip_prefix('\u{feff}').unwrap_or(text))?;
-    let document = front_matter::read(front).ok()?;
+    let (front, _) = front_matter::split_front(text.strip_prefix('\u{feff}').unwrap_or(text))?;
+    let document = front_matter::read_document(front).ok()?;
     let name = document.get("name")?.node.text()?.trim();
     is_plain_name(name).then(|| name.to_owned())
 }

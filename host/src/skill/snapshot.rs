@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::about::About;
+use super::about::SkillTopics;
 use super::model::{Shadowed, Skill, Source, Unusable};
 use super::name::key;
 
@@ -20,7 +20,7 @@ pub struct Skills {
     names: BTreeMap<String, usize>,
     hash: String,
     /// Patterns of the skills about certain files, compiled on first use.
-    about: OnceLock<Vec<About>>,
+    about: OnceLock<Vec<SkillTopics>>,
 }
 
 impl Skills {
@@ -111,10 +111,10 @@ impl Skills {
     }
 
     /// Returns the skills about certain files that the model may start.
-    pub(super) fn all_about(&self) -> &[About] {
+    pub(super) fn all_about(&self) -> &[SkillTopics] {
         self.about.get_or_init(|| {
             let for_model = self.skills.iter().filter(|skill| skill.is_for_model());
-            for_model.filter_map(About::new).collect()
+            for_model.filter_map(SkillTopics::new).collect()
         })
     }
 

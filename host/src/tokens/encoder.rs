@@ -21,14 +21,14 @@ const HASH_FACTOR: u64 = 17_846_336_922_010_275_747;
 
 /// Pieces of the text that are encoded separately (tiktoken, `cl100k_base`). tiktoken's look-ahead
 /// leaves the last of several blanks to the following word; the `regex` crate has no look-ahead, so
-/// [`Encoder::count`] gives that blank back.
+/// [`TokenEncoder::count_tokens`] gives that blank back.
 const PIECES: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
 
 #[expect(
     clippy::expect_used,
     reason = "constants, and a file that is part of the program"
 )]
-static ENCODER: LazyLock<Encoder> = LazyLock::new(|| {
+static ENCODER: LazyLock<TokenEncoder> = LazyLock::new(|| {
     let mut ranks = String::new();
     flate2::read::GzDecoder::new(RANKS)
         .read_to_string(&mut ranks)
@@ -37,19 +37,19 @@ static ENCODER: LazyLock<Encoder> = LazyLock::new(|| {
         let token = line.split(' ').next().unwrap_or(line);
         BASE64_STANDARD.decode(token).expect("a rank is in base64")
     });
-    Encoder {
+    TokenEncoder {
         bytes: BytePairEncoding::from_dictionary(tokens, Some(HASH_FACTOR)),
         pieces: Regex::new(PIECES).expect("a constant"),
     }
 });
 
-struct Encoder {
+struct TokenEncoder {
     bytes: BytePairEncoding,
     pieces: Regex,
 }
 
-impl Encoder {
-    fn count(&self, text: &str) -> usize {
+impl TokenEncoder {
+    fn count_tokens(&self, text: &str) -> usize {
         let mut n = 0;
         let mut start = 0;
         while let Some(piece) = self.pieces.find_at(text, start) {
@@ -69,6 +69,6 @@ impl Encoder {
 }
 
 /// Counts the tokens of a text. The first call builds the encoder.
-pub(super) fn count(text: &str) -> u64 {
-    ENCODER.count(text) as u64
+pub(super) fn count_tokens(text: &str) -> u64 {
+    ENCODER.count_tokens(text) as u64
 }

@@ -5,45 +5,46 @@
 //! `o200k_base`, and its error is about the same from one request to the next, so callers can
 //! correct it with the usage that the provider reports.
 //!
-//! The module must not know messages or requests. Start from [`estimate`] and [`count`].
+//! The module must not know messages or requests. Start from [`estimate_tokens`] and
+//! [`count_tokens`].
 
 mod encoder;
 
 /// Counts the tokens of a text with the encoder. Takes linear time, some 30 ms per megabyte. The
 /// first call also builds the encoder, which takes some 0.4 s and then 40 MB for the rest of the
-/// process; use [`estimate`] or a bound instead where that is enough.
+/// process; use [`estimate_tokens`] or a bound instead where that is enough.
 #[must_use]
-pub(crate) fn count(text: &str) -> u64 {
+pub(crate) fn count_tokens(text: &str) -> u64 {
     if text.is_empty() {
         return 0;
     }
-    encoder::count(text)
+    encoder::count_tokens(text)
 }
 
-/// Estimates the tokens of a text without the encoder: within 20 % of [`count`] for prose and code,
-/// and at least half of it for encoded data and other scripts. For display, and to decide whether
-/// counting is necessary.
+/// Estimates the tokens of a text without the encoder: within 20 % of [`count_tokens`] for prose
+/// and code, and at least half of it for encoded data and other scripts. For display, and to decide
+/// whether counting is necessary.
 #[must_use]
-pub fn estimate(text: &str) -> u64 {
+pub fn estimate_tokens(text: &str) -> u64 {
     let mut tokens = 0;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let kind = Kind::of(first);
+        let kind = CharacterKind::kind_of(first);
         let mut before = first;
         let ends = |c: char| {
             let is_new_word = before.is_ascii_lowercase() && c.is_ascii_uppercase();
             before = c;
-            is_new_word || Kind::of(c) != kind
+            is_new_word || CharacterKind::kind_of(c) != kind
         };
         let (run, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
         let n = run.len() as u64;
         tokens += match kind {
-            Kind::Letters if n <= LONG_WORD => n.div_ceil(9),
-            Kind::Letters => (n - LONG_WORD).div_ceil(2) + 2,
-            Kind::Digits | Kind::Punctuation => n.div_ceil(3),
-            Kind::Other => n.div_ceil(2),
+            CharacterKind::Letters if n <= LONG_WORD => n.div_ceil(9),
+            CharacterKind::Letters => (n - LONG_WORD).div_ceil(2) + 2,
+            CharacterKind::Digits | CharacterKind::Punctuation => n.div_ceil(3),
+            CharacterKind::Other => n.div_ceil(2),
             // A single space belongs to the word after it.
-            Kind::Blank => u64::from(n > 1 || run != " "),
+            CharacterKind::Blank => u64::from(n > 1 || run != " "),
         };
         rest = after;
     }
@@ -56,7 +57,7 @@ const LONG_WORD: u64 = 18;
 
 /// Classes of characters, whose runs are estimated separately.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharacterKind {
     Letters,
     Digits,
     Blank,
@@ -64,8 +65,8 @@ enum Kind {
     Other,
 }
 
-impl Kind {
-    fn of(c: char) -> Self {
+impl CharacterKind {
+    fn kind_of(c: char) -> Self {
         match c {
             _ if c.is_ascii_alphabetic() => Self::Letters,
             _ if c.is_ascii_digit() => Self::Digits,
@@ -132,10 +133,10 @@ mod tests {
 
     #[test]
     fn texts_are_counted_as_the_encoder_is_known_to() {
-        assert_eq!(count(""), 0);
-        assert_eq!(count("hello world"), 2);
-        assert_eq!(count("let zero_cm = -4;"), 7);
-        assert!(count("潮位を測る") >= 5);
+        assert_eq!(count_tokens(""), 0);
+        assert_eq!(count_tokens("hello world"), 2);
+        assert_eq!(count_tokens("let zero_cm = -4;"), 7);
+        assert!(count_tokens("潮位を測る") >= 5);
     }
 
     #[test]
@@ -147,7 +148,7 @@ mod tests {
             "aaaa",
             "<|endoftext|>",
         ] {
-            assert!(count(text) <= text.len() as u64, "{text:?}");
+            assert!(count_tokens(text) <= text.len() as u64, "{text:?}");
         }
     }
 
@@ -160,7 +161,7 @@ mod tests {
             include_str!("../../../Cargo.toml"),
             include_str!("../../../plugins/cost-tracker/plugin.toml"),
         ] {
-            let ratio = estimate(text) as f64 / count(text) as f64;
+            let ratio = estimate_tokens(text) as f64 / count_tokens(text) as f64;
             assert!((0.8..1.25).contains(&ratio), "{ratio} for {text:.60}");
         }
     }
@@ -188,10 +189,10 @@ mod tests {
             "{\"a\":[{\"b\":1},{\"c\":[]}]}".repeat(30),
             "A line of a file.\n".repeat(200),
         ] {
-            let ratio = estimate(&text) as f64 / count(&text) as f64;
+            let ratio = estimate_tokens(&text) as f64 / count_tokens(&text) as f64;
             assert!(ratio >= 0.5, "{ratio} for {text:.60}");
         }
-        assert_eq!(estimate(""), 0);
-        assert_eq!(estimate("hello world"), 2);
+        assert_eq!(estimate_tokens(""), 0);
+        assert_eq!(estimate_tokens("hello world"), 2);
     }
 }

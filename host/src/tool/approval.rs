@@ -18,7 +18,7 @@ use super::subject::Subject;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::dispatch::AttributedText;
 use crate::point::handle::{PersonAnswer, PersonQuestion};
-use crate::text::{clean, one_line};
+use crate::text::{clean_line, one_line};
 
 /// Maximum length of a hook's reason that is shown, in bytes.
 const MAX_REASON_BYTES: usize = 500;
@@ -66,7 +66,7 @@ impl Question {
         Self {
             covers: covers
                 .map(|parts| parts.join("; "))
-                .map_err(|why| clean(&format!("asks every time: {why}"), MAX_REASON_BYTES)),
+                .map_err(|why| clean_line(&format!("asks every time: {why}"), MAX_REASON_BYTES)),
             parts,
             tool,
             effect_class: spec.effect_class,
@@ -300,7 +300,7 @@ mod tests {
     fn spec(name: &str, description: &str) -> ToolSpec {
         ToolSpec {
             description: description.to_owned(),
-            ..ToolSpec::bare(name, EffectClass::Write)
+            ..ToolSpec::bare_spec(name, EffectClass::Write)
         }
     }
 

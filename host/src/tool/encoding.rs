@@ -3,20 +3,20 @@
 //!
 //! Every conversion is lossless: decoding a file and encoding the text gives the same bytes, so an
 //! edit keeps each byte outside the replaced text. It must not know which tool reads or writes.
-//! Start from [`decode`].
+//! Start from [`decode_file`].
 
 use encoding_rs::WINDOWS_1252;
 
 /// Base of the private-use characters that represent invalid UTF-8 bytes: the character is this
 /// base plus the byte. Plane 15 has no assigned characters, and text that contains one of these
-/// characters is not decoded as [`Encoding::Damaged`].
+/// characters is not decoded as [`TextEncoding::Damaged`].
 const BYTE_BASE: u32 = 0xf_0000;
 
 const BOM: char = '\u{feff}';
 
 /// Encoding of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(super) enum TextEncoding {
     Utf8 {
         has_bom: bool,
     },
@@ -34,15 +34,15 @@ pub(super) enum Encoding {
 
 /// Text of a file, without its byte order mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Decoded {
-    /// Text of the file. In [`Encoding::Damaged`], private-use characters represent the invalid
-    /// bytes; see [`shown`].
+pub(super) struct DecodedText {
+    /// Text of the file. In [`TextEncoding::Damaged`], private-use characters represent the invalid
+    /// bytes; see [`show_text`].
     pub(super) text: String,
-    pub(super) encoding: Encoding,
+    pub(super) encoding: TextEncoding,
 }
 
 /// Decodes a whole file; `None` for binary data.
-pub(super) fn decode(bytes: Vec<u8>) -> Option<Decoded> {
+pub(super) fn decode_file(bytes: Vec<u8>) -> Option<DecodedText> {
     if let Some((rest, is_big_endian)) = without_utf16_bom(&bytes) {
         return decode_utf16(rest, is_big_endian);
     }
@@ -56,8 +56,8 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<Decoded> {
                 true => text[BOM.len_utf8()..].to_owned(),
                 false => text,
             };
-            let encoding = Encoding::Utf8 { has_bom };
-            return Some(Decoded { text, encoding });
+            let encoding = TextEncoding::Utf8 { has_bom };
+            return Some(DecodedText { text, encoding });
         }
         Err(error) => error.into_bytes(),
     };
@@ -66,14 +66,14 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<Decoded> {
     }
     let is_control = |byte: &u8| (0x80..0xa0).contains(byte);
     let encoding = match bytes.iter().any(is_control) {
-        true => Encoding::Windows1252,
-        false => Encoding::Latin1,
+        true => TextEncoding::Windows1252,
+        false => TextEncoding::Latin1,
     };
     // The Windows-1252 of WHATWG maps each byte to a distinct character, and equals Latin-1 from
     // 0xa0 on.
     let (text, _) = WINDOWS_1252.decode_without_bom_handling(&bytes);
     let text = text.into_owned();
-    Some(Decoded { text, encoding })
+    Some(DecodedText { text, encoding })
 }
 
 /// Returns the bytes after a UTF-16 byte order mark, and whether they are big-endian. UTF-32 begins
@@ -86,7 +86,7 @@ pub(super) fn without_utf16_bom(bytes: &[u8]) -> Option<(&[u8], bool)> {
     little.or_else(|| bytes.strip_prefix(&[0xfe, 0xff]).map(|rest| (rest, true)))
 }
 
-fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Option<Decoded> {
+fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Option<DecodedText> {
     let (units, rest) = bytes.as_chunks::<2>();
     if !rest.is_empty() {
         return None;
@@ -97,8 +97,8 @@ fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Option<Decoded> {
     };
     let text: Result<String, _> = char::decode_utf16(units.iter().map(unit)).collect();
     let text = text.ok().filter(|text| !text.contains('\0'))?;
-    let encoding = Encoding::Utf16 { is_big_endian };
-    Some(Decoded { text, encoding })
+    let encoding = TextEncoding::Utf16 { is_big_endian };
+    Some(DecodedText { text, encoding })
 }
 
 /// Whether valid multi-byte UTF-8 characters outnumber invalid bytes. If so, decoding as an 8-bit
@@ -112,7 +112,7 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
     n_valid > n_invalid
 }
 
-fn decode_damaged(bytes: &[u8]) -> Option<Decoded> {
+fn decode_damaged(bytes: &[u8]) -> Option<DecodedText> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         if chunk.valid().chars().any(|c| byte_of(c).is_some()) {
@@ -122,8 +122,8 @@ fn decode_damaged(bytes: &[u8]) -> Option<Decoded> {
         let stand_ins = chunk.invalid().iter();
         text.extend(stand_ins.filter_map(|byte| char::from_u32(BYTE_BASE + u32::from(*byte))));
     }
-    let encoding = Encoding::Damaged;
-    Some(Decoded { text, encoding })
+    let encoding = TextEncoding::Damaged;
+    Some(DecodedText { text, encoding })
 }
 
 /// Returns the byte that a character represents in a damaged text.
@@ -133,17 +133,17 @@ fn byte_of(c: char) -> Option<u8> {
 }
 
 /// Returns a decoded text as the model sees it: U+FFFD for each invalid byte.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn show_text(text: &str) -> String {
     let shown = |c| byte_of(c).map_or(c, |_| '\u{fffd}');
     text.chars().map(shown).collect()
 }
 
-impl Encoding {
+impl TextEncoding {
     pub(super) fn is_plain(self) -> bool {
         self == Self::Utf8 { has_bom: false }
     }
 
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn encoding_name(self) -> &'static str {
         match self {
             Self::Utf8 { has_bom: false } => "UTF-8",
             Self::Utf8 { has_bom: true } => "UTF-8 with a byte order mark",
@@ -160,8 +160,8 @@ impl Encoding {
     }
 
     /// Returns a note for the model about a file in this encoding; `None` for plain UTF-8.
-    pub(super) fn note(self) -> Option<String> {
-        let name = self.name();
+    pub(super) fn encoding_note(self) -> Option<String> {
+        let name = self.encoding_name();
         match self {
             Self::Utf8 { has_bom: false } => None,
             Self::Utf8 { has_bom: true } => Some(format!("the file is {name}, which is kept")),
@@ -190,7 +190,7 @@ impl Encoding {
     ///
     /// # Errors
     /// The encoding lacks a character; the message is for the model.
-    pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, String> {
+    pub(super) fn encode_text(self, text: &str) -> Result<Vec<u8>, String> {
         match self {
             Self::Utf8 { has_bom: false } => Ok(text.as_bytes().to_vec()),
             Self::Utf8 { has_bom: true } => {
@@ -205,14 +205,14 @@ impl Encoding {
                 Ok(units.flat_map(bytes).collect())
             }
             Self::Latin1 => {
-                let byte = |c: char| u8::try_from(c).map_err(|_| self.lacks(c));
+                let byte = |c: char| u8::try_from(c).map_err(|_| self.lacks_character(c));
                 text.chars().map(byte).collect()
             }
             Self::Windows1252 => {
                 let (bytes, _, has_unmapped) = WINDOWS_1252.encode(text);
                 let unmapped = |c: &char| WINDOWS_1252.encode(c.encode_utf8(&mut [0; 4])).2;
                 match text.chars().find(unmapped).filter(|_| has_unmapped) {
-                    Some(c) => Err(self.lacks(c)),
+                    Some(c) => Err(self.lacks_character(c)),
                     None => Ok(bytes.into_owned()),
                 }
             }
@@ -226,18 +226,18 @@ impl Encoding {
         }
     }
 
-    fn lacks(self, c: char) -> String {
+    fn lacks_character(self, c: char) -> String {
         let code = u32::from(c);
         format!(
             "the file is {}, which has no U+{code:04X} ({c}). Use characters that it has, or convert the file to UTF-8 first, \
              for example with `iconv`",
-            self.name()
+            self.encoding_name()
         )
     }
 
     /// Returns the reason, other than a missing character, why a text cannot be stored in a file of
     /// this encoding.
-    pub(super) fn refuses(self, new: &str) -> Option<String> {
+    pub(super) fn refusal_of(self, new: &str) -> Option<String> {
         if self == Self::Damaged && new.chars().any(|c| byte_of(c).is_some()) {
             return Some("it has private-use characters from U+F0080 to U+F00FF".to_owned());
         }
@@ -253,56 +253,62 @@ impl Encoding {
 mod tests {
     use super::*;
 
-    fn check(bytes: &[u8], text: &str, encoding: Encoding) {
-        let decoded = decode(bytes.to_vec()).unwrap();
+    fn check(bytes: &[u8], text: &str, encoding: TextEncoding) {
+        let decoded = decode_file(bytes.to_vec()).unwrap();
         assert_eq!(
-            (&*shown(&decoded.text), decoded.encoding),
+            (&*show_text(&decoded.text), decoded.encoding),
             (text, encoding),
             "{bytes:?}"
         );
-        assert_eq!(encoding.encode(&decoded.text).unwrap(), bytes);
+        assert_eq!(encoding.encode_text(&decoded.text).unwrap(), bytes);
     }
 
     #[test]
     fn each_encoding_is_told_by_its_bytes() {
-        check(b"a\n", "a\n", Encoding::Utf8 { has_bom: false });
-        check(b"\xef\xbb\xbfa\n", "a\n", Encoding::Utf8 { has_bom: true });
-        let little = Encoding::Utf16 {
+        check(b"a\n", "a\n", TextEncoding::Utf8 { has_bom: false });
+        check(
+            b"\xef\xbb\xbfa\n",
+            "a\n",
+            TextEncoding::Utf8 { has_bom: true },
+        );
+        let little = TextEncoding::Utf16 {
             is_big_endian: false,
         };
         check(b"\xff\xfea\0\xfc\0", "a\u{fc}", little);
-        let big = Encoding::Utf16 {
+        let big = TextEncoding::Utf16 {
             is_big_endian: true,
         };
         check(b"\xfe\xff\xd8\x3d\xde\x00", "\u{1f600}", big);
-        check(b"caf\xe9\n", "caf\u{e9}\n", Encoding::Latin1);
+        check(b"caf\xe9\n", "caf\u{e9}\n", TextEncoding::Latin1);
         check(
             b"\x80 1 caf\xe9",
             "\u{20ac} 1 caf\u{e9}",
-            Encoding::Windows1252,
+            TextEncoding::Windows1252,
         );
         let damaged = ["\u{fc}\u{fc}\n".as_bytes(), b"\xe9"].concat();
-        check(&damaged, "\u{fc}\u{fc}\n\u{fffd}", Encoding::Damaged);
+        check(&damaged, "\u{fc}\u{fc}\n\u{fffd}", TextEncoding::Damaged);
         for binary in [
             &b"a\0b"[..],
             b"\xff\xfe\0\0a\0\0\0",
             b"\xff\xfea",
             b"\xff\xfe\x00\xd8",
         ] {
-            assert_eq!(decode(binary.to_vec()), None, "{binary:?}");
+            assert_eq!(decode_file(binary.to_vec()), None, "{binary:?}");
         }
     }
 
     #[test]
     fn a_character_that_the_encoding_lacks_is_named() {
-        let why = Encoding::Latin1.encode("1 \u{20ac}").unwrap_err();
+        let why = TextEncoding::Latin1.encode_text("1 \u{20ac}").unwrap_err();
         assert!(why.contains("Latin-1") && why.contains("U+20AC"), "{why}");
-        let why = Encoding::Windows1252.encode("\u{4e2d}").unwrap_err();
+        let why = TextEncoding::Windows1252
+            .encode_text("\u{4e2d}")
+            .unwrap_err();
         assert!(why.contains("U+4E2D"), "{why}");
-        assert!(Encoding::Latin1.refuses("\u{fffd}").is_some());
+        assert!(TextEncoding::Latin1.refusal_of("\u{fffd}").is_some());
         assert!(
-            Encoding::Utf8 { has_bom: false }
-                .refuses("\u{fffd}")
+            TextEncoding::Utf8 { has_bom: false }
+                .refusal_of("\u{fffd}")
                 .is_none()
         );
     }
@@ -318,8 +324,8 @@ mod tests {
                 bytes.push(letters[number % letters.len()]);
                 number /= letters.len();
             }
-            if let Some(decoded) = decode(bytes.clone()) {
-                assert_eq!(decoded.encoding.encode(&decoded.text), Ok(bytes));
+            if let Some(decoded) = decode_file(bytes.clone()) {
+                assert_eq!(decoded.encoding.encode_text(&decoded.text), Ok(bytes));
             }
         }
     }

@@ -20,7 +20,7 @@ const MAX_SHOWN: usize = 256;
 
 /// Version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum FileVersion {
     /// Hash of the content.
     Content(blake3::Hash),
     /// Attributes of a file that is too large to hash at every check.
@@ -32,16 +32,16 @@ pub(super) enum Version {
     },
 }
 
-impl Version {
-    pub(super) fn of(content: &[u8]) -> Self {
+impl FileVersion {
+    pub(super) fn version_of(content: &[u8]) -> Self {
         Self::Content(blake3::hash(content))
     }
 }
 
 /// Lines of a file that a call reads for the model.
 #[derive(Clone, Debug)]
-pub(super) struct Reading {
-    pub(super) version: Version,
+pub(super) struct LineReading {
+    pub(super) version: FileVersion,
     /// First and last line, from 1; `None` if no complete line was read.
     pub(super) lines: Option<(u64, u64)>,
     /// Number of lines of the file, if the call read to its end.
@@ -49,20 +49,28 @@ pub(super) struct Reading {
 }
 
 /// A call whose result is not final yet.
-enum Pending {
-    Read { reading: Reading, text: Shown },
-    Wrote { version: Version, n_lines: u64 },
-    Edited { version: Version },
+enum PendingCall {
+    Read {
+        reading: LineReading,
+        text: ShownText,
+    },
+    Wrote {
+        version: FileVersion,
+        n_lines: u64,
+    },
+    Edited {
+        version: FileVersion,
+    },
 }
 
 /// Length and hash of the text that a tool returned. The model may get less, because limits or
 /// hooks can remove parts.
-struct Shown {
+struct ShownText {
     bytes: usize,
     hash: blake3::Hash,
 }
 
-impl Shown {
+impl ShownText {
     fn is_in(&self, text: &str) -> bool {
         let begin = text.as_bytes().get(..self.bytes);
         begin.is_some_and(|begin| blake3::hash(begin) == self.hash)
@@ -72,7 +80,7 @@ impl Shown {
 /// Turn and step of a call. The model wrote all calls of a step before it saw any of their results.
 pub(super) type Step = (u32, u32);
 
-struct Range {
+struct LineRange {
     first: u64,
     last: u64,
     call: Arc<str>,
@@ -80,9 +88,9 @@ struct Range {
     read_in: Option<Step>,
 }
 
-struct Known {
-    version: Version,
-    shown: Vec<Range>,
+struct KnownFile {
+    version: FileVersion,
+    shown: Vec<LineRange>,
     n_lines: Option<u64>,
     /// Ids of the calls that edited the shown text.
     edits: Vec<Arc<str>>,
@@ -90,7 +98,7 @@ struct Known {
 
 /// Reason why a write is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum WriteRefusal {
     /// The file exists, and this agent has not read it.
     Unread,
     /// The file changed since this agent read or wrote it.
@@ -102,16 +110,16 @@ pub(super) enum Unknown {
 }
 
 #[derive(Default)]
-struct Inner {
+struct KnownState {
     /// By path relative to the workspace, with symlinks resolved.
-    files: HashMap<String, Known>,
+    files: HashMap<String, KnownFile>,
     /// By the id of the call.
-    pending: HashMap<Arc<str>, (String, Pending)>,
+    pending: HashMap<Arc<str>, (String, PendingCall)>,
 }
 
 /// Files that one agent knows. See the [module](self).
 #[derive(Default)]
-pub struct KnownFiles(Mutex<Inner>);
+pub struct KnownFiles(Mutex<KnownState>);
 
 impl std::fmt::Debug for KnownFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -122,25 +130,37 @@ impl std::fmt::Debug for KnownFiles {
 impl KnownFiles {
     /// Records that a call read lines and returned `text`. It takes effect when the call is
     /// [finished](Self::finish).
-    pub(super) fn read(&self, call: &Arc<str>, path: String, reading: Reading, text: &str) {
-        let text = Shown {
+    pub(super) fn note_read(
+        &self,
+        call: &Arc<str>,
+        path: String,
+        reading: LineReading,
+        text: &str,
+    ) {
+        let text = ShownText {
             bytes: text.len(),
             hash: blake3::hash(text.as_bytes()),
         };
-        self.note(call, path, Pending::Read { reading, text });
+        self.note_pending(call, path, PendingCall::Read { reading, text });
     }
 
     /// Records that a call wrote a whole file.
-    pub(super) fn wrote(&self, call: &Arc<str>, path: String, version: Version, n_lines: u64) {
-        self.note(call, path, Pending::Wrote { version, n_lines });
+    pub(super) fn note_written(
+        &self,
+        call: &Arc<str>,
+        path: String,
+        version: FileVersion,
+        n_lines: u64,
+    ) {
+        self.note_pending(call, path, PendingCall::Wrote { version, n_lines });
     }
 
     /// Records that a call changed a part of a file.
-    pub(super) fn edited(&self, call: &Arc<str>, path: String, version: Version) {
-        self.note(call, path, Pending::Edited { version });
+    pub(super) fn note_edited(&self, call: &Arc<str>, path: String, version: FileVersion) {
+        self.note_pending(call, path, PendingCall::Edited { version });
     }
 
-    fn note(&self, call: &Arc<str>, path: String, pending: Pending) {
+    fn note_pending(&self, call: &Arc<str>, path: String, pending: PendingCall) {
         let mut inner = lock(&self.0);
         if inner.pending.len() >= MAX_FILES {
             inner.pending.clear();
@@ -160,26 +180,26 @@ impl KnownFiles {
         }
         let known = inner.files.remove(&path);
         let known = match pending {
-            Pending::Read { reading, text } => {
+            PendingCall::Read { reading, text } => {
                 let is_shown = text.is_in(result);
                 known_after_read(known, reading, is_shown, call, step)
             }
-            Pending::Wrote { version, n_lines } => {
-                let whole = Range {
+            PendingCall::Wrote { version, n_lines } => {
+                let whole = LineRange {
                     first: 1,
                     last: n_lines,
                     call,
                     read_in: None,
                 };
-                Known {
+                KnownFile {
                     version,
                     shown: if is_changed { Vec::new() } else { vec![whole] },
                     n_lines: Some(n_lines),
                     edits: Vec::new(),
                 }
             }
-            Pending::Edited { version } => {
-                let mut known = known.unwrap_or(Known {
+            PendingCall::Edited { version } => {
+                let mut known = known.unwrap_or(KnownFile {
                     version,
                     shown: Vec::new(),
                     n_lines: None,
@@ -189,7 +209,7 @@ impl KnownFiles {
                 known.edits.push(call);
                 // An edit shifts later line numbers, so a file that was not shown completely must
                 // be read again.
-                if is_changed || known.edits.len() > MAX_SHOWN || !known.covers(|_| true) {
+                if is_changed || known.edits.len() > MAX_SHOWN || !known.covers_file(|_| true) {
                     known.shown.clear();
                 }
                 known
@@ -210,48 +230,53 @@ impl KnownFiles {
     }
 
     /// Checks that a whole file may be overwritten in this step.
-    pub(super) fn check_whole(&self, path: &str, now: Version, step: Step) -> Result<(), Unknown> {
+    pub(super) fn check_whole(
+        &self,
+        path: &str,
+        now: FileVersion,
+        step: Step,
+    ) -> Result<(), WriteRefusal> {
         let inner = lock(&self.0);
-        let known = inner.files.get(path).ok_or(Unknown::Unread)?;
+        let known = inner.files.get(path).ok_or(WriteRefusal::Unread)?;
         if known.version != now {
-            return Err(Unknown::Changed);
+            return Err(WriteRefusal::Changed);
         }
-        if !known.covers(|_| true) {
-            return Err(Unknown::Partly);
+        if !known.covers_file(|_| true) {
+            return Err(WriteRefusal::Partly);
         }
-        match known.covers(|range| range.read_in != Some(step)) {
+        match known.covers_file(|range| range.read_in != Some(step)) {
             true => Ok(()),
-            false => Err(Unknown::SameStep),
+            false => Err(WriteRefusal::SameStep),
         }
     }
 
     /// Checks that a part of a file may be replaced. An unread file is allowed: the edit contains
     /// the whole replaced text, which must occur once, so no unknown text is lost.
-    pub(super) fn check_edit(&self, path: &str, now: Version) -> Result<(), Unknown> {
+    pub(super) fn check_edit(&self, path: &str, now: FileVersion) -> Result<(), WriteRefusal> {
         let inner = lock(&self.0);
         match inner.files.get(path) {
-            Some(known) if known.version != now => Err(Unknown::Changed),
+            Some(known) if known.version != now => Err(WriteRefusal::Changed),
             _ => Ok(()),
         }
     }
 }
 
 fn known_after_read(
-    before: Option<Known>,
-    reading: Reading,
+    before: Option<KnownFile>,
+    reading: LineReading,
     is_shown: bool,
     call: Arc<str>,
     step: Step,
-) -> Known {
+) -> KnownFile {
     let is_whole = reading
         .lines
         .is_some_and(|(first, last)| first == 1 && Some(last) == reading.n_lines);
     let same = before.filter(|known| known.version == reading.version);
     let mut known = match same {
         // A partial read does not invalidate a file that is known completely.
-        Some(known) if known.covers(|_| true) && !is_whole => return known,
+        Some(known) if known.covers_file(|_| true) && !is_whole => return known,
         Some(known) if known.edits.is_empty() => known,
-        _ => Known {
+        _ => KnownFile {
             version: reading.version,
             shown: Vec::new(),
             n_lines: None,
@@ -263,7 +288,7 @@ fn known_after_read(
         known.shown.clear();
     }
     if let Some((first, last)) = reading.lines.filter(|_| is_shown) {
-        known.shown.push(Range {
+        known.shown.push(LineRange {
             first,
             last,
             call,
@@ -273,13 +298,13 @@ fn known_after_read(
     known
 }
 
-impl Known {
+impl KnownFile {
     /// Whether the ranges selected by `counts` cover all lines of the file.
-    fn covers(&self, counts: impl Fn(&Range) -> bool) -> bool {
+    fn covers_file(&self, counts: impl Fn(&LineRange) -> bool) -> bool {
         let Some(n_lines) = self.n_lines else {
             return false;
         };
-        let mut ranges: Vec<&Range> = self.shown.iter().filter(|range| counts(range)).collect();
+        let mut ranges: Vec<&LineRange> = self.shown.iter().filter(|range| counts(range)).collect();
         ranges.sort_by_key(|range| range.first);
         let mut next = 1;
         for range in ranges {
@@ -298,17 +323,17 @@ mod tests {
 
     const TEXT: &str = "text";
 
-    fn version(content: &str) -> Version {
-        Version::of(content.as_bytes())
+    fn version(content: &str) -> FileVersion {
+        FileVersion::version_of(content.as_bytes())
     }
 
     fn read(known: &KnownFiles, call: &str, lines: (u64, u64), n_lines: Option<u64>, step: Step) {
-        let reading = Reading {
+        let reading = LineReading {
             version: version("v1"),
             lines: Some(lines),
             n_lines,
         };
-        known.read(&call.into(), "f".to_owned(), reading, TEXT);
+        known.note_read(&call.into(), "f".to_owned(), reading, TEXT);
         known.finish(call, step, TEXT, false);
     }
 
@@ -316,17 +341,20 @@ mod tests {
     fn a_file_is_known_once_all_its_lines_were_shown() {
         let known = KnownFiles::default();
         let check = |step| known.check_whole("f", version("v1"), step);
-        assert_eq!(check((1, 1)), Err(Unknown::Unread));
+        assert_eq!(check((1, 1)), Err(WriteRefusal::Unread));
         read(&known, "a", (1, 5), None, (1, 1));
-        assert_eq!(check((1, 2)), Err(Unknown::Partly));
+        assert_eq!(check((1, 2)), Err(WriteRefusal::Partly));
         read(&known, "b", (7, 9), Some(9), (1, 2));
-        assert_eq!(check((1, 3)), Err(Unknown::Partly));
+        assert_eq!(check((1, 3)), Err(WriteRefusal::Partly));
         read(&known, "c", (6, 6), None, (1, 3));
-        assert_eq!(check((1, 3)), Err(Unknown::SameStep));
+        assert_eq!(check((1, 3)), Err(WriteRefusal::SameStep));
         assert_eq!(check((2, 1)), Ok(()));
         let other = known.check_whole("f", version("v2"), (2, 1));
-        assert_eq!(other, Err(Unknown::Changed));
-        assert_eq!(known.check_edit("f", version("v2")), Err(Unknown::Changed));
+        assert_eq!(other, Err(WriteRefusal::Changed));
+        assert_eq!(
+            known.check_edit("f", version("v2")),
+            Err(WriteRefusal::Changed)
+        );
         assert_eq!(known.check_edit("unread", version("v2")), Ok(()));
     }
 
@@ -336,28 +364,28 @@ mod tests {
         let check = |content| known.check_whole("f", version(content), (9, 9));
         read(&known, "a", (1, 5), Some(5), (1, 1));
         known.forget(|call| call != "a");
-        assert_eq!(check("v1"), Err(Unknown::Partly));
+        assert_eq!(check("v1"), Err(WriteRefusal::Partly));
 
-        let reading = Reading {
+        let reading = LineReading {
             version: version("v1"),
             lines: Some((1, 5)),
             n_lines: Some(5),
         };
-        known.read(&"b".into(), "f".to_owned(), reading, "key=123");
+        known.note_read(&"b".into(), "f".to_owned(), reading, "key=123");
         known.finish("b", (1, 2), "key=[masked]", false);
-        assert_eq!(check("v1"), Err(Unknown::Partly));
+        assert_eq!(check("v1"), Err(WriteRefusal::Partly));
 
-        known.wrote(&"c".into(), "f".to_owned(), version("v2"), 1);
+        known.note_written(&"c".into(), "f".to_owned(), version("v2"), 1);
         known.finish("c", (1, 3), "", false);
         assert_eq!(check("v2"), Ok(()));
-        known.edited(&"d".into(), "f".to_owned(), version("v3"));
+        known.note_edited(&"d".into(), "f".to_owned(), version("v3"));
         known.finish("d", (1, 4), "", false);
         assert_eq!(check("v3"), Ok(()));
         known.forget(|call| call != "d");
-        assert_eq!(check("v3"), Err(Unknown::Partly));
+        assert_eq!(check("v3"), Err(WriteRefusal::Partly));
 
-        known.wrote(&"e".into(), "f".to_owned(), version("v4"), 1);
+        known.note_written(&"e".into(), "f".to_owned(), version("v4"), 1);
         known.finish("e", (1, 5), "", true);
-        assert_eq!(check("v4"), Err(Unknown::Partly));
+        assert_eq!(check("v4"), Err(WriteRefusal::Partly));
     }
 }

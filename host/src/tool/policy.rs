@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[doc(hidden)]
-pub use overview::Overview;
+pub use overview::ToolOverview;
 pub use rule::PolicyRule;
 
 use super::command::{Command, CommandPattern, MAX_BYTES, Matched};
@@ -23,8 +23,8 @@ use super::preview::told;
 use super::subject::{Subject, WorkspacePath};
 use crate::config::Section;
 use crate::message::{EffectClass, ToolSpec};
-use crate::text::clean;
-use rule::Facet;
+use crate::text::clean_line;
+use rule::CallFacet;
 
 /// Maximum length of a command part that is quoted in a reason, in bytes.
 const MAX_PART_BYTES: usize = 120;
@@ -174,14 +174,14 @@ impl Section for ToolPolicy {
 /// Decision of the rules and defaults on a call or a part of it, before modes. The greatest is the
 /// strictest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Ruling {
-    strictness: Strictness,
+struct CallRuling {
+    strictness: RuleStrictness,
     /// The rule or default, for display.
     by: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Strictness {
+enum RuleStrictness {
     Allow,
     Ask,
     /// A denying rule may match, which is undecidable: only a person may allow the call.
@@ -189,7 +189,7 @@ enum Strictness {
     Deny,
 }
 
-impl From<Rule> for Strictness {
+impl From<Rule> for RuleStrictness {
     fn from(rule: Rule) -> Self {
         match rule {
             Rule::Allow => Self::Allow,
@@ -209,19 +209,19 @@ impl Policy for ToolPolicy {
             may,
             is_asked,
         } = *call;
-        let Ruling {
+        let CallRuling {
             mut strictness,
             by: mut rule,
         } = self.ruling(spec, subject);
-        if strictness == Strictness::Deny {
+        if strictness == RuleStrictness::Deny {
             let reason = format!("`{}` is denied by {rule}", spec.name);
             return Decision {
                 verdict: ToolVerdict::Deny(reason),
                 rule,
             };
         }
-        if is_asked && strictness == Strictness::Allow {
-            strictness = Strictness::Ask;
+        if is_asked && strictness == RuleStrictness::Allow {
+            strictness = RuleStrictness::Ask;
             rule = "a hook that asks for approval".to_owned();
         }
         if self.mode.dry_run && spec.effect_class != EffectClass::Read {
@@ -237,25 +237,25 @@ impl Policy for ToolPolicy {
             };
         }
         let verdict = match strictness {
-            Strictness::Ask if self.mode.yes => {
+            RuleStrictness::Ask if self.mode.yes => {
                 rule = "--yes".to_owned();
                 ToolVerdict::Allow
             }
-            Strictness::AskPerson if self.mode.yes || !self.mode.has_terminal => {
+            RuleStrictness::AskPerson if self.mode.yes || !self.mode.has_terminal => {
                 ToolVerdict::Deny(format!(
                     "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; write it as \
                      simple commands, in separate calls",
                     spec.name
                 ))
             }
-            Strictness::Ask if !self.mode.has_terminal => ToolVerdict::Deny(format!(
+            RuleStrictness::Ask if !self.mode.has_terminal => ToolVerdict::Deny(format!(
                 "`{}` needs approval ({rule}), and there is no terminal to ask at. The operator can pass --yes, or add `{}` \
                  to config.toml",
                 spec.name,
                 allow_line(spec, subject)
             )),
-            Strictness::Ask | Strictness::AskPerson => ToolVerdict::Ask,
-            Strictness::Allow | Strictness::Deny => ToolVerdict::Allow,
+            RuleStrictness::Ask | RuleStrictness::AskPerson => ToolVerdict::Ask,
+            RuleStrictness::Allow | RuleStrictness::Deny => ToolVerdict::Allow,
         };
         Decision { verdict, rule }
     }
@@ -264,15 +264,15 @@ impl Policy for ToolPolicy {
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         let ruled = |facet| {
             let mut rules = self.rules.iter();
-            rules.any(|rule| rule.matched(call.spec, facet) != Matched::No)
+            rules.any(|rule| rule.match_rule(call.spec, facet) != Matched::No)
         };
         let is_ruled = match call.subject {
-            Subject::Any => ruled(Facet::Whole),
-            Subject::File(place) => ruled(Facet::File(place)),
-            Subject::Tree(place) => ruled(Facet::Tree(place)),
+            Subject::Any => ruled(CallFacet::Whole),
+            Subject::File(place) => ruled(CallFacet::File(place)),
+            Subject::Tree(place) => ruled(CallFacet::Tree(place)),
             Subject::Command(command) => {
                 let mut parts = command.parts.iter();
-                parts.any(|part| ruled(Facet::Part(part))) || command.why_asked().is_some()
+                parts.any(|part| ruled(CallFacet::Part(part))) || command.why_asked().is_some()
             }
         };
         let default = self.defaults.of(call.spec.effect_class);
@@ -284,7 +284,7 @@ impl Policy for ToolPolicy {
     fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
         let is_command = matches!(call.subject, Subject::Command(_));
         let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
-        ruling.is_none_or(|ruling| ruling.strictness != Strictness::AskPerson)
+        ruling.is_none_or(|ruling| ruling.strictness != RuleStrictness::AskPerson)
     }
 }
 
@@ -299,63 +299,63 @@ impl ToolPolicy {
     }
 
     /// Decides a whole call by rules and defaults: the strictest decision among its parts.
-    fn ruling(&self, spec: &ToolSpec, subject: &Subject) -> Ruling {
+    fn ruling(&self, spec: &ToolSpec, subject: &Subject) -> CallRuling {
         match subject {
-            Subject::Any => self.ruling_of(spec, Facet::Whole),
-            Subject::File(place) => self.ruling_of(spec, Facet::File(place)),
-            Subject::Tree(place) => self.ruling_of(spec, Facet::Tree(place)),
+            Subject::Any => self.ruling_of(spec, CallFacet::Whole),
+            Subject::File(place) => self.ruling_of(spec, CallFacet::File(place)),
+            Subject::Tree(place) => self.ruling_of(spec, CallFacet::Tree(place)),
             Subject::Command(command) => self.ruling_of_command(spec, command),
         }
     }
 
-    fn ruling_of_command(&self, spec: &ToolSpec, command: &Command) -> Ruling {
+    fn ruling_of_command(&self, spec: &ToolSpec, command: &Command) -> CallRuling {
         if let Some(n_bytes) = command.n_bytes_too_long {
             let by = format!(
                 "a limit of the system: no program is started with an argument of more than {MAX_BYTES} bytes, and the command \
                  has {n_bytes}; write it to a file and run that"
             );
-            return Ruling {
-                strictness: Strictness::Deny,
+            return CallRuling {
+                strictness: RuleStrictness::Deny,
                 by,
             };
         }
         let is_chain = command.parts.len() > 1;
         let of_parts = command.parts.iter().map(|part| {
-            let mut ruling = self.ruling_of(spec, Facet::Part(part));
+            let mut ruling = self.ruling_of(spec, CallFacet::Part(part));
             // Name the part that decided; the others may well be allowed.
-            if is_chain && ruling.strictness != Strictness::Allow {
-                let part = clean(&part.text(), MAX_PART_BYTES);
+            if is_chain && ruling.strictness != RuleStrictness::Allow {
+                let part = clean_line(&part.text(), MAX_PART_BYTES);
                 ruling.by = format!("{} for `{part}`", ruling.by);
             }
             ruling
         });
         let marked = |facet, words: &str, why: &str| {
             let mut ruling = self.ruling_of(spec, facet);
-            if ruling.strictness != Strictness::Allow {
-                let why = clean(why, MAX_PART_BYTES);
+            if ruling.strictness != RuleStrictness::Allow {
+                let why = clean_line(why, MAX_PART_BYTES);
                 ruling.by = format!("{}, and {words} ({why})", ruling.by);
             }
             ruling
         };
         let doubt = command.doubt.as_ref();
         let of_doubt =
-            doubt.map(|why| marked(Facet::Doubt, "it cannot be read with certainty", why));
+            doubt.map(|why| marked(CallFacet::Doubt, "it cannot be read with certainty", why));
         let outside = command.outside.as_ref().filter(|_| doubt.is_none());
         let of_outside =
-            outside.map(|why| marked(Facet::Outside, "rules allow simple commands only", why));
+            outside.map(|why| marked(CallFacet::Outside, "rules allow simple commands only", why));
         let rulings = of_parts.chain(of_doubt).chain(of_outside);
         let strictest = rulings.min_by_key(|ruling| Reverse(ruling.strictness));
-        strictest.unwrap_or_else(|| self.ruling_of(spec, Facet::Doubt))
+        strictest.unwrap_or_else(|| self.ruling_of(spec, CallFacet::Doubt))
     }
 
-    fn ruling_of(&self, spec: &ToolSpec, facet: Facet<'_>) -> Ruling {
+    fn ruling_of(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> CallRuling {
         let rules = self.rules.iter().enumerate();
         let mut matching: Vec<(usize, &PolicyRule, Matched)> = rules
-            .map(|(index, rule)| (index, rule, rule.matched(spec, facet)))
+            .map(|(index, rule)| (index, rule, rule.match_rule(spec, facet)))
             .filter(|(_, _, matched)| *matched != Matched::No)
             .collect();
-        matching.sort_by_key(|(index, rule, _)| rule.order(*index));
-        let ruling = |strictness, index: usize, rule: &PolicyRule| Ruling {
+        matching.sort_by_key(|(index, rule, _)| rule.rule_order(*index));
+        let ruling = |strictness, index: usize, rule: &PolicyRule| CallRuling {
             strictness,
             by: rule.name(index),
         };
@@ -366,10 +366,10 @@ impl ToolPolicy {
             matching.iter().find(is_it)
         };
         if let Some((index, rule, _)) = denies(Matched::Yes) {
-            return ruling(Strictness::Deny, *index, rule);
+            return ruling(RuleStrictness::Deny, *index, rule);
         }
         if let Some((index, rule, _)) = denies(Matched::Maybe) {
-            return ruling(Strictness::AskPerson, *index, rule);
+            return ruling(RuleStrictness::AskPerson, *index, rule);
         }
         // A possible match of an allowing rule allows nothing; a possible match of an asking rule
         // asks.
@@ -380,7 +380,7 @@ impl ToolPolicy {
             Some((index, rule, _)) => ruling(rule.decision.into(), *index, rule),
             None => {
                 let class = spec.effect_class;
-                Ruling {
+                CallRuling {
                     strictness: self.defaults.of(class).into(),
                     by: format!("the default for effect {class}"),
                 }

@@ -51,40 +51,40 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     };
     let mut shown = Vec::new();
     let is_shown = match built_in {
-        "bash" => text("command").map(|command| block(&mut shown, "$ ", "> ", command)),
+        "bash" => text("command").map(|command| push_block(&mut shown, "$ ", "> ", command)),
         "write_file" => text("path").zip(text("content")).map(|(path, content)| {
             let lines = match content.lines().count() {
                 1 => "1 line".to_owned(),
                 n => format!("{n} lines"),
             };
-            line(&mut shown, "file: ", path);
-            line(
+            push_line(&mut shown, "file: ", path);
+            push_line(
                 &mut shown,
                 "size: ",
                 &format!("{} bytes, {lines}", content.len()),
             );
             if !content.is_empty() {
-                block(&mut shown, "+ ", "+ ", content);
+                push_block(&mut shown, "+ ", "+ ", content);
             }
         }),
         "edit_file" => text("path")
             .zip(text("old_text").zip(text("new_text")))
             .map(|(path, (old, new))| {
                 let is_all = arguments.get("replace_all") == Some(&Value::Bool(true));
-                line(&mut shown, "file: ", path);
+                push_line(&mut shown, "file: ", path);
                 if is_all {
-                    line(&mut shown, "in: ", "every place");
+                    push_line(&mut shown, "in: ", "every place");
                 }
-                block(&mut shown, "- ", "- ", old);
-                block(&mut shown, "+ ", "+ ", new);
+                push_block(&mut shown, "- ", "- ", old);
+                push_block(&mut shown, "+ ", "+ ", new);
             }),
         _ => None,
     };
     if is_shown.is_none() {
         let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        block(&mut shown, "| ", "| ", &json);
+        push_block(&mut shown, "| ", "| ", &json);
     } else if let Some(timeout) = arguments.get("timeout_seconds") {
-        line(&mut shown, "at most: ", &format!("{timeout} s"));
+        push_line(&mut shown, "at most: ", &format!("{timeout} s"));
     }
     shown
 }
@@ -110,7 +110,7 @@ fn told_line(text: &str) -> String {
     one_line(text.get(..cut).unwrap_or_default()) + more
 }
 
-fn line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
+fn push_line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
     shown.push(ShownLine {
         mark,
         text: text.to_owned(),
@@ -119,10 +119,10 @@ fn line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
 
 /// Adds the lines of a text, with `first` as the mark of the first line. A carriage return is kept,
 /// because it is not part of the line break.
-fn block(shown: &mut Vec<ShownLine>, first: &'static str, other: &'static str, text: &str) {
+fn push_block(shown: &mut Vec<ShownLine>, first: &'static str, other: &'static str, text: &str) {
     let whole = text.strip_suffix('\n').unwrap_or(text);
     for (number, part) in whole.split('\n').enumerate() {
-        line(shown, if number == 0 { first } else { other }, part);
+        push_line(shown, if number == 0 { first } else { other }, part);
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     fn spec(plugin: Option<&str>, name: &str) -> ToolSpec {
         ToolSpec {
             plugin: plugin.map(str::to_owned),
-            ..ToolSpec::bare(name, EffectClass::Execute)
+            ..ToolSpec::bare_spec(name, EffectClass::Execute)
         }
     }
 

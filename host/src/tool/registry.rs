@@ -20,7 +20,7 @@ pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 /// Maximum number of tools of one plugin.
 pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
-fn origin(spec: &ToolSpec) -> String {
+fn tool_origin(spec: &ToolSpec) -> String {
     match &spec.plugin {
         None => "the built-in tools".to_owned(),
         Some(name) => format!("plugin `{name}`"),
@@ -64,7 +64,7 @@ impl ToolRegistry {
     /// is then unchanged.
     pub fn add(&mut self, tool: SharedTool) -> Result<(), RegistryError> {
         let spec = Arc::new(tool.spec().clone());
-        let origin = origin(&spec);
+        let origin = tool_origin(&spec);
         let name = spec.name.clone();
         if !is_tool_name(&name) {
             let mut name = name.escape_debug().to_string();
@@ -89,7 +89,7 @@ impl ToolRegistry {
     /// Checks everything except the syntax of the name, and compiles the argument check.
     fn check(&self, spec: &ToolSpec) -> Result<Arc<CheckArguments>, String> {
         if let Some(taken) = self.entries.get(&spec.name) {
-            let taken_by = origin(&taken.spec);
+            let taken_by = tool_origin(&taken.spec);
             return Err(format!("the name is already taken by {taken_by}"));
         }
         let bytes = spec.description.len();

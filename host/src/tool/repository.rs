@@ -4,7 +4,7 @@
 //!
 //! Files that existed before the command belong to the user. Other files are renamed so that git
 //! ignores them; they are never deleted. This module must not know how commands are confined. Start
-//! from [`Before`].
+//! from [`RepositoryBefore`].
 
 mod record;
 mod settings;
@@ -28,13 +28,13 @@ pub use record::judge_interrupted;
 
 /// Limits of a search, so that the cost is bounded for any workspace.
 #[derive(Clone, Copy)]
-struct Bounds {
+struct SearchBounds {
     folders: usize,
     /// Total number of files and directories.
     entries: usize,
 }
 
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: SearchBounds = SearchBounds {
     folders: 100_000,
     entries: 2_000_000,
 };
@@ -52,21 +52,21 @@ const REFUSED: &str = "refused";
 const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 
 /// State, before a command, of the files that git would run.
-pub(super) struct Before {
-    roots: Roots,
-    known: BTreeMap<PathBuf, Known>,
+pub(super) struct RepositoryBefore {
+    roots: ChangedRoots,
+    known: BTreeMap<PathBuf, KnownFingerprint>,
 }
 
 /// Directories that the command may change. Files are read and renamed through directory handles,
 /// so that no symlink, not even one that is swapped in meanwhile, leads to a file that the command
 /// itself could not reach.
-struct Roots {
+struct ChangedRoots {
     folders: Vec<PathBuf>,
     open: Vec<(PathBuf, Dir)>,
 }
 
 /// Fingerprint of a file that decides which programs git runs.
-struct Known {
+struct KnownFingerprint {
     stamp: Stamp,
     /// Content to restore.
     bytes: Option<Vec<u8>>,
@@ -76,8 +76,8 @@ struct Known {
 /// the second element describes its target.
 type Stamp = [Option<(u64, u64, i64, i64)>; 2];
 
-impl Roots {
-    fn open(folders: &[PathBuf]) -> Self {
+impl ChangedRoots {
+    fn open_roots(folders: &[PathBuf]) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let folders: Vec<PathBuf> = folders.iter().map(real).collect();
         let open = |path: &PathBuf| {
@@ -90,7 +90,7 @@ impl Roots {
 
     /// Returns the root handle for a file, and its canonical directory relative to that root;
     /// `None` if it is outside of all roots.
-    fn place(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
+    fn root_place(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
         let folder = path.parent()?.canonicalize().ok()?;
         self.open.iter().find_map(|(root, dir)| {
             let below = folder.strip_prefix(root).ok()?;
@@ -99,8 +99,8 @@ impl Roots {
     }
 
     /// Reads a regular file, if it is not larger than a settings file may be.
-    fn read(&self, path: &Path) -> Option<Vec<u8>> {
-        let (dir, folder) = self.place(path)?;
+    fn read_file(&self, path: &Path) -> Option<Vec<u8>> {
+        let (dir, folder) = self.root_place(path)?;
         let (file, _) = open_regular(dir, &folder.join(path.file_name()?)).ok()??;
         let mut bytes = Vec::new();
         file.take(MAX_SETTINGS_BYTES + 1)
@@ -110,7 +110,7 @@ impl Roots {
     }
 
     /// Formats a path relative to the workspace, or as an absolute path if it is outside.
-    fn shown(&self, path: &Path) -> String {
+    fn shown_path(&self, path: &Path) -> String {
         let within = self
             .folders
             .first()
@@ -120,19 +120,21 @@ impl Roots {
     }
 }
 
-impl Before {
+impl RepositoryBefore {
     /// Records the state of all files that the command may change.
-    pub(super) fn look(folders: &[PathBuf]) -> Self {
-        let roots = Roots::open(folders);
+    pub(super) fn look_before(folders: &[PathBuf]) -> Self {
+        let roots = ChangedRoots::open_roots(folders);
         let mut known = BTreeMap::new();
         let mut room = MAX_KEPT_BYTES;
-        walk(&roots.folders, BOUNDS, |repository| {
-            for path in deciding(repository) {
-                let stamp = stamp(&path);
-                known.entry(path).or_insert_with_key(|path| Known {
-                    stamp,
-                    bytes: kept(&roots, path, &mut room),
-                });
+        walk_roots(&roots.folders, BOUNDS, |repository| {
+            for path in deciding_files(repository) {
+                let stamp = file_stamp(&path);
+                known
+                    .entry(path)
+                    .or_insert_with_key(|path| KnownFingerprint {
+                        stamp,
+                        bytes: keep_content(&roots, path, &mut room),
+                    });
             }
         });
         Self { roots, known }
@@ -142,19 +144,19 @@ impl Before {
     /// after `last`, in seconds since 1970, are not the command's: they stay and are named.
     pub(super) fn refuse_what_git_would_run(&self, last: Option<i64>) -> Vec<String> {
         let mut found = Vec::new();
-        let unseen = walk(&self.roots.folders, BOUNDS, |repository| {
-            for path in deciding(repository) {
+        let unseen = walk_roots(&self.roots.folders, BOUNDS, |repository| {
+            for path in deciding_files(repository) {
                 let is_touched =
-                    self.known.get(&path).map(|known| known.stamp) != Some(stamp(&path));
+                    self.known.get(&path).map(|known| known.stamp) != Some(file_stamp(&path));
                 if !is_touched || self.is_elsewhere(&path) {
                     continue;
                 }
-                let why = danger(&self.roots, repository, &path);
+                let why = find_danger(&self.roots, repository, &path);
                 found.extend(why.map(|why| {
                     if last.is_some_and(|last| is_changed_after(&path, last)) {
                         self.leave(&path, why)
                     } else {
-                        self.refuse(&path, why)
+                        self.refuse_change(&path, why)
                     }
                 }));
             }
@@ -162,7 +164,7 @@ impl Before {
         found.extend(unseen.iter().map(|(path, why)| {
             format!(
                 "whether git would run something in `{}` is not known: {why}",
-                self.roots.shown(path)
+                self.roots.shown_path(path)
             )
         }));
         found
@@ -170,19 +172,19 @@ impl Before {
 
     /// Whether a file is reached through a symlink to a directory that the command cannot write.
     fn is_elsewhere(&self, path: &Path) -> bool {
-        path.parent().is_some_and(Path::is_symlink) && self.roots.place(path).is_none()
+        path.parent().is_some_and(Path::is_symlink) && self.roots.root_place(path).is_none()
     }
 
     fn leave(&self, path: &Path, why: &str) -> String {
         format!(
             "`{}` {why} at the next git command outside; it was changed later than the command can have run, so it stays: \
              look at it",
-            self.roots.shown(path)
+            self.roots.shown_path(path)
         )
     }
 
-    fn refuse(&self, path: &Path, why: &str) -> String {
-        let shown = self.roots.shown(path);
+    fn refuse_change(&self, path: &Path, why: &str) -> String {
+        let shown = self.roots.shown_path(path);
         match self.put_away(path) {
             Ok(away) => format!(
                 "`{shown}` {why} at the next git command outside; it was renamed to end in `{away}`"
@@ -196,7 +198,7 @@ impl Before {
     /// Renames the file and returns the suffix of its new name.
     fn put_away(&self, path: &Path) -> io::Result<String> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
-        let (root, folder) = self.roots.place(path).ok_or_else(gone)?;
+        let (root, folder) = self.roots.root_place(path).ok_or_else(gone)?;
         let name = path.file_name().ok_or_else(gone)?;
         let found = root.metadata(&folder)?.permissions();
         let mode = cap_std::fs::PermissionsExt::mode(&found);
@@ -228,9 +230,9 @@ impl Before {
 
 /// Passes every repository in these directories to `repository`, and every directory that a
 /// repository may take its settings from. Returns the paths that could not be searched.
-fn walk(
+fn walk_roots(
     roots: &[PathBuf],
-    bounds: Bounds,
+    bounds: SearchBounds,
     mut repository: impl FnMut(&Path),
 ) -> Vec<(PathBuf, String)> {
     let mut unseen = Vec::new();
@@ -283,7 +285,7 @@ fn walk(
 /// Returns the existing files of a repository that decide which programs git runs. The hooks
 /// directory comes before its entries: if it is a symlink that is renamed, its target no longer
 /// contains hooks.
-fn deciding(repository: &Path) -> Vec<PathBuf> {
+fn deciding_files(repository: &Path) -> Vec<PathBuf> {
     let hooks = repository.join("hooks");
     let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
     found.push(repository.join(COMMON));
@@ -297,7 +299,7 @@ fn deciding(repository: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns how git would use such a file, if it does more than read it.
-fn danger(roots: &Roots, repository: &Path, path: &Path) -> Option<&'static str> {
+fn find_danger(roots: &ChangedRoots, repository: &Path, path: &Path) -> Option<&'static str> {
     let own = path.symlink_metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();
     if path.parent() != Some(repository) {
@@ -312,7 +314,7 @@ fn danger(roots: &Roots, repository: &Path, path: &Path) -> Option<&'static str>
         _ => {
             // A hard link would allow changing the file under its other name.
             let is_alone = own.is_file() && own.nlink() == 1;
-            let text = || String::from_utf8(roots.read(path)?).ok();
+            let text = || String::from_utf8(roots.read_file(path)?).ok();
             let is_harmless = is_alone && text().is_some_and(|text| is_harmless(&text));
             (!is_harmless).then_some("may run a program")
         }
@@ -321,7 +323,7 @@ fn danger(roots: &Roots, repository: &Path, path: &Path) -> Option<&'static str>
 
 /// Whether this is the directory of a linked worktree, inside the repository that its file points
 /// to.
-fn is_of_worktree(roots: &Roots, folder: &Path, common: &Path) -> bool {
+fn is_of_worktree(roots: &ChangedRoots, folder: &Path, common: &Path) -> bool {
     let above = folder
         .parent()
         .filter(|above| above.ends_with("worktrees"))
@@ -330,7 +332,7 @@ fn is_of_worktree(roots: &Roots, folder: &Path, common: &Path) -> bool {
     is_file
         && above.is_some_and(is_repository)
         && roots
-            .read(common)
+            .read_file(common)
             .is_some_and(|text| text.trim_ascii_end() == b"../..")
 }
 
@@ -341,7 +343,7 @@ fn is_changed_after(path: &Path, second: i64) -> bool {
         .is_ok_and(|found| found.ctime() > second)
 }
 
-fn stamp(path: &Path) -> Stamp {
+fn file_stamp(path: &Path) -> Stamp {
     let of = |found: fs::Metadata| {
         // The entries of a directory have stamps of their own.
         let (changed, part) = if found.is_dir() {
@@ -357,11 +359,11 @@ fn stamp(path: &Path) -> Stamp {
     ]
 }
 
-fn kept(roots: &Roots, path: &Path, room: &mut u64) -> Option<Vec<u8>> {
+fn keep_content(roots: &ChangedRoots, path: &Path, room: &mut u64) -> Option<Vec<u8>> {
     let is_settings = SETTINGS.iter().any(|name| path.ends_with(name));
     let is_own = path.symlink_metadata().is_ok_and(|found| found.is_file());
     let bytes = (is_settings && is_own)
-        .then(|| roots.read(path))
+        .then(|| roots.read_file(path))
         .flatten()?;
     *room = room.checked_sub(bytes.len() as u64)?;
     Some(bytes)
@@ -379,7 +381,8 @@ mod tests {
         }
         fs::create_dir(folder.path().join("below")).unwrap();
         let roots = [folder.path().to_owned()];
-        let search = |folders, entries| walk(&roots, Bounds { folders, entries }, |_| {});
+        let search =
+            |folders, entries| walk_roots(&roots, SearchBounds { folders, entries }, |_| {});
         assert!(search(2, 21).is_empty());
         let unseen = search(2, 20);
         let [(path, why)] = &unseen[..] else {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Tool, ToolCtx, ToolOutput};
-use crate::point::deadline::within;
+use crate::point::deadline::with_deadline;
 use crate::point::failure::{Failure, panic_text};
 
 /// Default deadline of a call. Longer than the maximum for a `bash` command, whose own deadline
@@ -64,11 +64,11 @@ async fn run_bounded(
     // The async block also catches a panic while the future is created.
     let call = AssertUnwindSafe(async { tool.run(arguments, &inner).await })
         .catch_unwind()
-        .map(|outcome| Ok(outcome.unwrap_or_else(|panic| panicked(&name, panic.as_ref()))));
+        .map(|outcome| Ok(outcome.unwrap_or_else(|panic| panicked_output(&name, panic.as_ref()))));
     let mut call = pin!(call);
     let (why, is_fault) = tokio::select! {
         biased;
-        answer = within(deadline, Instant::now(), &mut call) => match answer {
+        answer = with_deadline(deadline, Instant::now(), &mut call) => match answer {
             Ok(output) => return output,
             Err(Failure::Deadline(_)) => {
                 let seconds = deadline.as_secs_f64();
@@ -89,7 +89,7 @@ async fn run_bounded(
     }
 }
 
-fn panicked(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
+fn panicked_output(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
     let message = panic_text(panic);
     tracing::error!(tool = name, message, "tool panicked");
     ToolOutput::fault(format!("internal error of tool `{name}`: {message}"))

@@ -1,7 +1,7 @@
 //! Settings for confining `bash`, and the resulting confinement on this machine.
 //!
 //! Pure: `process::confine` detects the capabilities of the machine, and the code that reads the
-//! settings resolves the paths. Start from [`commands`].
+//! settings resolves the paths. Start from [`confined_commands`].
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::config::{Section, number};
 /// Whether commands must run confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Need {
+pub enum SandboxNeed {
     /// Commands run confined or not at all.
     #[default]
     Required,
@@ -29,7 +29,7 @@ pub enum Need {
 /// Choice of the mechanism that confines commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Choice {
+pub enum MechanismChoice {
     /// First mechanism that works, in the order below.
     #[default]
     Auto,
@@ -46,9 +46,9 @@ pub enum Choice {
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
     /// Whether the commands of `bash` must run confined. Default: required.
-    pub bash: Option<Need>,
+    pub bash: Option<SandboxNeed>,
     /// Confinement of commands. Default: auto.
-    pub mechanism: Choice,
+    pub mechanism: MechanismChoice,
     /// Whether commands may open network connections. Default: no.
     pub network: bool,
     /// Directories and files that commands may read, in addition to the workspace, the system and
@@ -85,7 +85,7 @@ pub struct SandboxConfig {
 impl SandboxConfig {
     /// Returns whether commands must run confined.
     #[must_use]
-    pub fn need(&self) -> Need {
+    pub fn need(&self) -> SandboxNeed {
         self.bash.unwrap_or_default()
     }
 
@@ -113,21 +113,23 @@ impl Section for SandboxConfig {
 /// which ends the leftover processes of unconfined commands. `retried` is a confinement that failed
 /// and that each call tries to set up again.
 #[must_use]
-pub fn commands(
+pub fn confined_commands(
     config: &SandboxConfig,
     detected: &Result<Detected, Obstacle>,
     keeper: Option<PathBuf>,
     retried: Option<&Retried>,
 ) -> Commands {
     let confining = match (config.need(), detected) {
-        (Need::Off, _) => keeper.map_or(Confining::Free, Confining::Kept),
+        (SandboxNeed::Off, _) => keeper.map_or(Confining::Free, Confining::Kept),
         (_, Ok(detected)) => Confining::Confined(detected.confinement.clone()),
         (_, Err(Obstacle::Failed(why))) => retried.map_or_else(
             || Confining::Refused(why.clone()),
             |retried| Confining::Retried(retried.clone()),
         ),
         // An operator who names a mechanism wants that one or none.
-        (Need::WhenPossible, Err(Obstacle::Missing(why))) if config.mechanism == Choice::Auto => {
+        (SandboxNeed::WhenPossible, Err(Obstacle::Missing(why)))
+            if config.mechanism == MechanismChoice::Auto =>
+        {
             Confining::Unconfined {
                 why: why.clone(),
                 keeper,
@@ -149,7 +151,11 @@ mod tests {
     use crate::tool::process::confine::{Confinement, Mechanism};
 
     /// Name of the variant.
-    fn way(bash: Option<Need>, mechanism: Choice, obstacle: Obstacle) -> &'static str {
+    fn way(
+        bash: Option<SandboxNeed>,
+        mechanism: MechanismChoice,
+        obstacle: Obstacle,
+    ) -> &'static str {
         let config = SandboxConfig {
             bash,
             mechanism,
@@ -169,7 +175,7 @@ mod tests {
             Box::pin(std::future::ready(Err(Obstacle::Failed(String::new()))))
         });
         let keeper = Some(Path::new("/rind").to_owned());
-        match commands(&config, &Err(obstacle), keeper, Some(&retried)).confining {
+        match confined_commands(&config, &Err(obstacle), keeper, Some(&retried)).confining {
             Confining::Free | Confining::Kept(_) => "off",
             Confining::Confined(_) => "confined",
             Confining::Unconfined { .. } => "unconfined",
@@ -184,21 +190,26 @@ mod tests {
         let missing = || Obstacle::Missing("no Landlock".to_owned());
         let failed = || Obstacle::Failed("disk full".to_owned());
         for (bash, mechanism, when_missing, when_failed) in [
-            (None, Choice::Auto, "refused", "retried"),
-            (Some(Need::Required), Choice::Auto, "refused", "retried"),
+            (None, MechanismChoice::Auto, "refused", "retried"),
             (
-                Some(Need::WhenPossible),
-                Choice::Auto,
+                Some(SandboxNeed::Required),
+                MechanismChoice::Auto,
+                "refused",
+                "retried",
+            ),
+            (
+                Some(SandboxNeed::WhenPossible),
+                MechanismChoice::Auto,
                 "unconfined",
                 "retried",
             ),
             (
-                Some(Need::WhenPossible),
-                Choice::Landlock,
+                Some(SandboxNeed::WhenPossible),
+                MechanismChoice::Landlock,
                 "refused",
                 "retried",
             ),
-            (Some(Need::Off), Choice::Auto, "off", "off"),
+            (Some(SandboxNeed::Off), MechanismChoice::Auto, "off", "off"),
         ] {
             assert_eq!(way(bash, mechanism, missing()), when_missing, "{bash:?}");
             assert_eq!(way(bash, mechanism, failed()), when_failed, "{bash:?}");

@@ -74,9 +74,9 @@ const UNCHECKED: [&str; 7] = [
 pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
     let load = check_bounds(schema)?;
     let n_subschemas = json::n_values(schema);
-    let validator = build(schema)?;
+    let validator = build_validator(schema)?;
     Ok(Arc::new(move |arguments: &Value| {
-        check(&validator, load, n_subschemas, arguments)
+        check_arguments(&validator, load, n_subschemas, arguments)
     }))
 }
 
@@ -101,7 +101,7 @@ pub fn compile_arguments(schema: &Value) -> Result<Arc<CheckArguments>, String> 
     }))
 }
 
-fn build(schema: &Value) -> Result<Validator, String> {
+fn build_validator(schema: &Value) -> Result<Validator, String> {
     jsonschema::options()
         .with_pattern_options(
             PatternOptions::fancy_regex()
@@ -110,7 +110,7 @@ fn build(schema: &Value) -> Result<Validator, String> {
                 .dfa_size_limit(MAX_PATTERN_BYTES),
         )
         .build(schema)
-        .map_err(|error| format!("the schema is not valid: {}", told(&error)))
+        .map_err(|error| format!("the schema is not valid: {}", error_text(&error)))
 }
 
 /// First fault in a file written by the user.
@@ -129,7 +129,7 @@ pub struct Misfit {
 /// Reason why the schema is refused.
 pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, String> {
     check_bounds(schema)?;
-    let validator = build(schema)?;
+    let validator = build_validator(schema)?;
     let Some(error) = validator.iter_errors(settings).next() else {
         return Ok(None);
     };
@@ -159,12 +159,12 @@ pub fn misfit(schema: &Value, settings: &Value) -> Result<Option<Misfit>, String
                 format!("there is no `{key}`, only {}", names.join(", "))
             }
         }
-        None => cut(error.to_string()),
+        None => cut_text(error.to_string()),
     };
     Ok(Some(Misfit { keys, message }))
 }
 
-fn check(
+fn check_arguments(
     validator: &Validator,
     load: u64,
     n_subschemas: usize,
@@ -181,7 +181,7 @@ fn check(
     if pairs > MAX_PAIRS {
         return Err("the arguments hold too many values for this tool".to_owned());
     }
-    if json::depth(arguments) > json::MAX_DEPTH || !fits_load(arguments, load) {
+    if json::nesting_depth(arguments) > json::MAX_DEPTH || !fits_load(arguments, load) {
         return Err("the arguments are nested too deeply for this tool".to_owned());
     }
     // `is_valid` does not allocate for invalid values, unlike listing errors.
@@ -192,17 +192,20 @@ fn check(
         return Err("the arguments do not fit the tool's schema".to_owned());
     }
     let errors = validator.iter_errors(arguments);
-    let told: Vec<String> = errors.take(TOLD_ERRORS).map(|error| told(&error)).collect();
+    let told: Vec<String> = errors
+        .take(TOLD_ERRORS)
+        .map(|error| error_text(&error))
+        .collect();
     Err(format!("the arguments do not fit: {}", told.join("; ")))
 }
 
-fn told(error: &ValidationError<'_>) -> String {
+fn error_text(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().as_str();
     let path = if path.is_empty() { "/" } else { path };
-    cut(format!("at `{path}`: {error}"))
+    cut_text(format!("at `{path}`: {error}"))
 }
 
-fn cut(mut text: String) -> String {
+fn cut_text(mut text: String) -> String {
     if text.len() > TOLD_BYTES {
         let end = text.floor_char_boundary(TOLD_BYTES);
         text.truncate(end);
@@ -217,7 +220,7 @@ fn fits_load(arguments: &Value, load: u64) -> bool {
     let mut level = vec![arguments];
     let mut tried = 1_u64;
     while !level.is_empty() {
-        level = level.into_iter().flat_map(json::children).collect();
+        level = level.into_iter().flat_map(json::child_values).collect();
         tried = tried.saturating_mul(load);
         if tried > MAX_TRIED_SCHEMAS {
             return false;
@@ -233,7 +236,7 @@ fn check_bounds(schema: &Value) -> Result<u64, String> {
         return Err("the schema must be an object with `\"type\": \"object\"`".to_owned());
     }
     // Check the depth first: the serializer and all later code rely on it.
-    if json::depth(schema) > MAX_SCHEMA_DEPTH {
+    if json::nesting_depth(schema) > MAX_SCHEMA_DEPTH {
         return Err(format!(
             "the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels"
         ));
@@ -244,7 +247,7 @@ fn check_bounds(schema: &Value) -> Result<u64, String> {
             "the schema has {bytes} bytes, more than {MAX_SCHEMA_BYTES}"
         ));
     }
-    let objects = json::values(schema).filter_map(Value::as_object);
+    let objects = json::all_values(schema).filter_map(Value::as_object);
     let references: Vec<&str> = objects.flat_map(references_of).collect();
     let mut outside = references.iter().filter(|name| !name.starts_with('#'));
     if let Some(reference) = outside.next() {
@@ -253,11 +256,11 @@ fn check_bounds(schema: &Value) -> Result<u64, String> {
     if references.is_empty() {
         return Ok(1);
     }
-    let mut load = Load {
+    let mut load = SchemaLoad {
         root: schema,
         known: HashMap::new(),
     };
-    load.largest(schema)
+    load.largest_load(schema)
 }
 
 /// Reason for refusing references that are circular or multiply.
@@ -276,24 +279,24 @@ fn references_of(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
 /// Counts the subschemas that apply to one value through references. A reference that reaches
 /// itself without descending into the value would never end, and references that fan out would take
 /// exponential time.
-struct Load<'a> {
+struct SchemaLoad<'a> {
     root: &'a Value,
     /// Load of the references seen so far; `None` while one is being counted.
     known: HashMap<&'a str, Option<u64>>,
 }
 
-impl<'a> Load<'a> {
-    fn largest(&mut self, schema: &'a Value) -> Result<u64, String> {
+impl<'a> SchemaLoad<'a> {
+    fn largest_load(&mut self, schema: &'a Value) -> Result<u64, String> {
         let mut largest = 1;
-        for value in json::values(schema) {
-            largest = largest.max(self.of(value, 0)?);
+        for value in json::all_values(schema) {
+            largest = largest.max(self.load_of(value, 0)?);
         }
         Ok(largest)
     }
 
     /// Returns the load of one schema on the value it applies to. Only keywords that stay on that
     /// value count.
-    fn of(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
+    fn load_of(&mut self, schema: &'a Value, depth: usize) -> Result<u64, String> {
         let Value::Object(map) = schema else {
             return Ok(1);
         };
@@ -315,7 +318,7 @@ impl<'a> Load<'a> {
                 _ => continue,
             };
             for schema in inner {
-                load = load.saturating_add(self.of(schema, depth + 1)?);
+                load = load.saturating_add(self.load_of(schema, depth + 1)?);
             }
         }
         if load > MAX_APPLIED_SCHEMAS {
@@ -337,7 +340,7 @@ impl<'a> Load<'a> {
             .root
             .pointer(reference.trim_start_matches('#'))
             .ok_or_else(|| outside_reference(reference))?;
-        let load = self.of(target, depth + 1)?;
+        let load = self.load_of(target, depth + 1)?;
         self.known.insert(reference, Some(load));
         Ok(load)
     }

@@ -3,7 +3,7 @@
 //!
 //! The `ignore` crate evaluates the patterns, but each directory is opened relative to the handle
 //! of its parent. A walk by path could be led out of the workspace by a symlink that is swapped in
-//! while it runs. Start from [`walk`].
+//! while it runs. Start from [`walk_workspace`].
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -31,7 +31,7 @@ const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum EntryKind {
+pub(super) enum WalkEntryKind {
     File,
     Folder,
     Link,
@@ -72,11 +72,11 @@ impl FileGlob {
 }
 
 /// Callback with the directory of an entry, its path relative to the root, and its kind.
-type Visit<'a> = &'a mut dyn FnMut(&Dir, &Path, EntryKind) -> ControlFlow<()>;
+type Visit<'a> = &'a mut dyn FnMut(&Dir, &Path, WalkEntryKind) -> ControlFlow<()>;
 
 /// Visits everything below `start` (relative to the root), up to `depth` levels, each directory
 /// before its entries.
-pub(super) fn walk(
+pub(super) fn walk_workspace(
     workspace: &Workspace,
     start: &str,
     depth: u32,
@@ -85,20 +85,20 @@ pub(super) fn walk(
 ) -> Result<WalkEnd, WorkspaceError> {
     let dir = workspace.open_folder(start).ok();
     let start = Path::new(start);
-    let mut walk = Walk {
+    let mut walk = WorkspaceWalk {
         workspace,
         cancel,
         ignores: ignores_above(workspace, start),
         visit,
         n_seen: 0,
     };
-    match walk.folder(dir, start, depth.min(MAX_DEPTH))? {
+    match walk.walk_folder(dir, start, depth.min(MAX_DEPTH))? {
         ControlFlow::Continue(()) => Ok(WalkEnd::Complete),
         ControlFlow::Break(end) => Ok(end),
     }
 }
 
-struct Walk<'a> {
+struct WorkspaceWalk<'a> {
     workspace: &'a Workspace,
     cancel: &'a CancellationToken,
     /// Outermost folder first.
@@ -107,16 +107,16 @@ struct Walk<'a> {
     n_seen: usize,
 }
 
-impl Walk<'_> {
+impl WorkspaceWalk<'_> {
     /// Visits the entries of a directory. A directory that cannot be read, or was replaced since it
     /// was listed, is skipped.
-    fn folder(
+    fn walk_folder(
         &mut self,
         dir: Option<Dir>,
         folder: &Path,
         depth: u32,
     ) -> Result<ControlFlow<WalkEnd>, WorkspaceError> {
-        let listed = dir.and_then(|dir| Some((entries(&dir).ok()?, dir)));
+        let listed = dir.and_then(|dir| Some((folder_entries(&dir).ok()?, dir)));
         let Some((entries, dir)) = listed else {
             return Ok(ControlFlow::Continue(()));
         };
@@ -130,7 +130,7 @@ impl Walk<'_> {
                 return Ok(ControlFlow::Break(WalkEnd::TooMany));
             }
             let path = folder.join(&name);
-            let is_folder = kind == EntryKind::Folder;
+            let is_folder = kind == WalkEntryKind::Folder;
             if name == ".git" || self.is_ignored(&path, is_folder) {
                 continue;
             }
@@ -140,7 +140,7 @@ impl Walk<'_> {
             if is_folder
                 && depth > 1
                 && let ControlFlow::Break(end) =
-                    self.folder(dir.open_dir(&name).ok(), &path, depth - 1)?
+                    self.walk_folder(dir.open_dir(&name).ok(), &path, depth - 1)?
             {
                 return Ok(ControlFlow::Break(end));
             }
@@ -187,16 +187,16 @@ pub(crate) fn is_ignored(workspace: &Path, folder: &Path) -> bool {
 }
 
 /// Returns the names and kinds of a directory's entries, sorted.
-fn entries(dir: &Dir) -> io::Result<Vec<(OsString, EntryKind)>> {
+fn folder_entries(dir: &Dir) -> io::Result<Vec<(OsString, WalkEntryKind)>> {
     let mut entries: Vec<_> = dir
         .entries()?
         .flatten()
         .filter_map(|entry| {
             let kind = match entry.file_type().ok()? {
-                kind if kind.is_dir() => EntryKind::Folder,
-                kind if kind.is_symlink() => EntryKind::Link,
-                kind if kind.is_file() => EntryKind::File,
-                _ => EntryKind::Other,
+                kind if kind.is_dir() => WalkEntryKind::Folder,
+                kind if kind.is_symlink() => WalkEntryKind::Link,
+                kind if kind.is_file() => WalkEntryKind::File,
+                _ => WalkEntryKind::Other,
             };
             Some((entry.file_name(), kind))
         })
@@ -224,7 +224,7 @@ fn ignores_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
             .collect();
         above.reverse();
         ignores.extend(above.into_iter().map(|folder| {
-            build(folder, |name| {
+            build_ignore(folder, |name| {
                 let path = folder.join(name);
                 let is_file = path
                     .symlink_metadata()
@@ -244,14 +244,14 @@ fn ignores_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
 }
 
 fn ignore_of(workspace: &Workspace, folder: &Path) -> Gitignore {
-    build(&workspace.root().join(folder), |name| {
+    build_ignore(&workspace.root().join(folder), |name| {
         let path = folder.join(name);
         let (file, _) = workspace.open_file(path.to_str()?).ok()?;
         Some(file)
     })
 }
 
-fn build<R: Read>(folder: &Path, open: impl Fn(&str) -> Option<R>) -> Gitignore {
+fn build_ignore<R: Read>(folder: &Path, open: impl Fn(&str) -> Option<R>) -> Gitignore {
     let mut builder = GitignoreBuilder::new(folder);
     for name in IGNORE_FILES {
         add_lines(&mut builder, open(name));

@@ -17,11 +17,11 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt};
 use tokio_util::sync::CancellationToken;
 
-use super::known::Version;
+use super::known::FileVersion;
 use super::subject::WorkspacePath;
-use crate::beneath::{Missing, Walked, open_regular, walk};
+use crate::beneath::{MissingParents, WalkedPath, open_regular, walk_beneath};
 pub use error::WorkspaceError;
-pub(super) use write::{Expected, stamp_of};
+pub(super) use write::{ExpectedFile, stamp_of};
 
 /// Grace period for read-only work after cancellation.
 const CALLED_OFF: Duration = Duration::from_millis(100);
@@ -114,12 +114,12 @@ impl Workspace {
     }
 
     /// Resolves a path from the root, following a symlink at its end.
-    fn walk(&self, path: &str, missing: Missing) -> Result<Walked, WorkspaceError> {
+    fn walk(&self, path: &str, missing: MissingParents) -> Result<WalkedPath, WorkspaceError> {
         let relative = match self.relative(path)? {
             "" => ".",
             relative => relative,
         };
-        walk(&self.dir, relative, true, missing)
+        walk_beneath(&self.dir, relative, true, missing)
             .map_err(|errno| WorkspaceError::from_io(path, errno.into()))
     }
 
@@ -127,7 +127,7 @@ impl Workspace {
     /// components must be plain names.
     #[must_use]
     pub fn place(&self, path: &str) -> WorkspacePath {
-        self.walk(path, Missing::Named)
+        self.walk(path, MissingParents::Named)
             .map_or(WorkspacePath::Unknown, |walked| {
                 WorkspacePath::Known(walked.names.join("/"))
             })
@@ -138,7 +138,7 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`].
     pub fn open_file(&self, path: &str) -> Result<(File, u64), WorkspaceError> {
-        let walked = self.walk(path, Missing::Refused)?;
+        let walked = self.walk(path, MissingParents::Refused)?;
         let opened = match open_regular(&walked.folder, walked.name.as_ref()) {
             Err(source) if source.kind() == ErrorKind::NotFound => {
                 match shown_as(&walked.folder, &walked.name) {
@@ -159,7 +159,7 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`].
     pub fn folder(&self, path: &str) -> Result<String, WorkspaceError> {
-        let walked = self.walk(path, Missing::Refused)?;
+        let walked = self.walk(path, MissingParents::Refused)?;
         match walked.folder.symlink_metadata(&walked.name) {
             Ok(metadata) if metadata.is_dir() => Ok(walked.names.join("/")),
             Ok(_) => Err(WorkspaceError::NotAFolder(path.to_owned())),
@@ -168,14 +168,14 @@ impl Workspace {
     }
 
     pub(super) fn open_folder(&self, path: &str) -> Result<Dir, WorkspaceError> {
-        let walked = self.walk(path, Missing::Refused)?;
+        let walked = self.walk(path, MissingParents::Refused)?;
         let opened = walked.folder.open_dir(&walked.name);
         opened.map_err(|source| WorkspaceError::from_io(path, source))
     }
 
     /// Returns the version of a file: the hash of its content, or its attributes if it is larger
     /// than `cap` bytes.
-    pub(super) fn version(&self, path: &str, cap: u64) -> Result<Version, WorkspaceError> {
+    pub(super) fn version(&self, path: &str, cap: u64) -> Result<FileVersion, WorkspaceError> {
         let (file, _) = self.open_file(path)?;
         write::version_of(file, cap).map_err(|source| WorkspaceError::from_io(path, source))
     }

@@ -8,10 +8,10 @@ use rind_audit::hash;
 /// Event of a line.
 #[derive(Debug, Serialize)]
 #[serde(crate = "rind_sdk::serde", tag = "type", rename_all = "kebab-case")]
-pub(crate) enum Event {
-    Input(Text),
-    Reply(Text),
-    Output(Text),
+pub(crate) enum AuditEvent {
+    Input(HashedText),
+    Reply(HashedText),
+    Output(HashedText),
     Call {
         tool: String,
         id: String,
@@ -22,7 +22,7 @@ pub(crate) enum Event {
         id: String,
         outcome: &'static str,
         #[serde(flatten)]
-        content: Text,
+        content: HashedText,
     },
     TurnEnd {
         stop: &'static str,
@@ -31,7 +31,7 @@ pub(crate) enum Event {
         input_tokens: u64,
         output_tokens: u64,
         #[serde(flatten)]
-        output: Text,
+        output: HashedText,
     },
     Skill {
         skill: String,
@@ -52,13 +52,13 @@ pub(crate) enum Event {
 /// A text as its hash and length.
 #[derive(Debug, Serialize)]
 #[serde(crate = "rind_sdk::serde")]
-pub(crate) struct Text {
+pub(crate) struct HashedText {
     hash: String,
     bytes: usize,
 }
 
-impl Text {
-    fn of(text: &str) -> Self {
+impl HashedText {
+    fn hash_text(text: &str) -> Self {
         Self {
             hash: hash(text.as_bytes()),
             bytes: text.len(),
@@ -69,40 +69,42 @@ impl Text {
 /// Longest name of a tool, point or plugin. A model can call for a tool of any name.
 const MAX_NAME_CHARS: usize = 64;
 
-fn short(name: &str) -> String {
+fn short_name(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS).collect()
 }
 
 /// The parts of a message.
-pub(crate) fn message(message: &Message) -> Vec<Event> {
+pub(crate) fn message_events(message: &Message) -> Vec<AuditEvent> {
     let mut events = Vec::new();
     let said = message.text();
     match message.role {
-        Role::User => events.push(Event::Input(Text::of(&said))),
-        Role::Assistant if !said.is_empty() => events.push(Event::Reply(Text::of(&said))),
+        Role::User => events.push(AuditEvent::Input(HashedText::hash_text(&said))),
+        Role::Assistant if !said.is_empty() => {
+            events.push(AuditEvent::Reply(HashedText::hash_text(&said)))
+        }
         Role::Assistant | Role::Tool => {}
     }
-    events.extend(message.tool_calls().map(|call| Event::Call {
-        tool: short(&call.name),
-        id: short(&call.id),
+    events.extend(message.tool_calls().map(|call| AuditEvent::Call {
+        tool: short_name(&call.name),
+        id: short_name(&call.id),
         arguments: hash(call.arguments.as_bytes()),
     }));
-    events.extend(message.tool_results().map(|result| Event::Result {
-        tool: short(&result.name),
-        id: short(&result.call_id),
+    events.extend(message.tool_results().map(|result| AuditEvent::Result {
+        tool: short_name(&result.name),
+        id: short_name(&result.call_id),
         outcome: if result.is_error { "error" } else { "ok" },
-        content: Text::of(&result.text()),
+        content: HashedText::hash_text(&result.text()),
     }));
     events
 }
 
 /// Shown text.
-pub(crate) fn output(shown: &str) -> Event {
-    Event::Output(Text::of(shown))
+pub(crate) fn output_event(shown: &str) -> AuditEvent {
+    AuditEvent::Output(HashedText::hash_text(shown))
 }
 
 /// Returns the event for the end of a turn.
-pub(crate) fn turn_end(summary: &TurnSummary) -> Event {
+pub(crate) fn turn_end(summary: &TurnSummary) -> AuditEvent {
     let stop = match summary.stop {
         StopReason::Done => "done",
         StopReason::MaxSteps => "max-steps",
@@ -110,36 +112,36 @@ pub(crate) fn turn_end(summary: &TurnSummary) -> Event {
         StopReason::Cancelled => "cancelled",
         StopReason::Failed => "failed",
     };
-    Event::TurnEnd {
+    AuditEvent::TurnEnd {
         stop,
         steps: summary.steps,
         tool_calls: summary.tool_calls,
         input_tokens: summary.usage.input_tokens,
         output_tokens: summary.usage.output_tokens,
-        output: Text::of(&summary.output),
+        output: HashedText::hash_text(&summary.output),
     }
 }
 
 /// Returns the event for a skill that became active or ended.
-pub(crate) fn skill(skill: &SkillInfo) -> Event {
+pub(crate) fn skill_event(skill: &SkillInfo) -> AuditEvent {
     let state = match skill.reason.as_str() {
         "" => "active",
         reason => reason,
     };
-    Event::Skill {
-        skill: short(&skill.id),
-        trust: short(&skill.trust),
-        by: short(&skill.by),
+    AuditEvent::Skill {
+        skill: short_name(&skill.id),
+        trust: short_name(&skill.trust),
+        by: short_name(&skill.by),
         file: skill.hash.clone(),
-        state: short(state),
+        state: short_name(state),
     }
 }
 
 /// Returns the event for a failure.
-pub(crate) fn failure(failure: &Failure) -> Event {
-    Event::Failure {
-        r#where: short(&failure.where_),
-        plugin: failure.plugin.as_deref().map(short),
+pub(crate) fn failure_event(failure: &Failure) -> AuditEvent {
+    AuditEvent::Failure {
+        r#where: short_name(&failure.where_),
+        plugin: failure.plugin.as_deref().map(short_name),
         hash: hash(failure.message.as_bytes()),
     }
 }
@@ -162,7 +164,7 @@ fn no_text_of_a_message_is_in_its_events() {
     };
     let of = |role, content| {
         let message = rind_sdk::testing::message("m", role, content);
-        let events = self::message(&message);
+        let events = self::message_events(&message);
         serde_json::to_value(&events).unwrap()
     };
     let said = || Content::Text("private".to_owned());

@@ -8,7 +8,7 @@ use rind_audit::{EventPosition, HEAD_KEY, Head, LogEnd, Writer, continue_log, re
 use rind_sdk::files;
 use rind_sdk::prelude::*;
 
-use crate::event::Event;
+use crate::event::AuditEvent;
 
 /// Bytes after which a new segment begins.
 const SEGMENT_BYTES: u64 = 128 << 10;
@@ -18,15 +18,15 @@ const SEGMENT_BYTES: u64 = 128 << 10;
 const TAIL_BYTES: u32 = 8 << 10;
 
 /// Adds lines to the log of the session.
-pub(crate) fn append(events: &[Event]) -> Result<(), Error> {
+pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     if events.is_empty() {
         return Ok(());
     }
-    let session = name(&caller::session());
+    let session = log_name(&caller::session());
     let folder = format!("data/{session}");
     let agent = caller::agent();
     let place = EventPosition {
-        time: now(),
+        time: current_millis(),
         turn: caller::turn(),
         agent: &agent,
     };
@@ -34,37 +34,40 @@ pub(crate) fn append(events: &[Event]) -> Result<(), Error> {
     let (mut writer, mut segment) =
         match LAST.take().filter(|last| Some(&last.head) == kept.as_ref()) {
             Some(last) if last.head.session == session => (Writer::new(last.head), last.segment),
-            _ => look(&folder, &session, kept, place)?,
+            _ => look_at_log(&folder, &session, kept, place)?,
         };
     for event in events {
         writer.add(place, event)?;
     }
     if segment.size >= SEGMENT_BYTES {
-        segment = Segment {
+        segment = LogSegment {
             number: segment.number + 1,
             size: 0,
         };
     }
-    files::append(&path(&folder, segment.number), writer.text.as_bytes())?;
+    files::append(
+        &segment_path(&folder, segment.number),
+        writer.text.as_bytes(),
+    )?;
     segment.size += writer.text.len() as u64;
     let head = writer.head;
     KEPT.with(|cached| cached.set(HEAD_KEY, head.clone()))?;
-    LAST.set(Some(Last { head, segment }));
+    LAST.set(Some(LastWrite { head, segment }));
     Ok(())
 }
 
 /// A file of the log.
 #[derive(Clone, Copy)]
-struct Segment {
+struct LogSegment {
     number: u32,
     /// Size in bytes.
     size: u64,
 }
 
 /// Last write of this instance.
-struct Last {
+struct LastWrite {
     head: Head,
-    segment: Segment,
+    segment: LogSegment,
 }
 
 thread_local! {
@@ -73,30 +76,30 @@ thread_local! {
     /// Spares looking at the files again for every line. It is used only when the session's state
     /// has the same head, so that no other line was written since; and it is cleared after a
     /// failure, which may have left a partial line.
-    static LAST: Cell<Option<Last>> = const { Cell::new(None) };
+    static LAST: Cell<Option<LastWrite>> = const { Cell::new(None) };
 }
 
 /// Finds the end of the log in its files, with the lines that describe damage there.
-fn look(
+fn look_at_log(
     folder: &str,
     session: &str,
     kept: Option<Head>,
     place: EventPosition<'_>,
-) -> Result<(Writer, Segment), Error> {
+) -> Result<(Writer, LogSegment), Error> {
     if kept.is_none() {
         // Without this the first line of every session would begin with a failure in the trace.
         files::create_folder(folder)?;
     }
     let mut segment = last_segment(folder)?;
-    let path = |number| path(folder, number);
+    let path = |number| segment_path(folder, number);
     let mut end = end_of(&path(segment.number), segment.size)?;
     if end.last.is_none() && segment.number > 1 {
         // A segment without a line continues the one before it.
-        end.last = read_end(&read(&path(segment.number - 1))?).last;
+        end.last = read_end(&read_segment(&path(segment.number - 1))?).last;
     }
     if end.torn > 0 {
         let path = path(segment.number);
-        let mut whole = read(&path)?;
+        let mut whole = read_segment(&path)?;
         whole.truncate(whole.len().saturating_sub(end.torn));
         files::write(&path, &whole)?;
         segment.size = whole.len() as u64;
@@ -105,16 +108,16 @@ fn look(
 }
 
 /// The session's id as the name of a folder. Ids have no other characters.
-fn name(session: &str) -> String {
+fn log_name(session: &str) -> String {
     let is_fine = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
     session.chars().filter(is_fine).collect()
 }
 
-fn path(folder: &str, number: u32) -> String {
+fn segment_path(folder: &str, number: u32) -> String {
     format!("{folder}/{number:04}.jsonl")
 }
 
-fn now() -> u64 {
+fn current_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -122,7 +125,7 @@ fn now() -> u64 {
 }
 
 /// The last segment, one without bytes where there is none.
-fn last_segment(folder: &str) -> Result<Segment, Error> {
+fn last_segment(folder: &str) -> Result<LogSegment, Error> {
     let entries = match files::list(folder) {
         Ok(entries) => entries,
         Err(Error::NotFound(_)) => {
@@ -136,7 +139,7 @@ fn last_segment(folder: &str) -> Result<Segment, Error> {
         Some((number, entry.size))
     });
     let (number, size) = segments.max().unwrap_or((1, 0));
-    Ok(Segment { number, size })
+    Ok(LogSegment { number, size })
 }
 
 /// Reads the end of a segment of this size.
@@ -149,11 +152,11 @@ fn end_of(path: &str, size: u64) -> Result<LogEnd, Error> {
     if end.last.is_some() || size <= TAIL_BYTES.into() {
         return Ok(end);
     }
-    Ok(read_end(&read(path)?))
+    Ok(read_end(&read_segment(path)?))
 }
 
 /// The bytes of a segment; none where there is none.
-fn read(path: &str) -> Result<Vec<u8>, Error> {
+fn read_segment(path: &str) -> Result<Vec<u8>, Error> {
     match files::read_all(path) {
         Err(Error::NotFound(_)) => Ok(Vec::new()),
         read => read,

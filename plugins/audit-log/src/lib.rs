@@ -10,31 +10,31 @@ mod audit_log {
 
     #[hook]
     fn message_end(message: Message) -> Result<(), Error> {
-        keep::append(&event::message(&message))
+        keep::append_events(&event::message_events(&message))
     }
 
     #[hook]
     fn post_output(shown: String) -> Result<(), Error> {
-        keep::append(&[event::output(&shown)])
+        keep::append_events(&[event::output_event(&shown)])
     }
 
     #[hook]
     fn turn_end(summary: TurnSummary) -> Result<(), Error> {
-        keep::append(&[event::turn_end(&summary)])
+        keep::append_events(&[event::turn_end(&summary)])
     }
 
     #[hook]
     fn skill_activated(skill: SkillInfo) -> Result<(), Error> {
-        keep::append(&[event::skill(&skill)])
+        keep::append_events(&[event::skill_event(&skill)])
     }
 
     #[hook]
     fn skill_ended(skill: SkillInfo) -> Result<(), Error> {
-        keep::append(&[event::skill(&skill)])
+        keep::append_events(&[event::skill_event(&skill)])
     }
 
     #[hook]
     fn error(failure: Failure) -> Result<(), Error> {
-        keep::append(&[event::failure(&failure)])
+        keep::append_events(&[event::failure_event(&failure)])
     }
 }

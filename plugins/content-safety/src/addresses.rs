@@ -12,8 +12,8 @@ const NOT_DOMAINS: &[&str] = &[
 const LONGEST: (usize, usize) = (64, 253);
 
 /// An email address. `git@host:path` is none.
-pub(crate) fn email(text: &[u8], at: usize) -> Option<usize> {
-    let local = run(text, at, LONGEST.0 + 1, |byte| {
+pub(crate) fn email_end(text: &[u8], at: usize) -> Option<usize> {
+    let local = run_end(text, at, LONGEST.0 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b"._%+-".contains(&byte)
     });
     let is_local = (1..=LONGEST.0).contains(&local)
@@ -24,7 +24,7 @@ pub(crate) fn email(text: &[u8], at: usize) -> Option<usize> {
         return None;
     }
     let from = at + local + 1;
-    let length = run(text, from, LONGEST.1 + 1, |byte| {
+    let length = run_end(text, from, LONGEST.1 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b".-".contains(&byte)
     });
     let domain = std::str::from_utf8(&text[from..from + length])
@@ -46,7 +46,7 @@ pub(crate) fn email(text: &[u8], at: usize) -> Option<usize> {
 }
 
 /// A phone number in international format: `+`, a calling code, 8 to 15 digits in all.
-pub(crate) fn phone(text: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn phone_end(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'+') {
         return None;
     }
@@ -94,8 +94,8 @@ fn has_calling_code(digits: &[u8]) -> bool {
 
 /// An address of a particular machine. Addresses that are the same on every machine (`127.0.0.1`,
 /// `0.0.0.0`, masks) and versions stay.
-pub(crate) fn ipv4(text: &[u8], at: usize) -> Option<usize> {
-    let length = run(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
+pub(crate) fn ipv4_end(text: &[u8], at: usize) -> Option<usize> {
+    let length = run_end(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
     let address = std::str::from_utf8(&text[at..at + length])
         .ok()?
         .trim_end_matches('.');
@@ -117,7 +117,7 @@ fn follows_version(before: &[u8]) -> bool {
 }
 
 /// Counts the bytes from `at` on that fit, at most `most`.
-fn run(text: &[u8], at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
+fn run_end(text: &[u8], at: usize, most: usize, fits: impl Fn(u8) -> bool) -> usize {
     text[at..]
         .iter()
         .take(most)

@@ -3,7 +3,7 @@
 use regex_lite::Regex;
 use rind_sdk::prelude::Error;
 
-use crate::settings::Settings;
+use crate::settings::SafetySettings;
 
 /// Categories and their patterns.
 const CATEGORIES: &[(&str, &[&str])] = &[
@@ -34,7 +34,7 @@ const CATEGORIES: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// When a pattern of the operator is not a regular expression, with its number.
-pub(crate) fn reason(text: &str, settings: &Settings) -> Result<Option<String>, Error> {
+pub(crate) fn deny_reason(text: &str, settings: &SafetySettings) -> Result<Option<String>, Error> {
     for (number, pattern) in (1..).zip(&settings.deny) {
         let regex = Regex::new(pattern).map_err(|error| {
             Error::invalid(format!(

@@ -3,7 +3,7 @@
 
 /// Whether data may begin at `at`: not within a word, a path, a version or a number with a
 /// fraction.
-pub(crate) fn begins(text: &[u8], at: usize) -> bool {
+pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| text.get(before)) else {
         return true;
     };
@@ -12,7 +12,7 @@ pub(crate) fn begins(text: &[u8], at: usize) -> bool {
 
 /// Whether data may end before `at`: no word continues there, neither directly nor after a dash or
 /// a dot.
-pub(crate) fn ends(text: &[u8], at: usize) -> bool {
+pub(crate) fn ends_word(text: &[u8], at: usize) -> bool {
     let goes_on = |at: usize| text.get(at).is_some_and(|byte| is_word(*byte));
     match text.get(at) {
         Some(b'-' | b'.') => !goes_on(at + 1),

@@ -13,7 +13,7 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod content_safety {
-    use crate::settings::Settings;
+    use crate::settings::SafetySettings;
     use crate::{deny, mask};
     use rind_sdk::prelude::*;
 
@@ -22,11 +22,11 @@ mod content_safety {
     /// was looked at.
     #[hook]
     fn output_delta(delta: TextDelta) -> Result<DeltaOutcome, Error> {
-        let settings: Settings = config::all()?;
+        let settings: SafetySettings = config::all()?;
         if settings.holds_back() && !delta.is_last {
             return Ok(DeltaOutcome::default().keep(delta.text.len()));
         }
-        if let Some(reason) = deny::reason(&delta.text, &settings)? {
+        if let Some(reason) = deny::deny_reason(&delta.text, &settings)? {
             return Ok(
                 DeltaOutcome::stop(&reason).log(Level::Warn, format!("answer stopped: {reason}"))
             );
@@ -42,12 +42,12 @@ mod content_safety {
 
     #[hook]
     fn pre_output(output: String) -> Result<OutputOutcome, Error> {
-        let settings: Settings = config::all()?;
-        if let Some(reason) = deny::reason(&output, &settings)? {
+        let settings: SafetySettings = config::all()?;
+        if let Some(reason) = deny::deny_reason(&output, &settings)? {
             return Ok(OutputOutcome::block(&reason)
                 .log(Level::Warn, format!("output held back: {reason}")));
         }
-        let Some(masked) = mask::mask(&output, &settings) else {
+        let Some(masked) = mask::mask_text(&output, &settings) else {
             return Ok(OutputOutcome::default());
         };
         let counts: Vec<String> = masked

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::settings::{DataKind, Settings};
+use crate::settings::{DataKind, SafetySettings};
 use crate::{addresses, edge, numbers, open};
 
 /// A text with placeholders, and the data that they replace.
 #[derive(Debug)]
-pub(crate) struct Masked {
+pub(crate) struct MaskedText {
     /// Text with placeholders.
     pub(crate) text: String,
     /// Number of masked places by kind.
@@ -23,8 +23,8 @@ pub(crate) struct Masked {
 /// Card 4111 1111 1111 1111, SSN 219-45-6789    ->  Card [card masked], SSN [ssn masked]
 /// Order 1234 is on its way.                    ->  none
 /// ```
-pub(crate) fn mask(text: &str, settings: &Settings) -> Option<Masked> {
-    let finds = find(text, 0, settings);
+pub(crate) fn mask_text(text: &str, settings: &SafetySettings) -> Option<MaskedText> {
+    let finds = find_data(text, 0, settings);
     if finds.is_empty() {
         return None;
     }
@@ -32,15 +32,15 @@ pub(crate) fn mask(text: &str, settings: &Settings) -> Option<Masked> {
     for (_, kind) in &finds {
         *counts.entry(*kind).or_default() += 1;
     }
-    Some(Masked {
-        text: replaced(text, 0, &finds),
+    Some(MaskedText {
+        text: replace_finds(text, 0, &finds),
         counts,
     })
 }
 
 /// A text that is not whole yet, with placeholders as far as it can be judged.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct SettledText {
     /// The text, and the part that is kept back at its end. None when nothing was masked.
     pub(crate) text: Option<String>,
     /// Bytes at its end that may become data with the text that follows.
@@ -53,12 +53,12 @@ pub(crate) fn mask_settled(
     whole: &str,
     from: usize,
     is_last: bool,
-    settings: &Settings,
-) -> Settled {
-    let mut finds = find(whole, from, settings);
+    settings: &SafetySettings,
+) -> SettledText {
+    let mut finds = find_data(whole, from, settings);
     let mut open = whole.len();
     if !is_last {
-        open = open::begins(whole.as_bytes(), from, &settings.mask);
+        open = open::open_begin(whole.as_bytes(), from, &settings.mask);
         // A find that crosses the boundary is kept back whole.
         let across = |(range, _): &&(Range<usize>, DataKind)| range.end > open;
         open = finds
@@ -67,14 +67,14 @@ pub(crate) fn mask_settled(
             .map_or(open, |(range, _)| open.min(range.start));
         finds.retain(|(range, _)| range.end <= open);
     }
-    Settled {
-        text: (!finds.is_empty()).then(|| replaced(whole, from, &finds)),
+    SettledText {
+        text: (!finds.is_empty()).then(|| replace_finds(whole, from, &finds)),
         kept: whole.len() - open,
     }
 }
 
 /// The text from `from` on with a placeholder for each find.
-fn replaced(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> String {
+fn replace_finds(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> String {
     let mut masked = String::with_capacity(text.len() - from);
     let mut kept = from;
     for (range, kind) in finds {
@@ -87,7 +87,7 @@ fn replaced(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> Stri
 }
 
 /// Finds data that begins at or after `from`, in order and without overlaps.
-fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, DataKind)> {
+fn find_data(text: &str, from: usize, settings: &SafetySettings) -> Vec<(Range<usize>, DataKind)> {
     let mut kinds = settings.mask.clone();
     kinds.sort_unstable();
     let bytes = text.as_bytes();
@@ -96,7 +96,7 @@ fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, Data
     while at < bytes.len() {
         let find = kinds
             .iter()
-            .find_map(|kind| Some((end(*kind, bytes, at)?, *kind)));
+            .find_map(|kind| Some((data_end(*kind, bytes, at)?, *kind)));
         let Some((end, kind)) = find else {
             at += 1;
             continue;
@@ -115,17 +115,17 @@ fn find(text: &str, from: usize, settings: &Settings) -> Vec<(Range<usize>, Data
 }
 
 /// Returns the end of data of a kind that begins at `at`, if there is any.
-fn end(kind: DataKind, text: &[u8], at: usize) -> Option<usize> {
-    if !kind.may_begin(text[at]) || !edge::begins(text, at) {
+fn data_end(kind: DataKind, text: &[u8], at: usize) -> Option<usize> {
+    if !kind.may_begin(text[at]) || !edge::begins_word(text, at) {
         return None;
     }
     let end = match kind {
-        DataKind::Card => numbers::card(text, at),
-        DataKind::Iban => numbers::iban(text, at),
-        DataKind::Ssn => numbers::ssn(text, at),
-        DataKind::Email => addresses::email(text, at),
-        DataKind::Phone => addresses::phone(text, at),
-        DataKind::Ipv4 => addresses::ipv4(text, at),
+        DataKind::Card => numbers::card_end(text, at),
+        DataKind::Iban => numbers::iban_end(text, at),
+        DataKind::Ssn => numbers::ssn_end(text, at),
+        DataKind::Email => addresses::email_end(text, at),
+        DataKind::Phone => addresses::phone_end(text, at),
+        DataKind::Ipv4 => addresses::ipv4_end(text, at),
     };
-    end.filter(|end| edge::ends(text, *end))
+    end.filter(|end| edge::ends_word(text, *end))
 }

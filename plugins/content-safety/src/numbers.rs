@@ -89,7 +89,7 @@ const IBAN_LENGTHS: &[(&[u8; 2], usize)] = &[
 ];
 
 /// A card number, in one piece or in the usual groups.
-pub(crate) fn card(text: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn card_end(text: &[u8], at: usize) -> Option<usize> {
     let run = text
         .get(at..)?
         .iter()
@@ -100,14 +100,14 @@ pub(crate) fn card(text: &[u8], at: usize) -> Option<usize> {
     }
     // Groups of 4 may be followed by 3 more digits, so the longest match that passes is taken.
     let ends = CARD_GROUPS.iter().filter_map(|groups| {
-        let (digits, end) = grouped(text, at, groups)?;
+        let (digits, end) = grouped_digits(text, at, groups)?;
         is_card(&digits).then_some(end)
     });
     ends.max()
 }
 
 /// The digits of groups with one and the same space or dash between them, and where they end.
-fn grouped(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, usize)> {
+fn grouped_digits(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, usize)> {
     let separator = text
         .get(at + groups.first()?)
         .filter(|byte| b" -".contains(byte))?;
@@ -133,7 +133,7 @@ fn grouped(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, usize)>
 
 /// Whether a known issuer gives out numbers of this length, and the check digit is right.
 fn is_card(digits: &[u8]) -> bool {
-    is_issued(digits) && luhn(digits)
+    is_issued(digits) && passes_luhn(digits)
 }
 
 /// Visa, Mastercard, American Express, Discover, JCB, Diners Club, UnionPay and Maestro. Visa's old
@@ -156,7 +156,7 @@ fn is_issued(digits: &[u8]) -> bool {
     }
 }
 
-fn luhn(digits: &[u8]) -> bool {
+fn passes_luhn(digits: &[u8]) -> bool {
     let sum: u32 = digits
         .iter()
         .rev()
@@ -170,7 +170,7 @@ fn luhn(digits: &[u8]) -> bool {
 }
 
 /// A bank account, in one piece or in groups of four.
-pub(crate) fn iban(text: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn iban_end(text: &[u8], at: usize) -> Option<usize> {
     let country = text.get(at..at + 2)?;
     let (_, length) = IBAN_LENGTHS
         .iter()
@@ -214,8 +214,8 @@ fn mod_97(account: &[u8]) -> u32 {
 }
 
 /// A social security number in its written form, with dashes, of an assigned area.
-pub(crate) fn ssn(text: &[u8], at: usize) -> Option<usize> {
-    let (digits, end) = grouped(text, at, &[3, 2, 4])?;
+pub(crate) fn ssn_end(text: &[u8], at: usize) -> Option<usize> {
+    let (digits, end) = grouped_digits(text, at, &[3, 2, 4])?;
     let is_given_out = text[at + 3] == b'-'
         && !matches!(&digits[..3], b"000" | b"666" | [b'9', ..])
         && &digits[3..5] != b"00"

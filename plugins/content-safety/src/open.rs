@@ -13,7 +13,7 @@ const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
 /// Returns the position, at or after `from`, from which `text` cannot be judged before more of it
 /// is there.
-pub(crate) fn begins(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
+pub(crate) fn open_begin(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
     let first = from.max(text.len().saturating_sub(LONGEST));
     (first..text.len())
         .find(|at| kinds.iter().any(|kind| may_go_on(*kind, text, *at)))
@@ -24,16 +24,16 @@ pub(crate) fn begins(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
 /// that follows.
 fn may_go_on(kind: DataKind, text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
-    let is_short = rest.len() < longest(kind) + BEHIND;
+    let is_short = rest.len() < longest_data(kind) + BEHIND;
     is_short
         && kind.may_begin(rest[0])
-        && edge::begins(text, at)
+        && edge::begins_word(text, at)
         && rest.iter().all(|byte| is_part(kind, *byte))
         && (kind != DataKind::Iban || numbers::may_be_iban(rest))
 }
 
 /// Bytes of the longest data of a kind, with separators.
-fn longest(kind: DataKind) -> usize {
+fn longest_data(kind: DataKind) -> usize {
     match kind {
         DataKind::Card => 19 + 4,
         DataKind::Iban => 34 + 8,
@@ -94,7 +94,7 @@ mod tests {
             (&[], "4111 1111", ""),
         ];
         for (kinds, text, kept) in table {
-            let at = begins(text.as_bytes(), 0, kinds);
+            let at = open_begin(text.as_bytes(), 0, kinds);
             assert_eq!(&text[at..], *kept, "{text:?}");
         }
     }

@@ -4,7 +4,7 @@ use rind_sdk::data;
 
 /// Settings: data to mask and text to hold back.
 #[data]
-pub(crate) struct Settings {
+pub(crate) struct SafetySettings {
     /// Kinds of data to mask.
     pub(crate) mask: Vec<DataKind>,
     /// Built-in categories that hold the output back.
@@ -34,7 +34,7 @@ pub(crate) enum DataKind {
     Ipv4,
 }
 
-impl Settings {
+impl SafetySettings {
     /// Whether anything could hold an output back as a whole.
     pub(crate) fn holds_back(&self) -> bool {
         !self.deny.is_empty() || !self.block.is_empty()

@@ -3,8 +3,8 @@
 use crate::content_safety::{
     __rind_hook_output_delta as output_delta, __rind_hook_pre_output as pre_output,
 };
-use crate::mask::{mask, mask_settled};
-use crate::settings::{DataKind, Settings};
+use crate::mask::{mask_settled, mask_text};
+use crate::settings::{DataKind, SafetySettings};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing;
@@ -19,13 +19,13 @@ const ALL: [DataKind; 6] = [
 ];
 
 fn masked_with(text: &str, kinds: &[DataKind], allow: &[&str]) -> Option<String> {
-    let settings = Settings {
+    let settings = SafetySettings {
         mask: kinds.to_vec(),
         block: Vec::new(),
         deny: Vec::new(),
         allow: allow.iter().map(|text| (*text).to_owned()).collect(),
     };
-    mask(text, &settings).map(|masked| masked.text)
+    mask_text(text, &settings).map(|masked| masked.text)
 }
 
 fn masked(text: &str) -> Option<String> {
@@ -289,7 +289,7 @@ fn categories_hold_back_what_is_theirs_once_they_are_on() {
 }
 
 /// Shows a text that comes in pieces.
-fn streamed(pieces: &[&str], settings: &Settings) -> String {
+fn streamed(pieces: &[&str], settings: &SafetySettings) -> String {
     let (mut shown, mut pending) = (String::new(), String::new());
     for (n, piece) in pieces.iter().enumerate() {
         pending.push_str(piece);
@@ -321,14 +321,14 @@ fn a_text_in_pieces_is_masked_as_the_whole_is_wherever_it_is_cut() {
         "a very long number 411111111111111141111111111111114111111111111111 and an é",
     ];
     for kinds in [&ALL[..], &[DataKind::Card, DataKind::Iban, DataKind::Ssn]] {
-        let settings = Settings {
+        let settings = SafetySettings {
             mask: kinds.to_vec(),
             block: Vec::new(),
             deny: Vec::new(),
             allow: Vec::new(),
         };
         for text in texts {
-            let expected = mask(text, &settings).map_or_else(|| text.to_owned(), |m| m.text);
+            let expected = mask_text(text, &settings).map_or_else(|| text.to_owned(), |m| m.text);
             let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
             for first in &places {
                 for second in places.iter().filter(|second| *second >= first) {

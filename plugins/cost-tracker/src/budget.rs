@@ -4,19 +4,19 @@ use std::fmt::Display;
 
 use rind_sdk::data;
 
-use crate::ledger::Ledger;
-use crate::say::dollars;
+use crate::ledger::CostLedger;
+use crate::say::format_dollars;
 
 /// A limit for a turn and one for the session.
 #[data]
 #[derive(Default)]
 #[serde(default)]
-pub(crate) struct Limits<T: Default> {
+pub(crate) struct CostLimits<T: Default> {
     pub(crate) turn: Option<T>,
     pub(crate) session: Option<T>,
 }
 
-impl<T: Default + Copy> Limits<T> {
+impl<T: Default + Copy> CostLimits<T> {
     /// Whether nothing is limited.
     pub(crate) fn is_empty(&self) -> bool {
         self.turn.is_none() && self.session.is_none()
@@ -24,40 +24,50 @@ impl<T: Default + Copy> Limits<T> {
 }
 
 /// Returns the reason for refusing a request, if a budget is spent.
-pub(crate) fn spent(ledger: &Ledger, usd: &Limits<f64>, tokens: &Limits<u64>) -> Option<String> {
+pub(crate) fn spent_reason(
+    ledger: &CostLedger,
+    usd: &CostLimits<f64>,
+    tokens: &CostLimits<u64>,
+) -> Option<String> {
     let (turn, session) = (&ledger.this_turn, &ledger.session);
-    over("turn", turn.usd, usd.turn, dollars, "budget_usd.turn")
-        .or_else(|| {
-            over(
-                "session",
-                session.usd,
-                usd.session,
-                dollars,
-                "budget_usd.session",
-            )
-        })
-        .or_else(|| {
-            over(
-                "turn",
-                turn.tokens(),
-                tokens.turn,
-                in_tokens,
-                "budget_tokens.turn",
-            )
-        })
-        .or_else(|| {
-            let used = session.tokens();
-            over(
-                "session",
-                used,
-                tokens.session,
-                in_tokens,
-                "budget_tokens.session",
-            )
-        })
+    over_limit(
+        "turn",
+        turn.usd,
+        usd.turn,
+        format_dollars,
+        "budget_usd.turn",
+    )
+    .or_else(|| {
+        over_limit(
+            "session",
+            session.usd,
+            usd.session,
+            format_dollars,
+            "budget_usd.session",
+        )
+    })
+    .or_else(|| {
+        over_limit(
+            "turn",
+            turn.tokens(),
+            tokens.turn,
+            in_tokens,
+            "budget_tokens.turn",
+        )
+    })
+    .or_else(|| {
+        let used = session.tokens();
+        over_limit(
+            "session",
+            used,
+            tokens.session,
+            in_tokens,
+            "budget_tokens.session",
+        )
+    })
 }
 
-fn over<T: PartialOrd + Copy, D: Display>(
+fn over_limit<T: PartialOrd + Copy, D: Display>(
     what: &str,
     used: T,
     limit: Option<T>,
@@ -79,32 +89,32 @@ fn in_tokens(tokens: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Sum;
+    use crate::ledger::UsageSum;
 
     #[test]
     fn each_budget_is_spent_when_it_is_reached() {
-        let sum = |usd, input| Sum {
+        let sum = |usd, input| UsageSum {
             usd,
             input,
-            ..Sum::default()
+            ..UsageSum::default()
         };
-        let ledger = Ledger {
+        let ledger = CostLedger {
             this_turn: sum(0.5, 100),
             session: sum(2.0, 900),
-            ..Ledger::default()
+            ..CostLedger::default()
         };
-        let limits = |turn, session| Limits { turn, session };
+        let limits = |turn, session| CostLimits { turn, session };
         for (usd, tokens, expected) in [
-            (limits(None, None), Limits::default(), None),
+            (limits(None, None), CostLimits::default(), None),
             (limits(Some(0.51), Some(2.1)), limits_of(101, 901), None),
             (
                 limits(Some(0.5), None),
-                Limits::default(),
+                CostLimits::default(),
                 Some("$0.50 of $0.50"),
             ),
             (
                 limits(None, Some(1.0)),
-                Limits::default(),
+                CostLimits::default(),
                 Some("this session is spent: $2.00 of $1.00"),
             ),
             (
@@ -117,9 +127,13 @@ mod tests {
                 limits_of(101, 900),
                 Some("900 tokens of 900 tokens"),
             ),
-            (limits(Some(0.0), None), Limits::default(), Some("$0.0000")),
+            (
+                limits(Some(0.0), None),
+                CostLimits::default(),
+                Some("$0.0000"),
+            ),
         ] {
-            let reason = spent(&ledger, &usd, &tokens);
+            let reason = spent_reason(&ledger, &usd, &tokens);
             match expected {
                 None => assert_eq!(reason, None),
                 Some(text) => assert!(
@@ -130,8 +144,8 @@ mod tests {
         }
     }
 
-    fn limits_of(turn: u64, session: u64) -> Limits<u64> {
-        Limits {
+    fn limits_of(turn: u64, session: u64) -> CostLimits<u64> {
+        CostLimits {
             turn: Some(turn),
             session: Some(session),
         }

@@ -33,7 +33,7 @@ const MAX_OPEN: usize = 256;
 #[data]
 #[derive(Default, PartialEq)]
 #[serde(default)]
-pub(crate) struct Sum {
+pub(crate) struct UsageSum {
     pub(crate) requests: u64,
     pub(crate) input: u64,
     pub(crate) output: u64,
@@ -57,8 +57,8 @@ fn is_nothing<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-impl Sum {
-    fn request(&mut self, usage: &Usage, cost: Option<f64>) {
+impl UsageSum {
+    fn add_request(&mut self, usage: &Usage, cost: Option<f64>) {
         let mut one = Self {
             requests: 1,
             input: usage.input_tokens,
@@ -72,11 +72,11 @@ impl Sum {
             None => one.unpriced = one.tokens(),
         }
         one.estimated = usage.estimated;
-        self.add(&one);
+        self.add_sum(&one);
     }
 
     /// Adds another sum.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub(crate) fn add_sum(&mut self, other: &Self) {
         self.requests = self.requests.saturating_add(other.requests);
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
@@ -114,14 +114,14 @@ pub(crate) struct ToolSum {
 
 /// A request under way.
 #[data]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingRequest {
     /// Author of the request, when it is not the agent itself.
     by: Option<String>,
 }
 
 /// A tool call under way.
 #[data]
-pub(crate) struct Open {
+pub(crate) struct OpenToolCall {
     agent: String,
     plugin: Option<String>,
 }
@@ -130,44 +130,44 @@ pub(crate) struct Open {
 #[data]
 #[derive(Default)]
 #[serde(default)]
-pub(crate) struct Ledger {
+pub(crate) struct CostLedger {
     /// The turn of the main agent that `this_turn` is of.
     pub(crate) turn: u32,
-    pub(crate) this_turn: Sum,
-    pub(crate) session: Sum,
-    pub(crate) models: BTreeMap<String, Sum>,
+    pub(crate) this_turn: UsageSum,
+    pub(crate) session: UsageSum,
+    pub(crate) models: BTreeMap<String, UsageSum>,
     /// Requests outside of the conversation, by the plugin that made them; those of the host are in
     /// `(host)`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) plugins: BTreeMap<String, Sum>,
+    pub(crate) plugins: BTreeMap<String, UsageSum>,
     pub(crate) tools: BTreeMap<String, ToolSum>,
     /// Requests while a skill was active, by its id; of several skills the last counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) skills: BTreeMap<String, Sum>,
+    pub(crate) skills: BTreeMap<String, UsageSum>,
     /// Open request of each agent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) waiting: BTreeMap<String, Waiting>,
+    pub(crate) waiting: BTreeMap<String, WaitingRequest>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) open: BTreeMap<String, Open>,
+    pub(crate) open: BTreeMap<String, OpenToolCall>,
     /// Dollars for a token of the last answer, input and output alike, to estimate the cost of tool
     /// results.
     pub(crate) usd_per_token: f64,
 }
 
 /// Position of a hook call, as far as it counts here.
-pub(crate) struct At {
+pub(crate) struct CallPosition {
     pub(crate) agent: String,
     /// 0 for the main agent.
     pub(crate) depth: u32,
     pub(crate) turn: u32,
 }
 
-impl Ledger {
+impl CostLedger {
     /// Begins a new turn if it is one. Turns of subagents are part of the main agent's.
-    pub(crate) fn enter(&mut self, at: &At) {
+    pub(crate) fn enter_agent(&mut self, at: &CallPosition) {
         if at.depth == 0 && at.turn != self.turn {
             self.turn = at.turn;
-            self.this_turn = Sum::default();
+            self.this_turn = UsageSum::default();
             self.waiting.clear();
             self.open.clear();
         }
@@ -175,64 +175,70 @@ impl Ledger {
 
     /// A request is about to be sent: a step of an agent, or a question of a plugin or the host
     /// outside of its conversation.
-    pub(crate) fn ask(&mut self, at: &At, purpose: &Purpose) {
+    pub(crate) fn begin_request(&mut self, at: &CallPosition, purpose: &Purpose) {
         let by = match purpose {
             Purpose::Step => None,
             Purpose::Plugin(name) => Some(name.clone()),
             Purpose::Host(_) => Some(HOST.to_owned()),
         };
         if self.waiting.len() < MAX_OPEN {
-            self.waiting.insert(at.agent.clone(), Waiting { by });
+            self.waiting.insert(at.agent.clone(), WaitingRequest { by });
         }
     }
 
     /// Adds usage that the host counted in the turn and this ledger did not: requests that were
     /// paid for and had no answer.
-    pub(crate) fn settle(&mut self, at: &At, tokens: u64, usd: f64) {
+    pub(crate) fn settle_request(&mut self, at: &CallPosition, tokens: u64, usd: f64) {
         if at.depth > 0 {
             return;
         }
-        let missed = Sum {
+        let missed = UsageSum {
             input: tokens.saturating_sub(self.this_turn.tokens()),
             usd: (usd - self.this_turn.usd).max(0.0),
             estimated: true,
-            ..Sum::default()
+            ..UsageSum::default()
         };
         // Sums of dollars in another order differ in their last digits.
         if missed.input > 0 || missed.usd > LEAST_USD {
-            self.this_turn.add(&missed);
-            self.session.add(&missed);
-            entry(&mut self.models, UNANSWERED).add(&missed);
+            self.this_turn.add_sum(&missed);
+            self.session.add_sum(&missed);
+            map_entry(&mut self.models, UNANSWERED).add_sum(&missed);
         }
     }
 
     /// An answer has come. An answer without a recorded request is the answer to a plugin's
     /// question.
-    pub(crate) fn answered(&mut self, at: &At, model: &str, usage: &Usage, cost: Option<f64>) {
+    pub(crate) fn note_answer(
+        &mut self,
+        at: &CallPosition,
+        model: &str,
+        usage: &Usage,
+        cost: Option<f64>,
+    ) {
         let waiting = self.waiting.remove(&at.agent);
         let n_tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         self.usd_per_token = cost
             .filter(|_| n_tokens > 0)
             .map_or(0.0, |usd| usd / n_tokens as f64);
-        self.this_turn.request(usage, cost);
-        self.session.request(usage, cost);
-        entry(&mut self.models, model).request(usage, cost);
+        self.this_turn.add_request(usage, cost);
+        self.session.add_request(usage, cost);
+        map_entry(&mut self.models, model).add_request(usage, cost);
         let by = match waiting {
             Some(waiting) => waiting.by,
-            None => Some(self.calling(&at.agent)),
+            None => Some(self.calling_tool(&at.agent)),
         };
         if let Some(by) = by {
-            entry(&mut self.plugins, &by).request(usage, cost);
+            map_entry(&mut self.plugins, &by).add_request(usage, cost);
         }
     }
 
     /// An answer that came while a skill was active.
     pub(crate) fn answered_for(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
-        entry(&mut self.skills, skill).request(usage, cost);
+        map_entry(&mut self.skills, skill).add_request(usage, cost);
     }
 
     /// The plugin whose tool an agent is running, if there is just one.
-    fn calling(&self, agent: &str) -> String {
+    fn calling_tool(&self, agent: &str) -> String {
         let mut plugins: Vec<&String> = self
             .open
             .values()
@@ -248,17 +254,18 @@ impl Ledger {
     }
 
     /// A tool is about to run.
-    pub(crate) fn begin(&mut self, at: &At, call: &str, plugin: Option<String>) {
+    pub(crate) fn begin_call(&mut self, at: &CallPosition, call: &str, plugin: Option<String>) {
         if self.open.len() < MAX_OPEN {
             let agent = at.agent.clone();
-            self.open.insert(call.to_owned(), Open { agent, plugin });
+            self.open
+                .insert(call.to_owned(), OpenToolCall { agent, plugin });
         }
     }
 
     /// A tool has run, or was refused.
-    pub(crate) fn ran(&mut self, call: &str, tool: &str, ran: &Ran) {
+    pub(crate) fn end_call(&mut self, call: &str, tool: &str, ran: &RanCallFigures) {
         let open = self.open.remove(call);
-        let sum = entry(&mut self.tools, tool);
+        let sum = map_entry(&mut self.tools, tool);
         sum.plugin = open.and_then(|open| open.plugin).or(sum.plugin.take());
         sum.calls += 1;
         sum.errors += u64::from(ran.is_error);
@@ -269,20 +276,20 @@ impl Ledger {
     }
 
     /// An agent's turn has ended.
-    pub(crate) fn leave(&mut self, at: &At) {
+    pub(crate) fn leave_agent(&mut self, at: &CallPosition) {
         self.waiting.remove(&at.agent);
         self.open.retain(|_, open| open.agent != at.agent);
     }
 }
 
 /// A finished call in numbers.
-pub(crate) struct Ran {
+pub(crate) struct RanCallFigures {
     pub(crate) bytes: usize,
     pub(crate) millis: u64,
     pub(crate) is_error: bool,
 }
 
-fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'a mut T {
+fn map_entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'a mut T {
     let name = if map.len() < MAX_NAMES || map.contains_key(name) {
         name
     } else {
@@ -295,8 +302,8 @@ fn entry<'a, T: Default>(map: &'a mut BTreeMap<String, T>, name: &str) -> &'a mu
 mod tests {
     use super::*;
 
-    fn at(agent: &str, depth: u32, turn: u32) -> At {
-        At {
+    fn at(agent: &str, depth: u32, turn: u32) -> CallPosition {
+        CallPosition {
             agent: agent.to_owned(),
             depth,
             turn,
@@ -315,19 +322,19 @@ mod tests {
 
     #[test]
     fn a_subagents_answers_count_in_the_turn_of_the_main_agent() {
-        let mut ledger = Ledger::default();
+        let mut ledger = CostLedger::default();
         for (at, input) in [
             (at("main", 0, 2), 10),
             (at("sub", 1, 1), 100),
             (at("main", 0, 2), 1),
         ] {
-            ledger.enter(&at);
-            ledger.ask(&at, &Purpose::Step);
-            ledger.answered(&at, "m", &usage(input, 0), None);
+            ledger.enter_agent(&at);
+            ledger.begin_request(&at, &Purpose::Step);
+            ledger.note_answer(&at, "m", &usage(input, 0), None);
         }
         assert_eq!(ledger.this_turn.tokens(), 111);
-        ledger.enter(&at("main", 0, 3));
-        assert_eq!(ledger.this_turn, Sum::default());
+        ledger.enter_agent(&at("main", 0, 3));
+        assert_eq!(ledger.this_turn, UsageSum::default());
         assert_eq!(
             (ledger.session.tokens(), ledger.session.unpriced),
             (111, 111)
@@ -336,30 +343,30 @@ mod tests {
 
     #[test]
     fn an_answer_that_no_agent_waits_for_is_the_plugins_whose_tool_runs() {
-        let mut ledger = Ledger::default();
+        let mut ledger = CostLedger::default();
         let main = at("main", 0, 1);
-        ledger.answered(&main, "m", &usage(1, 0), None);
-        ledger.begin(&main, "1", Some("search".to_owned()));
-        ledger.answered(&main, "m", &usage(2, 0), None);
-        ledger.begin(&main, "2", Some("other".to_owned()));
-        ledger.answered(&main, "m", &usage(4, 0), None);
-        ledger.ask(&main, &Purpose::Step);
-        ledger.answered(&main, "m", &usage(8, 0), None);
+        ledger.note_answer(&main, "m", &usage(1, 0), None);
+        ledger.begin_call(&main, "1", Some("search".to_owned()));
+        ledger.note_answer(&main, "m", &usage(2, 0), None);
+        ledger.begin_call(&main, "2", Some("other".to_owned()));
+        ledger.note_answer(&main, "m", &usage(4, 0), None);
+        ledger.begin_request(&main, &Purpose::Step);
+        ledger.note_answer(&main, "m", &usage(8, 0), None);
         let of = |name: &str| ledger.plugins[name].tokens();
         assert_eq!((of("search"), of(SOME_PLUGIN)), (2, 5));
     }
 
     #[test]
     fn further_names_are_counted_together() {
-        let mut ledger = Ledger::default();
+        let mut ledger = CostLedger::default();
         for number in 0..1000 {
             let name = format!("tool-{number}");
-            let ran = Ran {
+            let ran = RanCallFigures {
                 bytes: 9,
                 millis: 1,
                 is_error: number == 0,
             };
-            ledger.ran("id", &name, &ran);
+            ledger.end_call("id", &name, &ran);
         }
         assert_eq!(ledger.tools.len(), MAX_NAMES + 1);
         assert_eq!(ledger.tools[OTHERS].calls, 800);

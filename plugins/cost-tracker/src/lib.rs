@@ -10,8 +10,8 @@ mod totals;
 
 #[rind_sdk::plugin]
 mod cost_tracker {
-    use crate::budget::{self, Limits};
-    use crate::ledger::{At, Ledger, Ran};
+    use crate::budget::{self, CostLimits};
+    use crate::ledger::{CallPosition, CostLedger, RanCallFigures};
     use crate::{say, totals};
     use rind_sdk::prelude::*;
 
@@ -19,32 +19,32 @@ mod cost_tracker {
     const KEY: &str = "ledger";
 
     thread_local! {
-        static LEDGER: state::Cached<Ledger> = const { state::Cached::new() };
+        static LEDGER: state::Cached<CostLedger> = const { state::Cached::new() };
     }
 
     #[data]
     struct Settings {
         notice: bool,
         details: bool,
-        budget_usd: Limits<f64>,
-        budget_tokens: Limits<u64>,
+        budget_usd: CostLimits<f64>,
+        budget_tokens: CostLimits<u64>,
     }
 
-    fn at() -> At {
-        At {
+    fn at() -> CallPosition {
+        CallPosition {
             agent: caller::agent(),
             depth: caller::depth(),
             turn: caller::turn(),
         }
     }
 
-    fn open() -> Result<Ledger, Error> {
+    fn open() -> Result<CostLedger, Error> {
         let mut ledger = LEDGER.with(|cached| cached.get(KEY))?.unwrap_or_default();
-        ledger.enter(&at());
+        ledger.enter_agent(&at());
         Ok(ledger)
     }
 
-    fn keep(ledger: Ledger) -> Result<(), Error> {
+    fn keep(ledger: CostLedger) -> Result<(), Error> {
         LEDGER.with(|cached| cached.set(KEY, ledger))
     }
 
@@ -52,11 +52,13 @@ mod cost_tracker {
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
         let mut ledger = open()?;
-        ledger.settle(&at(), caller::tokens_used(), caller::cost_usd());
-        if let Some(why) = budget::spent(&ledger, &settings.budget_usd, &settings.budget_tokens) {
+        ledger.settle_request(&at(), caller::tokens_used(), caller::cost_usd());
+        if let Some(why) =
+            budget::spent_reason(&ledger, &settings.budget_usd, &settings.budget_tokens)
+        {
             return Ok(RequestOutcome::block(why));
         }
-        ledger.ask(&at(), &request.purpose);
+        ledger.begin_request(&at(), &request.purpose);
         keep(ledger)?;
         Ok(RequestOutcome::default())
     }
@@ -69,7 +71,7 @@ mod cost_tracker {
         let cost = response.cost_usd();
         let is_new = !ledger.models.contains_key(model);
         let usage = &response.usage();
-        ledger.answered(&at(), model, usage, cost);
+        ledger.note_answer(&at(), model, usage, cost);
         if let Some(skill) = caller::skill() {
             ledger.answered_for(&skill, usage, cost);
         }
@@ -95,7 +97,7 @@ mod cost_tracker {
         // Built-in tools have nothing to remember until they have run.
         if proposed.plugin.is_some() {
             let mut ledger = open()?;
-            ledger.begin(&at(), &proposed.call.id, proposed.plugin);
+            ledger.begin_call(&at(), &proposed.call.id, proposed.plugin);
             keep(ledger)?;
         }
         Ok(CallOutcome::pass())
@@ -104,13 +106,13 @@ mod cost_tracker {
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
         let mut ledger = open()?;
-        let ran = Ran {
+        let ran = RanCallFigures {
             bytes: usize::try_from(finished.size()).unwrap_or(usize::MAX),
             millis: finished.duration_ms(),
             is_error: finished.is_error(),
         };
         let call = finished.call();
-        ledger.ran(&call.id, &call.name, &ran);
+        ledger.end_call(&call.id, &call.name, &ran);
         keep(ledger)?;
         Ok(ResultOutcome::default())
     }
@@ -145,15 +147,16 @@ mod cost_tracker {
         let mut ledger = open()?;
         let usage = &summary.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        ledger.settle(&at(), tokens, summary.cost_usd);
-        ledger.leave(&at());
+        ledger.settle_request(&at(), tokens, summary.cost_usd);
+        ledger.leave_agent(&at());
         keep(ledger.clone())?;
         if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        totals::keep(&caller::session(), &ledger.session)?;
-        let outcome = Observed::default().metric("cost.all_sessions.usd", totals::all()?.usd);
-        Ok(match say::summary(&ledger, settings.details) {
+        totals::keep_total(&caller::session(), &ledger.session)?;
+        let outcome =
+            Observed::default().metric("cost.all_sessions.usd", totals::all_totals()?.usd);
+        Ok(match say::ledger_summary(&ledger, settings.details) {
             Some(text) if settings.notice => outcome.notify(Level::Info, text),
             _ => outcome,
         })

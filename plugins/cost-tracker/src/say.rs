@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::{Ledger, Sum};
+use crate::ledger::{CostLedger, UsageSum};
 
 /// Names that a summary lists of each kind, the most expensive first.
 const MAX_LISTED: usize = 5;
 
 /// Dollars with as many digits as tell something.
-pub(crate) fn dollars(usd: f64) -> String {
+pub(crate) fn format_dollars(usd: f64) -> String {
     if usd < 0.1 {
         format!("${usd:.4}")
     } else {
@@ -17,53 +17,59 @@ pub(crate) fn dollars(usd: f64) -> String {
 }
 
 /// `$0.0123`, `at least $0.0123`, or the tokens where nothing has a price.
-fn cost(sum: &Sum) -> String {
+fn format_cost(sum: &UsageSum) -> String {
     let about = if sum.estimated { "about " } else { "" };
     match (sum.unpriced, sum.tokens()) {
-        (0, _) => format!("{about}{}", dollars(sum.usd)),
+        (0, _) => format!("{about}{}", format_dollars(sum.usd)),
         (unpriced, all) if unpriced == all => {
             format!("{about}{all} tokens without a price")
         }
-        _ => format!("at least {}", dollars(sum.usd)),
+        _ => format!("at least {}", format_dollars(sum.usd)),
     }
 }
 
 /// The line for the end of a turn; none when nothing was asked in it.
-pub(crate) fn summary(ledger: &Ledger, has_details: bool) -> Option<String> {
+pub(crate) fn ledger_summary(ledger: &CostLedger, has_details: bool) -> Option<String> {
     if ledger.this_turn.requests == 0 {
         return None;
     }
     let mut text = format!(
         "cost: {} this turn, {} this session",
-        cost(&ledger.this_turn),
-        cost(&ledger.session)
+        format_cost(&ledger.this_turn),
+        format_cost(&ledger.session)
     );
     if has_details {
         let tools = ledger.tools.iter().map(|(name, tool)| {
             let ending = if tool.calls == 1 { "" } else { "s" };
             let said = format!(
                 "{name} {} in {} call{ending}",
-                dollars(tool.usd),
+                format_dollars(tool.usd),
                 tool.calls
             );
             (tool.usd, tool.tokens, said)
         });
-        text += &listed("models", sums(&ledger.models));
-        text += &listed("plugins", sums(&ledger.plugins));
-        text += &listed("skills", sums(&ledger.skills));
-        text += &listed("results of tools, estimated", tools.collect());
+        text += &list_rows("models", sorted_sums(&ledger.models));
+        text += &list_rows("plugins", sorted_sums(&ledger.plugins));
+        text += &list_rows("skills", sorted_sums(&ledger.skills));
+        text += &list_rows("results of tools, estimated", tools.collect());
     }
     Some(text)
 }
 
-fn sums(of: &BTreeMap<String, Sum>) -> Vec<(f64, u64, String)> {
+fn sorted_sums(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)> {
     of.iter()
-        .map(|(name, sum)| (sum.usd, sum.tokens(), format!("{name} {}", cost(sum))))
+        .map(|(name, sum)| {
+            (
+                sum.usd,
+                sum.tokens(),
+                format!("{name} {}", format_cost(sum)),
+            )
+        })
         .collect()
 }
 
 /// The most expensive of these, or with the most tokens.
-fn listed(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
+fn list_rows(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
     rows.truncate(MAX_LISTED);
     if rows.is_empty() {
@@ -79,12 +85,12 @@ mod tests {
 
     #[test]
     fn a_cost_that_is_not_all_known_says_so() {
-        let sum = |usd, input, unpriced| Sum {
+        let sum = |usd, input, unpriced| UsageSum {
             requests: 1,
             usd,
             input,
             unpriced,
-            ..Sum::default()
+            ..UsageSum::default()
         };
         for (turn, session, expected) in [
             (
@@ -103,13 +109,13 @@ mod tests {
                 "cost: 9 tokens without a price this turn, 20 tokens without a price this session",
             ),
         ] {
-            let ledger = Ledger {
+            let ledger = CostLedger {
                 this_turn: turn,
                 session,
-                ..Ledger::default()
+                ..CostLedger::default()
             };
-            assert_eq!(summary(&ledger, true).as_deref(), Some(expected));
+            assert_eq!(ledger_summary(&ledger, true).as_deref(), Some(expected));
         }
-        assert_eq!(summary(&Ledger::default(), true), None);
+        assert_eq!(ledger_summary(&CostLedger::default(), true), None);
     }
 }

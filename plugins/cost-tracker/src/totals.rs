@@ -2,7 +2,7 @@
 
 use rind_sdk::prelude::*;
 
-use crate::ledger::Sum;
+use crate::ledger::UsageSum;
 
 /// Sessions that are kept apart. Each is written by its own session only, so that two at once lose
 /// nothing.
@@ -15,7 +15,7 @@ const EARLIER: &str = "earlier";
 const PREFIX: &str = "session/";
 
 /// Keeps the sum of a session, and puts the oldest ones together when there are too many.
-pub(crate) fn keep(session: &str, sum: &Sum) -> Result<(), Error> {
+pub(crate) fn keep_total(session: &str, sum: &UsageSum) -> Result<(), Error> {
     let key = format!("{PREFIX}{session}");
     store::set_json(&key, sum)?;
     let mut keys = store::keys(PREFIX)?;
@@ -23,10 +23,10 @@ pub(crate) fn keep(session: &str, sum: &Sum) -> Result<(), Error> {
         return Ok(());
     }
     keys.retain(|other| *other != key);
-    let mut earlier: Sum = store::get_json(EARLIER)?.unwrap_or_default();
+    let mut earlier: UsageSum = store::get_json(EARLIER)?.unwrap_or_default();
     for old in keys.iter().take(keys.len() + 1 - MAX_SESSIONS) {
         if let Some(sum) = store::get_json(old)? {
-            earlier.add(&sum);
+            earlier.add_sum(&sum);
         }
         store::set_json(EARLIER, &earlier)?;
         store::remove(old)?;
@@ -35,11 +35,11 @@ pub(crate) fn keep(session: &str, sum: &Sum) -> Result<(), Error> {
 }
 
 /// Returns the sum over all sessions.
-pub(crate) fn all() -> Result<Sum, Error> {
-    let mut all: Sum = store::get_json(EARLIER)?.unwrap_or_default();
+pub(crate) fn all_totals() -> Result<UsageSum, Error> {
+    let mut all: UsageSum = store::get_json(EARLIER)?.unwrap_or_default();
     for key in store::keys(PREFIX)? {
         if let Some(sum) = store::get_json(&key)? {
-            all.add(&sum);
+            all.add_sum(&sum);
         }
     }
     Ok(all)
@@ -48,16 +48,16 @@ pub(crate) fn all() -> Result<Sum, Error> {
 #[test]
 fn old_sessions_are_put_together_and_nothing_is_lost() {
     rind_sdk::testing::reset();
-    let sum = Sum {
+    let sum = UsageSum {
         requests: 1,
         input: 3,
-        ..Sum::default()
+        ..UsageSum::default()
     };
     for number in 0..MAX_SESSIONS + 30 {
-        keep(&format!("{number:04}"), &sum).unwrap();
+        keep_total(&format!("{number:04}"), &sum).unwrap();
     }
     assert_eq!(store::keys(PREFIX).unwrap().len(), MAX_SESSIONS);
-    assert_eq!(all().unwrap().requests, 230);
-    keep("0229", &sum).unwrap();
-    assert_eq!(all().unwrap().requests, 230, "a session counts once");
+    assert_eq!(all_totals().unwrap().requests, 230);
+    keep_total("0229", &sum).unwrap();
+    assert_eq!(all_totals().unwrap().requests, 230, "a session counts once");
 }

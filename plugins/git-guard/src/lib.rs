@@ -17,15 +17,15 @@ mod git_guard {
     const FORCES: &str = "--delete --force-with-lease --force-if-includes --mirror --prune";
 
     #[data]
-    struct Settings {
+    struct GuardSettings {
         protected: Vec<String>,
         tools: Vec<String>,
     }
 
     #[hook]
     fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
-        let settings: Settings = config::all()?;
-        let (place, is_safe) = place(&settings);
+        let settings: GuardSettings = config::all()?;
+        let (place, is_safe) = repository_place(&settings);
         if !settings.tools.contains(&proposed.call.name) {
             return Ok(CallOutcome::pass());
         }
@@ -53,9 +53,9 @@ mod git_guard {
                     }
                     let is_here = is_plain && !program.is_altered;
                     moved = moved.or((!is_here).then_some("in another folder"));
-                    moved = moved.or(moves(verb, rest).then_some("on another branch"));
+                    moved = moved.or(moves_branch(verb, rest).then_some("on another branch"));
                     let mut names = rest.iter().filter_map(|word| word.rsplit(':').next());
-                    let pushed = names.find(|name| is_push && protects(&settings, name));
+                    let pushed = names.find(|name| is_push && protects_branch(&settings, name));
                     let place = match (pushed, moved) {
                         _ if !is_in(CHANGES, verb) => continue,
                         (Some(name), _) => format!("to {name}, which is protected"),
@@ -84,17 +84,19 @@ mod git_guard {
 
     /// Shows the branch, and whether it is protected.
     #[command]
-    fn branch() -> Result<String, Error> {
-        Ok(place(&config::all()?).0)
+    fn current_branch() -> Result<String, Error> {
+        Ok(repository_place(&config::all()?).0)
     }
 
     /// Reads where a change would be, and whether it needs no yes there; the line of status shows
     /// it.
-    fn place(settings: &Settings) -> (String, bool) {
+    fn repository_place(settings: &GuardSettings) -> (String, bool) {
         let head = files::read("workspace/.git/HEAD", 0, 1_024).unwrap_or_default();
         let head = String::from_utf8_lossy(&head);
         let (text, is_safe) = match head.trim().strip_prefix("ref: refs/heads/") {
-            Some(name) if protects(settings, name) => (format!("on {name}, protected"), false),
+            Some(name) if protects_branch(settings, name) => {
+                (format!("on {name}, protected"), false)
+            }
             Some(name) => (format!("on {name}"), true),
             None => ("on no branch that is known".to_owned(), false),
         };
@@ -102,7 +104,7 @@ mod git_guard {
         (text, is_safe)
     }
 
-    fn protects(settings: &Settings, name: &str) -> bool {
+    fn protects_branch(settings: &GuardSettings, name: &str) -> bool {
         let name = name.rsplit_once("heads/").map_or(name, |(_, name)| name);
         let is_it = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
@@ -124,7 +126,7 @@ mod git_guard {
     }
 
     /// Whether the next change may be on another branch.
-    fn moves(verb: &str, rest: &[&str]) -> bool {
+    fn moves_branch(verb: &str, rest: &[&str]) -> bool {
         let has = |options: &str| rest.iter().any(|word| is_in(options, word));
         match verb {
             "checkout" | "switch" => !has("-b -c") && (!has("--") || rest.ends_with(&["--"])),

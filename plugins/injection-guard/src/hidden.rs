@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// A text without them, and their weight.
-pub(crate) struct Revealed<'a> {
+pub(crate) struct RevealedText<'a> {
     /// The text; words that were spelt in tag characters are at its end.
     pub(crate) text: Cow<'a, str>,
     /// Weight as a sign, from 0 to 1.
@@ -11,9 +11,9 @@ pub(crate) struct Revealed<'a> {
 }
 
 /// Takes hidden characters out of a text.
-pub(crate) fn reveal(text: &str) -> Revealed<'_> {
+pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
     if text.is_ascii() {
-        return Revealed {
+        return RevealedText {
             text: Cow::Borrowed(text),
             weight: 0.0,
         };
@@ -69,7 +69,7 @@ pub(crate) fn reveal(text: &str) -> Revealed<'_> {
         clean.push_str("\n\n");
         clean.push_str(&spelt);
     }
-    Revealed {
+    RevealedText {
         text: Cow::Owned(clean),
         weight,
     }

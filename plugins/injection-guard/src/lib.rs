@@ -15,8 +15,8 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod injection_guard {
-    use crate::memory::Memory;
-    use crate::report::{self, Find, TextOrigin};
+    use crate::memory::AgentMemory;
+    use crate::report::{self, InjectionFind, TextOrigin};
     use crate::score;
     use rind_sdk::prelude::*;
 
@@ -39,7 +39,7 @@ mod injection_guard {
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
-        let mut memory = Memory::load(&caller::agent())?;
+        let mut memory = AgentMemory::load_memory(&caller::agent())?;
         let mut found = Vec::new();
         // A question outside of the conversation is about the same texts; the new ones are examined
         // before the next step.
@@ -59,18 +59,18 @@ mod injection_guard {
         } else {
             Vec::new()
         };
-        memory.save()?;
+        memory.save_memory()?;
 
-        let foreign: Vec<&Find> = found.iter().filter(|find| find.is_foreign()).collect();
+        let foreign: Vec<&InjectionFind> = found.iter().filter(|find| find.is_foreign()).collect();
         let mut outcome = if !known.is_empty() {
-            RequestOutcome::block(report::refusal(&known))
+            RequestOutcome::block(report::refusal_text(&known))
         } else if foreign.is_empty() {
             RequestOutcome::default()
         } else {
-            RequestOutcome::default().inject(report::warning(&foreign))
+            RequestOutcome::default().inject(report::warning_text(&foreign))
         };
         for find in &found {
-            outcome = outcome.notify(Level::Warn, report::notice(find));
+            outcome = outcome.notify(Level::Warn, report::notice_text(find));
         }
         Ok(outcome)
     }
@@ -78,16 +78,20 @@ mod injection_guard {
     /// A summary is in the middle of the conversation and replaces messages that were examined.
     #[hook]
     fn after_compact(_slice: &Slice) -> Result<(), Error> {
-        Memory::load(&caller::agent())?.start_anew().save()
+        AgentMemory::load_memory(&caller::agent())?
+            .start_anew()
+            .save_memory()
     }
 
     #[hook]
     fn after_archive(_slice: &Slice) -> Result<(), Error> {
-        Memory::load(&caller::agent())?.start_anew().save()
+        AgentMemory::load_memory(&caller::agent())?
+            .start_anew()
+            .save_memory()
     }
 
     /// The messages after the last one that was examined; all where that one is gone.
-    fn new_messages(memory: &Memory) -> Vec<Message> {
+    fn new_messages(memory: &AgentMemory) -> Vec<Message> {
         let mut last = FEW;
         loop {
             let mut messages = session::messages(last);
@@ -105,10 +109,10 @@ mod injection_guard {
 
     /// Adds the finds of one message. The model's own text is not examined; all other text is, in
     /// any role in which the model reads it. The guard's own warnings are its own words.
-    fn look_at(message: &Message, settings: &Settings, found: &mut Vec<Find>) {
+    fn look_at(message: &Message, settings: &Settings, found: &mut Vec<InjectionFind>) {
         let mut add = |place: TextOrigin, text: &str| {
-            if let Some(suspicion) = score::judge(text) {
-                found.push(Find { place, suspicion });
+            if let Some(suspicion) = score::judge_text(text) {
+                found.push(InjectionFind { place, suspicion });
             }
         };
         let place = match &message.origin {

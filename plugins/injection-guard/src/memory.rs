@@ -4,7 +4,7 @@
 use rind_sdk::prelude::{Error, Message, data, state};
 use std::collections::BTreeMap;
 
-use crate::report::Find;
+use crate::report::InjectionFind;
 
 /// Most messages whose finds are remembered; the oldest are forgotten first, by their ids.
 const MAX_FINDS: usize = 500;
@@ -12,7 +12,7 @@ const MAX_FINDS: usize = 500;
 /// Memory of one agent's conversation.
 #[data]
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct AgentMemory {
     #[serde(skip)]
     key: String,
     #[serde(skip)]
@@ -24,9 +24,9 @@ pub(crate) struct Memory {
     finds: BTreeMap<String, Option<String>>,
 }
 
-impl Memory {
+impl AgentMemory {
     /// Loads the stored memory, or returns an empty one.
-    pub(crate) fn load(agent: &str) -> Result<Self, Error> {
+    pub(crate) fn load_memory(agent: &str) -> Result<Self, Error> {
         let key = format!("memory/{agent}");
         let memory: Self = state::get_json(&key)?.unwrap_or_default();
         Ok(Self { key, ..memory })
@@ -52,12 +52,12 @@ impl Memory {
     }
 
     /// Remembers the finds of a message.
-    pub(crate) fn add_finds(&mut self, id: &str, finds: &[Find]) {
+    pub(crate) fn add_finds(&mut self, id: &str, finds: &[InjectionFind]) {
         if finds.is_empty() {
             return;
         }
         let foreign = finds.iter().filter(|find| find.is_foreign());
-        let words: Vec<String> = foreign.map(Find::in_words).collect();
+        let words: Vec<String> = foreign.map(InjectionFind::in_words).collect();
         let words = (!words.is_empty()).then(|| words.join("; "));
         self.finds.insert(id.to_owned(), words);
         if self.finds.len() > MAX_FINDS {
@@ -79,7 +79,7 @@ impl Memory {
     }
 
     /// Keeps it.
-    pub(crate) fn save(self) -> Result<(), Error> {
+    pub(crate) fn save_memory(self) -> Result<(), Error> {
         if self.changed {
             state::set_json(&self.key, &self)?;
         }

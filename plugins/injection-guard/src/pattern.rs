@@ -5,20 +5,20 @@
 
 use std::borrow::Cow;
 
-use crate::words::Word;
+use crate::words::TextWord;
 
 /// A pattern taken apart.
-pub(crate) struct Pattern {
-    steps: Vec<Step>,
+pub(crate) struct PhrasePattern {
+    steps: Vec<PatternStep>,
 }
 
-struct Step {
+struct PatternStep {
     /// Most words before it.
     gap: usize,
     alternatives: Vec<&'static str>,
 }
 
-impl Pattern {
+impl PhrasePattern {
     /// Reads a pattern.
     pub(crate) fn new(source: &'static str) -> Self {
         let mut steps = Vec::new();
@@ -30,7 +30,7 @@ impl Pattern {
             {
                 Some(number) => gap = number,
                 None => {
-                    steps.push(Step {
+                    steps.push(PatternStep {
                         gap,
                         alternatives: part.split('|').collect(),
                     });
@@ -51,25 +51,33 @@ impl Pattern {
 
     /// The index of the last word of a match that starts at `index`, whose word is known to be one
     /// of the first.
-    pub(crate) fn end(&self, words: &(impl Sentences + ?Sized), index: usize) -> Option<usize> {
-        end(&self.steps[1..], words, index)
+    pub(crate) fn match_end(
+        &self,
+        words: &(impl TextSentences + ?Sized),
+        index: usize,
+    ) -> Option<usize> {
+        steps_end(&self.steps[1..], words, index)
     }
 }
 
 /// The words of a text, as far as a pattern looks at them.
-pub(crate) trait Sentences {
+pub(crate) trait TextSentences {
     /// The word at an index, unless a sentence begins with it.
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>>;
 }
 
-impl Sentences for [Word<'_>] {
+impl TextSentences for [TextWord<'_>] {
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
         let word = self.get(index).filter(|word| !word.begins)?;
         Some(Cow::Borrowed(&word.text))
     }
 }
 
-fn end(steps: &[Step], words: &(impl Sentences + ?Sized), index: usize) -> Option<usize> {
+fn steps_end(
+    steps: &[PatternStep],
+    words: &(impl TextSentences + ?Sized),
+    index: usize,
+) -> Option<usize> {
     let Some((step, rest)) = steps.split_first() else {
         return Some(index);
     };
@@ -79,7 +87,7 @@ fn end(steps: &[Step], words: &(impl Sentences + ?Sized), index: usize) -> Optio
             .alternatives
             .iter()
             .any(|alternative| is_match(alternative, &word))
-            && let Some(found) = end(rest, words, candidate)
+            && let Some(found) = steps_end(rest, words, candidate)
         {
             return Some(found);
         }

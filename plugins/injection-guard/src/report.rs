@@ -1,6 +1,6 @@
 //! Messages for the model and the person.
 
-use crate::score::Suspicion;
+use crate::score::TextSuspicion;
 
 /// Origin of a text in which something was found.
 pub(crate) enum TextOrigin {
@@ -19,14 +19,14 @@ pub(crate) enum TextOrigin {
 }
 
 /// A find.
-pub(crate) struct Find {
+pub(crate) struct InjectionFind {
     /// Origin of the text.
     pub(crate) place: TextOrigin,
     /// Suspicion.
-    pub(crate) suspicion: Suspicion,
+    pub(crate) suspicion: TextSuspicion,
 }
 
-impl Find {
+impl InjectionFind {
     /// Whether the text is not the user's own: written by others, or hidden from the user in a text
     /// that they passed on.
     pub(crate) fn is_foreign(&self) -> bool {
@@ -52,7 +52,7 @@ impl Find {
 
 /// Returns the warning for the model in `warn` mode. It quotes nothing, so as not to repeat the
 /// injection.
-pub(crate) fn warning(finds: &[&Find]) -> String {
+pub(crate) fn warning_text(finds: &[&InjectionFind]) -> String {
     let mut text = String::from("Text that may be an attempt at manipulation was found:\n");
     for find in finds {
         text.push_str(&format!("- {}\n", find.in_words()));
@@ -65,7 +65,7 @@ pub(crate) fn warning(finds: &[&Find]) -> String {
 }
 
 /// Returns the reason for refusing a request in `block` mode, from the finds in the conversation.
-pub(crate) fn refusal(known: &[String]) -> String {
+pub(crate) fn refusal_text(known: &[String]) -> String {
     format!(
         "possible prompt injection in {}. Start a new session; or go on with a warning instead, with mode = \"warn\" under \
          [plugins.injection-guard.config]",
@@ -74,7 +74,7 @@ pub(crate) fn refusal(known: &[String]) -> String {
 }
 
 /// Returns the notice for the person.
-pub(crate) fn notice(find: &Find) -> String {
+pub(crate) fn notice_text(find: &InjectionFind) -> String {
     format!(
         "possible prompt injection in {}: {:?}",
         find.in_words(),

@@ -51,7 +51,7 @@ impl SignKind {
 }
 
 /// One rule.
-pub(crate) struct Rule {
+pub(crate) struct InjectionRule {
     /// Kind of sign.
     pub(crate) kind: SignKind,
     /// Weight of the sign.
@@ -62,8 +62,8 @@ pub(crate) struct Rule {
     pub(crate) pattern: &'static str,
 }
 
-const fn order(kind: SignKind, weight: f32, pattern: &'static str) -> Rule {
-    Rule {
+const fn order_rule(kind: SignKind, weight: f32, pattern: &'static str) -> InjectionRule {
+    InjectionRule {
         kind,
         weight,
         is_order: true,
@@ -71,8 +71,8 @@ const fn order(kind: SignKind, weight: f32, pattern: &'static str) -> Rule {
     }
 }
 
-const fn phrase(kind: SignKind, weight: f32, pattern: &'static str) -> Rule {
-    Rule {
+const fn phrase_rule(kind: SignKind, weight: f32, pattern: &'static str) -> InjectionRule {
+    InjectionRule {
         kind,
         weight,
         is_order: false,
@@ -83,201 +83,201 @@ const fn phrase(kind: SignKind, weight: f32, pattern: &'static str) -> Rule {
 use SignKind::{Addressed, Authority, Conceal, Encoded, Orders, Override, Persona, Secrets};
 
 /// The rules over words.
-pub(crate) const RULES: &[Rule] = &[
-    order(
+pub(crate) const RULES: &[InjectionRule] = &[
+    order_rule(
         Override,
         1.0,
         "ignore|disregard|forget|override|bypass|neglect|discard|dismiss ..3 previous|prior|above|earlier|preceding|all|any|your|former|existing|original|system|foregoing|these|other|safety ..4 instruction*|prompt*|directive*|guideline*|guardrail*|safeguard*|programming|training|told",
     ),
-    order(
+    order_rule(
         Override,
         0.6,
         "ignore|disregard|forget|override|bypass|discard ..2 previous|prior|above|earlier|preceding|your|original|system|safety ..3 rules|constraint*|command*|order*|restriction*|polic*|message*|conversation|context|task*",
     ),
-    order(
+    order_rule(
         Override,
         1.0,
         "ignore|disregard|forget everything|anything|all|what ..4 above|before|previously|told|said|instructed",
     ),
-    order(
+    order_rule(
         Override,
         1.0,
         "do not follow|obey ..3 previous|prior|above|earlier|your|original|system ..3 instruction*|rules|prompt*|guideline*",
     ),
-    order(
+    order_rule(
         Override,
         1.0,
         "don't|stop|never|quit follow|following|obey|obeying ..3 previous|prior|above|earlier|your|original|system ..3 instruction*|rules|prompt*|guideline*",
     ),
-    phrase(
+    phrase_rule(
         Override,
         1.0,
         "previous|prior|earlier|old|original|above instruction*|prompt|rules|directives ..2 are|is|were|have|no ..3 void|longer|replaced|revoked|cancelled|canceled|obsolete|superseded|overridden|outdated",
     ),
-    phrase(
+    phrase_rule(
         Override,
         1.0,
         "ignora|olvida|ignore ..3 instrucciones|instrucoes|instruções ..2 anteriores|previas|prévias",
     ),
-    phrase(
+    phrase_rule(
         Override,
         1.0,
         "ignoriere|vergiss|missachte ..3 vorherigen|bisherigen|obigen|früheren|deine ..2 anweisungen|instruktionen|regeln",
     ),
-    phrase(
+    phrase_rule(
         Override,
         1.0,
         "ignore|ignorez|oublie|oubliez ..3 instructions|consignes ..1 précédentes|antérieures",
     ),
-    phrase(Persona, 0.6, "you are|must now"),
-    phrase(Persona, 0.6, "you're now"),
-    phrase(Persona, 0.6, "from now on ..2 you"),
-    phrase(Persona, 0.4, "pretend ..2 you|to"),
-    order(Persona, 0.3, "act|behave as a|an|if|my"),
-    phrase(
+    phrase_rule(Persona, 0.6, "you are|must now"),
+    phrase_rule(Persona, 0.6, "you're now"),
+    phrase_rule(Persona, 0.6, "from now on ..2 you"),
+    phrase_rule(Persona, 0.4, "pretend ..2 you|to"),
+    order_rule(Persona, 0.3, "act|behave as a|an|if|my"),
+    phrase_rule(
         Persona,
         0.4,
         "new|updated|revised|actual|real|additional instruction*|directive*|orders",
     ),
-    phrase(
+    phrase_rule(
         Persona,
         0.7,
         "your new|real|actual|true|only|primary|next task|job|goal|role|objective|instruction*|purpose|mission",
     ),
-    phrase(
+    phrase_rule(
         Persona,
         0.4,
         "developer|dan|god|unrestricted|jailbreak mode",
     ),
-    phrase(Persona, 0.8, "do anything now"),
-    phrase(
+    phrase_rule(Persona, 0.8, "do anything now"),
+    phrase_rule(
         Conceal,
         0.6,
         "do not ..1 tell|inform|mention|reveal|disclose|alert|notify|warn|report|show ..5 user|human|person|operator|anyone|owner|developer",
     ),
-    phrase(
+    phrase_rule(
         Conceal,
         0.6,
         "don't|never ..1 tell|inform|mention|reveal|disclose|alert|notify|warn|report|show ..5 user|human|person|operator|anyone|owner|developer",
     ),
-    phrase(
+    phrase_rule(
         Conceal,
         0.6,
         "without ..2 telling|informing|notifying|alerting|asking|mentioning|warning ..4 user|human|person|operator|anyone|owner",
     ),
-    phrase(
+    phrase_rule(
         Conceal,
         0.6,
         "keep|hide ..4 secret|hidden|confidential|quiet|this ..2 from ..2 user|human|person|operator|owner",
     ),
-    phrase(
+    phrase_rule(
         Conceal,
         0.5,
         "not|never|don't mention|reveal|repeat|acknowledge ..2 this|these|the instruction*|message|note|step",
     ),
-    phrase(
+    phrase_rule(
         Conceal,
         0.5,
         "user|human|operator must|should|need not|never ..1 know|see|notice|learn",
     ),
-    order(
+    order_rule(
         Secrets,
         0.5,
         "send|post|upload|email|forward|leak|exfiltrate|transmit|print|reveal|output|paste|include|append|share|give|dump|show|copy|encode|collect|read|cat|curl ..8 api|access|ssh|private|secret|signing|auth key|keys|token|tokens",
     ),
-    order(
+    order_rule(
         Secrets,
         0.5,
         "send|post|upload|email|forward|leak|exfiltrate|transmit|print|reveal|output|paste|include|append|share|give|dump|show|copy|encode|collect|read|cat|curl ..8 password*|credential*|secrets|env|rsa|passwd|keychain|cookies",
     ),
-    order(
+    order_rule(
         Secrets,
         0.5,
         "send|post|upload|email|forward|leak|exfiltrate|transmit|print|reveal|output|paste|dump|show|collect ..6 environment|env variable*|vars",
     ),
-    order(
+    order_rule(
         Secrets,
         0.7,
         "print|reveal|output|repeat|show|send|leak|disclose|tell|give|display ..5 system|initial|hidden|original|your prompt|instructions",
     ),
-    order(
+    order_rule(
         Secrets,
         0.5,
         "send|post|upload|email|forward|transmit|append ..6 conversation|chat|transcript|history ..4 to",
     ),
-    phrase(
+    phrase_rule(
         Addressed,
         0.35,
         "ai|llm|language|coding assistant*|agent*|model*|bot|system*",
     ),
-    phrase(
+    phrase_rule(
         Addressed,
         0.6,
         "if you are ..4 ai|llm|language|assistant|agent|chatbot|bot|claude|gpt|chatgpt|copilot|automated",
     ),
-    phrase(
+    phrase_rule(
         Addressed,
         0.6,
         "if you're ..4 ai|llm|language|assistant|agent|chatbot|bot|claude|gpt|chatgpt|copilot|automated",
     ),
-    phrase(
+    phrase_rule(
         Addressed,
         0.5,
         "attention|dear|hey|hello ..2 ai|assistant|agent|llm|claude|chatgpt|copilot|model|models|agents|assistants",
     ),
-    phrase(
+    phrase_rule(
         Addressed,
         0.5,
         "note|message|notice|instructions|memo|reminder to|for ..3 ai|assistant|assistants|llm|llms|agent|agents|claude|chatgpt|copilot|models|bots",
     ),
-    order(
+    order_rule(
         Orders,
         0.3,
         "run|execute|call|invoke|use|open|visit ..2 following|this|the ..3 command*|script|tool|link|url|code|function",
     ),
-    order(
+    order_rule(
         Orders,
         0.3,
         "respond|reply|answer|say only|with|that|exactly",
     ),
-    order(
+    order_rule(
         Orders,
         0.4,
         "delete|remove|wipe|erase|overwrite ..3 all|every|everything|entire ..3 file*|folder*|database*|repository|branch*|backup*|directory",
     ),
-    order(Orders, 0.4, "curl|wget ..12 sh|bash"),
-    phrase(
+    order_rule(Orders, 0.4, "curl|wget ..12 sh|bash"),
+    phrase_rule(
         Orders,
         0.3,
         "you|assistant|agent|ai|model must|should|shall|will|have ..2 now|immediately|first|instead|follow|comply|obey|execute|run|call|reply|respond|say|recommend|visit|open|delete|send|forward|approve",
     ),
-    phrase(Orders, 0.3, "comply immediately|now|fully|with"),
-    phrase(
+    phrase_rule(Orders, 0.3, "comply immediately|now|fully|with"),
+    phrase_rule(
         Authority,
         0.3,
         "system|admin|administrator|security|developer|root override|notice|message|alert|instruction*|command|directive*",
     ),
-    phrase(
+    phrase_rule(
         Authority,
         0.3,
         "important|urgent|critical|mandatory|priority instruction*|notice|directive*|message|order*",
     ),
-    phrase(
+    phrase_rule(
         Authority,
         0.3,
         "this is ..3 order|authorized|authorised|mandatory",
     ),
-    phrase(
+    phrase_rule(
         Authority,
         0.3,
         "user|admin|owner|operator has ..2 approved|authorized|authorised|consented|permitted",
     ),
-    order(
+    order_rule(
         Encoded,
         0.6,
         "decode ..12 follow|execute|obey|run|perform|do|comply|carry|act",
     ),
-    phrase(
+    phrase_rule(
         Encoded,
         0.6,
         "base64 ..12 follow|execute|obey|perform|comply|instruction*",

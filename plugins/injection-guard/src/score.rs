@@ -1,9 +1,9 @@
 //! Adds the signs in a text up.
 
 use crate::hidden;
-use crate::pattern::{Pattern, is_match};
-use crate::rules::{DISCUSSION, MARKS, OBLIGING, ORDERING, RULES, Rule, SignKind, TURNS};
-use crate::words::{Outline, Word, words};
+use crate::pattern::{PhrasePattern, is_match};
+use crate::rules::{DISCUSSION, InjectionRule, MARKS, OBLIGING, ORDERING, RULES, SignKind, TURNS};
+use crate::words::{TextWord, WordOutline, split_words};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ const EXCERPT: usize = 100;
 
 /// A text that looks like an injection.
 #[derive(Debug)]
-pub(crate) struct Suspicion {
+pub(crate) struct TextSuspicion {
     /// Reasons, strongest first.
     pub(crate) reasons: Vec<&'static str>,
     /// Beginning of the stretch.
@@ -32,7 +32,7 @@ pub(crate) struct Suspicion {
 }
 
 /// One sign.
-struct Sign {
+struct SuspicionSign {
     at: usize,
     kind: SignKind,
     weight: f32,
@@ -42,9 +42,9 @@ struct Sign {
 }
 
 /// Judges a text: `None` when nothing is wrong with it.
-pub(crate) fn judge(text: &str) -> Option<Suspicion> {
+pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-    let revealed = hidden::reveal(text);
+    let revealed = hidden::reveal_text(text);
     let mut text = revealed.text;
     if text.contains('\\') {
         // In JSON, a line break is written out.
@@ -52,14 +52,14 @@ pub(crate) fn judge(text: &str) -> Option<Suspicion> {
     }
     let mut signs = Vec::new();
     if may_speak(&text) {
-        spoken(&words(&text), &text, &mut signs);
+        spoken_signs(&split_words(&text), &text, &mut signs);
     }
-    marked(&text, &mut signs);
+    marked_signs(&text, &mut signs);
     if signs.is_empty() && revealed.weight == 0.0 {
         return None;
     }
     signs.sort_by_key(|sign| sign.at);
-    commented(&text, &mut signs);
+    comment_signs(&text, &mut signs);
     signs.sort_by_key(|sign| sign.at);
 
     let mut best = (revealed.weight, Vec::new(), 0);
@@ -79,22 +79,22 @@ pub(crate) fn judge(text: &str) -> Option<Suspicion> {
     if revealed.weight > 0.0 {
         kinds.insert(0, SignKind::Hidden);
     }
-    Some(Suspicion {
+    Some(TextSuspicion {
         reasons: kinds.into_iter().map(SignKind::reason).collect(),
-        excerpt: excerpt(&text[at..]),
+        excerpt: text_excerpt(&text[at..]),
         is_invisible: revealed.weight >= 1.0,
     })
 }
 
 /// Returns the beginning of a text, with a mark where it continues.
-fn excerpt(text: &str) -> String {
+fn text_excerpt(text: &str) -> String {
     let start: String = text.chars().take(EXCERPT).collect();
     let goes_on = start.len() < text.len();
     start + if goes_on { "…" } else { "" }
 }
 
 /// The sum of a stretch and its kinds, strongest first. A kind counts once.
-fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<SignKind>) {
+fn add_up<'a>(stretch: impl Iterator<Item = &'a SuspicionSign> + Clone) -> (f32, Vec<SignKind>) {
     let plain = stretch
         .clone()
         .filter(|sign| !sign.quoted && sign.weight >= 0.3);
@@ -122,18 +122,18 @@ fn add_up<'a>(stretch: impl Iterator<Item = &'a Sign> + Clone) -> (f32, Vec<Sign
 }
 
 /// The patterns of all rules, taken apart.
-struct Patterns {
-    patterns: Vec<Pattern>,
+struct RulePatterns {
+    patterns: Vec<PhrasePattern>,
     /// The words that a pattern may start with, in groups of those that begin alike, each with the
     /// indices of its patterns.
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
-    /// Group of each [`start`]; the first group is empty. Most words of a text begin like none of
-    /// these.
+    /// Group of each [`word_start`]; the first group is empty. Most words of a text begin like none
+    /// of these.
     group_of: Vec<u8>,
 }
 
 /// The first two bytes of a word, in lower case, as a number.
-fn start(word: &str) -> usize {
+fn word_start(word: &str) -> usize {
     let mut bytes = word
         .bytes()
         .map(|byte| usize::from(byte.to_ascii_lowercase()));
@@ -141,9 +141,9 @@ fn start(word: &str) -> usize {
 }
 
 /// Patterns of the rules, made once by each instance.
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    let patterns = RULES.iter().map(|rule| Pattern::new(rule.pattern));
-    let patterns: Vec<Pattern> = patterns.collect();
+static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
+    let patterns = RULES.iter().map(|rule| PhrasePattern::new(rule.pattern));
+    let patterns: Vec<PhrasePattern> = patterns.collect();
     let mut by_first: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, pattern) in patterns.iter().enumerate() {
         for word in pattern.first_words() {
@@ -152,24 +152,24 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
     let (mut groups, mut group_of) = (vec![Vec::new()], vec![0; 1 << 16]);
     for (word, rules) in by_first {
-        let group = &mut group_of[start(word)];
+        let group = &mut group_of[word_start(word)];
         if *group == 0 {
             *group = u8::try_from(groups.len()).unwrap_or(0);
             groups.push(Vec::new());
         }
         groups[usize::from(*group)].push((word, rules));
     }
-    Patterns {
+    RulePatterns {
         patterns,
         groups,
         group_of,
     }
 });
 
-impl Patterns {
+impl RulePatterns {
     /// Indices of the patterns that a word, in letters of either case, may be the first of.
     fn starting_with(&self, word: &str) -> &[usize] {
-        let group = &self.groups[usize::from(self.group_of[start(word)])];
+        let group = &self.groups[usize::from(self.group_of[word_start(word)])];
         let found = group
             .iter()
             .find(|(first, _)| first.eq_ignore_ascii_case(word));
@@ -179,27 +179,31 @@ impl Patterns {
 
 /// Whether there may be signs in the meaning of the words. Most texts are read no further.
 fn may_speak(text: &str) -> bool {
-    let outline = Outline::of(text);
+    let outline = WordOutline::outline_of(text);
     let starts = |(index, word): (usize, Cow<'_, str>)| {
         let mut rules = PATTERNS.starting_with(&word).iter();
-        rules.any(|rule| PATTERNS.patterns[*rule].end(&outline, index).is_some())
+        rules.any(|rule| {
+            PATTERNS.patterns[*rule]
+                .match_end(&outline, index)
+                .is_some()
+        })
     };
     outline.words().enumerate().any(starts)
 }
 
 /// Signs in the meaning of the words.
-fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
+fn spoken_signs(words: &[TextWord], text: &str, signs: &mut Vec<SuspicionSign>) {
     let all = &*PATTERNS;
     for (index, word) in words.iter().enumerate() {
         for rule in all.starting_with(&word.text) {
-            let Some(end) = all.patterns[*rule].end(words, index) else {
+            let Some(end) = all.patterns[*rule].match_end(words, index) else {
                 continue;
             };
             let stop = words.get(end + 1).map_or(text.len(), |next| next.start);
-            signs.push(Sign {
+            signs.push(SuspicionSign {
                 at: word.start,
                 kind: RULES[*rule].kind,
-                weight: weight(
+                weight: match_weight(
                     &RULES[*rule],
                     words,
                     index,
@@ -215,9 +219,9 @@ fn spoken(words: &[Word], text: &str, signs: &mut Vec<Sign>) {
 }
 
 /// The weight of a match of a rule.
-fn weight(
-    rule: &Rule,
-    words: &[Word],
+fn match_weight(
+    rule: &InjectionRule,
+    words: &[TextWord],
     index: usize,
     end: usize,
     matched: &str,
@@ -250,7 +254,7 @@ fn weight(
 }
 
 /// Whether the verb at `index` is an order to the reader.
-fn is_order(words: &[Word], index: usize) -> bool {
+fn is_order(words: &[TextWord], index: usize) -> bool {
     let before = |back: usize| index.checked_sub(back).map(|index| &*words[index].text);
     words[index].begins
         || words[index].after_comma
@@ -260,7 +264,7 @@ fn is_order(words: &[Word], index: usize) -> bool {
 }
 
 /// Whether the words around are about attacks.
-fn is_discussed(words: &[Word], index: usize) -> bool {
+fn is_discussed(words: &[TextWord], index: usize) -> bool {
     let around = &words[index.saturating_sub(CONTEXT)..(index + CONTEXT / 2).min(words.len())];
     around
         .iter()
@@ -285,9 +289,9 @@ fn has_blob(text: &str) -> bool {
 }
 
 /// Signs in how a text is marked up: chat formats and lines that pose as turns.
-fn marked(text: &str, signs: &mut Vec<Sign>) {
+fn marked_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut add = |at, weight| {
-        signs.push(Sign {
+        signs.push(SuspicionSign {
             at,
             kind: SignKind::FakeTurn,
             weight,
@@ -307,7 +311,7 @@ fn marked(text: &str, signs: &mut Vec<Sign>) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if (line.starts_with("###") || line.contains(':'))
-            && let Some(turn) = turn(&line.to_ascii_lowercase())
+            && let Some(turn) = turn_mark(&line.to_ascii_lowercase())
         {
             add(at + turn, 0.6);
         }
@@ -323,7 +327,7 @@ fn begins_with(text: &str, word: &str) -> bool {
 
 /// Finds the position in a line, in small letters, at which a name begins that then speaks to the
 /// model as if it were their turn.
-fn turn(line: &str) -> Option<usize> {
+fn turn_mark(line: &str) -> Option<usize> {
     let trimmed = line.trim_start_matches(|it: char| it.is_whitespace() || "#*>-[(\"".contains(it));
     let said = TURNS.iter().find_map(|turn| {
         let turn = turn.trim_end_matches(':');
@@ -340,7 +344,7 @@ fn turn(line: &str) -> Option<usize> {
 }
 
 /// Makes other signs weigh more where they are in an HTML comment. They must be in order.
-fn commented(text: &str, signs: &mut Vec<Sign>) {
+fn comment_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut comments = Vec::new();
     let (mut from, mut next) = (0, 0);
     while let Some(open) = text[from..].find("<!--") {
@@ -353,7 +357,7 @@ fn commented(text: &str, signs: &mut Vec<Sign>) {
         }
         let inside = signs[next..].iter().take_while(|sign| sign.at < end);
         if inside.clone().any(|sign| sign.weight >= 0.3) {
-            comments.push(Sign {
+            comments.push(SuspicionSign {
                 at: start,
                 kind: SignKind::Comment,
                 weight: 0.3,

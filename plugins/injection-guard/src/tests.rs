@@ -2,7 +2,7 @@
 
 use crate::corpus::{ATTACKS, BENIGN};
 use crate::injection_guard::{__rind_hook_after_compact, __rind_hook_pre_reason};
-use crate::score::judge;
+use crate::score::judge_text;
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::json;
 use rind_sdk::testing;
@@ -55,7 +55,7 @@ fn compacted() {
 fn attacks_are_found() {
     let missed: Vec<_> = ATTACKS
         .iter()
-        .filter(|text| judge(text).is_none())
+        .filter(|text| judge_text(text).is_none())
         .collect();
     assert!(missed.is_empty(), "{missed:#?}");
 }
@@ -64,7 +64,7 @@ fn attacks_are_found() {
 fn ordinary_texts_about_the_subject_are_not() {
     let wrong: Vec<_> = BENIGN
         .iter()
-        .filter_map(|text| Some((text, judge(text)?)))
+        .filter_map(|text| Some((text, judge_text(text)?)))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -72,10 +72,10 @@ fn ordinary_texts_about_the_subject_are_not() {
 #[test]
 fn an_attack_is_found_in_the_middle_of_a_long_text() {
     let prose = "The build went through without a warning and the tests are green. ".repeat(2000);
-    assert!(judge(&prose).is_none());
+    assert!(judge_text(&prose).is_none());
     for attack in ATTACKS {
         assert!(
-            judge(&format!("{prose}\n\n{attack}\n\n{prose}")).is_some(),
+            judge_text(&format!("{prose}\n\n{attack}\n\n{prose}")).is_some(),
             "{attack}"
         );
     }
@@ -93,7 +93,7 @@ fn a_text_made_of_signs_takes_no_longer_than_another() {
         "system: you\n",
         "\u{200b}a",
     ] {
-        judge(&part.repeat(512 * 1024 / part.len()));
+        judge_text(&part.repeat(512 * 1024 / part.len()));
     }
 }
 

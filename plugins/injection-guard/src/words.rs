@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
-use crate::pattern::Sentences;
+use crate::pattern::TextSentences;
 
 /// One word.
 #[derive(Debug)]
-pub(crate) struct Word<'a> {
+pub(crate) struct TextWord<'a> {
     /// Text in lower case, look-alike letters replaced.
     pub(crate) text: Cow<'a, str>,
     /// Start in the text.
@@ -25,42 +25,42 @@ pub(crate) struct Word<'a> {
 }
 
 /// Range of a word.
-struct Span {
+struct WordSpan {
     start: usize,
     end: usize,
     /// Kinds of its characters, as bits.
     seen: u8,
 }
 
-impl Span {
+impl WordSpan {
     /// The first one from `from` on.
     fn next(text: &str, from: usize) -> Option<Self> {
-        let (start, _) = run(text, from, OUTSIDE, |it| !it.is_alphanumeric());
+        let (start, _) = run_end(text, from, OUTSIDE, |it| !it.is_alphanumeric());
         if start == text.len() {
             return None;
         }
-        let (end, seen) = run(text, start, INSIDE, |it| it.is_alphanumeric() || it == '’');
+        let (end, seen) = run_end(text, start, INSIDE, |it| it.is_alphanumeric() || it == '’');
         Some(Self { start, end, seen })
     }
 
-    fn fold<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        fold(&text[self.start..self.end], self.seen)
+    fn fold_span<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        fold_word(&text[self.start..self.end], self.seen)
     }
 }
 
 /// Ranges of the words of a text, without the gaps between them: enough to see that most texts hold
 /// nothing.
-pub(crate) struct Outline<'a> {
+pub(crate) struct WordOutline<'a> {
     text: &'a str,
-    spans: Vec<Span>,
+    spans: Vec<WordSpan>,
 }
 
-impl<'a> Outline<'a> {
-    pub(crate) fn of(text: &'a str) -> Self {
+impl<'a> WordOutline<'a> {
+    pub(crate) fn outline_of(text: &'a str) -> Self {
         // Most words have four letters or more, and something stands between them.
         let mut spans = Vec::with_capacity(text.len() / 5);
         let mut at = 0;
-        while let Some(span) = Span::next(text, at) {
+        while let Some(span) = WordSpan::next(text, at) {
             at = span.end;
             spans.push(span);
         }
@@ -73,7 +73,7 @@ impl<'a> Outline<'a> {
             if span.seen & BEYOND == 0 {
                 Cow::Borrowed(&self.text[span.start..span.end])
             } else {
-                span.fold(self.text)
+                span.fold_span(self.text)
             }
         })
     }
@@ -81,22 +81,22 @@ impl<'a> Outline<'a> {
 
 /// Treats the text as one sentence, since sentence boundaries are not known yet: a match may be
 /// none.
-impl Sentences for Outline<'_> {
+impl TextSentences for WordOutline<'_> {
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
-        Some(self.spans.get(index)?.fold(self.text))
+        Some(self.spans.get(index)?.fold_span(self.text))
     }
 }
 
 /// The words of a text.
-pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
-    let mut words: Vec<Word<'_>> = Vec::new();
-    let mut quotes = Quotes::default();
+pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
+    let mut words: Vec<TextWord<'_>> = Vec::new();
+    let mut quotes = OpenQuotes::default();
     let mut rest = 0;
-    while let Some(span) = Span::next(text, rest) {
+    while let Some(span) = WordSpan::next(text, rest) {
         let start = span.start;
         let (gap, raw) = (&text[rest..start], &text[start..span.end]);
-        let mut word = Word {
-            text: fold(raw, span.seen),
+        let mut word = TextWord {
+            text: fold_word(raw, span.seen),
             start,
             begins: words.is_empty(),
             quoted: quotes.is_open(),
@@ -106,7 +106,7 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
         };
         // The gap between most words is a single space, which says nothing.
         if gap != " " {
-            let seen = quotes.pass(gap);
+            let seen = quotes.pass_gap(gap);
             word.begins |=
                 seen.begins || (seen.goes_on_below && raw.starts_with(char::is_uppercase));
             word.quoted = quotes.is_open();
@@ -150,7 +150,7 @@ const KINDS: [u8; 256] = {
 
 /// Returns the end of the run of characters of these kinds from `from` on, those beyond ASCII
 /// judged by `is_one`, and the bits of the characters in it.
-fn run(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (usize, u8) {
+fn run_end(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (usize, u8) {
     let (mut at, mut seen) = (from, 0);
     while let Some(byte) = text.as_bytes().get(at) {
         let kind = KINDS[usize::from(*byte)];
@@ -171,7 +171,7 @@ fn run(text: &str, from: usize, kinds: u8, is_one: impl Fn(char) -> bool) -> (us
 
 /// Properties of a word that the characters before it decide.
 #[derive(Default)]
-struct Gap {
+struct WordGap {
     /// A sentence begins with the word.
     begins: bool,
     /// The word is on another line. Prose is wrapped in the middle of a sentence; a line that
@@ -181,16 +181,16 @@ struct Gap {
 
 /// Open quotes.
 #[derive(Default)]
-struct Quotes {
+struct OpenQuotes {
     straight: bool,
     backtick: bool,
     curly: bool,
 }
 
-impl Quotes {
+impl OpenQuotes {
     /// Processes the gap between two words.
-    fn pass(&mut self, gap: &str) -> Gap {
-        let mut seen = Gap::default();
+    fn pass_gap(&mut self, gap: &str) -> WordGap {
+        let mut seen = WordGap::default();
         let mut has_dash = false;
         let mut last = ' ';
         for character in gap.chars() {
@@ -227,7 +227,7 @@ impl Quotes {
 
 /// Lower case, and Latin letters for Cyrillic and Greek ones that look like them in a word that
 /// mixes both.
-fn fold(word: &str, seen: u8) -> Cow<'_, str> {
+fn fold_word(word: &str, seen: u8) -> Cow<'_, str> {
     if seen & BEYOND == 0 {
         return if seen & CAPITAL != 0 {
             Cow::Owned(word.to_ascii_lowercase())

@@ -4,7 +4,7 @@ use rind_sdk::data;
 
 /// The operator's settings.
 #[data]
-pub(crate) struct Settings {
+pub(crate) struct LoopSettings {
     /// Warn from this edit of the same file on.
     pub(crate) edits: u32,
     /// Warn from this identical call in a row on.
@@ -18,7 +18,7 @@ pub(crate) struct Settings {
     pub(crate) tools: Vec<String>,
 }
 
-impl Settings {
+impl LoopSettings {
     /// Whether edits are counted anew in each turn.
     pub(crate) fn each_turn(&self) -> bool {
         self.scope == "turn"
@@ -28,7 +28,7 @@ impl Settings {
 /// A call or edit, and the number of times in a row.
 #[data]
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct RepeatedCall {
     /// Hash of the observed content.
     what: u64,
     /// The turn it was seen in, where turns are told apart.
@@ -37,9 +37,9 @@ pub(crate) struct Seen {
     pub(crate) times: u32,
 }
 
-impl Seen {
+impl RepeatedCall {
     /// Counts on if it is the same, and starts anew if it is not.
-    pub(crate) fn again(self, what: u64, turn: Option<u32>) -> Self {
+    pub(crate) fn seen_again(self, what: u64, turn: Option<u32>) -> Self {
         let same = self.times > 0 && self.what == what && self.turn == turn;
         Self {
             what,
@@ -54,7 +54,7 @@ impl Seen {
 }
 
 /// Advice for the model and the person.
-pub(crate) struct Advice {
+pub(crate) struct LoopAdvice {
     /// Text for the model.
     pub(crate) text: String,
     /// Notice for the person.
@@ -64,13 +64,13 @@ pub(crate) struct Advice {
 }
 
 /// Returns the advice after `times` times, counting this one.
-pub(crate) fn advice(
+pub(crate) fn loop_advice(
     what: &str,
     done: &str,
     times: u32,
     warn_from: u32,
-    settings: &Settings,
-) -> Option<Advice> {
+    settings: &LoopSettings,
+) -> Option<LoopAdvice> {
     let refuse = settings.block_after.is_some_and(|most| times > most);
     if times < warn_from && !refuse {
         return None;
@@ -90,7 +90,7 @@ pub(crate) fn advice(
              once, say what you expect to happen, and try another way."
         )
     };
-    Some(Advice {
+    Some(LoopAdvice {
         text,
         notice,
         refuse,

@@ -8,20 +8,20 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod loop_detection {
-    use crate::count::{Seen, Settings, advice};
+    use crate::count::{LoopSettings, RepeatedCall, loop_advice};
     use crate::subject;
     use rind_sdk::prelude::*;
 
     #[hook]
     fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
-        let settings: Settings = config::all()?;
+        let settings: LoopSettings = config::all()?;
         let call = &proposed.call;
-        let fingerprint = subject::fingerprint(&call.name, &call.arguments);
+        let fingerprint = subject::call_fingerprint(&call.name, &call.arguments);
         let repeats = count(&format!("row/{}", caller::agent()), |seen| {
-            seen.again(fingerprint, Some(caller::turn()))
+            seen.seen_again(fingerprint, Some(caller::turn()))
         })?;
         let repeated = format!("`{}` with the same arguments", call.name);
-        let mut advised = advice(
+        let mut advised = loop_advice(
             &repeated,
             "called in a row",
             repeats,
@@ -33,9 +33,9 @@ mod loop_detection {
             let edited = subject::hash(path.as_bytes());
             let turn = settings.each_turn().then_some(caller::turn());
             let edits = count(&format!("edits/{edited:016x}"), |seen| {
-                seen.again(edited, turn)
+                seen.seen_again(edited, turn)
             })?;
-            let about_edits = advice(
+            let about_edits = loop_advice(
                 &format!("`{path}`"),
                 "edited",
                 edits,
@@ -61,7 +61,7 @@ mod loop_detection {
     }
 
     /// Counts once more under a key and says how often that is.
-    fn count(key: &str, again: impl Fn(Seen) -> Seen) -> Result<u32, Error> {
+    fn count(key: &str, again: impl Fn(RepeatedCall) -> RepeatedCall) -> Result<u32, Error> {
         let seen = again(state::get_json(key)?.unwrap_or_default());
         state::set_json(key, &seen)?;
         Ok(seen.times)

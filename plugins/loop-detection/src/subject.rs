@@ -18,7 +18,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 /// read_file {"path":"a","from":1}      the same hash
 /// read_file {"from": 1, "path": "a"}
 /// ```
-pub(crate) fn fingerprint(name: &str, arguments: &str) -> u64 {
+pub(crate) fn call_fingerprint(name: &str, arguments: &str) -> u64 {
     // Objects come back sorted by key.
     let arguments =
         rind_sdk::serde_json::from_str::<Value>(arguments).map(|value| value.to_string());
@@ -34,11 +34,11 @@ pub(crate) fn edited_file(call: &ToolCall, tools: &[String]) -> Option<String> {
     let path = ["path", "file_path"]
         .iter()
         .find_map(|key| arguments.get(key)?.as_str())?;
-    Some(tidy(path))
+    Some(tidy_path(path))
 }
 
 /// The same path for `a/b`, `./a//b` and `a/c/../b`.
-fn tidy(path: &str) -> String {
+fn tidy_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split(['/', '\\']) {
         match part {

@@ -8,9 +8,9 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod model_quartermaster {
-    use crate::pick::{Action, Settings, pick};
-    use crate::stats::Stats;
-    use crate::task::{self, Running};
+    use crate::pick::{ModelAction, PickSettings, pick_model};
+    use crate::stats::TaskStats;
+    use crate::task::{self, RunningTurn};
     use rind_sdk::prelude::*;
 
     /// Key of the statistics, across sessions.
@@ -24,14 +24,14 @@ mod model_quartermaster {
         format!("turn/{}", caller::agent())
     }
 
-    fn running() -> Result<Option<Running>, Error> {
-        let kept: Option<Running> = state::get_json(&key())?;
+    fn running() -> Result<Option<RunningTurn>, Error> {
+        let kept: Option<RunningTurn> = state::get_json(&key())?;
         Ok(kept.filter(|running| running.turn == caller::turn()))
     }
 
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
-        let settings: Settings = config::all()?;
+        let settings: PickSettings = config::all()?;
         // A question outside of the conversation already names the model that is to answer.
         if settings.models.is_empty() || !matches!(request.purpose, Purpose::Step) {
             return Ok(RequestOutcome::default());
@@ -40,23 +40,29 @@ mod model_quartermaster {
         let mut running = match running()? {
             Some(running) => running,
             None => {
-                let kind = task::kind(&session::messages(ALL));
-                let stats: Stats = store::get_json(STATS)?.unwrap_or_default();
-                let pick = pick(&kind, &request.model, &stats, &settings, task::chance());
-                let mut running = Running::new(caller::turn(), kind, &request.model);
+                let kind = task::task_kind(&session::messages(ALL));
+                let stats: TaskStats = store::get_json(STATS)?.unwrap_or_default();
+                let pick = pick_model(
+                    &kind,
+                    &request.model,
+                    &stats,
+                    &settings,
+                    task::random_chance(),
+                );
+                let mut running = RunningTurn::new(caller::turn(), kind, &request.model);
                 let done = match &pick.action {
-                    Action::Defer => format!("keeps `{}`", request.model),
-                    Action::Suggest(model) => format!("suggests `{model}`"),
-                    Action::Enforce(model) => format!("takes `{model}`"),
+                    ModelAction::Defer => format!("keeps `{}`", request.model),
+                    ModelAction::Suggest(model) => format!("suggests `{model}`"),
+                    ModelAction::Enforce(model) => format!("takes `{model}`"),
                 };
                 outcome = outcome.log(Level::Info, format!("{done}: {}", pick.why));
                 match pick.action {
-                    Action::Defer => {}
-                    Action::Suggest(model) => {
+                    ModelAction::Defer => {}
+                    ModelAction::Suggest(model) => {
                         let said = format!("suggests the model `{model}`: {}", pick.why);
                         outcome = tell(outcome, "suggested", &running.kind, &model, said)?;
                     }
-                    Action::Enforce(model) => {
+                    ModelAction::Enforce(model) => {
                         if model != request.model {
                             let said = format!(
                                 "takes `{model}` in place of `{}`: {}",
@@ -126,12 +132,12 @@ mod model_quartermaster {
             return Ok(());
         };
         state::remove(&key())?;
-        let settings: Settings = config::all()?;
-        (running.results, running.errors) = task::results(&session::messages(ALL));
-        if let Some(seen) = running.observed(summary.stop) {
+        let settings: PickSettings = config::all()?;
+        (running.results, running.errors) = task::count_results(&session::messages(ALL));
+        if let Some(seen) = running.observe_end(summary.stop) {
             // Read again: another session may have written meanwhile.
-            let mut stats: Stats = store::get_json(STATS)?.unwrap_or_default();
-            stats.add(&running.kind, &running.model, seen, &settings.names());
+            let mut stats: TaskStats = store::get_json(STATS)?.unwrap_or_default();
+            stats.add_turn(&running.kind, &running.model, seen, &settings.names());
             store::set_json(STATS, &stats)?;
         }
         Ok(())

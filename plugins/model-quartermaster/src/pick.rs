@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 
 use rind_sdk::data;
 
-use crate::stats::{Stat, Stats};
+use crate::stats::{ModelStat, TaskStats};
 
 /// A model that may be picked.
 #[data]
-pub(crate) struct Candidate {
+pub(crate) struct ModelCandidate {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) input_price: Option<f64>,
@@ -20,8 +20,8 @@ pub(crate) struct Candidate {
 
 /// The operator's settings.
 #[data]
-pub(crate) struct Settings {
-    pub(crate) models: Vec<Candidate>,
+pub(crate) struct PickSettings {
+    pub(crate) models: Vec<ModelCandidate>,
     pub(crate) enforce_from: f64,
     pub(crate) suggest_from: f64,
     pub(crate) observations: f64,
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     pub(crate) explore: f64,
 }
 
-impl Settings {
+impl PickSettings {
     pub(crate) fn names(&self) -> Vec<String> {
         self.models.iter().map(|model| model.name.clone()).collect()
     }
@@ -41,7 +41,7 @@ impl Settings {
 
 /// Action on the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum ModelAction {
     /// Leave it as it is.
     Defer,
     /// Say which one would be taken.
@@ -51,60 +51,60 @@ pub(crate) enum Action {
 }
 
 /// A pick and its reason.
-pub(crate) struct Pick {
-    pub(crate) action: Action,
+pub(crate) struct ModelPick {
+    pub(crate) action: ModelAction,
     pub(crate) why: String,
 }
 
-fn defer(why: String) -> Pick {
-    let action = Action::Defer;
-    Pick { action, why }
+fn defer_pick(why: String) -> ModelPick {
+    let action = ModelAction::Defer;
+    ModelPick { action, why }
 }
 
 /// Decides on `current` for a task of this kind. `chance` is a number from 0 to 1 that decides
 /// whether to explore.
-pub(crate) fn pick(
+pub(crate) fn pick_model(
     kind: &str,
     current: &str,
-    stats: &Stats,
-    settings: &Settings,
+    stats: &TaskStats,
+    settings: &PickSettings,
     chance: f64,
-) -> Pick {
+) -> ModelPick {
     if !settings.has(current) {
-        return defer(format!("`{current}` is not in the list of models"));
+        return defer_pick(format!("`{current}` is not in the list of models"));
     }
     if chance < settings.explore
         && let Some(least) = least_known(kind, stats, settings)
     {
         let why = format!("{kind}: explores `{least}`, of which least is known");
-        return Pick {
-            action: Action::Enforce(least),
+        return ModelPick {
+            action: ModelAction::Enforce(least),
             why,
         };
     }
-    let known: Vec<(&Candidate, Stat)> = settings
+    let known: Vec<(&ModelCandidate, ModelStat)> = settings
         .models
         .iter()
-        .map(|model| (model, stats.of(kind, &model.name)))
+        .map(|model| (model, stats.stat_of(kind, &model.name)))
         .collect();
     let n: f64 = known.iter().map(|(_, stat)| stat.n).sum();
     if n < settings.observations {
         let wanted = settings.observations;
-        return defer(format!("{kind}: {n:.0} of {wanted:.0} turns seen"));
+        return defer_pick(format!("{kind}: {n:.0} of {wanted:.0} turns seen"));
     }
     let best = known.iter().map(|(_, stat)| stat.surely());
     let best = best.fold(0.0, f64::max);
-    let mut good: Vec<&(&Candidate, Stat)> = known
+    let mut good: Vec<&(&ModelCandidate, ModelStat)> = known
         .iter()
         .filter(|(_, stat)| stat.n >= 1.0 && stat.surely() >= best - settings.margin)
         .collect();
     let has_prices = good
         .iter()
-        .all(|(model, stat)| dollars(model, stat).is_some());
+        .all(|(model, stat)| expected_dollars(model, stat).is_some());
     // Stable: of two that are the same the one that is listed first is taken.
-    good.sort_by(|a, b| cheaper(a, b, has_prices));
+    good.sort_by(|a, b| compare_cost(a, b, has_prices));
     let Some((model, stat)) = good.first() else {
-        return defer(format!("{kind}: nothing is known"));
+        return defer_pick(format!("{kind}: nothing is known"));
     };
     let (name, surely) = (&model.name, stat.surely());
     let why = format!(
@@ -118,18 +118,18 @@ pub(crate) fn pick(
         price_in_words(model, stat, has_prices)
     );
     let action = if name == current || surely < settings.suggest_from {
-        Action::Defer
+        ModelAction::Defer
     } else if surely < settings.enforce_from {
-        Action::Suggest(name.clone())
+        ModelAction::Suggest(name.clone())
     } else {
-        Action::Enforce(name.clone())
+        ModelAction::Enforce(name.clone())
     };
-    Pick { action, why }
+    ModelPick { action, why }
 }
 
 /// The model with the fewest turns of a kind.
-fn least_known(kind: &str, stats: &Stats, settings: &Settings) -> Option<String> {
-    let turns = |model: &&Candidate| stats.of(kind, &model.name).n;
+fn least_known(kind: &str, stats: &TaskStats, settings: &PickSettings) -> Option<String> {
+    let turns = |model: &&ModelCandidate| stats.stat_of(kind, &model.name).n;
     let least = settings
         .models
         .iter()
@@ -138,17 +138,17 @@ fn least_known(kind: &str, stats: &Stats, settings: &Settings) -> Option<String>
 }
 
 /// Dollars of a turn, for a model whose prices are set.
-fn dollars(model: &Candidate, stat: &Stat) -> Option<f64> {
+fn expected_dollars(model: &ModelCandidate, stat: &ModelStat) -> Option<f64> {
     let (input, output) = (model.input_price?, model.output_price?);
     Some((stat.input * input + stat.output * output) / stat.n / 1_000_000.0)
 }
 
-fn tokens(stat: &Stat) -> f64 {
+fn expected_tokens(stat: &ModelStat) -> f64 {
     (stat.input + stat.output) / stat.n
 }
 
 /// Milliseconds of a request, learnt or as the operator says.
-fn latency(model: &Candidate, stat: &Stat) -> f64 {
+fn expected_latency(model: &ModelCandidate, stat: &ModelStat) -> f64 {
     if stat.requests > 0.0 {
         stat.millis / stat.requests
     } else {
@@ -157,35 +157,42 @@ fn latency(model: &Candidate, stat: &Stat) -> f64 {
 }
 
 /// Orders by cost, in dollars where all have prices and in tokens otherwise, then by latency.
-fn cheaper(a: &(&Candidate, Stat), b: &(&Candidate, Stat), has_prices: bool) -> Ordering {
-    let cost = |(model, stat): &(&Candidate, Stat)| match has_prices {
-        true => dollars(model, stat).unwrap_or(f64::MAX),
-        false => tokens(stat),
+fn compare_cost(
+    a: &(&ModelCandidate, ModelStat),
+    b: &(&ModelCandidate, ModelStat),
+    has_prices: bool,
+) -> Ordering {
+    let cost = |(model, stat): &(&ModelCandidate, ModelStat)| match has_prices {
+        true => expected_dollars(model, stat).unwrap_or(f64::MAX),
+        false => expected_tokens(stat),
     };
     let by_cost = cost(a).total_cmp(&cost(b));
-    by_cost.then(latency(a.0, &a.1).total_cmp(&latency(b.0, &b.1)))
+    by_cost.then(expected_latency(a.0, &a.1).total_cmp(&expected_latency(b.0, &b.1)))
 }
 
-fn price_in_words(model: &Candidate, stat: &Stat, has_prices: bool) -> String {
-    match dollars(model, stat).filter(|_| has_prices) {
+fn price_in_words(model: &ModelCandidate, stat: &ModelStat, has_prices: bool) -> String {
+    match expected_dollars(model, stat).filter(|_| has_prices) {
         Some(usd) => format!("the cheapest of them at ${usd:.5} a turn"),
-        None => format!("the one with the fewest tokens, {:.0} a turn", tokens(stat)),
+        None => format!(
+            "the one with the fewest tokens, {:.0} a turn",
+            expected_tokens(stat)
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Observed;
+    use crate::stats::ObservedTurn;
 
-    fn settings(models: &[(&str, Option<f64>)]) -> Settings {
-        let models = models.iter().map(|(name, price)| Candidate {
+    fn settings(models: &[(&str, Option<f64>)]) -> PickSettings {
+        let models = models.iter().map(|(name, price)| ModelCandidate {
             name: (*name).to_owned(),
             input_price: *price,
             output_price: *price,
             latency_ms: None,
         });
-        Settings {
+        PickSettings {
             models: models.collect(),
             enforce_from: 0.85,
             suggest_from: 0.65,
@@ -196,18 +203,18 @@ mod tests {
     }
 
     /// Builds statistics from each model's good turns, all turns and tokens per turn.
-    fn stats(of: &[(&str, u32, u32, u64)]) -> Stats {
-        let mut stats = Stats::default();
+    fn stats(of: &[(&str, u32, u32, u64)]) -> TaskStats {
+        let mut stats = TaskStats::default();
         for (model, good, n, input) in of {
             for number in 0..*n {
-                let seen = Observed {
+                let seen = ObservedTurn {
                     is_good: number < *good,
                     input: *input,
                     requests: 1,
                     millis: 10,
-                    ..Observed::default()
+                    ..ObservedTurn::default()
                 };
-                stats.add(
+                stats.add_turn(
                     "k",
                     model,
                     seen,
@@ -223,8 +230,8 @@ mod tests {
         stats
     }
 
-    fn enforce(name: &str) -> Action {
-        Action::Enforce(name.to_owned())
+    fn enforce(name: &str) -> ModelAction {
+        ModelAction::Enforce(name.to_owned())
     }
 
     #[test]
@@ -236,7 +243,7 @@ mod tests {
             (
                 stats(&[("a", 20, 20, 9), ("b", 29, 29, 9)]),
                 &priced,
-                Action::Defer,
+                ModelAction::Defer,
             ),
             (
                 stats(&[("a", 50, 50, 9), ("b", 50, 50, 9)]),
@@ -247,7 +254,7 @@ mod tests {
             (
                 stats(&[("a", 50, 50, 9), ("b", 50, 50, 10)]),
                 &unpriced,
-                Action::Defer,
+                ModelAction::Defer,
             ),
             (
                 stats(&[("a", 50, 50, 9), ("b", 50, 50, 8)]),
@@ -258,24 +265,24 @@ mod tests {
             (
                 stats(&[("a", 50, 50, 9), ("b", 25, 50, 9)]),
                 &priced,
-                Action::Defer,
+                ModelAction::Defer,
             ),
             // Good enough to be spoken of.
             (
                 stats(&[("a", 10, 50, 9), ("b", 45, 50, 9)]),
                 &priced,
-                Action::Suggest("b".to_owned()),
+                ModelAction::Suggest("b".to_owned()),
             ),
             // The best of bad ones.
             (
                 stats(&[("a", 10, 50, 9), ("b", 30, 50, 9)]),
                 &priced,
-                Action::Defer,
+                ModelAction::Defer,
             ),
             // All is known of the one and nothing of the other.
             (stats(&[("b", 60, 60, 9)]), &priced, enforce("b")),
         ] {
-            let pick = pick("k", "a", &known, settings, 0.9);
+            let pick = pick_model("k", "a", &known, settings, 0.9);
             assert_eq!(pick.action, expected, "{}", pick.why);
         }
     }
@@ -284,14 +291,17 @@ mod tests {
     fn a_model_outside_the_list_is_neither_picked_nor_replaced() {
         let known = stats(&[("a", 60, 60, 9), ("b", 60, 60, 1)]);
         let only_a = settings(&[("a", None)]);
-        assert_eq!(pick("k", "a", &known, &only_a, 0.0).action, Action::Defer);
         assert_eq!(
-            pick("k", "typed", &known, &only_a, 0.0).action,
-            Action::Defer
+            pick_model("k", "a", &known, &only_a, 0.0).action,
+            ModelAction::Defer
         );
         assert_eq!(
-            pick("k", "a", &known, &settings(&[]), 0.0).action,
-            Action::Defer
+            pick_model("k", "typed", &known, &only_a, 0.0).action,
+            ModelAction::Defer
+        );
+        assert_eq!(
+            pick_model("k", "a", &known, &settings(&[]), 0.0).action,
+            ModelAction::Defer
         );
     }
 
@@ -299,9 +309,18 @@ mod tests {
     fn exploring_tries_what_is_known_least_and_is_off_by_default() {
         let known = stats(&[("a", 3, 3, 9)]);
         let mut settings = settings(&[("a", None), ("b", None)]);
-        assert_eq!(pick("k", "a", &known, &settings, 0.0).action, Action::Defer);
+        assert_eq!(
+            pick_model("k", "a", &known, &settings, 0.0).action,
+            ModelAction::Defer
+        );
         settings.explore = 0.1;
-        assert_eq!(pick("k", "a", &known, &settings, 0.05).action, enforce("b"));
-        assert_eq!(pick("k", "a", &known, &settings, 0.5).action, Action::Defer);
+        assert_eq!(
+            pick_model("k", "a", &known, &settings, 0.05).action,
+            enforce("b")
+        );
+        assert_eq!(
+            pick_model("k", "a", &known, &settings, 0.5).action,
+            ModelAction::Defer
+        );
     }
 }

@@ -14,7 +14,7 @@ const Z: f64 = 1.96;
 /// One model at one kind of task.
 #[data]
 #[derive(Default, PartialEq)]
-pub(crate) struct Stat {
+pub(crate) struct ModelStat {
     /// Turns.
     pub(crate) n: f64,
     /// Turns that went well.
@@ -27,7 +27,7 @@ pub(crate) struct Stat {
 
 /// One turn.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Observed {
+pub(crate) struct ObservedTurn {
     pub(crate) is_good: bool,
     pub(crate) input: u64,
     pub(crate) output: u64,
@@ -35,8 +35,8 @@ pub(crate) struct Observed {
     pub(crate) millis: u64,
 }
 
-impl Stat {
-    pub(crate) fn add(&mut self, seen: Observed) {
+impl ModelStat {
+    pub(crate) fn add_turn(&mut self, seen: ObservedTurn) {
         if self.n >= MAX_OBSERVED {
             for number in [
                 &mut self.n,
@@ -74,16 +74,22 @@ impl Stat {
 #[data]
 #[derive(Default)]
 #[serde(transparent)]
-pub(crate) struct Stats(pub(crate) BTreeMap<String, BTreeMap<String, Stat>>);
+pub(crate) struct TaskStats(pub(crate) BTreeMap<String, BTreeMap<String, ModelStat>>);
 
-impl Stats {
-    pub(crate) fn of(&self, kind: &str, model: &str) -> Stat {
+impl TaskStats {
+    pub(crate) fn stat_of(&self, kind: &str, model: &str) -> ModelStat {
         let found = self.0.get(kind).and_then(|models| models.get(model));
         found.cloned().unwrap_or_default()
     }
 
     /// Adds a turn, and forgets models that are not in the list.
-    pub(crate) fn add(&mut self, kind: &str, model: &str, seen: Observed, listed: &[String]) {
+    pub(crate) fn add_turn(
+        &mut self,
+        kind: &str,
+        model: &str,
+        seen: ObservedTurn,
+        listed: &[String],
+    ) {
         if !listed.iter().any(|name| name == model) {
             return;
         }
@@ -91,7 +97,7 @@ impl Stats {
             models.retain(|name, _| listed.contains(name));
         }
         let models = self.0.entry(kind.to_owned()).or_default();
-        models.entry(model.to_owned()).or_default().add(seen);
+        models.entry(model.to_owned()).or_default().add_turn(seen);
     }
 }
 
@@ -110,10 +116,10 @@ mod tests {
             (25.0, 50.0, 0.366),
             (0.0, 50.0, 0.0),
         ] {
-            let stat = Stat {
+            let stat = ModelStat {
                 n,
                 good,
-                ..Stat::default()
+                ..ModelStat::default()
             };
             assert!(
                 (stat.surely() - expected).abs() < 0.001,
@@ -126,20 +132,20 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded_and_only_of_listed_models() {
         let listed = ["a".to_owned(), "b".to_owned()];
-        let mut stats = Stats::default();
-        let seen = Observed {
+        let mut stats = TaskStats::default();
+        let seen = ObservedTurn {
             is_good: true,
-            ..Observed::default()
+            ..ObservedTurn::default()
         };
         for _ in 0..5000 {
-            stats.add("k", "a", seen, &listed);
-            stats.add("k", "other", seen, &listed);
+            stats.add_turn("k", "a", seen, &listed);
+            stats.add_turn("k", "other", seen, &listed);
         }
-        let stat = stats.of("k", "a");
+        let stat = stats.stat_of("k", "a");
         assert!(stat.n <= MAX_OBSERVED && stat.n >= MAX_OBSERVED / 2.0);
         assert!((stat.good - stat.n).abs() < 1e-9);
-        assert_eq!(stats.of("k", "other"), Stat::default());
-        stats.add("k", "b", seen, &listed[1..]);
-        assert_eq!(stats.of("k", "a"), Stat::default());
+        assert_eq!(stats.stat_of("k", "other"), ModelStat::default());
+        stats.add_turn("k", "b", seen, &listed[1..]);
+        assert_eq!(stats.stat_of("k", "a"), ModelStat::default());
     }
 }

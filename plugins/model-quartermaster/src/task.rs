@@ -3,14 +3,14 @@
 use rind_sdk::data;
 use rind_sdk::prelude::*;
 
-use crate::stats::Observed;
+use crate::stats::ObservedTurn;
 
 /// Bytes of an input up to which it is short, and up to which it is medium.
 const SIZES: [(usize, &str); 2] = [(200, "short"), (2000, "medium")];
 
 /// A turn of an agent.
 #[data]
-pub(crate) struct Running {
+pub(crate) struct RunningTurn {
     pub(crate) turn: u32,
     pub(crate) kind: String,
     /// The model that is asked in it.
@@ -30,7 +30,7 @@ pub(crate) struct Running {
     pub(crate) is_empty: bool,
 }
 
-impl Running {
+impl RunningTurn {
     pub(crate) fn new(turn: u32, kind: String, model: &str) -> Self {
         Self {
             turn,
@@ -50,13 +50,13 @@ impl Running {
 
     /// Returns whether the ended turn was a success of the model; `None` when it says nothing about
     /// the model.
-    pub(crate) fn observed(&self, stop: StopReason) -> Option<Observed> {
+    pub(crate) fn observe_end(&self, stop: StopReason) -> Option<ObservedTurn> {
         let has_ended = match stop {
             StopReason::Done => true,
             StopReason::MaxSteps | StopReason::Failed => false,
             StopReason::Blocked | StopReason::Cancelled => return None,
         };
-        Some(Observed {
+        Some(ObservedTurn {
             is_good: has_ended && !self.is_empty && self.errors * 2 <= self.results,
             input: self.input,
             output: self.output,
@@ -67,7 +67,7 @@ impl Running {
 }
 
 /// The kind of a task: `short-plain`, `long-tools` and so on.
-pub(crate) fn kind(messages: &[Message]) -> String {
+pub(crate) fn task_kind(messages: &[Message]) -> String {
     let input = messages
         .iter()
         .rev()
@@ -80,7 +80,7 @@ pub(crate) fn kind(messages: &[Message]) -> String {
 }
 
 /// Tool results since the input, and how many of them are errors.
-pub(crate) fn results(messages: &[Message]) -> (u32, u32) {
+pub(crate) fn count_results(messages: &[Message]) -> (u32, u32) {
     let since = messages
         .iter()
         .rev()
@@ -94,7 +94,7 @@ pub(crate) fn results(messages: &[Message]) -> (u32, u32) {
 
 /// A number from 0 to 1 that is the same for the same turn: FNV-1a, then the finish of MurmurHash3,
 /// because the turn's number comes last and FNV alone hardly spreads it.
-pub(crate) fn chance() -> f64 {
+pub(crate) fn random_chance() -> f64 {
     let text = format!(
         "{} {} {}",
         caller::session(),
@@ -148,7 +148,7 @@ mod tests {
             ),
             (vec![text(Role::User, 2001), result(false)], "long-tools"),
         ] {
-            assert_eq!(kind(&messages), expected);
+            assert_eq!(task_kind(&messages), expected);
         }
         let messages = [
             result(true),
@@ -156,7 +156,7 @@ mod tests {
             result(true),
             result(false),
         ];
-        assert_eq!(results(&messages), (2, 1));
+        assert_eq!(count_results(&messages), (2, 1));
     }
 
     #[test]
@@ -171,13 +171,13 @@ mod tests {
             (StopReason::Blocked, false, 0, None),
             (StopReason::Cancelled, false, 0, None),
         ] {
-            let running = Running {
+            let running = RunningTurn {
                 is_empty,
                 errors,
                 results: 2,
-                ..Running::new(1, String::new(), "m")
+                ..RunningTurn::new(1, String::new(), "m")
             };
-            let is_good = running.observed(stop).map(|seen| seen.is_good);
+            let is_good = running.observe_end(stop).map(|seen| seen.is_good);
             assert_eq!(is_good, expected, "{stop:?} {is_empty} {errors}");
         }
     }
@@ -189,7 +189,7 @@ mod tests {
                 turn: *turn,
                 ..Caller::default()
             });
-            chance() < 0.2
+            random_chance() < 0.2
         });
         let n = below.count();
         assert!((120..280).contains(&n), "{n}");

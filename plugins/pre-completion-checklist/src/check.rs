@@ -1,12 +1,12 @@
 //! Recognizes checks, by the operator's patterns.
 
-use crate::command::commands;
+use crate::command::line_commands;
 
 /// Whether a shell line runs a command that one of the patterns describes, and if so whether the
 /// line fails when that does.
-pub(crate) fn check(line: &str, patterns: &[String]) -> Option<bool> {
-    let commands = commands(line);
-    let is_check = |words: &[String]| patterns.iter().any(|pattern| fits(words, pattern));
+pub(crate) fn check_line(line: &str, patterns: &[String]) -> Option<bool> {
+    let commands = line_commands(line);
+    let is_check = |words: &[String]| patterns.iter().any(|pattern| fits_pattern(words, pattern));
     let mut checks = commands
         .iter()
         .filter(|command| is_check(&command.words))
@@ -17,7 +17,7 @@ pub(crate) fn check(line: &str, patterns: &[String]) -> Option<bool> {
 
 /// Whether the words of a command begin with those of a pattern. Options and `+toolchain` may stand
 /// between them.
-fn fits(words: &[String], pattern: &str) -> bool {
+fn fits_pattern(words: &[String], pattern: &str) -> bool {
     let mut words = words.iter();
     pattern
         .split_whitespace()

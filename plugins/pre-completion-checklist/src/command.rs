@@ -14,7 +14,7 @@ const DEEPEST: usize = 4;
 
 /// A simple command of a line.
 #[derive(Debug)]
-pub(crate) struct Command {
+pub(crate) struct LineCommand {
     /// Words without quotes, wrappers and assignments, and the program without its folder.
     pub(crate) words: Vec<String>,
     /// Whether the line fails when it fails.
@@ -23,7 +23,7 @@ pub(crate) struct Command {
 
 /// Operator between a command and the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+enum CommandOperator {
     /// `&&`, or the edge of a group.
     And,
     /// `||`.
@@ -38,10 +38,10 @@ enum After {
 
 /// A command with its unprocessed words.
 #[derive(Debug, Default)]
-struct Part {
+struct CommandPart {
     words: Vec<String>,
     /// `None` at the end.
-    after: Option<After>,
+    after: Option<CommandOperator>,
 }
 
 /// The simple commands of a line.
@@ -56,15 +56,15 @@ struct Part {
 /// echo cargo test
 ///     ->  echo cargo test
 /// ```
-pub(crate) fn commands(line: &str) -> Vec<Command> {
+pub(crate) fn line_commands(line: &str) -> Vec<LineCommand> {
     let mut found = Vec::new();
-    collect(line, 0, true, &mut found);
+    collect_commands(line, 0, true, &mut found);
     found
 }
 
 /// Whether the exit code of the whole says that the command at `at` failed. Where that cannot be
 /// told it does not.
-fn decides(parts: &[Part], at: usize) -> bool {
+fn decides_status(parts: &[CommandPart], at: usize) -> bool {
     const HIDING: [&str; 5] = ["!", "elif", "if", "until", "while"];
     let Some(part) = parts.get(at) else {
         return false;
@@ -89,19 +89,19 @@ fn decides(parts: &[Part], at: usize) -> bool {
     for (n, part) in parts.iter().enumerate().skip(at) {
         let goes_on = match part.after {
             None => return true,
-            Some(After::And) => true,
-            Some(After::Pipe) => is_whole_pipe,
+            Some(CommandOperator::And) => true,
+            Some(CommandOperator::Pipe) => is_whole_pipe,
             // `make || exit 1` fails as well.
-            Some(After::Or) => match words_of(n + 1) {
+            Some(CommandOperator::Or) => match words_of(n + 1) {
                 [first, ..] if first == "false" => return true,
                 [first, code, ..] if first == "exit" => return code != "0",
                 _ => false,
             },
-            Some(After::Then) => {
+            Some(CommandOperator::Then) => {
                 let is_last = parts.iter().skip(n + 1).all(|part| part.words.is_empty());
                 return is_last || stops;
             }
-            Some(After::Background) => false,
+            Some(CommandOperator::Background) => false,
         };
         if !goes_on {
             return false;
@@ -110,11 +110,11 @@ fn decides(parts: &[Part], at: usize) -> bool {
     true
 }
 
-fn collect(line: &str, depth: usize, is_decisive: bool, found: &mut Vec<Command>) {
-    let parts = split(line);
+fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec<LineCommand>) {
+    let parts = split_line(line);
     for at in 0..parts.len() {
-        let decides = is_decisive && decides(&parts, at);
-        let words = unwrapped(
+        let decides = is_decisive && decides_status(&parts, at);
+        let words = unwrap_words(
             parts
                 .get(at)
                 .map(|part| part.words.clone())
@@ -131,7 +131,7 @@ fn collect(line: &str, depth: usize, is_decisive: bool, found: &mut Vec<Command>
             .and_then(|at| words.get(at + 1))
         {
             Some(inner) if is_shell && depth < DEEPEST => {
-                collect(inner, depth + 1, decides, found);
+                collect_commands(inner, depth + 1, decides, found);
             }
             _ if is_shell && words.len() > 1 => {
                 // A script is a program like any other.
@@ -139,21 +139,21 @@ fn collect(line: &str, depth: usize, is_decisive: bool, found: &mut Vec<Command>
                     .into_iter()
                     .skip(1)
                     .skip_while(|word| word.starts_with('-'));
-                let words = unwrapped(script.collect());
-                found.push(Command { words, decides });
+                let words = unwrap_words(script.collect());
+                found.push(LineCommand { words, decides });
             }
-            _ => found.push(Command { words, decides }),
+            _ => found.push(LineCommand { words, decides }),
         }
     }
     found.retain(|command| !command.words.is_empty());
 }
 
 /// A command without the words before its program, and the program without its folder.
-fn unwrapped(words: Vec<String>) -> Vec<String> {
+fn unwrap_words(words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter().peekable();
     let mut is_wrapped = false;
     while let Some(word) = words.peek() {
-        let program = base(word);
+        let program = base_name(word);
         let is_wrapper = WRAPPERS.contains(&program);
         // `timeout 60`, `nice -n 5`, `env A=b`.
         let is_of_wrapper = is_wrapped
@@ -170,12 +170,12 @@ fn unwrapped(words: Vec<String>) -> Vec<String> {
     }
     let mut words: Vec<String> = words.collect();
     if let Some(first) = words.first_mut() {
-        *first = base(first).to_owned();
+        *first = base_name(first).to_owned();
     }
     words
 }
 
-fn base(word: &str) -> &str {
+fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
@@ -189,8 +189,8 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// The words of each simple command. Comments and heredocs are skipped.
-fn split(line: &str) -> Vec<Part> {
-    let mut all = vec![Part::default()];
+fn split_line(line: &str) -> Vec<CommandPart> {
+    let mut all = vec![CommandPart::default()];
     let mut word: Option<String> = None;
     let mut heredocs: Vec<String> = Vec::new();
     let mut characters = line.chars().peekable();
@@ -247,14 +247,14 @@ fn split(line: &str) -> Vec<Part> {
                 }
                 if let Some(last) = all.last_mut() {
                     last.after = Some(match character {
-                        '|' if is_double => After::Or,
-                        '|' => After::Pipe,
-                        '&' if !is_double => After::Background,
-                        ';' | '\n' => After::Then,
-                        _ => After::And,
+                        '|' if is_double => CommandOperator::Or,
+                        '|' => CommandOperator::Pipe,
+                        '&' if !is_double => CommandOperator::Background,
+                        ';' | '\n' => CommandOperator::Then,
+                        _ => CommandOperator::And,
                     });
                 }
-                all.push(Part::default());
+                all.push(CommandPart::default());
                 if character == '\n' {
                     for name in heredocs.drain(..) {
                         skip_heredoc(&mut characters, &name);
@@ -269,7 +269,7 @@ fn split(line: &str) -> Vec<Part> {
     all
 }
 
-fn end_word(word: &mut Option<String>, all: &mut [Part]) {
+fn end_word(word: &mut Option<String>, all: &mut [CommandPart]) {
     if let (Some(word), Some(last)) = (word.take(), all.last_mut()) {
         last.words.push(word);
     }

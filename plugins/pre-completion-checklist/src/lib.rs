@@ -8,17 +8,17 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod pre_completion_checklist {
-    use crate::progress::{Did, Progress, Settings};
+    use crate::progress::{CallEffect, ChecklistSettings, TurnProgress};
     use rind_sdk::prelude::*;
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let settings: Settings = config::all()?;
-        let did = Did::of(finished, &settings);
-        if did != Did::Other {
-            let mut progress = Progress::load(&caller::agent(), caller::turn())?;
-            if progress.note(did) {
-                progress.save(&caller::agent())?;
+        let settings: ChecklistSettings = config::all()?;
+        let did = CallEffect::effect_of(finished, &settings);
+        if did != CallEffect::Other {
+            let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;
+            if progress.note_effect(did) {
+                progress.save_progress(&caller::agent())?;
             }
         }
         Ok(ResultOutcome::default())
@@ -29,13 +29,13 @@ mod pre_completion_checklist {
         if answer.tool_calls().next().is_some() {
             return Ok(ReplyOutcome::default());
         }
-        let mut progress = Progress::load(&caller::agent(), caller::turn())?;
-        let Some(objection) = progress.objection(&answer.text()) else {
+        let mut progress = TurnProgress::load_progress(&caller::agent(), caller::turn())?;
+        let Some(objection) = progress.make_objection(&answer.text()) else {
             return Ok(ReplyOutcome::default());
         };
         // Saved before the answer goes back: an objection that could not be saved would be repeated
         // again and again.
-        progress.save(&caller::agent())?;
+        progress.save_progress(&caller::agent())?;
         Ok(ReplyOutcome::default()
             .inject(objection.to_model)
             .notify(Level::Info, objection.to_person))

@@ -3,7 +3,7 @@
 use rind_sdk::prelude::{Error, FinishedCall, data, state};
 use rind_sdk::serde_json::Value;
 
-use crate::check::check;
+use crate::check::check_line;
 
 /// Most files that are named.
 const MAX_FILES: usize = 20;
@@ -13,7 +13,7 @@ const MAX_COMMAND_CHARS: usize = 120;
 
 /// The operator's settings.
 #[data]
-pub(crate) struct Settings {
+pub(crate) struct ChecklistSettings {
     /// Tools that edit a file.
     pub(crate) edit_tools: Vec<String>,
     /// Tools that run a shell command.
@@ -28,13 +28,13 @@ pub(crate) struct Settings {
 
 /// Effect of a call on the work.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Did {
+pub(crate) enum CallEffect {
     /// An edit of this file.
     Edit(String),
     /// A check that passed.
     Check,
     /// A check that does not show that the work is good.
-    Unproven(Unproven),
+    Unproven(UnprovenCheck),
     /// Neither.
     Other,
 }
@@ -42,16 +42,16 @@ pub(crate) enum Did {
 /// A check that ran and proves nothing.
 #[data]
 #[derive(PartialEq, Eq)]
-pub(crate) struct Unproven {
+pub(crate) struct UnprovenCheck {
     /// The command, or the tool.
     what: String,
     /// Whether it failed; else its exit code was not the exit code of the line.
     has_failed: bool,
 }
 
-impl Did {
+impl CallEffect {
     /// Returns the effect of a call that has ended. A call that was refused did nothing.
-    pub(crate) fn of(finished: &FinishedCall, settings: &Settings) -> Self {
+    pub(crate) fn effect_of(finished: &FinishedCall, settings: &ChecklistSettings) -> Self {
         let call = &finished.call();
         let is_error = finished.is_error();
         let arguments: Value = call.parse().unwrap_or_default();
@@ -73,17 +73,17 @@ impl Did {
         let decides = if settings.check_tools.contains(&call.name) {
             Some(true)
         } else {
-            line.and_then(|line| check(line, &settings.checks))
+            line.and_then(|line| check_line(line, &settings.checks))
         };
-        let what = || short(line.unwrap_or(&call.name));
+        let what = || short_line(line.unwrap_or(&call.name));
         match decides {
             _ if was_refused => Self::Other,
             None => Self::Other,
-            Some(_) if is_error => Self::Unproven(Unproven {
+            Some(_) if is_error => Self::Unproven(UnprovenCheck {
                 what: what(),
                 has_failed: true,
             }),
-            Some(false) => Self::Unproven(Unproven {
+            Some(false) => Self::Unproven(UnprovenCheck {
                 what: what(),
                 has_failed: false,
             }),
@@ -95,22 +95,22 @@ impl Did {
 /// Progress of one agent's turn.
 #[data]
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct TurnProgress {
     /// Number of the turn.
     turn: u32,
     /// Files that were edited after the last check.
     unchecked: Vec<String>,
     /// The last check after the last edit, when it proved nothing.
     #[serde(default)]
-    unproven: Option<Unproven>,
+    unproven: Option<UnprovenCheck>,
     /// Whether an answer of this turn was sent back.
     was_sent_back: bool,
 }
 
-impl Progress {
+impl TurnProgress {
     /// Loads the stored progress of an agent in this turn, or starts anew.
-    pub(crate) fn load(agent: &str, turn: u32) -> Result<Self, Error> {
-        let kept: Self = state::get_json(&key(agent))?.unwrap_or_default();
+    pub(crate) fn load_progress(agent: &str, turn: u32) -> Result<Self, Error> {
+        let kept: Self = state::get_json(&progress_key(agent))?.unwrap_or_default();
         Ok(if kept.turn == turn {
             kept
         } else {
@@ -122,14 +122,14 @@ impl Progress {
     }
 
     /// Keeps it.
-    pub(crate) fn save(&self, agent: &str) -> Result<(), Error> {
-        state::set_json(&key(agent), self)
+    pub(crate) fn save_progress(&self, agent: &str) -> Result<(), Error> {
+        state::set_json(&progress_key(agent), self)
     }
 
     /// Takes note of the effect of a call. False when that changes nothing.
-    pub(crate) fn note(&mut self, did: Did) -> bool {
+    pub(crate) fn note_effect(&mut self, did: CallEffect) -> bool {
         match did {
-            Did::Edit(path) => {
+            CallEffect::Edit(path) => {
                 let was_tried = self.unproven.take().is_some();
                 let is_known = self.unchecked.contains(&path);
                 if !is_known {
@@ -137,11 +137,13 @@ impl Progress {
                 }
                 return was_tried || !is_known;
             }
-            Did::Check if !self.unchecked.is_empty() => {
+            CallEffect::Check if !self.unchecked.is_empty() => {
                 self.unchecked.clear();
                 self.unproven = None;
             }
-            Did::Unproven(check) if !self.unchecked.is_empty() => self.unproven = Some(check),
+            CallEffect::Unproven(check) if !self.unchecked.is_empty() => {
+                self.unproven = Some(check)
+            }
             _ => return false,
         }
         true
@@ -149,7 +151,7 @@ impl Progress {
 
     /// Returns the objection to an answer, once a turn. A question is no claim that the work is
     /// done.
-    pub(crate) fn objection(&mut self, answer: &str) -> Option<Objection> {
+    pub(crate) fn make_objection(&mut self, answer: &str) -> Option<AnswerObjection> {
         let answer =
             answer.trim_end_matches(|last: char| last.is_whitespace() || "*_`\"')".contains(last));
         let is_question = answer.ends_with(['?', '？', '؟']);
@@ -171,14 +173,14 @@ impl Progress {
                 "no build, test or check ran after the last edit".to_owned(),
                 format!("nothing has checked {files}"),
             ),
-            Some(Unproven {
+            Some(UnprovenCheck {
                 what,
                 has_failed: true,
             }) => (
                 format!("the last check after that failed: `{what}`"),
                 format!("`{what}` failed after the last edit of {files}"),
             ),
-            Some(Unproven { what, .. }) => (
+            Some(UnprovenCheck { what, .. }) => (
                 format!(
                     "the exit code of `{what}` is not that of its check; run the check so that the line fails when it does, \
                      for one with `set -o pipefail`"
@@ -186,7 +188,7 @@ impl Progress {
                 format!("`{what}` does not show whether {files} passed"),
             ),
         };
-        Some(Objection {
+        Some(AnswerObjection {
             to_model: format!(
                 "Not done yet: {files} changed in this turn, and {why}. Run what checks the change and mend what fails, then \
                  answer. If nothing can check it, or it cannot be made to pass, say so in your answer, and why."
@@ -197,7 +199,7 @@ impl Progress {
 }
 
 /// Objection with which an answer is sent back.
-pub(crate) struct Objection {
+pub(crate) struct AnswerObjection {
     /// Text for the model.
     pub(crate) to_model: String,
     /// Text for the person.
@@ -205,7 +207,7 @@ pub(crate) struct Objection {
 }
 
 /// A command in one line, cut when it is long.
-fn short(line: &str) -> String {
+fn short_line(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ").replace('`', "'");
     match line.char_indices().nth(MAX_COMMAND_CHARS) {
@@ -214,6 +216,6 @@ fn short(line: &str) -> String {
     }
 }
 
-fn key(agent: &str) -> String {
+fn progress_key(agent: &str) -> String {
     format!("progress/{agent}")
 }

@@ -1,7 +1,7 @@
 //! Tables of commands, and the hooks on the host in memory.
 
-use crate::check::check;
-use crate::command::commands;
+use crate::check::check_line;
+use crate::command::line_commands;
 use crate::pre_completion_checklist::{
     __rind_hook_post_reason as post_reason, __rind_hook_post_tool as post_tool,
 };
@@ -38,7 +38,7 @@ fn checks() -> Vec<String> {
 }
 
 fn is_check(line: &str, patterns: &[String]) -> bool {
-    check(line, patterns).is_some()
+    check_line(line, patterns).is_some()
 }
 
 #[test]
@@ -70,13 +70,13 @@ fn a_line_that_hides_the_exit_code_of_its_check_is_known() {
         ("set -e; make | cat", false),
     ] {
         assert_eq!(
-            check(line, &checks),
+            check_line(line, &checks),
             Some(shows),
             "{line}: {:?}",
-            commands(line)
+            line_commands(line)
         );
     }
-    assert_eq!(check("ls | cat", &checks), None);
+    assert_eq!(check_line("ls | cat", &checks), None);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn commands_that_check_are_known() {
         "ls # list\nmake",
         "cargo \\\n  test",
     ] {
-        assert!(is_check(line, &checks), "{line}: {:?}", commands(line));
+        assert!(is_check(line, &checks), "{line}: {:?}", line_commands(line));
     }
 }
 
@@ -146,7 +146,11 @@ fn commands_that_only_speak_of_checks_are_not() {
         "ls > make",
         "mkdir build",
     ] {
-        assert!(!is_check(line, &checks), "{line}: {:?}", commands(line));
+        assert!(
+            !is_check(line, &checks),
+            "{line}: {:?}",
+            line_commands(line)
+        );
     }
 }
 

@@ -12,7 +12,7 @@ const MAX_FOLLOWERS: usize = 12;
 
 /// The operator's settings.
 #[data]
-pub(crate) struct Settings {
+pub(crate) struct FollowSettings {
     /// Share of the cases, from 0 to 1.
     pub(crate) confidence: f64,
     /// Least number of cases.
@@ -31,11 +31,11 @@ pub(crate) struct Settings {
 #[data]
 #[derive(Default)]
 #[serde(transparent)]
-pub(crate) struct Followers(BTreeMap<String, u32>);
+pub(crate) struct ToolFollowers(BTreeMap<String, u32>);
 
 /// The tool that mostly came next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Favourite {
+pub(crate) struct FavouriteTool {
     /// Name of the tool.
     pub(crate) tool: String,
     /// Number of times it came next.
@@ -44,7 +44,7 @@ pub(crate) struct Favourite {
     pub(crate) total: u32,
 }
 
-impl Followers {
+impl ToolFollowers {
     /// Counts the cases.
     pub(crate) fn total(&self) -> u32 {
         self.0
@@ -53,7 +53,7 @@ impl Followers {
     }
 
     /// Counts that a tool came next.
-    pub(crate) fn add(&mut self, tool: &str) {
+    pub(crate) fn add_tool(&mut self, tool: &str) {
         if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS {
             let rarest = self.0.iter().min_by_key(|(_, count)| **count);
             let rarest = rarest.map(|(name, _)| name.clone());
@@ -70,18 +70,18 @@ impl Followers {
     }
 
     /// Counts all that others count.
-    pub(crate) fn merge(&mut self, others: &Self) {
+    pub(crate) fn merge_followers(&mut self, others: &Self) {
         for (tool, count) in &others.0 {
-            (0..*count).for_each(|_| self.add(tool));
+            (0..*count).for_each(|_| self.add_tool(tool));
         }
     }
 
     /// The tool that came next most often.
-    pub(crate) fn favourite(&self) -> Option<Favourite> {
+    pub(crate) fn favourite(&self) -> Option<FavouriteTool> {
         // If two have the same count, the first by name is taken, so that the result does not
         // depend on chance.
         let (tool, times) = self.0.iter().rev().max_by_key(|(_, count)| **count)?;
-        Some(Favourite {
+        Some(FavouriteTool {
             tool: tool.clone(),
             times: *times,
             total: self.total(),
@@ -90,7 +90,7 @@ impl Followers {
 }
 
 /// The tools before the next one, oldest first: at most two.
-pub(crate) fn places(before: &[String]) -> impl Iterator<Item = &[String]> {
+pub(crate) fn trail_places(before: &[String]) -> impl Iterator<Item = &[String]> {
     let n = before.len();
     [2, 1]
         .into_iter()
@@ -100,16 +100,16 @@ pub(crate) fn places(before: &[String]) -> impl Iterator<Item = &[String]> {
 
 /// The sentence for the model, if the counts allow one. The longest place that was seen often
 /// enough decides.
-pub(crate) fn suggestion(
+pub(crate) fn suggest_tool(
     before: &[String],
-    settings: &Settings,
-    followers: impl Fn(&[String]) -> Option<Followers>,
+    settings: &FollowSettings,
+    followers: impl Fn(&[String]) -> Option<ToolFollowers>,
 ) -> Option<String> {
-    let seen = places(before).find_map(|place| {
+    let seen = trail_places(before).find_map(|place| {
         let favourite = followers(place)?.favourite()?;
         (favourite.total >= settings.observations).then_some((place, favourite))
     });
-    let (place, Favourite { tool, times, total }) = seen?;
+    let (place, FavouriteTool { tool, times, total }) = seen?;
     let is_sure = f64::from(times) / f64::from(total) >= settings.confidence;
     // A tool that is used many times in a row needs no advice to be used again.
     if !is_sure || place.last() == Some(&tool) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rind_sdk::prelude::{Error, caller, store};
 
-use crate::follow::Followers;
+use crate::follow::ToolFollowers;
 
 const PREFIX: &str = "after/";
 
@@ -15,69 +15,69 @@ const MAX_PLACES: usize = 512;
 
 /// Counts of places as they were read in one turn.
 #[derive(Default)]
-struct Seen {
+struct SeenPlaces {
     session: String,
     turn: u32,
-    places: BTreeMap<String, Option<Followers>>,
+    places: BTreeMap<String, Option<ToolFollowers>>,
 }
 
 thread_local! {
     /// Spares reading files after every call. Lessons of other sessions meanwhile are seen a turn
     /// later.
-    static SEEN: RefCell<Seen> = RefCell::default();
+    static SEEN: RefCell<SeenPlaces> = RefCell::default();
 }
 
 /// Adds the lessons of a turn: one write for each place, however many calls there were.
-pub(crate) fn keep(learnt: BTreeMap<String, Followers>) -> Result<(), Error> {
+pub(crate) fn keep_learnt(learnt: BTreeMap<String, ToolFollowers>) -> Result<(), Error> {
     SEEN.take();
     for (key, more) in learnt {
-        let kept = read(&key)?;
+        let kept = read_followers(&key)?;
         if kept.is_none() {
             make_room()?;
         }
         let mut followers = kept.unwrap_or_default();
-        followers.merge(&more);
+        followers.merge_followers(&more);
         store::set_json(&key, &followers)?;
     }
     Ok(())
 }
 
 /// Returns the followers of these tools, including those that are not stored yet.
-pub(crate) fn followers(
+pub(crate) fn find_followers(
     place: &[String],
-    learnt: &BTreeMap<String, Followers>,
-) -> Result<Option<Followers>, Error> {
+    learnt: &BTreeMap<String, ToolFollowers>,
+) -> Result<Option<ToolFollowers>, Error> {
     let key = key_of(place);
-    let kept = seen(&key)?;
+    let kept = read_seen(&key)?;
     let Some(more) = learnt.get(&key) else {
         return Ok(kept);
     };
     let mut followers = kept.unwrap_or_default();
-    followers.merge(more);
+    followers.merge_followers(more);
     Ok(Some(followers))
 }
 
 /// Reads a key once a turn.
-fn seen(key: &str) -> Result<Option<Followers>, Error> {
+fn read_seen(key: &str) -> Result<Option<ToolFollowers>, Error> {
     let (session, turn) = (caller::session(), caller::turn());
     SEEN.with_borrow_mut(|seen| {
         if (&seen.session, seen.turn) != (&session, turn) {
-            *seen = Seen {
+            *seen = SeenPlaces {
                 session,
                 turn,
-                ..Seen::default()
+                ..SeenPlaces::default()
             };
         }
         if let Some(kept) = seen.places.get(key) {
             return Ok(kept.clone());
         }
-        let kept = read(key)?;
+        let kept = read_followers(key)?;
         seen.places.insert(key.to_owned(), kept.clone());
         Ok(kept)
     })
 }
 
-fn read(key: &str) -> Result<Option<Followers>, Error> {
+fn read_followers(key: &str) -> Result<Option<ToolFollowers>, Error> {
     // A corrupt value is learned anew: a working plugin is worth more than the old counts.
     let text = store::get(key)?;
     Ok(text.and_then(|text| rind_sdk::serde_json::from_str(&text).ok()))
@@ -92,7 +92,7 @@ fn make_room() -> Result<(), Error> {
     }
     let mut seen = Vec::with_capacity(keys.len());
     for key in keys {
-        let followers: Followers = store::get_json(&key)
+        let followers: ToolFollowers = store::get_json(&key)
             .unwrap_or_default()
             .unwrap_or_default();
         seen.push((followers.total(), key));

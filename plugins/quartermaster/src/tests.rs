@@ -1,29 +1,29 @@
 //! Counts and sentences, and what the hooks keep on the host in memory.
 
-use crate::follow::{Favourite, Followers, Settings, suggestion};
+use crate::follow::{FavouriteTool, FollowSettings, ToolFollowers, suggest_tool};
 use crate::ledger;
 use crate::quartermaster::{
     __rind_hook_post_tool as post_tool, __rind_hook_pre_tool as pre_tool,
     __rind_hook_turn_end as turn_end, is_last,
 };
-use crate::trail::Trail;
+use crate::trail::AgentTrail;
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::json;
 use rind_sdk::testing::{self, Caller};
 use std::collections::BTreeMap;
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> FollowSettings {
+    FollowSettings {
         confidence: 0.6,
         observations: 5,
         suggest: true,
     }
 }
 
-fn counted(counts: &[(&str, u32)]) -> Followers {
-    let mut followers = Followers::default();
+fn counted(counts: &[(&str, u32)]) -> ToolFollowers {
+    let mut followers = ToolFollowers::default();
     for (tool, times) in counts {
-        (0..*times).for_each(|_| followers.add(tool));
+        (0..*times).for_each(|_| followers.add_tool(tool));
     }
     followers
 }
@@ -37,7 +37,7 @@ type Known<'a> = (&'a [&'a str], &'a [(&'a str, u32)]);
 
 /// Returns the suggestion after `before` when these counts are known.
 fn said(before: &[&str], known: &[Known<'_>]) -> Option<String> {
-    suggestion(&names(before), &settings(), |place| {
+    suggest_tool(&names(before), &settings(), |place| {
         let (_, counts) = known.iter().find(|(known, _)| names(known) == place)?;
         Some(counted(counts))
     })
@@ -109,17 +109,17 @@ fn that_a_tool_follows_itself_is_not_said() {
 fn old_cases_count_half_and_rare_followers_make_room() {
     let mut followers = counted(&[("bash", 190), ("grep", 1), ("read_file", 9)]);
     assert_eq!(followers.total(), 99);
-    (0..96).for_each(|_| followers.add("edit_file"));
+    (0..96).for_each(|_| followers.add_tool("edit_file"));
     assert_eq!(
         followers.favourite(),
-        Some(Favourite {
+        Some(FavouriteTool {
             tool: "edit_file".to_owned(),
             times: 96,
             total: 195
         })
     );
     for number in 0..1000 {
-        followers.add(&format!("tool-{number}"));
+        followers.add_tool(&format!("tool-{number}"));
     }
     assert!(followers.total() < 200);
     let text = rind_sdk::serde_json::to_string(&followers).unwrap();
@@ -131,13 +131,13 @@ fn the_store_is_bounded_and_keeps_what_was_seen_most() {
     testing::reset();
     let learn = |place: &[String], n| {
         let learnt = [(ledger::key_of(place), counted(&[("bash", n)]))];
-        ledger::keep(learnt.into()).unwrap();
+        ledger::keep_learnt(learnt.into()).unwrap();
     };
     learn(&names(&["edit_file"]), 4);
     learn(&names(&["edit_file"]), 5);
     (0..2000).for_each(|number| learn(&[format!("tool-{number}")], 1));
     assert!(store::keys("").unwrap().len() <= 512);
-    let kept = ledger::followers(&names(&["edit_file"]), &BTreeMap::new());
+    let kept = ledger::find_followers(&names(&["edit_file"]), &BTreeMap::new());
     assert_eq!(kept.unwrap().unwrap().total(), 9);
 }
 
@@ -172,18 +172,18 @@ fn end(caller: Caller) {
     turn_end(summary).unwrap();
 }
 
-fn load(caller: Caller) -> Trail {
+fn load(caller: Caller) -> AgentTrail {
     testing::set_caller(caller);
-    Trail::load().unwrap()
+    AgentTrail::load_trail().unwrap()
 }
 
 /// Returns how often one tool came after others, in ended and running turns.
 fn times(before: &[&str], next: &str) -> u64 {
-    let count = |followers: Option<&Followers>| {
+    let count = |followers: Option<&ToolFollowers>| {
         let counts = rind_sdk::serde_json::to_value(followers).unwrap();
         counts[next].as_u64().unwrap_or_default()
     };
-    let kept = ledger::followers(&names(before), &BTreeMap::new()).unwrap();
+    let kept = ledger::find_followers(&names(before), &BTreeMap::new()).unwrap();
     let trails = ["main", "sub-1"].map(|agent| load(at(agent, 0, 0)));
     let key = ledger::key_of(&names(before));
     let waiting = trails.iter().map(|trail| count(trail.learnt().get(&key)));

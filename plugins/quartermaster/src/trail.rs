@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use rind_sdk::prelude::{Error, caller, data, state};
 
-use crate::follow::{Followers, places};
+use crate::follow::{ToolFollowers, trail_places};
 use crate::ledger::key_of;
 
 /// Trail of an agent.
 #[data]
 #[derive(Default)]
-pub(crate) struct Trail {
+pub(crate) struct AgentTrail {
     /// The turn. A new one starts with no tool before it.
     turn: u32,
     /// Step and id of the last call. A gate is asked again about a call whose arguments were
@@ -24,17 +24,17 @@ pub(crate) struct Trail {
     suggested: Vec<String>,
     /// Learnt counts that are not in the store yet, by the store's keys.
     #[serde(default)]
-    learnt: BTreeMap<String, Followers>,
+    learnt: BTreeMap<String, ToolFollowers>,
 }
 
 thread_local! {
-    static TRAIL: state::Cached<Trail> = const { state::Cached::new() };
+    static TRAIL: state::Cached<AgentTrail> = const { state::Cached::new() };
 }
 
-impl Trail {
+impl AgentTrail {
     /// Loads the stored trail of an agent in this turn, or starts anew.
-    pub(crate) fn load() -> Result<Self, Error> {
-        let kept = TRAIL.with(|cached| cached.get(&key()))?;
+    pub(crate) fn load_trail() -> Result<Self, Error> {
+        let kept = TRAIL.with(|cached| cached.get(&trail_key()))?;
         let kept = kept.unwrap_or_default();
         Ok(if kept.turn == caller::turn() {
             kept
@@ -49,8 +49,8 @@ impl Trail {
     }
 
     /// Keeps it.
-    pub(crate) fn save(self) -> Result<(), Error> {
-        TRAIL.with(|cached| cached.set(&key(), self))
+    pub(crate) fn save_trail(self) -> Result<(), Error> {
+        TRAIL.with(|cached| cached.set(&trail_key(), self))
     }
 
     /// Whether this is the last call that was asked for.
@@ -59,19 +59,19 @@ impl Trail {
     }
 
     /// Learns that a tool comes now.
-    pub(crate) fn learn(&mut self, tool: &str) {
-        for place in places(&self.tools) {
-            self.learnt.entry(key_of(place)).or_default().add(tool);
+    pub(crate) fn learn_tool(&mut self, tool: &str) {
+        for place in trail_places(&self.tools) {
+            self.learnt.entry(key_of(place)).or_default().add_tool(tool);
         }
     }
 
     /// Returns the counts that are not in the store yet.
-    pub(crate) fn learnt(&self) -> &BTreeMap<String, Followers> {
+    pub(crate) fn learnt(&self) -> &BTreeMap<String, ToolFollowers> {
         &self.learnt
     }
 
     /// Takes the lessons that are not in the store yet.
-    pub(crate) fn take_learnt(&mut self) -> BTreeMap<String, Followers> {
+    pub(crate) fn take_learnt(&mut self) -> BTreeMap<String, ToolFollowers> {
         std::mem::take(&mut self.learnt)
     }
 
@@ -94,12 +94,12 @@ impl Trail {
     }
 
     /// Remembers that a suggestion was made.
-    pub(crate) fn suggest(&mut self, text: &str) {
+    pub(crate) fn suggest_text(&mut self, text: &str) {
         self.suggested_in = caller::step();
         self.suggested.push(text.to_owned());
     }
 }
 
-fn key() -> String {
+fn trail_key() -> String {
     format!("trail/{}", caller::agent())
 }

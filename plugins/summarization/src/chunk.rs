@@ -4,10 +4,14 @@ use rind_sdk::prelude::*;
 
 /// The messages as text, cut between messages into parts of at most `chunk_bytes`. A message that
 /// is longer than that alone keeps both its ends.
-pub(crate) fn chunks(messages: &[Message], chunk_bytes: usize, result_bytes: usize) -> Vec<String> {
+pub(crate) fn split_chunks(
+    messages: &[Message],
+    chunk_bytes: usize,
+    result_bytes: usize,
+) -> Vec<String> {
     let mut chunks: Vec<String> = Vec::new();
     for message in messages {
-        let text = shorten(&text(message, result_bytes), chunk_bytes);
+        let text = shorten_text(&message_text(message, result_bytes), chunk_bytes);
         match chunks.last_mut() {
             Some(chunk) if chunk.len() + text.len() <= chunk_bytes => chunk.push_str(&text),
             _ => chunks.push(text),
@@ -17,7 +21,7 @@ pub(crate) fn chunks(messages: &[Message], chunk_bytes: usize, result_bytes: usi
 }
 
 /// A message as text. Reasoning is left out: its conclusions are in the words and the calls.
-fn text(message: &Message, result_bytes: usize) -> String {
+fn message_text(message: &Message, result_bytes: usize) -> String {
     let who = match message.role {
         Role::User => "user",
         Role::Assistant => "agent",
@@ -28,12 +32,12 @@ fn text(message: &Message, result_bytes: usize) -> String {
         let line = match part {
             Content::Text(text) if !text.trim().is_empty() => format!("{who}: {text}\n"),
             Content::ToolCall(call) => {
-                let arguments = shorten(&call.arguments, result_bytes);
+                let arguments = shorten_text(&call.arguments, result_bytes);
                 format!("{who} calls {}: {arguments}\n", call.name)
             }
             Content::ToolResult(result) => {
                 let failed = if result.is_error { " (failed)" } else { "" };
-                let content = shorten(&result.text(), result_bytes);
+                let content = shorten_text(&result.text(), result_bytes);
                 format!("result of {}{failed}: {content}\n", result.name)
             }
             _ => continue,
@@ -44,7 +48,7 @@ fn text(message: &Message, result_bytes: usize) -> String {
 }
 
 /// Shortens a text that is longer than `limit` bytes to its two ends.
-fn shorten(text: &str, limit: usize) -> String {
+fn shorten_text(text: &str, limit: usize) -> String {
     const GAP: &str = "\n[…]\n";
     if text.len() <= limit {
         return text.to_owned();

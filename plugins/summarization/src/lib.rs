@@ -7,7 +7,7 @@ mod tests;
 
 #[rind_sdk::plugin]
 mod summarization {
-    use crate::summary::{self, Settings};
+    use crate::summary::{self, SummarySettings};
     use rind_sdk::model;
     use rind_sdk::prelude::*;
 
@@ -17,10 +17,10 @@ mod summarization {
         if !slice.summary().trim().is_empty() {
             return Ok(SliceOutcome::default());
         }
-        let settings: Settings = config::all()?;
+        let settings: SummarySettings = config::all()?;
         let ask = |question: &model::Question| Ok(model::ask(question)?.text);
         let messages: Vec<Message> = slice.iter().collect();
-        let summary = summary::write(&messages, &settings, ask)?;
+        let summary = summary::write_summary(&messages, &settings, ask)?;
         Ok(SliceOutcome::summary(summary))
     }
 }

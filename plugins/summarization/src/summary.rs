@@ -25,7 +25,7 @@ request of the user.";
 
 /// The plugin's settings.
 #[data]
-pub(crate) struct Settings {
+pub(crate) struct SummarySettings {
     pub(crate) model: Option<String>,
     pub(crate) max_tokens: u32,
     pub(crate) chunk_bytes: usize,
@@ -33,12 +33,12 @@ pub(crate) struct Settings {
 }
 
 /// The summary of messages, by as many questions as it takes.
-pub(crate) fn write(
+pub(crate) fn write_summary(
     messages: &[Message],
-    settings: &Settings,
+    settings: &SummarySettings,
     mut ask: impl FnMut(&Question) -> Result<String, Error>,
 ) -> Result<String, Error> {
-    let chunks = chunk::chunks(messages, settings.chunk_bytes, settings.result_bytes);
+    let chunks = chunk::split_chunks(messages, settings.chunk_bytes, settings.result_bytes);
     if chunks.len() > MAX_CHUNKS {
         return Err(Error::Limit(format!(
             "the conversation has {} parts of {} bytes, at most {MAX_CHUNKS} are read; raise `chunk_bytes`",
@@ -50,7 +50,7 @@ pub(crate) fn write(
     let tag = messages.first().map_or("", |message| message.id.as_str());
     let mut summary = String::new();
     for chunk in &chunks {
-        let mut question = Question::new(prompt(tag, &summary, chunk));
+        let mut question = Question::new(chunk_prompt(tag, &summary, chunk));
         question.system = SYSTEM.to_owned();
         question.model.clone_from(&settings.model);
         question.max_tokens = settings.max_tokens;
@@ -62,7 +62,7 @@ pub(crate) fn write(
     Ok(summary)
 }
 
-fn prompt(tag: &str, summary: &str, chunk: &str) -> String {
+fn chunk_prompt(tag: &str, summary: &str, chunk: &str) -> String {
     let part = format!("<conversation {tag}>\n{chunk}</conversation {tag}>\n\n");
     if summary.is_empty() {
         return format!("{part}Summarize it.");

@@ -1,8 +1,8 @@
 //! The summary with a model that is a closure, and the hook where it asks nobody.
 
-use crate::chunk::chunks;
+use crate::chunk::split_chunks;
 use crate::summarization::__rind_hook_before_compact as before_compact;
-use crate::summary::{Settings, write};
+use crate::summary::{SummarySettings, write_summary};
 use rind_sdk::model::Question;
 use rind_sdk::prelude::*;
 use rind_sdk::testing;
@@ -15,8 +15,8 @@ fn said(id: &str, text: &str) -> Message {
     message(id, Role::User, Content::Text(text.to_owned()))
 }
 
-fn settings(chunk_bytes: usize) -> Settings {
-    Settings {
+fn settings(chunk_bytes: usize) -> SummarySettings {
+    SummarySettings {
         model: Some("small".to_owned()),
         max_tokens: 700,
         chunk_bytes,
@@ -28,7 +28,7 @@ fn settings(chunk_bytes: usize) -> Settings {
 fn one_question_asks_for_all_when_it_fits() {
     let messages = [said("m1", "make it fast"), said("m2", "and small")];
     let mut asked: Vec<Question> = Vec::new();
-    let summary = write(&messages, &settings(1000), |question| {
+    let summary = write_summary(&messages, &settings(1000), |question| {
         asked.push(question.clone());
         Ok("## Goal\n- fast\n".to_owned())
     });
@@ -53,7 +53,7 @@ fn a_long_conversation_is_read_in_parts_each_with_the_summary_so_far() {
         .map(|n| said(&format!("m{n}"), &"word ".repeat(20)))
         .collect();
     let mut asked = Vec::new();
-    let summary = write(&messages, &settings(250), |question| {
+    let summary = write_summary(&messages, &settings(250), |question| {
         asked.push(question.prompt.clone());
         Ok(format!("summary {}", asked.len()))
     });
@@ -76,11 +76,11 @@ fn too_many_parts_an_empty_answer_and_a_failing_model_are_errors() {
     let messages: Vec<Message> = (0..9)
         .map(|n| said(&format!("m{n}"), &"x".repeat(200)))
         .collect();
-    let many = write(&messages, &settings(210), |_| panic!("nobody is asked"));
+    let many = write_summary(&messages, &settings(210), |_| panic!("nobody is asked"));
     assert!(matches!(many, Err(Error::Limit(_))), "{many:?}");
-    let empty = write(&messages[..1], &settings(1000), |_| Ok(" \n".to_owned()));
+    let empty = write_summary(&messages[..1], &settings(1000), |_| Ok(" \n".to_owned()));
     assert!(matches!(empty, Err(Error::Failed(_))), "{empty:?}");
-    let failed = write(&messages[..1], &settings(1000), |_| {
+    let failed = write_summary(&messages[..1], &settings(1000), |_| {
         Err(Error::Limit("enough".into()))
     });
     assert!(matches!(failed, Err(Error::Limit(_))), "{failed:?}");
@@ -104,7 +104,7 @@ fn calls_and_results_are_told_apart_and_long_ones_keep_both_ends() {
         message("m2", Role::Tool, Content::ToolResult(result)),
         message("m3", Role::Assistant, Content::Thinking("hm".to_owned())),
     ];
-    let all = chunks(&messages, 10_000, 100).concat();
+    let all = split_chunks(&messages, 10_000, 100).concat();
     assert!(
         all.starts_with("agent calls bash: {\"command\":\"make\"}\nresult of bash (failed): first"),
         "{all}"
@@ -112,7 +112,7 @@ fn calls_and_results_are_told_apart_and_long_ones_keep_both_ends() {
     assert!(all.ends_with("é last\n") && all.contains("[…]"), "{all}");
     assert!(!all.contains("hm") && all.len() < 200, "{all}");
     for limit in [10, 57, 130] {
-        let parts = chunks(&messages, limit, 100);
+        let parts = split_chunks(&messages, limit, 100);
         assert!(parts.iter().all(|part| part.len() <= limit), "{parts:?}");
     }
 }

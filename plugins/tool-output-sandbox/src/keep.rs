@@ -9,7 +9,7 @@ const PREFIX: &str = "out/";
 const MAX_BYTES: usize = 16 << 20;
 
 /// Keeps a text and says its handle, or why it could not be kept.
-pub(crate) fn add(text: &str) -> Result<String, Error> {
+pub(crate) fn keep_output(text: &str) -> Result<String, Error> {
     if text.len() > MAX_BYTES {
         // Nothing that is thrown away would make room for it.
         return Err(Error::Limit(format!(
@@ -21,7 +21,7 @@ pub(crate) fn add(text: &str) -> Result<String, Error> {
     let mut kept = state::keys(PREFIX).into_iter();
     loop {
         // Keys are sorted, and so the first is the oldest.
-        match (state::set(&key(next), text), kept.next()) {
+        match (state::set(&output_key(next), text), kept.next()) {
             (Ok(()), _) => return Ok(format!("out-{next}")),
             (Err(Error::Limit(_)), Some(oldest)) => state::remove(&oldest)?,
             (Err(error), _) => return Err(error),
@@ -34,7 +34,7 @@ pub(crate) fn get(handle: &str) -> Result<String, Error> {
     let number = handle
         .strip_prefix("out-")
         .and_then(|number| number.parse().ok());
-    if let Some(text) = number.and_then(|number| state::get(&key(number))) {
+    if let Some(text) = number.and_then(|number| state::get(&output_key(number))) {
         return Ok(text);
     }
     let known: Vec<String> = state::keys(PREFIX)
@@ -51,6 +51,6 @@ pub(crate) fn get(handle: &str) -> Result<String, Error> {
     )))
 }
 
-fn key(number: u64) -> String {
+fn output_key(number: u64) -> String {
     format!("{PREFIX}{number:010}")
 }

@@ -11,7 +11,7 @@ mod tests;
 mod tool_output_sandbox {
     use crate::keep;
     use crate::read::{self, Request};
-    use crate::rows::{self, Settings};
+    use crate::rows::{self, SandboxSettings};
     use rind_sdk::prelude::*;
 
     #[args]
@@ -28,15 +28,15 @@ mod tool_output_sandbox {
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let settings: Settings = config::all()?;
+        let settings: SandboxSettings = config::all()?;
         let name = finished.call().name;
         if finished.size() <= settings.threshold as u64 || name == "read_output" {
             return Ok(ResultOutcome::default());
         }
         let content = finished.text();
-        let kept = keep::add(&content);
+        let kept = keep::keep_output(&content);
         let notice = format!("{} bytes of {name} kept aside", content.len());
-        let mut parts = vec![Part::Text(rows::preview(&content, &kept, &settings))];
+        let mut parts = vec![Part::Text(rows::preview_output(&content, &kept, &settings))];
         // Images are no text that could be kept aside: the model still sees them.
         parts.extend(finished.parts().filter(|part| part.as_blob().is_some()));
         Ok(ResultOutcome::replace_parts(parts).log(Level::Info, notice))
@@ -47,14 +47,14 @@ mod tool_output_sandbox {
     /// Give `offset` and `limit` to read on, or `search` to find rows. A row is a line, or a part of a very long line.
     #[tool(effect = "read")]
     fn read_output(args: ReadOutput) -> Result<String, Error> {
-        let settings: Settings = config::all()?;
+        let settings: SandboxSettings = config::all()?;
         let text = keep::get(&args.handle)?;
         let request = Request {
             offset: args.offset.unwrap_or(1),
             limit: args.limit.unwrap_or(200),
             search: args.search.as_deref().filter(|search| !search.is_empty()),
         };
-        Ok(read::read(
+        Ok(read::read_rows(
             &text,
             &args.handle,
             &request,

@@ -1,6 +1,6 @@
 //! Answers `read_output`.
 
-use crate::rows::{Row, rows};
+use crate::rows::{OutputRow, split_rows};
 
 /// Most rows of one answer.
 const MAX_ROWS: usize = 2000;
@@ -16,17 +16,20 @@ pub(crate) struct Request<'a> {
 }
 
 /// The requested rows, as many as fit in `bytes`, with the size of the whole and how to continue.
-pub(crate) fn read(text: &str, handle: &str, request: &Request<'_>, bytes: usize) -> String {
-    let total = rows(text).count();
+pub(crate) fn read_rows(text: &str, handle: &str, request: &Request<'_>, bytes: usize) -> String {
+    let total = split_rows(text).count();
     let offset = request.offset.max(1);
     let limit = request.limit.clamp(1, MAX_ROWS);
     let needle = request.search.map(str::to_ascii_lowercase);
-    let numbered = rows(text)
+    let numbered = split_rows(text)
         .enumerate()
         .map(|(index, row)| (index + 1, row))
         .skip(offset - 1);
-    let mut wanted =
-        numbered.filter(|(_, row)| needle.as_ref().is_none_or(|needle| contains(row, needle)));
+    let mut wanted = numbered.filter(|(_, row)| {
+        needle
+            .as_ref()
+            .is_none_or(|needle| contains_text(row, needle))
+    });
 
     let mut body = String::new();
     let mut last = None;
@@ -64,7 +67,7 @@ pub(crate) fn read(text: &str, handle: &str, request: &Request<'_>, bytes: usize
 }
 
 /// Whether the text starts in this row; it may go on in the next row of the same line.
-fn contains(row: &Row<'_>, needle: &str) -> bool {
+fn contains_text(row: &OutputRow<'_>, needle: &str) -> bool {
     let end = (row.text.len() + needle.len()).saturating_sub(1);
     let window = &row.rest[..row.rest.ceil_char_boundary(end)];
     window.to_ascii_lowercase().contains(needle)

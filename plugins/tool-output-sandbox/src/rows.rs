@@ -8,7 +8,7 @@ pub(crate) const ROW: usize = 1000;
 
 /// The operator's settings.
 #[data]
-pub(crate) struct Settings {
+pub(crate) struct SandboxSettings {
     /// Results with more bytes are kept aside.
     pub(crate) threshold: usize,
     /// Most rows of the beginning.
@@ -19,7 +19,7 @@ pub(crate) struct Settings {
 
 /// A row and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row<'a> {
+pub(crate) struct OutputRow<'a> {
     /// Text of the row.
     pub(crate) text: &'a str,
     /// Text of the row and the text that follows it on the same line.
@@ -27,14 +27,14 @@ pub(crate) struct Row<'a> {
 }
 
 /// The rows of a text. Cuts are between characters.
-pub(crate) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
+pub(crate) fn split_rows(text: &str) -> impl Iterator<Item = OutputRow<'_>> {
     text.lines().flat_map(|line| {
         let mut rest = Some(line);
         std::iter::from_fn(move || {
             let line = rest.take()?;
             let (row, more) = line.split_at(line.floor_char_boundary(ROW));
             rest = (!more.is_empty()).then_some(more);
-            Some(Row {
+            Some(OutputRow {
                 text: row,
                 rest: line,
             })
@@ -44,12 +44,16 @@ pub(crate) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
 
 /// Returns the preview that replaces a large result: the beginning, the end, and how to read the
 /// part between them.
-pub(crate) fn preview(text: &str, kept: &Result<String, Error>, settings: &Settings) -> String {
-    let all: Vec<Row<'_>> = rows(text).collect();
+pub(crate) fn preview_output(
+    text: &str,
+    kept: &Result<String, Error>,
+    settings: &SandboxSettings,
+) -> String {
+    let all: Vec<OutputRow<'_>> = split_rows(text).collect();
     // A row has a line break too. The share keeps the whole well below the threshold for rows of
     // any length.
-    let head = fitting(all.iter(), settings.head, settings.threshold / 4);
-    let tail = fitting(
+    let head = fitting_rows(all.iter(), settings.head, settings.threshold / 4);
+    let tail = fitting_rows(
         all[head..].iter().rev(),
         settings.tail,
         settings.threshold / 8,
@@ -88,7 +92,11 @@ pub(crate) fn preview(text: &str, kept: &Result<String, Error>, settings: &Setti
 }
 
 /// Counts rows up to `most`, or up to more than `bytes` bytes. One fits always.
-fn fitting<'a>(rows: impl Iterator<Item = &'a Row<'a>>, most: usize, bytes: usize) -> usize {
+fn fitting_rows<'a>(
+    rows: impl Iterator<Item = &'a OutputRow<'a>>,
+    most: usize,
+    bytes: usize,
+) -> usize {
     let mut used = 0;
     let fit = rows.take(most).take_while(|row| {
         let first = used == 0;

@@ -1,6 +1,6 @@
 //! The hook and the tool on the host in memory.
 
-use crate::rows::{ROW, rows};
+use crate::rows::{ROW, split_rows};
 use crate::tool_output_sandbox::{__rind_call_tool, __rind_hook_post_tool};
 use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn the_whole_result_can_be_read_row_by_row() {
         };
         offset = next.trim_end_matches(']').parse().unwrap();
     }
-    let expected: Vec<&str> = rows(&whole).map(|row| row.text).collect();
+    let expected: Vec<&str> = split_rows(&whole).map(|row| row.text).collect();
     assert_eq!(collected, expected);
     assert!(answers > 1);
 }
@@ -132,9 +132,9 @@ fn long_lines_are_cut_between_characters_and_found_across_cuts() {
     assert!(shown.len() < 16384, "{}", shown.len());
     let answer = read(json!({"handle": "out-1", "search": "NEEDLE"})).unwrap();
     assert!(answer.contains("\n1: üü"), "{answer}");
-    assert_eq!(rows("").count(), 0);
+    assert_eq!(split_rows("").count(), 0);
     assert_eq!(
-        rows("a\n\nb").map(|row| row.text).collect::<Vec<_>>(),
+        split_rows("a\n\nb").map(|row| row.text).collect::<Vec<_>>(),
         ["a", "", "b"]
     );
 }

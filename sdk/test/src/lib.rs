@@ -31,12 +31,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rind::author::build::{BuildOptions, build};
+use rind::author::build::{BuildOptions, build_plugins};
 use rind::cases::event::GivenEvent;
-use rind::cases::file::{CannedAnswer, Expect, Given, GivenCall};
+use rind::cases::file::{CannedAnswer, CaseExpect, CaseGiven, GivenCall};
 use rind::cases::run::RunError;
-use rind::cases::suite::{Selection, Suite, SuiteError};
-use rind::cases::{Runner, run};
+use rind::cases::suite::{CaseSelection, CaseSuite, SuiteError};
+use rind::cases::{CaseRunner, run_case};
 use rind::plugin::compile::Compiler;
 use rind::plugin::manifest::Manifest;
 use rind::provider::scripted::Reply;
@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use rind::cases::file::CannedAnswer as Answer;
 pub use rind::cases::seen::HookSeen;
-pub use rind::cases::{CaseOutcome as Outcome, Cost, Seen};
+pub use rind::cases::{CaseCost as Cost, CaseOutcome as Outcome, SeenTurn as Seen};
 
 /// Time for compiling a plugin; the first build compiles the SDK's dependencies.
 const BUILD_DEADLINE: Duration = Duration::from_secs(600);
@@ -85,7 +85,7 @@ pub enum Error {
 pub struct Plugin {
     folder: PathBuf,
     name: String,
-    runner: Runner,
+    runner: CaseRunner,
     _cache: TempDir,
 }
 
@@ -100,7 +100,7 @@ impl Plugin {
         let cache = TempDir::with_prefix("rind-test-")?;
         Ok(Self {
             name: manifest.name,
-            runner: Runner {
+            runner: CaseRunner {
                 compiler: Compiler::default(),
                 cache: cache.path().join("components"),
                 cache_key: cache.path().join("cache.key"),
@@ -126,9 +126,10 @@ impl Plugin {
             folder: folder.to_owned(),
             message,
         };
-        let report =
-            block_on(async { build(&options, &(Arc::new(|_: &str| {}) as _), &cancel).await })?
-                .map_err(|error| failed(format!("{error:#}")))?;
+        let report = block_on(async {
+            build_plugins(&options, &(Arc::new(|_: &str| {}) as _), &cancel).await
+        })?
+        .map_err(|error| failed(format!("{error:#}")))?;
         if report.failed.is_empty() {
             Self::open(folder)
         } else {
@@ -140,7 +141,7 @@ impl Plugin {
     pub fn case(&self) -> Case<'_> {
         Case {
             plugin: self,
-            given: Given::default(),
+            given: CaseGiven::default(),
         }
     }
 
@@ -149,9 +150,9 @@ impl Plugin {
     /// # Errors
     /// One of them failed or cannot be read, or there is none.
     pub fn run_case_files(&self) -> Result<(), Error> {
-        let suite = Suite::read(&self.folder)?;
-        let selection = Selection::default();
-        let ran = block_on(async { suite.run(&self.runner, &selection, |_| {}).await })?;
+        let suite = CaseSuite::read_suite(&self.folder)?;
+        let selection = CaseSelection::default();
+        let ran = block_on(async { suite.run_suite(&self.runner, &selection, |_| {}).await })?;
         if ran.is_empty() {
             let folder = self.folder.join("tests");
             return Err(Error::Failed(format!(
@@ -177,7 +178,7 @@ impl Plugin {
 #[must_use = "`run` runs the case"]
 pub struct Case<'a> {
     plugin: &'a Plugin,
-    given: Given,
+    given: CaseGiven,
 }
 
 impl Case<'_> {
@@ -255,13 +256,18 @@ impl Case<'_> {
     /// It cannot be run, or the plugin acts differently with a kept and with a fresh instance.
     pub fn run(self) -> Result<Outcome, Error> {
         let Self { plugin, given } = self;
-        let case = rind::cases::Case {
+        let case = rind::cases::PluginCase {
             name: String::new(),
             given,
-            expect: Expect::default(),
+            expect: CaseExpect::default(),
             line: 0,
         };
-        let ran = block_on(run(&plugin.runner, &plugin.folder, &plugin.name, &case))??;
+        let ran = block_on(run_case(
+            &plugin.runner,
+            &plugin.folder,
+            &plugin.name,
+            &case,
+        ))??;
         if ran.differences.is_empty() {
             Ok(ran)
         } else {

@@ -130,7 +130,7 @@ fn what_is_damaged_or_leads_elsewhere_is_not_imported() {
     for cut in [1, 511, 512, 1024, tar.len() / 2] {
         refused("cut.tar", &tar[..tar.len() - cut], "cut off");
     }
-    let mut changed = tar.clone();
+    let mut changed = tar;
     let at = changed
         .windows(5)
         .rposition(|part| part == b"value")

@@ -59,8 +59,8 @@ async fn check(folder: &Path, reach: &Reach) {
         assert!(surface.has_import(import), "{import}");
     }
     let runner = runner();
-    let files = CaseFile::all(folder).unwrap();
-    let ran = cases::run(&runner, folder, "reach", &files[0].cases[0])
+    let files = CaseFile::read_all(folder).unwrap();
+    let ran = cases::run_case(&runner, folder, "reach", &files[0].cases[0])
         .await
         .unwrap();
     assert!(ran.differences.is_empty(), "{}", ran.differences.join("\n"));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::BuildError;
 use super::folder::{PluginFolder, file_error};
-use rind_lib::disk::exchange;
+use rind_lib::disk::exchange_paths;
 
 /// Maximum depth of a plugin's directory.
 const MAX_DEPTH: u32 = 16;
@@ -31,7 +31,7 @@ const PARTS: [(&str, u32); 4] = [
 /// that path.
 pub(super) fn in_place(plugin: &PluginFolder, component: &[u8]) -> Result<PathBuf, BuildError> {
     let path = plugin.dir.join(&plugin.component);
-    write(&path, component).map_err(|source| file_error(&plugin.name, &path, source))?;
+    write_file(&path, component).map_err(|source| file_error(&plugin.name, &path, source))?;
     Ok(path)
 }
 
@@ -49,12 +49,17 @@ pub(super) fn in_out(
             path: place,
         });
     }
-    assemble(plugin, component, out, &place)
+    assemble_plugin(plugin, component, out, &place)
         .map_err(|source| file_error(&plugin.name, &place, source))?;
     Ok(place.join(&plugin.component))
 }
 
-fn assemble(plugin: &PluginFolder, component: &[u8], out: &Path, place: &Path) -> io::Result<()> {
+fn assemble_plugin(
+    plugin: &PluginFolder,
+    component: &[u8],
+    out: &Path,
+    place: &Path,
+) -> io::Result<()> {
     fs::create_dir_all(out)?;
     let fresh = tempfile::Builder::new()
         .prefix(&format!(".{}.", plugin.name))
@@ -63,10 +68,10 @@ fn assemble(plugin: &PluginFolder, component: &[u8], out: &Path, place: &Path) -
     for (name, depth) in PARTS {
         let from = plugin.dir.join(name);
         if from.symlink_metadata().is_ok() {
-            copy(&from, &fresh.path().join(name), depth)?;
+            copy_folder(&from, &fresh.path().join(name), depth)?;
         }
     }
-    write(&fresh.path().join(&plugin.component), component)?;
+    write_file(&fresh.path().join(&plugin.component), component)?;
     // Two concurrent builds into one directory must not exchange each other's output away. The lock
     // is released with the handle. If the file system cannot lock directories (flock(2) on NFS),
     // the second of two concurrent builds may fail with an error.
@@ -80,7 +85,7 @@ fn assemble(plugin: &PluginFolder, component: &[u8], out: &Path, place: &Path) -
     // Exchange the directories atomically, so that a session that loads plugins meanwhile finds one
     // or the other. The old output is removed with the temporary directory.
     if place.symlink_metadata().is_ok() {
-        return exchange(fresh.path(), place);
+        return exchange_paths(fresh.path(), place);
     }
     fs::rename(fresh.path(), place)?;
     // The temporary directory was renamed, so there is nothing left to remove.
@@ -120,7 +125,7 @@ fn is_same(one: &Path, other: &Path, depth: u32) -> io::Result<bool> {
 
 /// Copies a file or directory recursively. Refuses symlinks: at the new location they could lead to
 /// another file.
-fn copy(from: &Path, to: &Path, depth: u32) -> io::Result<()> {
+fn copy_folder(from: &Path, to: &Path, depth: u32) -> io::Result<()> {
     let kind = from.symlink_metadata()?.file_type();
     let refused = |why: &str| io::Error::other(format!("{} {why}", from.display()));
     if kind.is_file() {
@@ -139,12 +144,12 @@ fn copy(from: &Path, to: &Path, depth: u32) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let name = entry?.file_name();
-        copy(&from.join(&name), &to.join(&name), depth - 1)?;
+        copy_folder(&from.join(&name), &to.join(&name), depth - 1)?;
     }
     Ok(())
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut file = tempfile::Builder::new()
@@ -161,7 +166,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use super::super::folder::Language;
+    use super::super::folder::PluginLanguage;
     use super::*;
 
     #[test]
@@ -174,7 +179,7 @@ mod tests {
             dir: source,
             name: "p".to_owned(),
             component: "p.wasm".into(),
-            language: Language::Rust {
+            language: PluginLanguage::Rust {
                 package: "p".to_owned(),
             },
         };

@@ -2,7 +2,7 @@
 //! each at the path in its manifest.
 //!
 //! Each language is built with its own ordinary tools. This module does not check the permissions
-//! of a built component. Start from [`build`].
+//! of a built component. Start from [`build_plugins`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{Language, PluginFolder, file_error};
+use super::folder::{PluginFolder, PluginLanguage, file_error};
 use super::{BuildError, assemble, interpreted, rust, toolchain};
 use rind_lib::plugin::contract::stamp;
 use rind_lib::plugin::manifest::FILE_NAME;
@@ -59,7 +59,7 @@ pub struct BuildReport {
 ///
 /// # Errors
 /// Nothing can be built: no toolchain, no target, or cancelled.
-pub async fn build(
+pub async fn build_plugins(
     options: &BuildOptions,
     progress: &Progress,
     cancel: &CancellationToken,
@@ -67,7 +67,7 @@ pub async fn build(
     let mut report = BuildReport::default();
     let mut plugins: Vec<PluginFolder> = Vec::new();
     for dir in &options.dirs {
-        match PluginFolder::read(dir) {
+        match PluginFolder::read_folder(dir) {
             Ok(plugin) => match plugins.iter().find(|known| known.name == plugin.name) {
                 Some(known) if known.dir == plugin.dir => {}
                 Some(known) => report.failed.push(BuildError::SameName {
@@ -101,7 +101,7 @@ pub async fn build(
     }
     for plugin in plugins.iter().filter(|plugin| !is_rust(plugin)) {
         progress(&format!("building {}", plugin.name));
-        match interpreted::build(plugin, options, progress, cancel).await {
+        match interpreted::build_interpreted(plugin, options, progress, cancel).await {
             Ok(built) => report.built.push(built),
             Err(BuildError::Cancelled) => return Err(BuildError::Cancelled),
             Err(error) => report.failed.push(error),
@@ -113,11 +113,11 @@ pub async fn build(
 }
 
 fn is_rust(plugin: &PluginFolder) -> bool {
-    matches!(plugin.language, Language::Rust { .. })
+    matches!(plugin.language, PluginLanguage::Rust { .. })
 }
 
 /// Stores a component, with the manifest in it, at its final path.
-pub(super) fn place(
+pub(super) fn place_component(
     plugin: &PluginFolder,
     component: &Path,
     options: &BuildOptions,

@@ -12,7 +12,7 @@ use super::target::TARGET;
 
 /// Part of a configuration file that is read.
 #[derive(Deserialize)]
-struct Settings {
+struct CargoSettings {
     #[serde(default)]
     target: Table,
 }
@@ -23,7 +23,7 @@ pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &s
     let above = folder.ancestors().map(|folder| folder.join(".cargo"));
     let folders = above.chain(cargo_home.map(Path::to_owned));
     folders
-        .filter_map(|folder| settings(&folder))
+        .filter_map(|folder| read_cargo_settings(&folder))
         .any(|settings| {
             settings.target.iter().any(|(key, value)| {
                 let has_flags = value.get("rustflags").is_some_and(|flags| match flags {
@@ -31,13 +31,13 @@ pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &s
                     Value::String(flags) => !flags.trim().is_empty(),
                     _ => false,
                 });
-                has_flags && (key == TARGET || holds(key, cfg))
+                has_flags && (key == TARGET || holds_cfg(key, cfg))
             })
         })
 }
 
 /// Reads the configuration in a directory. Errors are left to cargo.
-fn settings(folder: &Path) -> Option<Settings> {
+fn read_cargo_settings(folder: &Path) -> Option<CargoSettings> {
     let paths: [PathBuf; 2] = ["config", "config.toml"].map(|name| folder.join(name));
     let text = paths
         .iter()
@@ -46,7 +46,7 @@ fn settings(folder: &Path) -> Option<Settings> {
 }
 
 /// Whether a key such as `cfg(all(target_os = "wasi", not(unix)))` matches the target.
-fn holds(key: &str, cfg: &str) -> bool {
+fn holds_cfg(key: &str, cfg: &str) -> bool {
     let inner = key
         .trim()
         .strip_prefix("cfg(")
@@ -60,8 +60,8 @@ fn is_true(expression: &str, cfg: &str) -> bool {
         .strip_suffix(')')
         .and_then(|text| text.split_once('('));
     match call.map(|(name, list)| (name.trim(), list)) {
-        Some(("all", list)) => parts(list).iter().all(|part| is_true(part, cfg)),
-        Some(("any", list)) => parts(list).iter().any(|part| is_true(part, cfg)),
+        Some(("all", list)) => split_cfg_list(list).iter().all(|part| is_true(part, cfg)),
+        Some(("any", list)) => split_cfg_list(list).iter().any(|part| is_true(part, cfg)),
         Some(("not", list)) => !is_true(list, cfg),
         Some(_) => false,
         None => {
@@ -73,7 +73,7 @@ fn is_true(expression: &str, cfg: &str) -> bool {
 }
 
 /// Splits a list at the commas outside of parentheses.
-fn parts(list: &str) -> Vec<&str> {
+fn split_cfg_list(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
     for (at, byte) in list.bytes().enumerate() {
         match byte {

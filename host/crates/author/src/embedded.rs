@@ -23,8 +23,8 @@ pub(super) const RUST_MANIFESTS: [&str; 3] = [
 pub(super) type Embedded = (&'static str, &'static [u8]);
 
 /// Returns the files of the contract: one interface each, and the table of points.
-pub(super) fn contract() -> impl Iterator<Item = Embedded> {
-    let files = WIT.files().filter_map(named);
+pub(super) fn contract_files() -> impl Iterator<Item = Embedded> {
+    let files = WIT.files().filter_map(name_embedded);
     files.filter(|(name, _)| !name.ends_with(".md"))
 }
 
@@ -42,7 +42,7 @@ pub fn interface_docs(name: &str) -> Option<String> {
 /// Returns the sources of the Rust SDK and its macros, each with the directory of its crate.
 pub(super) fn rust_sdk() -> impl Iterator<Item = (String, &'static [u8])> {
     let place = |folder: &'static str, dir: &'static Dir<'static>| {
-        let files = all(dir).into_iter();
+        let files = embedded_files(dir).into_iter();
         files.map(move |(name, bytes)| (format!("{folder}/{name}"), bytes))
     };
     place("src", &RUST).chain(place("macros/src", &RUST_MACROS))
@@ -50,14 +50,14 @@ pub(super) fn rust_sdk() -> impl Iterator<Item = (String, &'static [u8])> {
 
 /// Returns the files of the JavaScript SDK, a package.
 pub(super) fn javascript_sdk() -> impl Iterator<Item = Embedded> {
-    let mut files = all(&JAVASCRIPT);
+    let mut files = embedded_files(&JAVASCRIPT);
     files.retain(|(name, _)| !name.starts_with("examples/"));
     files.into_iter()
 }
 
 /// Returns the files of the Python SDK: the package, and the type stubs for editors.
 pub(super) fn python_sdk() -> impl Iterator<Item = Embedded> {
-    let mut files = all(&PYTHON);
+    let mut files = embedded_files(&PYTHON);
     let is_sdk = |name: &str| name.starts_with("rind_sdk/") || name.starts_with("stubs/");
     files.retain(|(name, _)| is_sdk(name) && !name.contains("__pycache__"));
     files.into_iter()
@@ -65,20 +65,20 @@ pub(super) fn python_sdk() -> impl Iterator<Item = Embedded> {
 
 /// Returns the text of a template; empty if there is none of this name, which a test over all kinds
 /// and languages would detect.
-pub(super) fn template(name: &str) -> &'static str {
+pub(super) fn find_template(name: &str) -> &'static str {
     let file = TEMPLATES.get_file(name);
     file.and_then(File::contents_utf8).unwrap_or_default()
 }
 
 /// Returns every file in a directory, recursively.
-fn all(dir: &'static Dir<'static>) -> Vec<Embedded> {
+fn embedded_files(dir: &'static Dir<'static>) -> Vec<Embedded> {
     let entries = dir.entries().iter().flat_map(|entry| match entry {
-        DirEntry::Dir(dir) => all(dir),
-        DirEntry::File(file) => named(file).into_iter().collect(),
+        DirEntry::Dir(dir) => embedded_files(dir),
+        DirEntry::File(file) => name_embedded(file).into_iter().collect(),
     });
     entries.collect()
 }
 
-fn named(file: &'static File<'static>) -> Option<Embedded> {
+fn name_embedded(file: &'static File<'static>) -> Option<Embedded> {
     Some((file.path().to_str()?, file.contents()))
 }

@@ -23,12 +23,12 @@ pub(super) struct PluginFolder {
     pub(super) name: String,
     pub(super) component: PathBuf,
     /// Language, with the values from its own manifest.
-    pub(super) language: Language,
+    pub(super) language: PluginLanguage,
 }
 
 /// Language of a plugin, recognized by the manifest of its tools in the directory.
 #[derive(Clone, Debug)]
-pub(super) enum Language {
+pub(super) enum PluginLanguage {
     /// Rust, `Cargo.toml`.
     Rust { package: String },
     /// JavaScript or TypeScript, `package.json`.
@@ -88,35 +88,35 @@ struct RindKeys {
 }
 
 /// State while a directory is read.
-struct Reader {
+struct SourceReader {
     dir: PathBuf,
     known_as: String,
 }
 
 impl PluginFolder {
-    pub(super) fn read(dir: &Path) -> Result<Self, BuildError> {
+    pub(super) fn read_folder(dir: &Path) -> Result<Self, BuildError> {
         let folder_name = dir.file_name().unwrap_or(dir.as_os_str());
         let known_as = folder_name.to_string_lossy().into_owned();
-        let reader = Reader {
+        let reader = SourceReader {
             dir: dir
                 .canonicalize()
                 .map_err(|source| file_error(&known_as, dir, source))?,
             known_as,
         };
-        let text = reader.text("plugin.toml")?;
-        let plugin: PluginKeys = reader.toml("plugin.toml", &text)?;
+        let text = reader.read_text("plugin.toml")?;
+        let plugin: PluginKeys = reader.parse_toml("plugin.toml", &text)?;
         if !is_plugin_name(&plugin.name) {
             let problem = format!("name {:?} is not made of a-z, 0-9 and -", plugin.name);
-            return Err(reader.wrong("plugin.toml", problem));
+            return Err(reader.wrong_file("plugin.toml", problem));
         }
         let component = plugin.component.ok_or_else(|| {
             let problem = "there is no `component` key, so there is nothing to build";
-            reader.wrong("plugin.toml", problem.to_owned())
+            reader.wrong_file("plugin.toml", problem.to_owned())
         })?;
         let component = PathBuf::from(component);
         if component.file_name().is_none() || !is_below(&component) {
             let problem = format!("component {component:?} is not a path within the folder");
-            return Err(reader.wrong("plugin.toml", problem));
+            return Err(reader.wrong_file("plugin.toml", problem));
         }
         let language = reader.language()?;
         Ok(Self {
@@ -132,45 +132,45 @@ impl PluginFolder {
     }
 }
 
-impl Reader {
-    fn language(&self) -> Result<Language, BuildError> {
+impl SourceReader {
+    fn language(&self) -> Result<PluginLanguage, BuildError> {
         let files = ["Cargo.toml", "package.json", "pyproject.toml"];
         let mut found = files.iter().filter(|name| self.dir.join(name).is_file());
         let Some(file) = found.next() else {
             let problem = "there is no Cargo.toml, package.json or pyproject.toml, so its language is not known";
-            return Err(self.wrong("", problem.to_owned()));
+            return Err(self.wrong_file("", problem.to_owned()));
         };
         if let Some(other) = found.next() {
             let problem = format!("there are both {file} and {other}; a plugin has one language");
-            return Err(self.wrong("", problem));
+            return Err(self.wrong_file("", problem));
         }
-        let text = self.text(file)?;
+        let text = self.read_text(file)?;
         match *file {
             "Cargo.toml" => {
-                let keys: CargoKeys = self.toml(file, &text)?;
+                let keys: CargoKeys = self.parse_toml(file, &text)?;
                 let package = keys
                     .package
-                    .ok_or_else(|| self.wrong(file, "there is no [package]".to_owned()))?;
-                Ok(Language::Rust {
+                    .ok_or_else(|| self.wrong_file(file, "there is no [package]".to_owned()))?;
+                Ok(PluginLanguage::Rust {
                     package: package.name,
                 })
             }
             "package.json" => {
                 let keys: NpmKeys = serde_json::from_str(&text)
-                    .map_err(|error| self.wrong(file, error.to_string()))?;
+                    .map_err(|error| self.wrong_file(file, error.to_string()))?;
                 let entry = keys.main.ok_or_else(|| {
                     let problem = "there is no `main`; it names the module of the plugin, such as \"src/plugin.js\"";
-                    self.wrong(file, problem.to_owned())
+                    self.wrong_file(file, problem.to_owned())
                 })?;
                 let entry = PathBuf::from(entry);
                 if !is_below(&entry) || !self.dir.join(&entry).is_file() {
                     let problem = format!("`main` {entry:?} is not a file within the folder");
-                    return Err(self.wrong(file, problem));
+                    return Err(self.wrong_file(file, problem));
                 }
-                Ok(Language::JavaScript { entry })
+                Ok(PluginLanguage::JavaScript { entry })
             }
             _ => {
-                let keys: PythonKeys = self.toml(file, &text)?;
+                let keys: PythonKeys = self.parse_toml(file, &text)?;
                 let RindKeys {
                     module,
                     path: paths,
@@ -184,7 +184,7 @@ impl Reader {
                     let problem = format!(
                         "there is no {path}; `module` in [tool.rind] names the module of the plugin, \"{PYTHON_MODULE}\" when absent"
                     );
-                    return Err(self.wrong(file, problem));
+                    return Err(self.wrong_file(file, problem));
                 }
                 let folders = paths.into_iter().map(|path| {
                     let folder = self.dir.join(&path);
@@ -193,26 +193,30 @@ impl Reader {
                     }
                     let problem =
                         format!("`path` in [tool.rind] names {path:?}, which is not a folder");
-                    Err(self.wrong(file, problem))
+                    Err(self.wrong_file(file, problem))
                 });
                 let path = folders.collect::<Result<_, _>>()?;
-                Ok(Language::Python { module, path })
+                Ok(PluginLanguage::Python { module, path })
             }
         }
     }
 
-    fn text(&self, file: &str) -> Result<String, BuildError> {
+    fn read_text(&self, file: &str) -> Result<String, BuildError> {
         let path = self.dir.join(file);
-        read(&path).map_err(|source| file_error(&self.known_as, &path, source))
+        read_file(&path).map_err(|source| file_error(&self.known_as, &path, source))
     }
 
-    fn toml<T: for<'de> Deserialize<'de>>(&self, file: &str, text: &str) -> Result<T, BuildError> {
-        toml::from_str(text).map_err(|error| self.wrong(file, error.to_string()))
+    fn parse_toml<T: for<'de> Deserialize<'de>>(
+        &self,
+        file: &str,
+        text: &str,
+    ) -> Result<T, BuildError> {
+        toml::from_str(text).map_err(|error| self.wrong_file(file, error.to_string()))
     }
 
     /// Returns an error about `file` in the directory; about the directory itself if `file` is
     /// empty.
-    fn wrong(&self, file: &str, problem: String) -> BuildError {
+    fn wrong_file(&self, file: &str, problem: String) -> BuildError {
         let path = match file {
             "" => self.dir.clone(),
             file => self.dir.join(file),
@@ -225,7 +229,7 @@ impl Reader {
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
+fn read_file(path: &Path) -> io::Result<String> {
     if std::fs::metadata(path)?.len() > MAX_MANIFEST_BYTES {
         return Err(io::Error::other(
             "the file is larger than a manifest can be",

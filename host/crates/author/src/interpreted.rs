@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::build::{BuildOptions, BuiltPlugin, Progress, place};
-use super::folder::{Language, PluginFolder, file_error};
+use super::build::{BuildOptions, BuiltPlugin, Progress, place_component};
+use super::folder::{PluginFolder, PluginLanguage, file_error};
 use super::{BuildError, javascript, python, toolchain};
 use rind_lib::plugin::contract::{self, stamp};
 use rind_lib::tool::process::{Ending, Finished, Stream};
 
-pub(super) struct Work<'a> {
+pub(super) struct ToolchainWork<'a> {
     pub(super) plugin: &'a PluginFolder,
     /// Directory for intermediate files.
     pub(super) folder: &'a Path,
@@ -25,7 +25,7 @@ pub(super) struct Work<'a> {
     cancel: &'a CancellationToken,
 }
 
-pub(super) struct Tool {
+pub(super) struct ToolchainProgram {
     /// Program name or path.
     pub(super) program: PathBuf,
     pub(super) name: &'static str,
@@ -34,7 +34,7 @@ pub(super) struct Tool {
 }
 
 /// Builds a plugin whose language does not compile to components by itself.
-pub(super) async fn build(
+pub(super) async fn build_interpreted(
     plugin: &PluginFolder,
     options: &BuildOptions,
     progress: &Progress,
@@ -43,7 +43,7 @@ pub(super) async fn build(
     let started = Instant::now();
     let folder = tempfile::tempdir()
         .map_err(|source| file_error(&plugin.name, Path::new("the temporary folder"), source))?;
-    let work = Work {
+    let work = ToolchainWork {
         plugin,
         folder: folder.path(),
         progress,
@@ -51,29 +51,32 @@ pub(super) async fn build(
         cancel,
     };
     let (component, language) = match &plugin.language {
-        Language::JavaScript { entry } => {
-            (javascript::component(&work, entry).await?, "javascript")
-        }
-        Language::Python { module, path } => {
-            (python::component(&work, module, path).await?, "python")
-        }
+        PluginLanguage::JavaScript { entry } => (
+            javascript::build_component(&work, entry).await?,
+            "javascript",
+        ),
+        PluginLanguage::Python { module, path } => (
+            python::build_component(&work, module, path).await?,
+            "python",
+        ),
         // Not reached: cargo builds components itself.
-        Language::Rust { .. } => (PathBuf::new(), "rust"),
+        PluginLanguage::Rust { .. } => (PathBuf::new(), "rust"),
     };
-    stamp(&component, language).map_err(|source| file_error(&plugin.name, &component, source))?;
-    place(plugin, &component, options, started.elapsed().as_secs_f64())
+    stamp_component(&component, language)
+        .map_err(|source| file_error(&plugin.name, &component, source))?;
+    place_component(plugin, &component, options, started.elapsed().as_secs_f64())
 }
 
-impl Work<'_> {
+impl ToolchainWork<'_> {
     /// Runs a tool to completion, in the plugin's directory.
-    pub(super) async fn run(
+    pub(super) async fn run_tool(
         &self,
-        tool: &Tool,
+        tool: &ToolchainProgram,
         args: impl IntoIterator<Item = OsString>,
     ) -> Result<Finished, BuildError> {
         let progress = self.progress.clone();
         let args: Vec<OsString> = args.into_iter().collect();
-        let running = toolchain::run(
+        let running = toolchain::run_program(
             &tool.program,
             &args,
             &self.plugin.dir,
@@ -87,7 +90,7 @@ impl Work<'_> {
         );
         let finished = running.await.map_err(|error| {
             if error.source.kind() == std::io::ErrorKind::NotFound {
-                self.missing(tool)
+                self.missing_tool(tool)
             } else {
                 BuildError::Spawn(error)
             }
@@ -109,7 +112,7 @@ impl Work<'_> {
         }
     }
 
-    fn missing(&self, tool: &Tool) -> BuildError {
+    fn missing_tool(&self, tool: &ToolchainProgram) -> BuildError {
         BuildError::NoTool {
             plugin: self.plugin.name.clone(),
             tool: tool.name.to_owned(),
@@ -118,14 +121,14 @@ impl Work<'_> {
         }
     }
 
-    pub(super) fn file(&self, path: &Path, source: std::io::Error) -> BuildError {
+    pub(super) fn file_error(&self, path: &Path, source: std::io::Error) -> BuildError {
         file_error(&self.plugin.name, path, source)
     }
 }
 
 /// Adds the section with the versions that the component was built with, which the host reads
 /// before compiling it.
-fn stamp(component: &Path, language: &str) -> std::io::Result<()> {
+fn stamp_component(component: &Path, language: &str) -> std::io::Result<()> {
     let stamp = stamp::Stamp {
         contract: contract::CURRENT.to_owned(),
         language: language.to_owned(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::interpreted::{Tool, Work};
+use super::interpreted::{ToolchainProgram, ToolchainWork};
 use super::{BuildError, lent, world};
 
 /// Command that installs the packages in `package.json`.
@@ -15,26 +15,29 @@ const INSTALL: &str = "npm install";
 
 /// Metafile of esbuild.
 #[derive(Deserialize)]
-struct Made {
-    outputs: BTreeMap<String, Output>,
+struct EsbuildMetafile {
+    outputs: BTreeMap<String, EsbuildOutput>,
 }
 
 #[derive(Deserialize)]
-struct Output {
+struct EsbuildOutput {
     #[serde(default)]
     exports: Vec<String>,
     #[serde(default)]
-    imports: Vec<Import>,
+    imports: Vec<EsbuildImport>,
 }
 
 #[derive(Deserialize)]
-struct Import {
+struct EsbuildImport {
     path: String,
 }
 
-pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, BuildError> {
-    let bundler = tool(work, "esbuild");
-    let compiler = tool(work, "componentize-qjs");
+pub(super) async fn build_component(
+    work: &ToolchainWork<'_>,
+    entry: &Path,
+) -> Result<PathBuf, BuildError> {
+    let bundler = find_tool(work, "esbuild");
+    let compiler = find_tool(work, "componentize-qjs");
     let module = work.folder.join("module.js");
     let report = work.folder.join("module.json");
     let path = |option: &str, path: &Path| {
@@ -54,10 +57,10 @@ pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, 
         path("--outfile=", &module),
         path("--metafile=", &report),
     ];
-    work.run(&bundler, args).await?;
-    let (exports, imports) = names(work, entry, &report)?;
-    let wit = world::write(work.folder, &exports, &imports)
-        .map_err(|source| work.file(work.folder, source))?;
+    work.run_tool(&bundler, args).await?;
+    let (exports, imports) = bundle_names(work, entry, &report)?;
+    let wit = world::write_world(work.folder, &exports, &imports)
+        .map_err(|source| work.file_error(work.folder, source))?;
     let component = work.folder.join("component.wasm");
     let args: [OsString; 11] = [
         "--wit".into(),
@@ -74,8 +77,8 @@ pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, 
         "--output".into(),
         component.clone().into(),
     ];
-    work.run(&compiler, args).await?;
-    let failed = |source| work.file(&component, source);
+    work.run_tool(&compiler, args).await?;
+    let failed = |source| work.file_error(&component, source);
     let made = std::fs::read(&component).map_err(failed)?;
     let made = lent::give_back_in_time(made, &exports).map_err(|error| BuildError::Compile {
         plugins: vec![work.plugin.name.clone()],
@@ -87,10 +90,10 @@ pub(super) async fn component(work: &Work<'_>, entry: &Path) -> Result<PathBuf, 
 }
 
 /// Finds a tool that npm installed in the directory, in a parent directory, or globally.
-fn tool(work: &Work<'_>, name: &'static str) -> Tool {
+fn find_tool(work: &ToolchainWork<'_>, name: &'static str) -> ToolchainProgram {
     let folders = work.plugin.dir.ancestors();
     let mut places = folders.map(|folder| folder.join("node_modules/.bin").join(name));
-    Tool {
+    ToolchainProgram {
         program: places
             .find(|path| path.is_file())
             .unwrap_or_else(|| name.into()),
@@ -100,19 +103,19 @@ fn tool(work: &Work<'_>, name: &'static str) -> Tool {
 }
 
 /// Returns the interfaces that the module exports and those that it imports.
-fn names(
-    work: &Work<'_>,
+fn bundle_names(
+    work: &ToolchainWork<'_>,
     entry: &Path,
     report: &Path,
 ) -> Result<(Vec<String>, Vec<String>), BuildError> {
-    let text = std::fs::read(report).map_err(|source| work.file(report, source))?;
-    let made: Made = serde_json::from_slice(&text)
-        .map_err(|error| work.file(report, std::io::Error::other(error)))?;
+    let text = std::fs::read(report).map_err(|source| work.file_error(report, source))?;
+    let made: EsbuildMetafile = serde_json::from_slice(&text)
+        .map_err(|error| work.file_error(report, std::io::Error::other(error)))?;
     let outputs = || made.outputs.values();
     let exported: Vec<&str> = outputs()
         .flat_map(|output| output.exports.iter().map(String::as_str))
         .collect();
-    let exports: Vec<String> = world::exports()
+    let exports: Vec<String> = world::known_exports()
         .filter(|name| exported.contains(&camel_case(name).as_str()))
         .map(str::to_owned)
         .collect();
@@ -126,7 +129,7 @@ fn names(
     }
     for name in exported
         .iter()
-        .filter(|name| !world::exports().any(|point| camel_case(point) == **name))
+        .filter(|name| !world::known_exports().any(|point| camel_case(point) == **name))
     {
         let text = format!(
             "warning: the export `{name}` is no point, and none of `tools`, `commands`, `implement` and `loop`, so nothing calls it"

@@ -63,7 +63,7 @@ pub(super) fn give_back_in_time(
 /// Returns the contract's name of the handle that hooks of a point get, if they get one.
 fn lent_to(point: &str) -> Option<&'static str> {
     let file = format!("{point}.wit");
-    let (_, bytes) = embedded::contract().find(|(name, _)| *name == file)?;
+    let (_, bytes) = embedded::contract_files().find(|(name, _)| *name == file)?;
     let (_, rest) = std::str::from_utf8(bytes).ok()?.split_once("borrow<")?;
     Some(rest.split_once('>')?.0)
 }
@@ -78,11 +78,11 @@ fn in_component(
         return Err(LentError("it is nested too deeply".to_owned()));
     }
     let mut made = bytes.get(..HEADER_BYTES).unwrap_or(bytes).to_vec();
-    for (id, body) in sections(bytes)? {
+    for (id, body) in split_sections(bytes)? {
         let changed = match id {
-            CORE_MODULE => Module::read(body, lent)?.map(|module| {
+            CORE_MODULE => LentModule::read_module(body, lent)?.map(|module| {
                 *n_wrapped += module.wrapped.len();
-                module.write(body)
+                module.write_module(body)
             }),
             COMPONENT => Some(in_component(body, lent, depth - 1, n_wrapped)),
             _ => None,
@@ -96,21 +96,21 @@ fn in_component(
 }
 
 #[derive(Default)]
-struct Module {
+struct LentModule {
     n_imports: u32,
     /// Types of the functions, imported ones first.
     types: Vec<u32>,
-    wrapped: Vec<Wrapped>,
+    wrapped: Vec<WrappedComponent>,
 }
 
-struct Wrapped {
+struct WrappedComponent {
     export: String,
     function: u32,
     give_back: u32,
 }
 
-impl Module {
-    fn read(bytes: &[u8], lent: &[(&str, &str)]) -> Result<Option<Self>, LentError> {
+impl LentModule {
+    fn read_module(bytes: &[u8], lent: &[(&str, &str)]) -> Result<Option<Self>, LentError> {
         let mut module = Self::default();
         let mut drops: Vec<(String, u32)> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
@@ -150,7 +150,7 @@ impl Module {
                         else {
                             continue;
                         };
-                        module.wrapped.push(Wrapped {
+                        module.wrapped.push(WrappedComponent {
                             export: export.name.to_owned(),
                             function: export.index,
                             give_back: *give_back,
@@ -166,7 +166,7 @@ impl Module {
     /// Returns the index of the first added function: the wrappers, followed by the one that does
     /// nothing.
     fn first(&self) -> Result<u32, LentError> {
-        index(self.types.len())
+        index_number(self.types.len())
     }
 
     fn type_of(&self, function: u32) -> Result<u32, LentError> {
@@ -175,34 +175,34 @@ impl Module {
         ty.ok_or_else(|| LentError("a function has no type".to_owned()))
     }
 
-    fn write(&self, bytes: &[u8]) -> Result<Vec<u8>, LentError> {
+    fn write_module(&self, bytes: &[u8]) -> Result<Vec<u8>, LentError> {
         let mut made = bytes.get(..HEADER_BYTES).unwrap_or(bytes).to_vec();
-        for (id, body) in sections(bytes)? {
+        for (id, body) in split_sections(bytes)? {
             match id {
-                FUNCTIONS => put_section(&mut made, id, &self.functions(body)?),
-                EXPORTS => put_section(&mut made, id, &self.exports(body)?),
-                ELEMENTS => put_section(&mut made, id, &self.elements(body)?),
-                CODE => put_section(&mut made, id, &self.code(body)?),
+                FUNCTIONS => put_section(&mut made, id, &self.extend_functions(body)?),
+                EXPORTS => put_section(&mut made, id, &self.extend_exports(body)?),
+                ELEMENTS => put_section(&mut made, id, &self.extend_elements(body)?),
+                CODE => put_section(&mut made, id, &self.extend_code(body)?),
                 _ => put_section(&mut made, id, body),
             }
         }
         Ok(made)
     }
 
-    fn functions(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
+    fn extend_functions(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
         let mut types = Vec::new();
         for wrapped in &self.wrapped {
             put_number(&mut types, self.type_of(wrapped.function)?);
         }
         let give_back = self.wrapped.first().map_or(0, |wrapped| wrapped.give_back);
         put_number(&mut types, self.type_of(give_back)?);
-        appended(body, index(self.wrapped.len() + 1)?, &types)
+        append_items(body, index_number(self.wrapped.len() + 1)?, &types)
     }
 
-    fn code(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
+    fn extend_code(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
         let mut bodies = Vec::new();
         let mut put = |code: &[u8]| {
-            put_number(&mut bodies, index(code.len())?);
+            put_number(&mut bodies, index_number(code.len())?);
             bodies.extend(code);
             Ok::<(), LentError>(())
         };
@@ -217,18 +217,18 @@ impl Module {
             put(&code)?;
         }
         put(&[0, 0x0b])?;
-        appended(body, index(self.wrapped.len() + 1)?, &bodies)
+        append_items(body, index_number(self.wrapped.len() + 1)?, &bodies)
     }
 
-    fn exports(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
+    fn extend_exports(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
         let exports = wasmparser::ExportSectionReader::new(BinaryReader::new(body, 0))?;
         let mut made = Vec::new();
         put_number(&mut made, exports.count());
         for export in exports {
             let export = export?;
-            put_number(&mut made, index(export.name.len())?);
+            put_number(&mut made, index_number(export.name.len())?);
             made.extend(export.name.as_bytes());
-            made.push(kind(export.kind)?);
+            made.push(kind_byte(export.kind)?);
             let at = self
                 .wrapped
                 .iter()
@@ -236,7 +236,7 @@ impl Module {
             put_number(
                 &mut made,
                 match at {
-                    Some(at) => self.first()? + index(at)?,
+                    Some(at) => self.first()? + index_number(at)?,
                     None => export.index,
                 },
             );
@@ -245,8 +245,8 @@ impl Module {
     }
 
     /// Redirects the drop function in the function table, through which the runtime calls it.
-    fn elements(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
-        let nothing = self.first()? + index(self.wrapped.len())?;
+    fn extend_elements(&self, body: &[u8]) -> Result<Vec<u8>, LentError> {
+        let nothing = self.first()? + index_number(self.wrapped.len())?;
         let elements = wasmparser::ElementSectionReader::new(BinaryReader::new(body, 0))?;
         let mut made = Vec::new();
         put_number(&mut made, elements.count());
@@ -280,7 +280,7 @@ impl Module {
 }
 
 /// Returns the sections of a component or module, as id and body.
-fn sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, LentError> {
+fn split_sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, LentError> {
     let rest = bytes.get(HEADER_BYTES..).unwrap_or_default();
     let mut reader = BinaryReader::new(rest, 0);
     let mut found = Vec::new();
@@ -294,7 +294,7 @@ fn sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, LentError> {
 }
 
 /// Returns the body of a list section with more items appended.
-fn appended(body: &[u8], n_more: u32, more: &[u8]) -> Result<Vec<u8>, LentError> {
+fn append_items(body: &[u8], n_more: u32, more: &[u8]) -> Result<Vec<u8>, LentError> {
     let mut reader = BinaryReader::new(body, 0);
     let count = reader.read_var_u32()?;
     let mut made = Vec::with_capacity(body.len() + more.len() + 4);
@@ -323,11 +323,11 @@ fn put_number(bytes: &mut Vec<u8>, mut number: u32) {
     }
 }
 
-fn index(number: usize) -> Result<u32, LentError> {
+fn index_number(number: usize) -> Result<u32, LentError> {
     u32::try_from(number).map_err(|_| LentError("it has too many functions".to_owned()))
 }
 
-fn kind(kind: wasmparser::ExternalKind) -> Result<u8, LentError> {
+fn kind_byte(kind: wasmparser::ExternalKind) -> Result<u8, LentError> {
     use wasmparser::ExternalKind::{Func, Global, Memory, Table, Tag};
     Ok(match kind {
         Func => 0,

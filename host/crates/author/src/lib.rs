@@ -1,6 +1,6 @@
 //! Builds plugins: from a directory with sources to a directory that Rind loads.
 //!
-//! This module must not know sessions or agents. Start from [`build::build`].
+//! This module must not know sessions or agents. Start from [`build::build_plugins`].
 
 mod assemble;
 pub mod build;
@@ -22,7 +22,7 @@ mod world;
 
 pub use embedded::interface_docs;
 pub use error::BuildError;
-pub use sources::sources;
+pub use sources::find_sources;
 pub use toolchain::has_target;
 
 /// Compilation target of plugins in Rust.

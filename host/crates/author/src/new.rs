@@ -2,7 +2,7 @@
 //! that explains it.
 //!
 //! The SDK is included as source, so that the directory builds wherever it is copied, with the
-//! contract of the Rind version that created it. Start from [`create`].
+//! contract of the Rind version that created it. Start from [`create_plugin`].
 
 use std::fs;
 use std::io;
@@ -67,7 +67,7 @@ pub enum NewError {
 const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
 /// Properties of a language.
-struct Facts {
+struct LanguageFacts {
     /// Directory of the templates.
     folder: &'static str,
     /// Extension of the source template.
@@ -87,9 +87,9 @@ struct Facts {
 }
 
 impl NewLanguage {
-    fn facts(self) -> Facts {
+    fn language_facts(self) -> LanguageFacts {
         match self {
-            Self::Rust => Facts {
+            Self::Rust => LanguageFacts {
                 folder: "rust",
                 ending: "rs",
                 manifest: "Cargo.toml",
@@ -99,7 +99,7 @@ impl NewLanguage {
                 ci_setup: "      - run: rustup target add wasm32-wasip2\n      - run: cargo test\n",
                 ignored: "target/",
             },
-            Self::JavaScript => Facts {
+            Self::JavaScript => LanguageFacts {
                 folder: "js",
                 ending: "js",
                 manifest: "package.json",
@@ -109,7 +109,7 @@ impl NewLanguage {
                 ci_setup: "      - run: npm install\n",
                 ignored: "node_modules/",
             },
-            Self::Python => Facts {
+            Self::Python => LanguageFacts {
                 folder: "python",
                 ending: "py",
                 manifest: "pyproject.toml",
@@ -124,7 +124,7 @@ impl NewLanguage {
 }
 
 impl NewKind {
-    fn template(self) -> &'static str {
+    fn template_name(self) -> &'static str {
         match self {
             Self::Hook => "hook",
             Self::Tool => "tool",
@@ -134,7 +134,7 @@ impl NewKind {
         }
     }
 
-    fn description(self) -> &'static str {
+    fn template_description(self) -> &'static str {
         match self {
             Self::Hook => "Refuses tool calls that touch secret files.",
             Self::Tool => "Gives the model a tool that counts words.",
@@ -145,7 +145,7 @@ impl NewKind {
     }
 
     /// Returns the part of the README about its hooks, tools and settings.
-    fn about(self) -> &'static str {
+    fn kind_summary(self) -> &'static str {
         match self {
             Self::Hook => {
                 "- Hook `pre-tool` (gate): refuses calls whose arguments hold one of the settings' parts of paths.\n\
@@ -170,7 +170,7 @@ impl NewKind {
     }
 
     /// Returns the README's command that runs the plugin with all requested permissions.
-    fn run(self) -> &'static str {
+    fn run_hint(self) -> &'static str {
         match self {
             Self::Loop => "rind serve --plugin . --grant {{name}}     # runs the loop until Ctrl-C",
             _ => "rind run --plugin . --grant {{name}} \"hello\"",
@@ -188,7 +188,7 @@ impl NewKind {
 
 /// Directory that was created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Created {
+pub struct CreatedPlugin {
     /// Path of the folder.
     pub folder: PathBuf,
     /// Manifest of the cargo workspace whose `members` include the crate; `None` if the crate is a
@@ -201,12 +201,12 @@ pub struct Created {
 ///
 /// # Errors
 /// The name is invalid, the path exists, or a file could not be written.
-pub fn create(
+pub fn create_plugin(
     parent: &Path,
     name: &str,
     language: NewLanguage,
     kind: NewKind,
-) -> Result<Created, NewError> {
+) -> Result<CreatedPlugin, NewError> {
     if !folder::is_plugin_name(name) || name.starts_with('-') {
         return Err(NewError::Name {
             name: name.to_owned(),
@@ -231,7 +231,7 @@ pub fn create(
         NewLanguage::JavaScript | NewLanguage::Python => None,
     };
     let is_member = workspace.is_some();
-    fill(fresh.path(), name, language, kind, is_member).map_err(failed(&place))?;
+    fill_folder(fresh.path(), name, language, kind, is_member).map_err(failed(&place))?;
     // `create_dir` fails if the path was created meanwhile; a plain rename would replace an empty
     // directory.
     fs::create_dir(&place).map_err(|source| match source.kind() {
@@ -241,7 +241,7 @@ pub fn create(
     fs::rename(fresh.path(), &place).map_err(failed(&place))?;
     // The temporary directory was renamed, so there is nothing left to remove.
     let _ = fresh.keep();
-    Ok(Created {
+    Ok(CreatedPlugin {
         folder: place,
         workspace,
     })
@@ -250,11 +250,11 @@ pub fn create(
 /// Keys of a cargo workspace's manifest that decide which crates are members.
 #[derive(serde::Deserialize)]
 struct CargoWorkspace {
-    workspace: Option<Members>,
+    workspace: Option<WorkspaceMembers>,
 }
 
 #[derive(serde::Deserialize)]
-struct Members {
+struct WorkspaceMembers {
     #[serde(default)]
     members: Vec<String>,
     #[serde(default)]
@@ -290,24 +290,24 @@ fn workspace_around(parent: &Path, name: &str) -> Option<PathBuf> {
     (!is_excluded && found.members.iter().any(takes_in)).then_some(path)
 }
 
-fn fill(
+fn fill_folder(
     to: &Path,
     name: &str,
     language: NewLanguage,
     kind: NewKind,
     is_member: bool,
 ) -> io::Result<()> {
-    let facts = language.facts();
-    let own = |file: &str| embedded::template(&format!("{}/{file}", facts.folder));
-    let sections = embedded::template(&format!("{}.toml", kind.template()));
+    let facts = language.language_facts();
+    let own = |file: &str| embedded::find_template(&format!("{}/{file}", facts.folder));
+    let sections = embedded::find_template(&format!("{}.toml", kind.template_name()));
     let text = |template: &str| {
         let values = [
             // Replaced first, because these two values contain placeholders themselves.
             ("sections", sections.trim_end()),
-            ("run", kind.run()),
+            ("run", kind.run_hint()),
             ("name", name),
-            ("about", kind.about()),
-            ("description", kind.description()),
+            ("about", kind.kind_summary()),
+            ("description", kind.template_description()),
             ("side_effects", kind.side_effects()),
             ("source", facts.source),
             ("setup", facts.setup),
@@ -322,32 +322,33 @@ fn fill(
         let text = values.into_iter().fold(template.to_owned(), replace);
         text.trim_end().to_owned() + "\n"
     };
-    let source = format!("{}.{}", kind.template(), facts.ending);
-    let cases = format!("cases/{}.toml", kind.template());
+    let source = format!("{}.{}", kind.template_name(), facts.ending);
+    let cases = format!("cases/{}.toml", kind.template_name());
     for (path, template) in [
-        ("plugin.toml", embedded::template("plugin.toml")),
-        ("README.md", embedded::template("README.md")),
-        (".gitignore", embedded::template("gitignore")),
-        ("tests/cases.toml", embedded::template(&cases)),
+        ("plugin.toml", embedded::find_template("plugin.toml")),
+        ("README.md", embedded::find_template("README.md")),
+        (".gitignore", embedded::find_template("gitignore")),
+        ("tests/cases.toml", embedded::find_template(&cases)),
         (
             ".github/workflows/plugin.yml",
-            embedded::template("workflow.yml"),
+            embedded::find_template("workflow.yml"),
         ),
         (facts.manifest, own(facts.manifest)),
         (facts.source, own(&source)),
     ] {
-        put(&to.join(path), text(template).as_bytes())?;
+        put_file(&to.join(path), text(template).as_bytes())?;
     }
-    put(&to.join("plugin.schema.json"), schema().as_bytes())?;
+    put_file(&to.join("plugin.schema.json"), manifest_schema().as_bytes())?;
     match language {
         NewLanguage::Rust => rust_sdk(&to.join("rind-sdk")),
         NewLanguage::JavaScript => {
-            put(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
+            put_file(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
             let sdk = to.join("rind-sdk");
-            embedded::javascript_sdk().try_for_each(|(path, bytes)| put(&sdk.join(path), bytes))
+            embedded::javascript_sdk()
+                .try_for_each(|(path, bytes)| put_file(&sdk.join(path), bytes))
         }
         NewLanguage::Python => {
-            embedded::python_sdk().try_for_each(|(path, bytes)| put(&to.join(path), bytes))
+            embedded::python_sdk().try_for_each(|(path, bytes)| put_file(&to.join(path), bytes))
         }
     }
 }
@@ -355,26 +356,26 @@ fn fill(
 /// Writes the two crates of the Rust SDK, both with the contract.
 fn rust_sdk(to: &Path) -> io::Result<()> {
     for (path, bytes) in embedded::rust_sdk() {
-        put(&to.join(path), bytes)?;
+        put_file(&to.join(path), bytes)?;
     }
-    for (name, bytes) in embedded::contract() {
-        put(&to.join("wit").join(name), bytes)?;
+    for (name, bytes) in embedded::contract_files() {
+        put_file(&to.join("wit").join(name), bytes)?;
     }
     symlink("../wit", to.join("macros/wit"))?;
     let [sdk, macros, workspace] = embedded::RUST_MANIFESTS;
-    put(
+    put_file(
         &to.join("Cargo.toml"),
-        standalone(sdk, workspace)?.as_bytes(),
+        standalone_manifest(sdk, workspace)?.as_bytes(),
     )?;
-    put(
+    put_file(
         &to.join("macros/Cargo.toml"),
-        standalone(macros, workspace)?.as_bytes(),
+        standalone_manifest(macros, workspace)?.as_bytes(),
     )
 }
 
 /// Replaces the values that a crate's manifest inherits from its workspace by the values
 /// themselves.
-fn standalone(manifest: &str, workspace: &str) -> io::Result<String> {
+fn standalone_manifest(manifest: &str, workspace: &str) -> io::Result<String> {
     let parse = |text: &str| toml::from_str::<toml::Table>(text).map_err(io::Error::other);
     let (mut manifest, workspace) = (parse(manifest)?, parse(workspace)?);
     let from = |section: &str, key: &str| {
@@ -417,11 +418,11 @@ fn standalone(manifest: &str, workspace: &str) -> io::Result<String> {
 
 /// Returns the JSON Schema of a manifest.
 #[must_use]
-pub fn schema() -> &'static str {
+pub fn manifest_schema() -> &'static str {
     include_str!("../../../src/plugin/manifest/schema.json")
 }
 
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn put_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::interpreted::{Tool, Work};
+use super::interpreted::{ToolchainProgram, ToolchainWork};
 use super::{BuildError, world};
 
 /// Command that installs the compiler in the location where it is searched.
@@ -19,26 +19,27 @@ const SCAN: &str = include_str!("scan.py");
 
 /// Output of [`SCAN`].
 #[derive(Deserialize)]
-struct Scanned {
+struct PythonScan {
     exports: Vec<String>,
     imports: Vec<String>,
 }
 
-pub(super) async fn component(
-    work: &Work<'_>,
+pub(super) async fn build_component(
+    work: &ToolchainWork<'_>,
     module: &str,
     path: &[PathBuf],
 ) -> Result<PathBuf, BuildError> {
     let dir = &work.plugin.dir;
-    let python = tool(dir, "python3", "python3", "install Python 3.10 or later");
-    let compiler = tool(dir, "componentize-py", "componentize-py", INSTALL);
-    let known = world::exports().collect::<Vec<_>>().join(",");
+    let python = find_tool(dir, "python3", "python3", "install Python 3.10 or later");
+    let compiler = find_tool(dir, "componentize-py", "componentize-py", INSTALL);
+    let known = world::known_exports().collect::<Vec<_>>().join(",");
     let args = ["-c", SCAN, module, &known].map(OsString::from);
-    let said = work.run(&python, args).await?.stdout.text();
-    let scanned: Scanned = serde_json::from_str(&said).map_err(|error| BuildError::Toolchain {
-        command: "python3".to_owned(),
-        text: format!("{said}\n{error}"),
-    })?;
+    let said = work.run_tool(&python, args).await?.stdout.text();
+    let scanned: PythonScan =
+        serde_json::from_str(&said).map_err(|error| BuildError::Toolchain {
+            command: "python3".to_owned(),
+            text: format!("{said}\n{error}"),
+        })?;
     if scanned.exports.is_empty() {
         return Err(BuildError::NoExports {
             plugin: work.plugin.name.clone(),
@@ -52,8 +53,8 @@ pub(super) async fn component(
         .into_iter()
         .filter(|name| world::is_import(name))
         .collect();
-    let wit = world::write(work.folder, &scanned.exports, &imports)
-        .map_err(|source| work.file(work.folder, source))?;
+    let wit = world::write_world(work.folder, &scanned.exports, &imports)
+        .map_err(|source| work.file_error(work.folder, source))?;
     let component = work.folder.join("component.wasm");
     let mut args: Vec<OsString> = vec!["--quiet".into(), "--wit-path".into()];
     args.push(wit.into());
@@ -62,14 +63,19 @@ pub(super) async fn component(
     let further = path.iter().cloned().chain(site_packages(dir));
     args.extend(further.flat_map(|path| ["--python-path".into(), path.into()]));
     args.extend(["--output".into(), component.clone().into(), module.into()]);
-    work.run(&compiler, args).await?;
+    work.run_tool(&compiler, args).await?;
     Ok(component)
 }
 
 /// Finds a tool in the directory's virtual environment, or otherwise on the search path.
-fn tool(dir: &Path, program: &str, name: &'static str, install: &'static str) -> Tool {
+fn find_tool(
+    dir: &Path,
+    program: &str,
+    name: &'static str,
+    install: &'static str,
+) -> ToolchainProgram {
     let own = dir.join(".venv/bin").join(program);
-    Tool {
+    ToolchainProgram {
         program: if own.is_file() { own } else { program.into() },
         name,
         install,

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::build::{BuildOptions, BuildReport, Progress, place};
+use super::build::{BuildOptions, BuildReport, Progress, place_component};
 use super::compilation::Machine;
-use super::folder::{Language, PluginFolder};
+use super::folder::{PluginFolder, PluginLanguage};
 use super::target::TARGET;
 use super::{BuildError, cargo_config, toolchain};
 use rind_lib::lock::lock;
@@ -27,7 +27,7 @@ pub(super) async fn workspace_of(
     cancel: &CancellationToken,
 ) -> Result<PathBuf, BuildError> {
     let args = ["locate-project", "--workspace", "--message-format", "plain"];
-    let asked = toolchain::ask("cargo", &args, &plugin.dir, cancel).await;
+    let asked = toolchain::ask_program("cargo", &args, &plugin.dir, cancel).await;
     let manifest = asked.map_err(|error| match error {
         BuildError::Toolchain { command, text } => BuildError::Toolchain {
             command,
@@ -71,14 +71,18 @@ pub(super) async fn build_workspace(
     let names: Vec<String> = members.iter().map(|plugin| plugin.name.clone()).collect();
     progress(&format!("building {}", names.join(", ")));
     let arguments = cargo_arguments(workspace, members, cancel).await?;
-    let artifacts = Arc::new(Artifacts::default());
+    let artifacts = Arc::new(CargoArtifacts::default());
     let started = Instant::now();
-    let finished = toolchain::run(
+    let finished = toolchain::run_program(
         "cargo",
         &arguments,
         workspace,
         options.deadline,
-        Some(listener(artifacts.clone(), progress.clone(), started)),
+        Some(listen_to_cargo(
+            artifacts.clone(),
+            progress.clone(),
+            started,
+        )),
         cancel,
     )
     .await?;
@@ -96,15 +100,17 @@ pub(super) async fn build_workspace(
     let has_failed = finished.ending != Ending::Exited(0);
     let mut not_built = Vec::new();
     for plugin in members {
-        match artifacts.of(plugin) {
-            Some((component, seconds)) => match place(plugin, &component, options, seconds) {
-                Ok(built) => report.built.push(built),
-                Err(error) => report.failed.push(error),
-            },
+        match artifacts.artifact_of(plugin) {
+            Some((component, seconds)) => {
+                match place_component(plugin, &component, options, seconds) {
+                    Ok(built) => report.built.push(built),
+                    Err(error) => report.failed.push(error),
+                }
+            }
             None if has_failed => not_built.push(plugin.name.clone()),
             None => report.failed.push(BuildError::NoComponent {
                 plugin: plugin.name.clone(),
-                package: package(plugin).to_owned(),
+                package: package_name(plugin).to_owned(),
             }),
         }
     }
@@ -124,10 +130,11 @@ async fn cargo_arguments(
     members: &[PluginFolder],
     cancel: &CancellationToken,
 ) -> Result<Vec<OsString>, BuildError> {
-    let version = toolchain::ask("rustc", &["-vV"], workspace, cancel).await?;
-    let sysroot = toolchain::ask("rustc", &["--print", "sysroot"], workspace, cancel).await?;
+    let version = toolchain::ask_program("rustc", &["-vV"], workspace, cancel).await?;
+    let sysroot =
+        toolchain::ask_program("rustc", &["--print", "sysroot"], workspace, cancel).await?;
     let print = ["--print", "cfg", "--target", TARGET];
-    let cfg = toolchain::ask("rustc", &print, workspace, cancel).await?;
+    let cfg = toolchain::ask_program("rustc", &print, workspace, cancel).await?;
     let cargo_home = toolchain::cargo_home();
     let machine = Machine {
         workspace,
@@ -142,21 +149,21 @@ async fn cargo_arguments(
     args.push("--message-format=json-render-diagnostics".into());
     for plugin in members {
         args.push("-p".into());
-        args.push(package(plugin).into());
+        args.push(package_name(plugin).into());
     }
     Ok(args)
 }
 
-fn package(plugin: &PluginFolder) -> &str {
+fn package_name(plugin: &PluginFolder) -> &str {
     match &plugin.language {
-        Language::Rust { package } => package,
-        Language::JavaScript { .. } | Language::Python { .. } => &plugin.name,
+        PluginLanguage::Rust { package } => package,
+        PluginLanguage::JavaScript { .. } | PluginLanguage::Python { .. } => &plugin.name,
     }
 }
 
-fn listener(artifacts: Arc<Artifacts>, progress: Progress, started: Instant) -> OnLine {
+fn listen_to_cargo(artifacts: Arc<CargoArtifacts>, progress: Progress, started: Instant) -> OnLine {
     Arc::new(move |stream, line| match stream {
-        Stream::Stdout => artifacts.note(line, started.elapsed()),
+        Stream::Stdout => artifacts.note_artifact(line, started.elapsed()),
         Stream::Stderr => progress(line),
     })
 }
@@ -164,7 +171,7 @@ fn listener(artifacts: Arc<Artifacts>, progress: Progress, started: Instant) -> 
 /// Components that cargo reported, by the path of their `Cargo.toml`, each with the seconds until
 /// it was built.
 #[derive(Default)]
-struct Artifacts(Mutex<BTreeMap<PathBuf, (PathBuf, f64)>>);
+struct CargoArtifacts(Mutex<BTreeMap<PathBuf, (PathBuf, f64)>>);
 
 /// Message of cargo, reduced to the fields that are used.
 #[derive(Deserialize)]
@@ -183,8 +190,8 @@ struct CargoTarget {
     kind: Vec<String>,
 }
 
-impl Artifacts {
-    fn note(&self, line: &str, elapsed: Duration) {
+impl CargoArtifacts {
+    fn note_artifact(&self, line: &str, elapsed: Duration) {
         // A line that is not a message is output of a build script or a macro.
         let Ok(message) = serde_json::from_str::<CargoMessage>(line) else {
             return;
@@ -202,7 +209,7 @@ impl Artifacts {
         }
     }
 
-    fn of(&self, plugin: &PluginFolder) -> Option<(PathBuf, f64)> {
+    fn artifact_of(&self, plugin: &PluginFolder) -> Option<(PathBuf, f64)> {
         lock(&self.0).get(&plugin.cargo_manifest()).cloned()
     }
 }

@@ -2,7 +2,7 @@
 //! build runs.
 //!
 //! Cargo reports the dependencies; `cargo metadata` runs no code of the crates. This module must
-//! not know who can write where. Start from [`sources`].
+//! not know who can write where. Start from [`find_sources`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::folder::{Language, PluginFolder, file_error};
+use super::folder::{PluginFolder, PluginLanguage, file_error};
 use super::{BuildError, toolchain};
 use rind_lib::lock::lock;
 use rind_lib::tool::process::{Ending, OnLine, Stream};
@@ -20,20 +20,20 @@ const MAX_CRATES: usize = 256;
 
 /// Output of `cargo metadata`, reduced to the fields that are used.
 #[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
+struct CargoMetadata {
+    packages: Vec<CargoPackage>,
     target_directory: PathBuf,
     workspace_root: PathBuf,
 }
 
 #[derive(Deserialize)]
-struct Package {
+struct CargoPackage {
     manifest_path: PathBuf,
-    dependencies: Vec<Dependency>,
+    dependencies: Vec<CargoDependency>,
 }
 
 #[derive(Deserialize)]
-struct Dependency {
+struct CargoDependency {
     path: Option<PathBuf>,
 }
 
@@ -43,23 +43,28 @@ struct Dependency {
 ///
 /// # Errors
 /// The directory is not a plugin, or cargo cannot read its files.
-pub async fn sources(dir: &Path, cancel: &CancellationToken) -> Result<Vec<PathBuf>, BuildError> {
-    let plugin = PluginFolder::read(dir)?;
+pub async fn find_sources(
+    dir: &Path,
+    cancel: &CancellationToken,
+) -> Result<Vec<PathBuf>, BuildError> {
+    let plugin = PluginFolder::read_folder(dir)?;
     let mut found = vec![plugin.dir.clone()];
     match &plugin.language {
-        Language::Rust { .. } => of_crate(&plugin, &mut found, cancel).await?,
-        Language::Python { path, .. } => {
+        PluginLanguage::Rust { .. } => of_crate(&plugin, &mut found, cancel).await?,
+        PluginLanguage::Python { path, .. } => {
             for folder in path {
-                add(&mut found, folder);
+                add_folder(&mut found, folder);
             }
         }
-        Language::JavaScript { .. } => linked(&mut found, &plugin.dir.join("node_modules")),
+        PluginLanguage::JavaScript { .. } => {
+            add_linked(&mut found, &plugin.dir.join("node_modules"))
+        }
     }
     Ok(found)
 }
 
 /// Adds a directory. Returns whether it is new.
-fn add(found: &mut Vec<PathBuf>, folder: &Path) -> bool {
+fn add_folder(found: &mut Vec<PathBuf>, folder: &Path) -> bool {
     let real = folder.canonicalize();
     let folder = real.unwrap_or_else(|_| folder.to_owned());
     let is_new = !found.contains(&folder);
@@ -69,20 +74,20 @@ fn add(found: &mut Vec<PathBuf>, folder: &Path) -> bool {
     is_new
 }
 
-fn same(one: &Path, other: &Path) -> bool {
+fn same_folder(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(one).is_some_and(|one| Some(one) == real(other))
 }
 
 /// Adds npm packages that are symlinks to other directories.
-fn linked(found: &mut Vec<PathBuf>, folder: &Path) {
-    add(found, folder);
+fn add_linked(found: &mut Vec<PathBuf>, folder: &Path) {
+    add_folder(found, folder);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_symlink() {
-            add(found, &path);
+            add_folder(found, &path);
         } else if entry.file_name().to_string_lossy().starts_with('@') {
-            linked(found, &path);
+            add_linked(found, &path);
         }
     }
 }
@@ -98,29 +103,29 @@ async fn of_crate(
         n_seen += 1;
         if n_seen > MAX_CRATES {
             let problem = format!("it depends on more than {MAX_CRATES} crates by path");
-            return Err(wrong(plugin, problem));
+            return Err(wrong_metadata(plugin, problem));
         }
-        let metadata = metadata(plugin, &folder, cancel).await?;
-        add(found, &metadata.workspace_root);
-        add(found, &metadata.target_directory);
-        let mut named = patches(plugin, &metadata.workspace_root)?;
+        let metadata = read_metadata(plugin, &folder, cancel).await?;
+        add_folder(found, &metadata.workspace_root);
+        add_folder(found, &metadata.target_directory);
+        let mut named = find_patches(plugin, &metadata.workspace_root)?;
         let manifest = folder.join("Cargo.toml");
-        let is_it = |package: &&Package| same(&package.manifest_path, &manifest);
+        let is_it = |package: &&CargoPackage| same_folder(&package.manifest_path, &manifest);
         let own = metadata.packages.iter().filter(is_it);
         let depended = own.flat_map(|package| &package.dependencies);
         named.extend(depended.filter_map(|crate_| crate_.path.clone()));
-        crates.extend(named.into_iter().filter(|folder| add(found, folder)));
+        crates.extend(named.into_iter().filter(|folder| add_folder(found, folder)));
     }
     Ok(())
 }
 
 /// Queries cargo about the workspace of a crate. Runs in the plugin's directory, so that its
 /// toolchain is used.
-async fn metadata(
+async fn read_metadata(
     plugin: &PluginFolder,
     folder: &Path,
     cancel: &CancellationToken,
-) -> Result<Metadata, BuildError> {
+) -> Result<CargoMetadata, BuildError> {
     let manifest = folder.join("Cargo.toml");
     let manifest = manifest.to_string_lossy();
     let args = [
@@ -144,19 +149,19 @@ async fn metadata(
     match finished.ending {
         Ending::Exited(0) => {}
         Ending::Cancelled => return Err(BuildError::Cancelled),
-        _ => return Err(wrong(plugin, finished.stderr.text())),
+        _ => return Err(wrong_metadata(plugin, finished.stderr.text())),
     }
     serde_json::from_str(&lock(&text))
-        .map_err(|error| wrong(plugin, format!("cargo metadata: {error}")))
+        .map_err(|error| wrong_metadata(plugin, format!("cargo metadata: {error}")))
 }
 
 /// Returns the directories that the workspace's `[patch]` sections substitute for other crates.
-fn patches(plugin: &PluginFolder, workspace: &Path) -> Result<Vec<PathBuf>, BuildError> {
+fn find_patches(plugin: &PluginFolder, workspace: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let path = workspace.join("Cargo.toml");
     let text = std::fs::read_to_string(&path);
     let text = text.map_err(|source| file_error(&plugin.name, &path, source))?;
     let table: toml::Table =
-        toml::from_str(&text).map_err(|error| wrong(plugin, error.to_string()))?;
+        toml::from_str(&text).map_err(|error| wrong_metadata(plugin, error.to_string()))?;
     let patch = table.get("patch").and_then(toml::Value::as_table);
     let sources = patch.into_iter().flat_map(toml::Table::values);
     let crates = sources
@@ -166,7 +171,7 @@ fn patches(plugin: &PluginFolder, workspace: &Path) -> Result<Vec<PathBuf>, Buil
     Ok(folders.collect())
 }
 
-fn wrong(plugin: &PluginFolder, problem: String) -> BuildError {
+fn wrong_metadata(plugin: &PluginFolder, problem: String) -> BuildError {
     BuildError::Manifest {
         plugin: plugin.name.clone(),
         path: plugin.cargo_manifest(),

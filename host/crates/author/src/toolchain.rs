@@ -27,23 +27,25 @@ const CAPTURE_BYTES: usize = 256 * 1024;
 
 /// Returns the directory where cargo stores the sources of dependencies.
 pub(super) fn cargo_home() -> Option<PathBuf> {
-    let home = || Some(PathBuf::from(variable("HOME")?).join(".cargo"));
-    variable("CARGO_HOME").map(PathBuf::from).or_else(home)
+    let home = || Some(PathBuf::from(passed_variable("HOME")?).join(".cargo"));
+    passed_variable("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(home)
 }
 
 /// Returns the target directory from the environment; without it, cargo uses the workspace's own.
 pub(super) fn target_dir() -> Option<PathBuf> {
-    variable("CARGO_TARGET_DIR").map(PathBuf::from)
+    passed_variable("CARGO_TARGET_DIR").map(PathBuf::from)
 }
 
-fn variable(name: &str) -> Option<OsString> {
+fn passed_variable(name: &str) -> Option<OsString> {
     let mut variables = environment_with(NAMES, PREFIXES).into_iter();
     let (_, value) = variables.find(|(other, _)| other == name)?;
     Some(value)
 }
 
 /// Runs a program of the toolchain in `cwd`, which decides which toolchain is used.
-pub(super) async fn run(
+pub(super) async fn run_program(
     program: impl Into<OsString>,
     args: &[impl AsRef<OsStr>],
     cwd: &Path,
@@ -69,13 +71,13 @@ pub(super) async fn run(
 }
 
 /// Runs a program of the toolchain that prints one line.
-pub(super) async fn ask(
+pub(super) async fn ask_program(
     program: &str,
     args: &[&str],
     cwd: &Path,
     cancel: &CancellationToken,
 ) -> Result<String, BuildError> {
-    let asked = run(program, args, cwd, QUESTION_DEADLINE, None, cancel).await;
+    let asked = run_program(program, args, cwd, QUESTION_DEADLINE, None, cancel).await;
     answer_of(asked.map_err(not_run)?, program, args)
 }
 
@@ -87,7 +89,7 @@ pub(super) async fn ask_in_lines(
     on_line: OnLine,
     cancel: &CancellationToken,
 ) -> Result<Finished, BuildError> {
-    let asked = run(program, args, cwd, QUESTION_DEADLINE, Some(on_line), cancel);
+    let asked = run_program(program, args, cwd, QUESTION_DEADLINE, Some(on_line), cancel);
     asked.await.map_err(not_run)
 }
 
@@ -120,8 +122,8 @@ async fn target_folder(
     cwd: &Path,
     cancel: &CancellationToken,
 ) -> Result<(PathBuf, PathBuf), BuildError> {
-    ask("cargo", &["--version"], cwd, cancel).await?;
-    let sysroot = PathBuf::from(ask("rustc", &["--print", "sysroot"], cwd, cancel).await?);
+    ask_program("cargo", &["--version"], cwd, cancel).await?;
+    let sysroot = PathBuf::from(ask_program("rustc", &["--print", "sysroot"], cwd, cancel).await?);
     let target = target::folder(&sysroot);
     Ok((sysroot, target))
 }
@@ -147,7 +149,7 @@ pub(super) async fn ensure_target(
         sysroot.display()
     ));
     // The output of rustup is shown only if it fails.
-    let adding = run("rustup", &arguments, cwd, QUESTION_DEADLINE, None, cancel);
+    let adding = run_program("rustup", &arguments, cwd, QUESTION_DEADLINE, None, cancel);
     let finished = adding.await.map_err(|_| BuildError::NoRustup {
         sysroot: sysroot.clone(),
     })?;

@@ -19,7 +19,7 @@ const OTHERS: [&str; 4] = ["tools", "implement", "loop", "commands"];
 const TYPES: [&str; 3] = ["types", "payloads", "outcomes"];
 
 /// Returns every interface that a plugin may export, in kebab case.
-pub(super) fn exports() -> impl Iterator<Item = &'static str> {
+pub(super) fn known_exports() -> impl Iterator<Item = &'static str> {
     let points = catalog::CATALOG.iter().map(|row| row.name);
     points.chain(OTHERS)
 }
@@ -32,11 +32,15 @@ pub(super) fn is_import(name: &str) -> bool {
 }
 
 /// Writes a directory with the contract and a world. Returns its path.
-pub(super) fn write(work: &Path, exports: &[String], imports: &[String]) -> io::Result<PathBuf> {
+pub(super) fn write_world(
+    work: &Path,
+    exports: &[String],
+    imports: &[String],
+) -> io::Result<PathBuf> {
     let folder = work.join("wit");
     let contract = folder.join("deps/rind");
     fs::create_dir_all(&contract)?;
-    for (name, text) in embedded::contract() {
+    for (name, text) in embedded::contract_files() {
         fs::write(contract.join(name), text)?;
     }
     let version = contract::CURRENT;

@@ -40,7 +40,7 @@ impl Resolve for CannedNames {
 }
 
 /// Answers requests from the case. An unexpected request is refused, with its URL in the error.
-pub(super) fn canned(answers: Vec<CannedAnswer>) -> Canned {
+pub(super) fn canned_answer(answers: Vec<CannedAnswer>) -> Canned {
     Arc::new(move |outgoing: &Outgoing<'_>| {
         let is_it = |answer: &&CannedAnswer| {
             let has = |(name, value): (&String, &String)| {
@@ -73,12 +73,12 @@ pub(super) fn canned(answers: Vec<CannedAnswer>) -> Canned {
 }
 
 /// Person with scripted answers, to approval questions and to questions of the plugin.
-pub(super) struct Person {
+pub(super) struct ScriptedPerson {
     answers: Mutex<std::vec::IntoIter<String>>,
     replies: Mutex<std::vec::IntoIter<String>>,
 }
 
-impl Person {
+impl ScriptedPerson {
     /// Creates a person that gives these answers and replies in order, and repeats the lists in
     /// each of `turns` turns.
     pub(super) fn new(answers: &[String], replies: &[String], turns: usize) -> Self {
@@ -93,7 +93,7 @@ impl Person {
     }
 }
 
-impl Approver for Person {
+impl Approver for ScriptedPerson {
     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         let answer = lock(&self.answers).next();
         Box::pin(async move {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::payload::Shape;
+use super::payload::CaseShape;
 use super::run::RunError;
 use rind_lib::host::Session;
 use rind_lib::point::Point;
@@ -30,7 +30,7 @@ pub struct GivenEvent {
     #[serde(default)]
     pub payload: Value,
     /// Step of the turn.
-    #[serde(default = "first")]
+    #[serde(default = "first_step")]
     pub step: u32,
 }
 
@@ -41,7 +41,7 @@ impl GivenEvent {
     }
 }
 
-fn first() -> u32 {
+fn first_step() -> u32 {
     1
 }
 
@@ -51,7 +51,7 @@ fn first() -> u32 {
     untagged,
     expecting = "expected a table of `point`, `payload` and `step`, or a list of these"
 )]
-enum OneOrMore {
+enum FiredEventList {
     One(GivenEvent),
     More(Vec<GivenEvent>),
 }
@@ -60,15 +60,15 @@ enum OneOrMore {
 pub(super) fn one_or_more<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<GivenEvent>, D::Error> {
-    Ok(match OneOrMore::deserialize(deserializer)? {
-        OneOrMore::One(event) => vec![event],
-        OneOrMore::More(events) => events,
+    Ok(match FiredEventList::deserialize(deserializer)? {
+        FiredEventList::One(event) => vec![event],
+        FiredEventList::More(events) => events,
     })
 }
 
 /// Result of the events of a case.
 #[derive(Debug, Default)]
-pub(super) struct Fired {
+pub(super) struct FiredEvents {
     /// Last payload, as changed by the hooks.
     pub(super) payload: Value,
     /// Warnings for the model.
@@ -83,18 +83,21 @@ pub(super) struct Fired {
 ///
 /// # Errors
 /// A payload does not fit its point, or the session failed.
-pub(super) async fn fire(session: &mut Session, events: &[GivenEvent]) -> Result<Fired, RunError> {
+pub(super) async fn fire_events(
+    session: &mut Session,
+    events: &[GivenEvent],
+) -> Result<FiredEvents, RunError> {
     let tools = session.tool_registry().clone();
     let handle = session.handle();
     let turn = session.direct_turn()?;
-    let mut fired = Fired::default();
+    let mut fired = FiredEvents::default();
     for event in events {
         let unfit = |message: String| RunError::Event {
             point: event.point.clone(),
             message,
         };
         if let Some((owner, _)) = event.point.split_once('.') {
-            let caller = turn.caller(event.step).caused_by(&owner.into());
+            let caller = turn.direct_caller(event.step).caused_by(&owner.into());
             let payload = event.payload.clone();
             let started = Instant::now();
             let called = handle.call_point(owner, &event.point, payload, caller);
@@ -111,7 +114,7 @@ pub(super) async fn fire(session: &mut Session, events: &[GivenEvent]) -> Result
                         let payload = <catalog::$marker as Point>::Payload::read(event.payload.clone(), &tools).map_err(unfit)?;
                         let call = payload.call_id().map(str::to_owned);
                         let started = Instant::now();
-                        let called = turn.dispatch::<catalog::$marker>(payload, event.step, call.as_deref());
+                        let called = turn.dispatch_direct::<catalog::$marker>(payload, event.step, call.as_deref());
                         let out = Box::pin(called).await?;
                         fired.took += started.elapsed();
                         fired.payload = out.value.show();
@@ -123,6 +126,6 @@ pub(super) async fn fire(session: &mut Session, events: &[GivenEvent]) -> Result
         }
         for_each_point!(dispatch);
     }
-    fired.is_halted = turn.end().await?.is_some();
+    fired.is_halted = turn.end_turn().await?.is_some();
     Ok(fired)
 }

@@ -5,16 +5,16 @@
 
 use serde_json::Value;
 
-use super::file::{AgainExpect, Expect, HookExpect};
-use super::seen::{HookSeen, Seen};
+use super::file::{AgainExpect, CaseExpect, HookExpect};
+use super::seen::{HookSeen, SeenTurn};
 
 /// Lists the differences, each as lines for a person.
 #[must_use]
-pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
+pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
     let mut found = Vec::new();
     let mut equal = |what: &str, expected: &str, is: &str| {
         if expected != is {
-            found.push(pair(what, expected, is));
+            found.push(describe_pair(what, expected, is));
         }
     };
     if let Some(output) = &expect.output {
@@ -59,7 +59,7 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
         ("accesses", &expect.accesses, &seen.accesses),
     ] {
         if let Some(expected) = expected.as_ref().filter(|expected| *expected != is) {
-            found.push(list(what, expected, is));
+            found.push(compare_lists(what, expected, is));
         }
     }
     if let Some(expected) = &expect.denials {
@@ -69,7 +69,7 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
             .filter_map(|line| line.strip_suffix(" denied"));
         let denied: Vec<String> = denied.map(str::to_owned).collect();
         if *expected != denied {
-            found.push(list("denials", expected, &denied));
+            found.push(compare_lists("denials", expected, &denied));
         }
     }
     for (what, expected, is) in [
@@ -78,8 +78,11 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
         ("notes", &expect.notes, &seen.notes),
         ("log", &expect.log, &seen.log),
     ] {
-        if let Some(expected) = expected.as_ref().filter(|expected| !holds(expected, is)) {
-            found.push(list(what, expected, is));
+        if let Some(expected) = expected
+            .as_ref()
+            .filter(|expected| !holds_lines(expected, is))
+        {
+            found.push(compare_lists(what, expected, is));
         }
     }
     for (point, expected) in &expect.hooks {
@@ -89,8 +92,8 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
             .filter(|hook| hook.point == *point)
             .collect();
         if !calls.iter().any(|call| is_so(expected, call)) {
-            let was: Vec<String> = calls.iter().map(|call| shown(call)).collect();
-            found.push(list(
+            let was: Vec<String> = calls.iter().map(|call| show_hook(call)).collect();
+            found.push(compare_lists(
                 &format!("hooks.{point}"),
                 &[shown_expected(expected)],
                 &was,
@@ -98,24 +101,24 @@ pub fn differences(expect: &Expect, seen: &Seen) -> Vec<String> {
         }
     }
     if let Some(expected) = &expect.payload {
-        beneath("payload", expected, Some(&seen.payload), &mut found);
+        compare_beneath("payload", expected, Some(&seen.payload), &mut found);
     }
     found
 }
 
 /// Collects the differences between a value and the expected one. In a table, only the given fields
 /// are compared; in a list, every item.
-fn beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<String>) {
+fn compare_beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<String>) {
     let is_same = match (expected, is) {
         (Value::Object(fields), Some(Value::Object(is))) => {
             for (name, expected) in fields {
-                beneath(&format!("{place}.{name}"), expected, is.get(name), found);
+                compare_beneath(&format!("{place}.{name}"), expected, is.get(name), found);
             }
             true
         }
         (Value::Array(expected), Some(Value::Array(is))) if expected.len() == is.len() => {
             for (n, (expected, is)) in expected.iter().zip(is).enumerate() {
-                beneath(&format!("{place}[{n}]"), expected, Some(is), found);
+                compare_beneath(&format!("{place}[{n}]"), expected, Some(is), found);
             }
             true
         }
@@ -129,7 +132,7 @@ fn beneath(place: &str, expected: &Value, is: Option<&Value>, found: &mut Vec<St
 }
 
 /// Whether the loop requests the expected next run.
-fn is_again(expect: &AgainExpect, seen: &Seen) -> bool {
+fn is_again(expect: &AgainExpect, seen: &SeenTurn) -> bool {
     seen.again.as_ref().is_some_and(|again| {
         let text = expect.reason.as_deref().unwrap_or_default();
         let is_at = |after_ms| after_ms == again.after_ms;
@@ -146,7 +149,7 @@ fn next_run(expect: &AgainExpect) -> String {
 }
 
 /// Describes the outcome of a loop's run.
-fn run_of_loop(seen: &Seen) -> String {
+fn run_of_loop(seen: &SeenTurn) -> String {
     match &seen.again {
         Some(again) => format!("again after {} ms: {}", again.after_ms, again.reason),
         None if seen.done => "done".to_owned(),
@@ -155,7 +158,7 @@ fn run_of_loop(seen: &Seen) -> String {
 }
 
 /// Describes a call of a hook.
-fn shown(call: &HookSeen) -> String {
+fn show_hook(call: &HookSeen) -> String {
     let mut text = call.outcome.clone();
     if !call.changed.is_empty() {
         text.push_str(&format!(" {}", call.changed.join(", ")));
@@ -183,12 +186,12 @@ fn shown_expected(expected: &HookExpect) -> String {
 }
 
 /// Describes a text that differs from the expected one, in lines for a person.
-pub(super) fn pair(what: &str, expected: &str, is: &str) -> String {
+pub(super) fn describe_pair(what: &str, expected: &str, is: &str) -> String {
     format!("{what}\n  expected {expected:?}\n  was      {is:?}")
 }
 
 /// Whether the texts occur in the lines, in this order. An empty list expects no lines at all.
-pub(super) fn holds(texts: &[String], lines: &[String]) -> bool {
+pub(super) fn holds_lines(texts: &[String], lines: &[String]) -> bool {
     if texts.is_empty() {
         return lines.is_empty();
     }
@@ -216,7 +219,7 @@ fn is_so(expected: &HookExpect, call: &HookSeen) -> bool {
     }
 }
 
-pub(super) fn list(what: &str, expected: &[String], is: &[String]) -> String {
+pub(super) fn compare_lists(what: &str, expected: &[String], is: &[String]) -> String {
     let lines = |sign: &str, all: &[String]| -> String {
         all.iter()
             .map(|line| format!("\n  {sign} {line}"))

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::event::{GivenEvent, one_or_more};
 use super::folder::TestFolder;
-use super::payload::messages;
-use super::snapshot::slug;
+use super::payload::deserialize_messages;
+use super::snapshot::snapshot_slug;
 use rind_lib::message::Message;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
@@ -28,7 +28,7 @@ pub(super) const NOTHING_EXPECTED: &str =
 
 /// Case file of a plugin or of a skill.
 #[derive(Debug)]
-pub struct CaseFile<C = Case> {
+pub struct CaseFile<C = PluginCase> {
     /// Path of the file.
     pub path: PathBuf,
     /// Cases in the order of the file.
@@ -54,15 +54,15 @@ pub trait CaseFormat: DeserializeOwned {
 /// Case of a plugin: a situation and the expected behavior.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct PluginCase {
     /// Name, unique in its file.
     pub name: String,
     /// Situation of the turn.
     #[serde(default)]
-    pub given: Given,
+    pub given: CaseGiven,
     /// Expected behaviour.
     #[serde(default)]
-    pub expect: Expect,
+    pub expect: CaseExpect,
     /// Line in the file.
     #[serde(skip)]
     pub line: usize,
@@ -71,7 +71,7 @@ pub struct Case {
 /// Situation of a turn, or the hooks to call. All fields are optional.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Given {
+pub struct CaseGiven {
     /// Input of the turn.
     pub input: Option<String>,
     /// A tool call that the model makes before it answers.
@@ -88,7 +88,7 @@ pub struct Given {
     /// Responses of the model, in the format of scripts; they come after the call in `tool`.
     pub reply: Vec<Reply>,
     /// Earlier messages of the session: `role`, `text`, `tool_calls`, `tool_results`.
-    #[serde(deserialize_with = "messages")]
+    #[serde(deserialize_with = "deserialize_messages")]
     pub conversation: Vec<Message>,
     /// Settings of the plugin.
     pub config: toml::Table,
@@ -146,7 +146,7 @@ pub struct CannedAnswer {
     #[serde(default)]
     pub with: BTreeMap<String, String>,
     /// Status code; 200 if absent.
-    #[serde(default = "ok")]
+    #[serde(default = "ok_status")]
     pub status: u16,
     /// Headers of the response.
     #[serde(default)]
@@ -156,7 +156,7 @@ pub struct CannedAnswer {
     pub body: String,
 }
 
-fn ok() -> u16 {
+fn ok_status() -> u16 {
     200
 }
 
@@ -164,7 +164,7 @@ fn ok() -> u16 {
 /// `stop` expects it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Expect {
+pub struct CaseExpect {
     /// Output of the turn, the text that the command showed, or the reason why the command or the
     /// loop failed.
     pub output: Option<String>,
@@ -239,7 +239,7 @@ pub enum HookExpect {
     },
 }
 
-impl CaseFormat for Case {
+impl CaseFormat for PluginCase {
     const MAY_BE_LINKED: bool = true;
 
     fn name(&self) -> &str {
@@ -323,7 +323,7 @@ impl CaseFormat for Case {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File<C> {
+struct CaseDocument<C> {
     #[serde(default = "Vec::new")]
     case: Vec<toml::Spanned<C>>,
 }
@@ -378,30 +378,31 @@ impl<C: CaseFormat> CaseFile<C> {
     ///
     /// # Errors
     /// A file cannot be read, or is not a valid case file.
-    pub fn all(folder: &Path) -> Result<Vec<Self>, FileError> {
-        Self::each(folder).into_iter().collect()
+    pub fn read_all(folder: &Path) -> Result<Vec<Self>, FileError> {
+        Self::read_each(folder).into_iter().collect()
     }
 
     /// Reads the same files, each with its own error. Only regular files of at most 1 MiB are read:
     /// running the cases of an untrusted plugin must not read other files of the user.
     #[must_use]
-    pub fn each(folder: &Path) -> Vec<Result<Self, FileError>> {
+    pub fn read_each(folder: &Path) -> Vec<Result<Self, FileError>> {
         let fault = |path: PathBuf| move |source| FileError::Io { path, source };
-        let opened = TestFolder::open(folder, C::MAY_BE_LINKED).and_then(|tests| match tests {
-            Some(tests) => Ok(Some((tests.names()?, tests))),
-            None => Ok(None),
-        });
+        let opened =
+            TestFolder::open_bundle(folder, C::MAY_BE_LINKED).and_then(|tests| match tests {
+                Some(tests) => Ok(Some((tests.names()?, tests))),
+                None => Ok(None),
+            });
         let (names, tests) = match opened.map_err(fault(folder.join("tests"))) {
             Ok(Some(opened)) => opened,
             Ok(None) => return Vec::new(),
             Err(error) => return vec![Err(error)],
         };
         let read = |name: &OsString| {
-            let path = tests.path(name);
-            let text = tests.read(name, MAX_FILE_BYTES);
+            let path = tests.file_path(name);
+            let text = tests.read_text(name, MAX_FILE_BYTES);
             // A file that was removed since the directory was listed has no cases.
             let text = text.map_err(fault(path.clone()))?.unwrap_or_default();
-            Self::parse(&path, &text)
+            Self::parse_file(&path, &text)
         };
         names.iter().map(read).collect()
     }
@@ -410,7 +411,7 @@ impl<C: CaseFormat> CaseFile<C> {
     ///
     /// # Errors
     /// The text is not a valid case file.
-    fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
+    fn parse_file(path: &Path, text: &str) -> Result<Self, FileError> {
         let place = |at: usize| {
             let before = text.get(..at).unwrap_or_default();
             let last = before.rsplit('\n').next().unwrap_or_default();
@@ -422,7 +423,7 @@ impl<C: CaseFormat> CaseFile<C> {
             column,
             message,
         };
-        let file: File<C> = toml::from_str(text).map_err(|error| {
+        let file: CaseDocument<C> = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             format(place(at), error.message().to_owned())
         })?;
@@ -437,10 +438,14 @@ impl<C: CaseFormat> CaseFile<C> {
             if let Some(fault) = case.fault() {
                 return Err(format(place, format!("case `{}`: {fault}", case.name())));
             }
-            let is_taken =
-                |other: &C| other.has_snapshot() && slug(other.name()) == slug(case.name());
+            let is_taken = |other: &C| {
+                other.has_snapshot() && snapshot_slug(other.name()) == snapshot_slug(case.name())
+            };
             if case.has_snapshot() && cases.iter().any(is_taken) {
-                let message = format!("another case has the snapshot `{}`", slug(case.name()));
+                let message = format!(
+                    "another case has the snapshot `{}`",
+                    snapshot_slug(case.name())
+                );
                 return Err(format(place, message));
             }
             case.set_line(place.0);

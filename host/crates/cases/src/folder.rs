@@ -34,7 +34,7 @@ impl TestFolder {
     ///
     /// # Errors
     /// The directory cannot be opened, or is a symlink that must not be followed.
-    pub(super) fn open(bundle: &Path, may_be_linked: bool) -> io::Result<Option<Self>> {
+    pub(super) fn open_bundle(bundle: &Path, may_be_linked: bool) -> io::Result<Option<Self>> {
         let named = match bundle.as_os_str().is_empty() {
             true => Path::new("."),
             false => bundle,
@@ -47,28 +47,28 @@ impl TestFolder {
         };
         let (path, name) = (bundle.to_owned(), OsStr::new(TESTS));
         let bundle = Self { path, dir };
-        if may_be_linked && bundle.kind(name)? == Some(FileType::Symlink) {
+        if may_be_linked && bundle.file_kind(name)? == Some(FileType::Symlink) {
             let dir = openat(&bundle.dir, name, flags, Mode::empty())?;
             return Ok(Some(Self {
                 path: bundle.path.join(name),
                 dir: Dir::from_std_file(dir.into()),
             }));
         }
-        bundle.folder(name, false)
+        bundle.open_subfolder(name, false)
     }
 
     /// Opens a subdirectory; creates it if `is_made` and it is missing.
     ///
     /// # Errors
     /// The directory cannot be opened or created, or is a symlink.
-    pub(super) fn folder(&self, name: &OsStr, is_made: bool) -> io::Result<Option<Self>> {
+    pub(super) fn open_subfolder(&self, name: &OsStr, is_made: bool) -> io::Result<Option<Self>> {
         if is_made {
             match mkdirat(&self.dir, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        match self.kind(name)? {
+        match self.file_kind(name)? {
             None => return Ok(None),
             Some(FileType::Directory) => {}
             Some(kind) => return Err(self.other_kind(name, kind, "folder")),
@@ -107,9 +107,9 @@ impl TestFolder {
     ///
     /// # Errors
     /// The file is not a regular file, is larger, is not UTF-8, or cannot be read.
-    pub(super) fn read(&self, name: &OsStr, max_bytes: u64) -> io::Result<Option<String>> {
+    pub(super) fn read_text(&self, name: &OsStr, max_bytes: u64) -> io::Result<Option<String>> {
         // Check the type before opening: opening a device or a pipe may have side effects.
-        match self.kind(name)? {
+        match self.file_kind(name)? {
             None => return Ok(None),
             Some(FileType::RegularFile) => {}
             Some(kind) => return Err(self.other_kind(name, kind, "file")),
@@ -138,28 +138,28 @@ impl TestFolder {
     ///
     /// # Errors
     /// The name belongs to something other than a regular file, or the file cannot be written.
-    pub(super) fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        match self.kind(OsStr::new(name))? {
+    pub(super) fn write_text(&self, name: &str, text: &str) -> io::Result<()> {
+        match self.file_kind(OsStr::new(name))? {
             None | Some(FileType::RegularFile) => {}
             Some(kind) => return Err(self.other_kind(OsStr::new(name), kind, "file")),
         }
-        beneath::replace(&self.dir, name, text.as_bytes(), None, false, &new_id())
+        beneath::replace_file(&self.dir, name, text.as_bytes(), None, false, &new_id())
     }
 
     /// Removes a file; of a symlink, the link and not its target.
     ///
     /// # Errors
     /// The file cannot be removed.
-    pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+    pub(super) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         self.dir.remove_file(name)
     }
 
     /// Returns the full path of a name in the directory.
-    pub(super) fn path(&self, name: &OsStr) -> PathBuf {
+    pub(super) fn file_path(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }
 
-    fn kind(&self, name: &OsStr) -> io::Result<Option<FileType>> {
+    fn file_kind(&self, name: &OsStr) -> io::Result<Option<FileType>> {
         match statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
             Err(Errno::NOENT) => Ok(None),
@@ -168,7 +168,7 @@ impl TestFolder {
     }
 
     fn other_kind(&self, name: &OsStr, kind: FileType, wanted: &str) -> io::Error {
-        let path = self.path(name);
+        let path = self.file_path(name);
         let is = match kind {
             FileType::Symlink => "is a link, and none is followed here".to_owned(),
             _ => format!("is no {wanted}"),

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::run::Cost;
+use super::run::CaseCost;
 
 /// Costs of cases, keyed by `FILE NAME`.
-pub type Costs = BTreeMap<String, Cost>;
+pub type Costs = BTreeMap<String, CaseCost>;
 
 /// Costs of the previous run of one plugin.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl LastRun {
     /// Reads the previous run of the plugin in `folder`. A missing or corrupt file is treated as no
     /// run.
     #[must_use]
-    pub fn read(cache: &Path, folder: &Path) -> Self {
+    pub fn read_costs(cache: &Path, folder: &Path) -> Self {
         let place = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let hash = blake3::hash(place.as_os_str().as_encoded_bytes()).to_hex();
         let file = cache.join("cases").join(format!("{}.json", &hash[..16]));
@@ -35,7 +35,7 @@ impl LastRun {
 
     /// Returns the cost of a case in that run.
     #[must_use]
-    pub fn cost(&self, case: &str) -> Option<&Cost> {
+    pub fn case_cost(&self, case: &str) -> Option<&CaseCost> {
         self.costs.get(case)
     }
 
@@ -44,7 +44,7 @@ impl LastRun {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn keep(mut self, costs: Costs, is_whole: bool) -> std::io::Result<()> {
+    pub fn keep_costs(mut self, costs: Costs, is_whole: bool) -> std::io::Result<()> {
         if is_whole {
             self.costs.clear();
         }

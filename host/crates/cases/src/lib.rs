@@ -37,7 +37,7 @@ pub mod snapshot;
 pub mod suite;
 mod workspace;
 
-pub use file::{Case, CaseFile};
-pub use run::{CaseOutcome, Cost, Runner, run};
-pub use seen::Seen;
-pub use suite::Suite;
+pub use file::{CaseFile, PluginCase};
+pub use run::{CaseCost, CaseOutcome, CaseRunner, run_case};
+pub use seen::SeenTurn;
+pub use suite::CaseSuite;

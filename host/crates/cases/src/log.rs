@@ -20,15 +20,15 @@ const MAX_LINES: usize = 10_000;
 
 /// Log line of a plugin.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct PluginLogLine {
     pub plugin: String,
     pub text: String,
 }
 
-impl Line {
+impl PluginLogLine {
     /// Returns the line of an event that a plugin logged at level `info` or above; `None` for other
     /// events.
-    pub fn of(event: &Event<'_>) -> Option<Self> {
+    pub fn line_of_event(event: &Event<'_>) -> Option<Self> {
         is_heard(event.metadata()).then(|| {
             let mut line = Self::default();
             event.record(&mut line);
@@ -39,25 +39,25 @@ impl Line {
 
 /// Captured lines that were not taken yet.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<Vec<Line>>>);
+pub(super) struct CapturedLines(Arc<Mutex<Vec<PluginLogLine>>>);
 
-impl Heard {
+impl CapturedLines {
     /// Creates a subscriber that captures lines of plugins at level `info` and above.
     pub(super) fn subscriber(&self) -> Dispatch {
-        Dispatch::new(Listener {
+        Dispatch::new(LogListener {
             heard: self.clone(),
             before: tracing::dispatcher::get_default(Clone::clone),
         })
     }
 
     /// Takes the lines since the last call.
-    pub(super) fn take(&self) -> Vec<Line> {
+    pub(super) fn take(&self) -> Vec<PluginLogLine> {
         std::mem::take(&mut lock(&self.0))
     }
 }
 
-struct Listener {
-    heard: Heard,
+struct LogListener {
+    heard: CapturedLines,
     before: Dispatch,
 }
 
@@ -65,7 +65,7 @@ fn is_heard(metadata: &Metadata<'_>) -> bool {
     metadata.target() == TARGET && *metadata.level() <= Level::INFO
 }
 
-impl Subscriber for Listener {
+impl Subscriber for LogListener {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         // Not cached, because the level of the previous subscriber may change.
         Interest::sometimes()
@@ -76,7 +76,7 @@ impl Subscriber for Listener {
     }
 
     fn event(&self, event: &Event<'_>) {
-        if let Some(line) = Line::of(event) {
+        if let Some(line) = PluginLogLine::line_of_event(event) {
             let mut heard = lock(&self.heard.0);
             if heard.len() < MAX_LINES {
                 heard.push(line);
@@ -115,7 +115,7 @@ impl Subscriber for Listener {
     }
 }
 
-impl Visit for Line {
+impl Visit for PluginLogLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "plugin" {
             value.clone_into(&mut self.plugin);

@@ -11,16 +11,16 @@ use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Plugins that another plugin needs, by name, each with the directory where it is searched.
 #[derive(Debug, Default)]
-pub struct Needed {
+pub struct NeededPlugins {
     /// Directories of the plugins that were found.
     pub found: BTreeMap<String, PathBuf>,
     /// Directories that do not contain the plugin.
     pub(super) missing: BTreeMap<String, PathBuf>,
 }
 
-impl Needed {
+impl NeededPlugins {
     /// Finds the plugins that the plugin in `folder` needs, including indirect needs.
-    pub fn of(folder: &Path) -> Self {
+    pub fn needed_by(folder: &Path) -> Self {
         let mut needed = Self::default();
         let Ok(folder) = folder.canonicalize() else {
             return needed;

@@ -13,14 +13,14 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
-use super::event::fire;
-use super::expect::differences;
-use super::file::{Case, Given};
-use super::log::Heard;
-use super::needed::Needed;
-use super::seen::{AgainSeen, Seen, text_of};
-use super::setup::{host, keep_in_store, options, script, unused_replies_of};
-use super::workspace::Workspace;
+use super::event::fire_events;
+use super::expect::find_differences;
+use super::file::{CaseGiven, PluginCase};
+use super::log::CapturedLines;
+use super::needed::NeededPlugins;
+use super::seen::{AgainSeen, SeenTurn, text_of};
+use super::setup::{build_host, keep_in_store, script_replies, session_options, unused_replies_of};
+use super::workspace::CaseWorkspace;
 use rind_lib::event::Stamped;
 use rind_lib::grant::Trust;
 use rind_lib::host::{self, CommandError, LoopError, Session};
@@ -40,7 +40,7 @@ pub(super) const TURNS: usize = 2;
 
 /// Configuration for running cases.
 #[derive(Clone, Debug)]
-pub struct Runner {
+pub struct CaseRunner {
     /// Compiler of components.
     pub compiler: Compiler,
     /// Directory of the compile cache.
@@ -49,10 +49,10 @@ pub struct Runner {
     pub cache_key: PathBuf,
 }
 
-impl Runner {
+impl CaseRunner {
     /// Returns options that load exactly the plugin in this directory and the plugins that it
     /// needs.
-    pub(super) fn load_options(&self, folder: &Path, needed: &Needed) -> LoadOptions {
+    pub(super) fn load_options(&self, folder: &Path, needed: &NeededPlugins) -> LoadOptions {
         let folders = std::iter::once(folder).chain(needed.found.values().map(PathBuf::as_path));
         let found = |folder: &Path| Found {
             // Managed trust, because the names of the plugins that ship with Rind are reserved.
@@ -126,7 +126,7 @@ pub enum RunError {
 
 /// Time, memory and host calls of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct CaseCost {
     /// Duration of the first warm turn; if the case calls hooks, of the hooks alone.
     pub took: Duration,
     /// Peak linear memory of an instance, in bytes.
@@ -139,36 +139,36 @@ pub struct Cost {
 #[derive(Clone, Debug, Default)]
 pub struct CaseOutcome {
     /// Behavior in the first warm turn, which the expectations are compared with.
-    pub seen: Seen,
+    pub seen: SeenTurn,
     /// Differences from the expected behavior, and between warm and cold.
     pub differences: Vec<String>,
     /// Indexes in `given.reply` of responses that the model was never asked for in the first warm
     /// turn.
     pub unused_replies: Vec<usize>,
     /// Cost of the first warm turn.
-    pub cost: Cost,
+    pub cost: CaseCost,
 }
 
 /// Runs a case of the plugin in `folder`.
 ///
 /// # Errors
 /// The case cannot be run at all; wrong behavior of the plugin is part of the outcome.
-pub async fn run(
-    runner: &Runner,
+pub async fn run_case(
+    runner: &CaseRunner,
     folder: &Path,
     name: &str,
-    case: &Case,
+    case: &PluginCase,
 ) -> Result<CaseOutcome, RunError> {
-    let heard = Heard::default();
+    let heard = CapturedLines::default();
     let both = async {
-        let warm = session(runner, folder, name, &case.given, &heard, false).await?;
-        let cold = session(runner, folder, name, &case.given, &heard, true).await?;
+        let warm = open_session(runner, folder, name, &case.given, &heard, false).await?;
+        let cold = open_session(runner, folder, name, &case.given, &heard, true).await?;
         Ok::<_, RunError>((warm, cold.0))
     };
     let ((warm, cost, unused_replies), cold) = both.with_subscriber(heard.subscriber()).await?;
     let mut differences = warm
         .first()
-        .map_or_else(Vec::new, |seen| differences(&case.expect, seen));
+        .map_or_else(Vec::new, |seen| find_differences(&case.expect, seen));
     for (n, (warm, cold)) in warm.iter().zip(&cold).enumerate() {
         if warm != cold {
             differences.push(warm_and_cold(n + 1, warm, cold));
@@ -183,8 +183,8 @@ pub async fn run(
 }
 
 /// Describes the fields that differ between a warm instance and fresh ones.
-fn warm_and_cold(turn: usize, warm: &Seen, cold: &Seen) -> String {
-    let fields = |seen: &Seen| match serde_json::to_value(seen) {
+fn warm_and_cold(turn: usize, warm: &SeenTurn, cold: &SeenTurn) -> String {
+    let fields = |seen: &SeenTurn| match serde_json::to_value(seen) {
         Ok(serde_json::Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
     };
@@ -210,11 +210,11 @@ fn warm_and_cold(turn: usize, warm: &Seen, cold: &Seen) -> String {
 }
 
 /// Session of a case in fresh directories.
-struct Running<'a> {
+struct RunningCase<'a> {
     name: &'a str,
-    given: &'a Given,
-    heard: &'a Heard,
-    workspace: Workspace,
+    given: &'a CaseGiven,
+    heard: &'a CapturedLines,
+    workspace: CaseWorkspace,
     own_tools: Vec<String>,
     meter: Arc<Meter>,
     model: Arc<Scripted>,
@@ -224,28 +224,28 @@ struct Running<'a> {
 
 /// Runs the turns of a session. Returns the behavior in each, and the cost and the unused replies
 /// of the first.
-async fn session(
-    runner: &Runner,
+async fn open_session(
+    runner: &CaseRunner,
     folder: &Path,
     name: &str,
-    given: &Given,
-    heard: &Heard,
+    given: &CaseGiven,
+    heard: &CapturedLines,
     is_cold: bool,
-) -> Result<(Vec<Seen>, Cost, Vec<usize>), RunError> {
-    let mut running = Running::open(runner, folder, name, given, heard, is_cold).await?;
+) -> Result<(Vec<SeenTurn>, CaseCost, Vec<usize>), RunError> {
+    let mut running = RunningCase::open_case(runner, folder, name, given, heard, is_cold).await?;
     let mut all = Vec::new();
-    let mut cost = Cost::default();
+    let mut cost = CaseCost::default();
     let mut unused = Vec::new();
     // Drop lines that were captured before this session.
     heard.take();
     for turn in 0..TURNS {
         running.meter.restart();
-        let (seen, took) = running.turn().await?;
+        let (seen, took) = running.run_turn().await?;
         if turn == 0 {
             unused = unused_replies_of(given, &running.model);
             let metered = running.meter.read();
             let host_calls = metered.host_calls.into_iter();
-            cost = Cost {
+            cost = CaseCost {
                 took,
                 memory_bytes: metered.memory_bytes,
                 host_calls: host_calls.map(|(name, n)| (name.to_owned(), n)).collect(),
@@ -257,22 +257,22 @@ async fn session(
     Ok((all, cost, unused))
 }
 
-impl<'a> Running<'a> {
-    async fn open(
-        runner: &Runner,
+impl<'a> RunningCase<'a> {
+    async fn open_case(
+        runner: &CaseRunner,
         folder: &Path,
         name: &'a str,
-        given: &'a Given,
-        heard: &'a Heard,
+        given: &'a CaseGiven,
+        heard: &'a CapturedLines,
         is_cold: bool,
     ) -> Result<Self, RunError> {
-        let workspace = Workspace::new(&given.files)?;
+        let workspace = CaseWorkspace::new(&given.files)?;
         let meter = Arc::new(Meter::default());
-        let needed = Needed::of(folder);
+        let needed = NeededPlugins::needed_by(folder);
         let options = LoadOptions {
             meter: Some(meter.clone()),
             is_cold,
-            ..options(runner, folder, name, given, &workspace, &needed)
+            ..session_options(runner, folder, name, given, &workspace, &needed)
         };
         let plugins = Arc::new(PluginSet::load(&options).await?);
         keep_in_store(&plugins, name, given)?;
@@ -294,8 +294,8 @@ impl<'a> Running<'a> {
             .filter(|plugin| plugin.manifest.name == name);
         let tools = own.flat_map(|plugin| &plugin.tools);
         let own_tools = tools.map(|tool| tool.name.clone()).collect();
-        let model = Arc::new(Scripted::new(Script::new(script(given))));
-        let host = host(given, &workspace, plugins, model.clone()).await?;
+        let model = Arc::new(Scripted::new(Script::new(script_replies(given))));
+        let host = build_host(given, &workspace, plugins, model.clone()).await?;
         let session = Arc::new(host.store().create(&SessionSpec {
             workspace: workspace.path.clone(),
             provider: "scripted".to_owned(),
@@ -320,8 +320,8 @@ impl<'a> Running<'a> {
     }
 
     /// Runs a turn, or instead of it a command, the loop, or the hooks of the case.
-    async fn turn(&mut self) -> Result<(Seen, Duration), RunError> {
-        let mut seen = Seen::default();
+    async fn run_turn(&mut self) -> Result<(SeenTurn, Duration), RunError> {
+        let mut seen = SeenTurn::default();
         let took = if let Some(command) = &self.given.command {
             let started = Instant::now();
             let arguments = match &command.arguments {
@@ -362,7 +362,7 @@ impl<'a> Running<'a> {
             seen.stop = text_of(&outcome.summary.stop);
             started.elapsed()
         } else {
-            let fired = fire(&mut self.session, &self.given.event).await?;
+            let fired = fire_events(&mut self.session, &self.given.event).await?;
             (seen.payload, seen.notes) = (fired.payload, fired.notes);
             if fired.is_halted {
                 seen.stop = text_of(&StopReason::Blocked);
@@ -371,11 +371,11 @@ impl<'a> Running<'a> {
         };
         seen.files = self.workspace.files();
         while let Ok(stamped) = self.events.try_recv() {
-            seen.see(&stamped, self.name, &self.own_tools);
+            seen.see_event(&stamped, self.name, &self.own_tools);
         }
         let lines = self.heard.take().into_iter();
         let own = lines.filter(|line| line.plugin == self.name);
         seen.log = own.map(|line| line.text).collect();
-        Ok((seen.without(&self.workspace.root), took))
+        Ok((seen.without_path(&self.workspace.root), took))
     }
 }

@@ -1,7 +1,7 @@
 //! Behavior of a plugin in one turn, derived from the events of the session.
 //!
 //! The structure is serialized into snapshots, so it must be the same in every run: times, ids and
-//! temporary paths are left out. Start from [`Seen`].
+//! temporary paths are left out. Start from [`SeenTurn`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use rind_lib::event::{Event, Stamped};
 
 /// Behavior in one turn, without times and ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Seen {
+pub struct SeenTurn {
     /// Output of the turn or the command, or the reason why the command or the loop failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
@@ -104,9 +104,9 @@ pub(super) fn text_of(value: &impl Serialize) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-impl Seen {
+impl SeenTurn {
     /// Adds an event, if it is about the plugin of this name.
-    pub(super) fn see(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
+    pub(super) fn see_event(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
         let unknown = unknown_tool(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
         self.unknown_tools.extend(unknown);
@@ -165,7 +165,7 @@ impl Seen {
     }
 
     /// Replaces the run's directory by `~`, because its name differs between runs.
-    pub(super) fn without(mut self, root: &Path) -> Self {
+    pub(super) fn without_path(mut self, root: &Path) -> Self {
         let root = root.display().to_string();
         let lists = [
             &mut self.results,

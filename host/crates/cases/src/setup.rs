@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::doubles::{CannedNames, CaseSecrets, Person, canned};
-use super::file::Given;
-use super::needed::Needed;
-use super::run::{RunError, Runner, TURNS};
-use super::workspace::Workspace;
+use super::doubles::{CannedNames, CaseSecrets, ScriptedPerson, canned_answer};
+use super::file::CaseGiven;
+use super::needed::NeededPlugins;
+use super::run::{CaseRunner, RunError, TURNS};
+use super::workspace::CaseWorkspace;
 use rind_lib::config::PluginSettings;
 use rind_lib::egress::EgressOptions;
 use rind_lib::host::{self, Host};
@@ -22,7 +22,7 @@ use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
 pub(super) fn keep_in_store(
     plugins: &PluginSet,
     name: &str,
-    given: &Given,
+    given: &CaseGiven,
 ) -> Result<(), RunError> {
     let stores = plugins.stores();
     for (key, value) in &given.store {
@@ -38,9 +38,9 @@ pub(super) fn keep_in_store(
 
 /// Creates the host of a case: the plugin, a scripted model, the built-in file tools, and the
 /// person who is asked.
-pub(super) async fn host(
-    given: &Given,
-    workspace: &Workspace,
+pub(super) async fn build_host(
+    given: &CaseGiven,
+    workspace: &CaseWorkspace,
     plugins: Arc<PluginSet>,
     model: Arc<Scripted>,
 ) -> Result<Host, host::Error> {
@@ -60,26 +60,26 @@ pub(super) async fn host(
         .plugins(plugins)
         .file_tools()
         .policy(Arc::new(policy))
-        .approver(Arc::new(Person::new(answers, replies, TURNS)))
+        .approver(Arc::new(ScriptedPerson::new(answers, replies, TURNS)))
         .build()
         .await
 }
 
 /// Returns options that load the plugins for a case: all requested permissions are granted, and no
 /// request leaves the machine.
-pub(super) fn options(
-    runner: &Runner,
+pub(super) fn session_options(
+    runner: &CaseRunner,
     folder: &Path,
     name: &str,
-    given: &Given,
-    workspace: &Workspace,
-    needed: &Needed,
+    given: &CaseGiven,
+    workspace: &CaseWorkspace,
+    needed: &NeededPlugins,
 ) -> LoadOptions {
     let mut options = LoadOptions {
         egress: EgressOptions {
             secrets: Arc::new(CaseSecrets(given.secrets.clone())),
             resolver: Arc::new(CannedNames),
-            canned: Some(canned(given.http.clone())),
+            canned: Some(canned_answer(given.http.clone())),
             ..EgressOptions::default()
         },
         ..runner.load_options(folder, needed)
@@ -101,7 +101,7 @@ pub(super) fn options(
 }
 
 /// Returns the indexes in `given.reply` that the model was not asked for in the first turn.
-pub(super) fn unused_replies_of(given: &Given, model: &Scripted) -> Vec<usize> {
+pub(super) fn unused_replies_of(given: &CaseGiven, model: &Scripted) -> Vec<usize> {
     let n_before = usize::from(given.tool.is_some());
     let places = model.unused().into_iter();
     let places = places.filter_map(|place| place.checked_sub(n_before));
@@ -109,7 +109,7 @@ pub(super) fn unused_replies_of(given: &Given, model: &Scripted) -> Vec<usize> {
 }
 
 /// Returns the responses of the model in all turns.
-pub(super) fn script(given: &Given) -> Vec<Reply> {
+pub(super) fn script_replies(given: &CaseGiven) -> Vec<Reply> {
     let call = given
         .tool
         .iter()

@@ -12,9 +12,9 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use super::file::{Case, CaseFile, CaseFormat};
+use super::file::{CaseFile, CaseFormat, PluginCase};
 use super::folder::TestFolder;
-use super::seen::Seen;
+use super::seen::SeenTurn;
 
 /// Number of lines that are shown around a difference.
 const CONTEXT_LINES: usize = 2;
@@ -30,7 +30,7 @@ const MARK: (&str, &str) = ("# Written by `rind ", " --accept`.");
 
 /// Snapshot of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct CaseSnapshot {
     /// Path of the snapshot file.
     pub path: PathBuf,
     /// File of the case.
@@ -45,7 +45,7 @@ pub struct Snapshot {
 
 /// Result of comparing a snapshot with its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Compared {
+pub enum SnapshotComparison {
     /// Equal.
     Same,
     /// No file.
@@ -56,7 +56,7 @@ pub enum Compared {
 
 /// Returns the file name for the name of a case.
 #[must_use]
-pub fn slug(name: &str) -> String {
+pub fn snapshot_slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_alphanumeric());
     let words: Vec<String> = words
         .filter(|word| !word.is_empty())
@@ -73,25 +73,25 @@ pub fn slug(name: &str) -> String {
 
 /// Returns the directory of the snapshots of a case file.
 #[must_use]
-pub fn folder(cases: &Path) -> PathBuf {
-    cases.with_file_name(FOLDER).join(stem(cases))
+pub fn snapshot_folder(cases: &Path) -> PathBuf {
+    cases.with_file_name(FOLDER).join(folder_stem(cases))
 }
 
 /// Returns the name of that directory.
-fn stem(cases: &Path) -> &OsStr {
+fn folder_stem(cases: &Path) -> &OsStr {
     cases.file_stem().unwrap_or_default()
 }
 
 /// Opens the directory of the snapshots of a case file; creates it if `is_made`.
-fn open(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>> {
+fn open_snapshots(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>> {
     let bundle = cases.parent().and_then(Path::parent).unwrap_or(cases);
-    let Some(tests) = TestFolder::open(bundle, false)? else {
+    let Some(tests) = TestFolder::open_bundle(bundle, false)? else {
         return Ok(None);
     };
-    let Some(snapshots) = tests.folder(OsStr::new(FOLDER), is_made)? else {
+    let Some(snapshots) = tests.open_subfolder(OsStr::new(FOLDER), is_made)? else {
         return Ok(None);
     };
-    snapshots.folder(stem(cases), is_made)
+    snapshots.open_subfolder(folder_stem(cases), is_made)
 }
 
 /// Whether a text is a snapshot that the program wrote.
@@ -100,13 +100,17 @@ fn is_written(text: &str) -> bool {
     line.is_some_and(|line| line.starts_with(MARK.0) && line.ends_with(MARK.1))
 }
 
-impl Snapshot {
+impl CaseSnapshot {
     /// Creates the snapshot of a case in the file `cases`. It contains only the workspace files
     /// that the turn changed.
     ///
     /// # Errors
     /// The behavior cannot be written as TOML.
-    pub fn of(cases: &Path, case: &Case, seen: &Seen) -> Result<Self, toml::ser::Error> {
+    pub fn snapshot_of(
+        cases: &Path,
+        case: &PluginCase,
+        seen: &SeenTurn,
+    ) -> Result<Self, toml::ser::Error> {
         let mut seen = seen.clone();
         without_null(&mut seen.payload);
         let given = &case.given.files;
@@ -127,10 +131,10 @@ impl Snapshot {
         command: &'static str,
     ) -> Result<Self, toml::ser::Error> {
         let text = toml::to_string_pretty(seen)?;
-        let file = slug(name) + ".toml";
+        let file = snapshot_slug(name) + ".toml";
         let title = name.replace(['\n', '\r'], " ");
         Ok(Self {
-            path: folder(cases).join(&file),
+            path: snapshot_folder(cases).join(&file),
             cases: cases.to_owned(),
             name: file,
             text: format!("# {title}\n# Written by `{command} --accept`.\n\n{text}"),
@@ -143,21 +147,21 @@ impl Snapshot {
     /// # Errors
     /// Lines for a person: the snapshot differs or is missing, or its file cannot be read or
     /// written.
-    pub(super) fn keep(&self, accept: bool) -> Result<bool, String> {
+    pub(super) fn keep_snapshot(&self, accept: bool) -> Result<bool, String> {
         let (place, command) = (self.path.display(), self.command);
         let compared = self
             .compare()
             .map_err(|error| format!("cannot read the snapshot {place}: {error}"))?;
         match compared {
-            Compared::Same => Ok(false),
+            SnapshotComparison::Same => Ok(false),
             _ if accept => self
                 .accept()
                 .map(|()| true)
                 .map_err(|error| format!("cannot write the snapshot {place}: {error}")),
-            Compared::Missing => Err(format!(
+            SnapshotComparison::Missing => Err(format!(
                 "there is no snapshot {place}: run `{command} --accept`, and read what it writes"
             )),
-            Compared::Differs(lines) => {
+            SnapshotComparison::Differs(lines) => {
                 let lines: String = lines.lines().map(|line| format!("\n  {line}")).collect();
                 Err(format!(
                     "the snapshot {place} differs (- kept, + now); `{command} --accept` keeps what is now{lines}"
@@ -170,15 +174,17 @@ impl Snapshot {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn compare(&self) -> io::Result<Compared> {
+    pub fn compare(&self) -> io::Result<SnapshotComparison> {
         let Some(kept) = self.kept()? else {
-            return Ok(Compared::Missing);
+            return Ok(SnapshotComparison::Missing);
         };
         let kept = kept.replace("\r\n", "\n");
         if kept == self.text {
-            return Ok(Compared::Same);
+            return Ok(SnapshotComparison::Same);
         }
-        Ok(Compared::Differs(diff(&kept, &self.text)))
+        Ok(SnapshotComparison::Differs(diff_snapshots(
+            &kept, &self.text,
+        )))
     }
 
     /// Writes the file, replacing only a file that was written as a snapshot.
@@ -197,22 +203,22 @@ impl Snapshot {
                 "the file there was not written by `--accept`: move it away",
             ));
         }
-        let folder = open(&self.cases, true)?.ok_or(io::ErrorKind::NotFound)?;
-        folder.write(&self.name, &self.text)
+        let folder = open_snapshots(&self.cases, true)?.ok_or(io::ErrorKind::NotFound)?;
+        folder.write_text(&self.name, &self.text)
     }
 
     /// Returns the text of the file; `None` if there is none.
     fn kept(&self) -> io::Result<Option<String>> {
-        let folder = open(&self.cases, false)?;
+        let folder = open_snapshots(&self.cases, false)?;
         folder.map_or(Ok(None), |folder| {
-            folder.read(OsStr::new(&self.name), MAX_BYTES)
+            folder.read_text(OsStr::new(&self.name), MAX_BYTES)
         })
     }
 }
 
 /// File among the snapshots that belongs to no case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unused {
+pub struct UnusedSnapshot {
     /// Path of the snapshot file.
     pub path: PathBuf,
     /// Whether `--accept` wrote the file, and may therefore remove it.
@@ -224,33 +230,35 @@ pub struct Unused {
 ///
 /// # Errors
 /// The directory or a file cannot be read or removed.
-pub(super) fn clear<C: CaseFormat>(
+pub(super) fn clear_unused<C: CaseFormat>(
     file: &CaseFile<C>,
     is_accepted: bool,
-) -> io::Result<Vec<Unused>> {
+) -> io::Result<Vec<UnusedSnapshot>> {
     // If the directory of cases is a symlink, its snapshots belong to the plugin that it links to.
     let tests = file.path.parent();
     if C::MAY_BE_LINKED && tests.is_some_and(Path::is_symlink) {
         return Ok(Vec::new());
     }
-    let Some(folder) = open(&file.path, false)? else {
+    let Some(folder) = open_snapshots(&file.path, false)? else {
         return Ok(Vec::new());
     };
     let used = file.cases.iter().filter(|case| case.has_snapshot());
-    let used: Vec<String> = used.map(|case| slug(case.name()) + ".toml").collect();
+    let used: Vec<String> = used
+        .map(|case| snapshot_slug(case.name()) + ".toml")
+        .collect();
     let mut unused = Vec::new();
     for name in folder.names()? {
         if used.iter().any(|used| **used == *name) {
             continue;
         }
         // A file that cannot be read was not written as a snapshot.
-        let text = folder.read(&name, MAX_BYTES).ok().flatten();
+        let text = folder.read_text(&name, MAX_BYTES).ok().flatten();
         let is_written = text.is_some_and(|text| is_written(&text));
         if is_accepted && is_written {
-            folder.remove(&name)?;
+            folder.remove_file(&name)?;
         }
-        unused.push(Unused {
-            path: folder.path(&name),
+        unused.push(UnusedSnapshot {
+            path: folder.file_path(&name),
             is_written,
         });
     }
@@ -258,7 +266,7 @@ pub(super) fn clear<C: CaseFormat>(
 }
 
 /// Returns the lines that differ, with some context.
-fn diff(kept: &str, now: &str) -> String {
+fn diff_snapshots(kept: &str, now: &str) -> String {
     let diff = TextDiff::from_lines(kept, now);
     let mut lines = Vec::new();
     for (n, group) in diff.grouped_ops(CONTEXT_LINES).iter().enumerate() {

@@ -1,14 +1,14 @@
 //! All cases of one plugin, for the command line and for tests in Rust.
 //!
-//! Start from [`Suite::read`], then [`Suite::run`].
+//! Start from [`CaseSuite::read_suite`], then [`CaseSuite::run_suite`].
 
 use std::path::{Path, PathBuf};
 
-use super::file::{Case, CaseFile, CaseFormat, Expect, FileError, NOTHING_EXPECTED};
-use super::needed::Needed;
+use super::file::{CaseExpect, CaseFile, CaseFormat, FileError, NOTHING_EXPECTED, PluginCase};
+use super::needed::NeededPlugins;
 use super::oversight::{FAILED, failed_turn, unknown_tools, unused_replies};
-use super::run::{CaseOutcome, Cost, Runner, run};
-use super::snapshot::{self, Snapshot, Unused};
+use super::run::{CaseCost, CaseOutcome, CaseRunner, run_case};
+use super::snapshot::{self, CaseSnapshot, UnusedSnapshot};
 use rind_lib::plugin::load::{Loaded, PluginSet};
 use rind_lib::plugin::manifest::Manifest;
 use rind_lib::point::catalog;
@@ -24,22 +24,22 @@ pub enum SuiteError {
 
 /// Selection of cases, and how their snapshots are treated.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub struct CaseSelection {
     /// Substring of the names of the selected cases; all cases if absent.
     pub only: Option<String>,
     /// Whether snapshots are written instead of compared (`--accept`).
     pub accept: bool,
 }
 
-impl Selection {
-    pub(super) fn takes(&self, name: &str) -> bool {
+impl CaseSelection {
+    pub(super) fn takes_case(&self, name: &str) -> bool {
         name.contains(self.only.as_deref().unwrap_or_default())
     }
 }
 
 /// Case that was run.
 #[derive(Clone, Debug, Default)]
-pub struct Ran {
+pub struct CaseRun {
     /// Name of the plugin, or id of the skill.
     pub plugin: String,
     /// File of the case, as passed by the caller.
@@ -49,9 +49,9 @@ pub struct Ran {
     /// Name of the case.
     pub name: String,
     /// Cost of the first turn.
-    pub cost: Cost,
+    pub cost: CaseCost,
     /// Cost in the last run.
-    pub last: Option<Cost>,
+    pub last: Option<CaseCost>,
     /// Differences from the expected behavior, or the reason why the case cannot run; empty if it
     /// passed.
     pub failures: Vec<String>,
@@ -63,9 +63,9 @@ pub struct Ran {
     pub reached: Vec<String>,
 }
 
-impl Ran {
+impl CaseRun {
     /// Reports a case file that cannot be read as a failed case; the other files are still run.
-    pub(super) fn unread(plugin: &str, fault: &FileError) -> Self {
+    pub(super) fn unread_case(plugin: &str, fault: &FileError) -> Self {
         let name = fault.path().file_name().unwrap_or_default();
         Self {
             plugin: plugin.to_owned(),
@@ -92,9 +92,9 @@ impl Ran {
 }
 
 /// Reads the case files in a directory. Also returns the errors of files that cannot be read.
-pub(super) fn read<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<FileError>) {
+pub(super) fn read_cases<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<FileError>) {
     let (mut files, mut faults) = (Vec::new(), Vec::new());
-    for read in CaseFile::each(folder) {
+    for read in CaseFile::read_each(folder) {
         match read {
             Ok(file) => files.push(file),
             Err(fault) => faults.push(fault),
@@ -105,22 +105,22 @@ pub(super) fn read<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<FileE
 
 /// Finds snapshots that belong to no case, and removes them if `is_accepted`. An error is reported
 /// as a failed case.
-pub(super) fn clear<C: CaseFormat>(
+pub(super) fn clear_snapshots<C: CaseFormat>(
     plugin: &str,
     files: &[CaseFile<C>],
     is_accepted: bool,
-) -> (Vec<Unused>, Vec<Ran>) {
+) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
     let (mut unused, mut failed) = (Vec::new(), Vec::new());
     for file in files {
-        match snapshot::clear(file, is_accepted) {
+        match snapshot::clear_unused(file, is_accepted) {
             Ok(found) => unused.extend(found),
-            Err(error) => failed.push(Ran {
+            Err(error) => failed.push(CaseRun {
                 plugin: plugin.to_owned(),
                 file: file.path.clone(),
                 line: 1,
                 name: "snapshots".to_owned(),
                 failures: vec![format!("the snapshots cannot be looked through: {error}")],
-                ..Ran::default()
+                ..CaseRun::default()
             }),
         }
     }
@@ -132,7 +132,7 @@ const LOOP: &str = "the loop";
 
 /// Hooks, tools, commands and the loop of a plugin, each with the number of cases that reached it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Coverage {
+pub struct PluginCoverage {
     /// Hooks by point, including those of other plugins.
     pub hooks: Vec<(String, usize)>,
     /// Tools.
@@ -143,7 +143,7 @@ pub struct Coverage {
     pub loops: Vec<(String, usize)>,
 }
 
-impl Coverage {
+impl PluginCoverage {
     /// Returns the names of hooks, tools, commands and the loop that no case reached.
     pub fn never_called(&self) -> impl Iterator<Item = &str> {
         let all = self.hooks.iter().chain(&self.tools);
@@ -160,7 +160,7 @@ impl Coverage {
 
 /// Cases of one plugin.
 #[derive(Debug)]
-pub struct Suite {
+pub struct CaseSuite {
     /// Folder of the plugin.
     pub folder: PathBuf,
     /// Manifest of the plugin.
@@ -171,14 +171,14 @@ pub struct Suite {
     pub faults: Vec<FileError>,
 }
 
-impl Suite {
+impl CaseSuite {
     /// Reads the manifest and the case files in a plugin's directory.
     ///
     /// # Errors
     /// The manifest cannot be read. A case file that cannot be read counts as a failed case when
     /// the suite runs.
-    pub fn read(folder: &Path) -> Result<Self, SuiteError> {
-        let (files, faults) = read(folder);
+    pub fn read_suite(folder: &Path) -> Result<Self, SuiteError> {
+        let (files, faults) = read_cases(folder);
         Ok(Self {
             manifest: Manifest::read(folder, None)?,
             files,
@@ -188,19 +188,26 @@ impl Suite {
     }
 
     /// Runs the selected cases, and calls `on_case` after each.
-    pub async fn run(
+    pub async fn run_suite(
         &self,
-        runner: &Runner,
-        selection: &Selection,
-        mut on_case: impl FnMut(&mut Ran),
-    ) -> Vec<Ran> {
+        runner: &CaseRunner,
+        selection: &CaseSelection,
+        mut on_case: impl FnMut(&mut CaseRun),
+    ) -> Vec<CaseRun> {
         let name = &self.manifest.name;
-        let faults = self.faults.iter().map(|fault| Ran::unread(name, fault));
-        let mut all: Vec<Ran> = faults.collect();
+        let faults = self
+            .faults
+            .iter()
+            .map(|fault| CaseRun::unread_case(name, fault));
+        let mut all: Vec<CaseRun> = faults.collect();
         all.iter_mut().for_each(&mut on_case);
         for file in &self.files {
-            for case in file.cases.iter().filter(|case| selection.takes(&case.name)) {
-                let mut ran = self.case(runner, file, case, selection.accept).await;
+            for case in file
+                .cases
+                .iter()
+                .filter(|case| selection.takes_case(&case.name))
+            {
+                let mut ran = self.run_case(runner, file, case, selection.accept).await;
                 on_case(&mut ran);
                 all.push(ran);
             }
@@ -208,23 +215,29 @@ impl Suite {
         all
     }
 
-    async fn case(&self, runner: &Runner, file: &CaseFile, case: &Case, accept: bool) -> Ran {
+    async fn run_case(
+        &self,
+        runner: &CaseRunner,
+        file: &CaseFile,
+        case: &PluginCase,
+        accept: bool,
+    ) -> CaseRun {
         let name = &self.manifest.name;
-        let mut ran = Ran {
+        let mut ran = CaseRun {
             plugin: name.clone(),
             file: file.path.clone(),
             line: case.line,
             name: case.name.clone(),
-            ..Ran::default()
+            ..CaseRun::default()
         };
-        match run(runner, &self.folder, name, case).await {
+        match run_case(runner, &self.folder, name, case).await {
             Ok(outcome) => {
                 ran.failures.clone_from(&outcome.differences);
-                ran.failures.extend(oversights(case, &outcome));
+                ran.failures.extend(find_oversights(case, &outcome));
                 if case.expect.snapshot {
                     // If the case fails for another reason, its behavior is not accepted as a
                     // snapshot.
-                    match kept(
+                    match keep_snapshot(
                         &file.path,
                         case,
                         &outcome,
@@ -256,20 +269,20 @@ impl Suite {
     /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns
     /// failures.
     #[must_use]
-    pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<Unused>, Vec<Ran>) {
-        clear(&self.manifest.name, &self.files, is_accepted)
+    pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
+        clear_snapshots(&self.manifest.name, &self.files, is_accepted)
     }
 
     /// Counts how many cases reached each hook and tool; `None` if the plugin cannot be loaded.
     ///
     /// # Errors
     /// The host cannot load plugins.
-    pub async fn coverage(
+    pub async fn measure_coverage(
         &self,
-        runner: &Runner,
-        ran: &[Ran],
-    ) -> Result<Option<Coverage>, SuiteError> {
-        let needed = Needed::of(&self.folder);
+        runner: &CaseRunner,
+        ran: &[CaseRun],
+    ) -> Result<Option<PluginCoverage>, SuiteError> {
+        let needed = NeededPlugins::needed_by(&self.folder);
         let set = PluginSet::load(&runner.load_options(&self.folder, &needed)).await?;
         let is_it = |plugin: &&std::sync::Arc<Loaded>| plugin.manifest.name == self.manifest.name;
         let Some(plugin) = set.plugins.iter().find(is_it) else {
@@ -282,7 +295,7 @@ impl Suite {
         let hooks = plugin.exports.iter();
         let hooks = hooks.filter(|export| catalog::find(export).is_some());
         let hooks = hooks.chain(plugin.manifest.implements.keys());
-        Ok(Some(Coverage {
+        Ok(Some(PluginCoverage {
             hooks: hooks.map(counted).collect(),
             tools: plugin
                 .tools
@@ -304,10 +317,10 @@ impl Suite {
 }
 
 /// Finds mistakes of a case that no expectation compares.
-fn oversights(case: &Case, outcome: &CaseOutcome) -> Vec<String> {
+fn find_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let (expect, seen) = (&case.expect, &outcome.seen);
     let mut found = Vec::new();
-    if *expect == Expect::default() {
+    if *expect == CaseExpect::default() {
         found.push(NOTHING_EXPECTED.to_owned());
     }
     found.extend(unused_replies(
@@ -335,8 +348,13 @@ fn oversights(case: &Case, outcome: &CaseOutcome) -> Vec<String> {
 }
 
 /// Compares the snapshot of a case, or writes it. Returns whether it was written.
-fn kept(cases: &Path, case: &Case, outcome: &CaseOutcome, accept: bool) -> Result<bool, String> {
-    let snapshot = Snapshot::of(cases, case, &outcome.seen)
+fn keep_snapshot(
+    cases: &Path,
+    case: &PluginCase,
+    outcome: &CaseOutcome,
+    accept: bool,
+) -> Result<bool, String> {
+    let snapshot = CaseSnapshot::snapshot_of(cases, case, &outcome.seen)
         .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))?;
-    snapshot.keep(accept)
+    snapshot.keep_snapshot(accept)
 }

@@ -10,7 +10,7 @@ use rind_lib::paths::Paths;
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Fresh directories of one session, removed on drop.
-pub(super) struct Workspace {
+pub(super) struct CaseWorkspace {
     _kept: tempfile::TempDir,
     /// Directory that contains both.
     pub(super) root: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Workspace {
     pub(super) paths: Paths,
 }
 
-impl Workspace {
+impl CaseWorkspace {
     /// Creates the directories, and the given files in the workspace.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Workspace {
         std::fs::create_dir_all(&home)?;
         std::fs::create_dir_all(&path)?;
         for (name, text) in files {
-            write(&path, name, text)?;
+            write_file(&path, name, text)?;
         }
         Ok(Self {
             paths: Paths::under(&home, &path),
@@ -67,7 +67,7 @@ impl Workspace {
     }
 }
 
-fn write(workspace: &Path, path: &str, text: &str) -> Result<(), RunError> {
+fn write_file(workspace: &Path, path: &str, text: &str) -> Result<(), RunError> {
     let is_inside = Path::new(path)
         .components()
         .all(|part| matches!(part, Component::Normal(_)));

@@ -4,7 +4,7 @@
 //! Coverage is checked with the functions that the loader uses, so that both refuse the same
 //! plugins.
 
-use super::Found;
+use super::FaultCollector;
 use rind_lib::plugin::cache::ComponentBytes;
 use rind_lib::plugin::contract;
 use rind_lib::plugin::manifest::Manifest;
@@ -12,7 +12,7 @@ use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::{Error, authority, foreign};
 
 /// Reads the component's names, and adds the faults that its bytes show.
-pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface> {
+pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) -> Option<Surface> {
     let path = manifest.component_path(found.folder)?;
     if !path.is_file() {
         let file = manifest.component.as_deref().unwrap_or_default();
@@ -20,15 +20,17 @@ pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface
             "`{file}` is missing: build it with `rind plugin build {}`",
             found.folder.display()
         );
-        found.at("component", &["component"], message).refused();
+        found
+            .add_at("component", &["component"], message)
+            .mark_refused();
         return None;
     }
     let file = path.file_name().unwrap_or_default().to_owned();
-    let read = ComponentBytes::read(&path, None);
+    let read = ComponentBytes::read_component(&path, None);
     let surface = read.and_then(|read| {
         let surface = Surface::read(&path, &read.bytes)?;
-        match foreign::proposals(&read.bytes) {
-            Some(message) => Err(read.foreign(message)),
+        match foreign::foreign_proposals(&read.bytes) {
+            Some(message) => Err(read.foreign_error(message)),
             None => Ok(surface),
         }
     });
@@ -40,7 +42,9 @@ pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface
             } else {
                 "component"
             };
-            found.add(rule, &file, None, error.to_string()).refused();
+            found
+                .add_fault(rule, &file, None, error.to_string())
+                .mark_refused();
             return None;
         }
     };
@@ -49,7 +53,7 @@ pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface
             "{} of its {} bytes are debug information, which nothing reads: build it with `rind plugin build`, which strips it",
             surface.debug_bytes, surface.bytes
         );
-        found.add("size", &file, None, message);
+        found.add_fault("size", &file, None, message);
     }
     let is_older = |built_for: &str| {
         let [own, newest] = [built_for, contract::CURRENT].map(semver::Version::parse);
@@ -62,7 +66,7 @@ pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface
                  with an SDK, or add the section `{}`",
                 contract::stamp::SECTION
             );
-            found.add("contract", &file, None, message);
+            found.add_fault("contract", &file, None, message);
         }
         Some(stamp) if is_older(&stamp.contract) => {
             let message = format!(
@@ -70,21 +74,21 @@ pub(super) fn read(found: &mut Found<'_>, manifest: &Manifest) -> Option<Surface
                 stamp.contract,
                 contract::CURRENT
             );
-            found.add("contract", &file, None, message);
+            found.add_fault("contract", &file, None, message);
         }
         Some(_) => {}
     }
     if surface.own_exports().next().is_none() {
         let message = "it exports nothing of the contract, so nothing ever calls it: export a hook, `tools`, `commands` or `loop`";
-        found.add("component", &file, None, message);
+        found.add_fault("component", &file, None, message);
     }
-    exported(found, manifest, &surface);
-    covered(found, manifest, &surface);
+    check_exported(found, manifest, &surface);
+    check_covered(found, manifest, &surface);
     Some(surface)
 }
 
 /// Checks that the manifest covers the imports and exports; adds one fault per reason.
-fn covered(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
     let imports = surface
         .imports
         .iter()
@@ -118,7 +122,9 @@ fn covered(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
         } else {
             "side_effects"
         };
-        found.at("missing-permission", &[key], message).refused();
+        found
+            .add_at("missing-permission", &[key], message)
+            .mark_refused();
     }
     if surface.has_import("http") || surface.has_import("wasi:http") {
         let has_hosts = manifest
@@ -132,31 +138,33 @@ fn covered(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
             } else {
                 "side_effects"
             };
-            found.at("missing-permission", &[key], message).refused();
+            found
+                .add_at("missing-permission", &[key], message)
+                .mark_refused();
         }
     }
 }
 
 /// Finds options without the export that they are for, and exports without the options that make
 /// them useful.
-fn exported(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+fn check_exported(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
     let exports: Vec<&str> = surface.own_exports().collect();
     for point in manifest.hooks.keys().map(toml::Spanned::get_ref) {
         if !exports.contains(&point.as_str()) {
-            let line = found.places.line(&["hooks", point]);
+            let line = found.places.line_of(&["hooks", point]);
             let message = format!(
                 "options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
             );
             // An alias is written differently in the file than in the parsed manifest.
-            let line = line.or_else(|| found.places.line(&["hooks"]));
+            let line = line.or_else(|| found.places.line_of(&["hooks"]));
             found
-                .add(
+                .add_fault(
                     "missing-export",
                     rind_lib::plugin::manifest::FILE_NAME,
                     line,
                     message,
                 )
-                .refused();
+                .mark_refused();
         }
     }
     let is_implementing = exports.contains(&"implement");
@@ -169,11 +177,11 @@ fn exported(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
         let message =
             format!("implements `{point}`, but the component does not export `implement`");
         found
-            .at("missing-export", &["implements", point], message)
-            .refused();
+            .add_at("missing-export", &["implements", point], message)
+            .mark_refused();
     }
     if is_implementing && manifest.implements.is_empty() {
         let message = "the component exports `implement`, and `[implements]` names no point, so nothing ever calls it";
-        found.at("unused-export", &["component"], message);
+        found.add_at("unused-export", &["component"], message);
     }
 }

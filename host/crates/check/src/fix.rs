@@ -9,12 +9,12 @@ use std::path::Path;
 
 use toml_edit::{Array, DocumentMut, Item, TableLike, value};
 
-use super::{Checked, Fault};
+use super::{CheckedPlugin, PluginFault};
 use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Change to a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fix {
+pub enum ManifestFix {
     /// Removes a key, and the tables that become empty.
     Remove(Vec<String>),
     /// Removes a side effect, and its section.
@@ -42,14 +42,14 @@ pub enum Fix {
     },
 }
 
-impl Fix {
-    pub(super) fn remove(keys: &[&str]) -> Self {
+impl ManifestFix {
+    pub(super) fn remove_keys(keys: &[&str]) -> Self {
         Self::Remove(keys.iter().map(|key| (*key).to_owned()).collect())
     }
 
-    fn apply(&self, document: &mut DocumentMut) -> Option<()> {
+    fn apply_fix(&self, document: &mut DocumentMut) -> Option<()> {
         match self {
-            Self::Remove(keys) => remove(document.as_table_mut(), keys),
+            Self::Remove(keys) => remove_item(document.as_table_mut(), keys),
             Self::SideEffect(name) => {
                 let list = document.get_mut("side_effects")?.as_array_mut()?;
                 list.retain(|item| item.as_str() != Some(name));
@@ -62,17 +62,17 @@ impl Fix {
                 Some(())
             }
             Self::Item { keys, item } => {
-                let list = find(document.as_table_mut(), keys)?.as_array_mut()?;
+                let list = find_item(document.as_table_mut(), keys)?.as_array_mut()?;
                 list.retain(|own| own.as_str() != Some(item));
                 let is_empty = list.is_empty();
                 if is_empty {
-                    remove(document.as_table_mut(), keys)
+                    remove_item(document.as_table_mut(), keys)
                 } else {
                     Some(())
                 }
             }
             Self::Set { keys, value: text } => {
-                let at = find(document.as_table_mut(), keys)?;
+                let at = find_item(document.as_table_mut(), keys)?;
                 *at = match text.parse::<i64>() {
                     Ok(number) => value(number),
                     Err(_) => value(text),
@@ -89,23 +89,23 @@ impl Fix {
     }
 }
 
-fn find<'a>(table: &'a mut dyn TableLike, keys: &[String]) -> Option<&'a mut Item> {
+fn find_item<'a>(table: &'a mut dyn TableLike, keys: &[String]) -> Option<&'a mut Item> {
     let (first, rest) = keys.split_first()?;
     let item = table.get_mut(first)?;
     if rest.is_empty() {
         Some(item)
     } else {
-        find(item.as_table_like_mut()?, rest)
+        find_item(item.as_table_like_mut()?, rest)
     }
 }
 
-fn remove(table: &mut dyn TableLike, keys: &[String]) -> Option<()> {
+fn remove_item(table: &mut dyn TableLike, keys: &[String]) -> Option<()> {
     let (first, rest) = keys.split_first()?;
     if rest.is_empty() {
         return table.remove(first).map(drop);
     }
     let inner = table.get_mut(first)?.as_table_like_mut()?;
-    remove(inner, rest)?;
+    remove_item(inner, rest)?;
     if inner.is_empty() {
         table.remove(first);
     }
@@ -117,7 +117,7 @@ fn remove(table: &mut dyn TableLike, keys: &[String]) -> Option<()> {
 ///
 /// # Errors
 /// The manifest cannot be read or written; it is then unchanged.
-pub fn fix(checked: &Checked) -> io::Result<Vec<Fault>> {
+pub fn fix_manifest(checked: &CheckedPlugin) -> io::Result<Vec<PluginFault>> {
     let path = checked.folder.join(FILE_NAME);
     if checked.faults.iter().all(|fault| fault.fix.is_none()) {
         return Ok(Vec::new());
@@ -127,16 +127,16 @@ pub fn fix(checked: &Checked) -> io::Result<Vec<Fault>> {
     let mut fixed = Vec::new();
     for fault in &checked.faults {
         let fix = fault.fix.as_ref();
-        if fix.is_some_and(|fix| fix.apply(&mut document).is_some()) {
+        if fix.is_some_and(|fix| fix.apply_fix(&mut document).is_some()) {
             fixed.push(fault.clone());
         }
     }
-    write(&path, &document.to_string())?;
+    write_manifest(&path, &document.to_string())?;
     Ok(fixed)
 }
 
 /// Writes the file atomically, preserving its permissions.
-fn write(path: &Path, text: &str) -> io::Result<()> {
+fn write_manifest(path: &Path, text: &str) -> io::Result<()> {
     // Resolve symlinks, so that the target is replaced and not the link.
     let path = path.canonicalize()?;
     let permissions = path.metadata()?.permissions();

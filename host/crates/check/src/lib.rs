@@ -5,7 +5,7 @@
 //! settings) are found here. Each fault is reported once, with its file and line. Plugins are
 //! changed only by [`fix`], which only removes or lowers their requests.
 //!
-//! Start from [`check`].
+//! Start from [`check_plugin`].
 
 mod component;
 pub mod fix;
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use fix::Fix;
+use fix::ManifestFix;
 pub use loaded::BUILT_IN_COMMANDS;
-use place::Places;
+use place::TomlPlaces;
 use rind_lib::plugin::Error;
 use rind_lib::plugin::load::{LoadOptions, Loaded, PluginSet, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
@@ -79,7 +79,7 @@ pub const RULES: &[(&str, &str)] = &[
 
 /// Fault of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct PluginFault {
     /// Name of the rule.
     pub rule: &'static str,
     /// File of the fault.
@@ -93,44 +93,49 @@ pub struct Fault {
     pub is_refused: bool,
     /// Change that removes the fault, if there is a safe one.
     #[serde(skip)]
-    pub fix: Option<Fix>,
+    pub fix: Option<ManifestFix>,
 }
 
 /// Result of checking one plugin.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedPlugin {
     /// Name of the plugin, or of its directory if the manifest cannot be read.
     pub name: String,
     /// Folder of the plugin.
     pub folder: PathBuf,
     /// Faults, sorted by file and line.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PluginFault>,
 }
 
 /// Collector of the faults of one plugin.
-struct Found<'a> {
+struct FaultCollector<'a> {
     folder: &'a Path,
-    places: Places,
-    faults: Vec<Fault>,
+    places: TomlPlaces,
+    faults: Vec<PluginFault>,
 }
 
-impl Found<'_> {
+impl FaultCollector<'_> {
     /// Adds a fault at a key of `plugin.toml`, or at the nearest enclosing table in the file.
-    fn at(&mut self, rule: &'static str, keys: &[&str], message: impl Into<String>) -> &mut Fault {
+    fn add_at(
+        &mut self,
+        rule: &'static str,
+        keys: &[&str],
+        message: impl Into<String>,
+    ) -> &mut PluginFault {
         // A key without any enclosing table in the file is reported at the first line.
-        let line = self.places.line(keys).or(Some(1));
-        self.add(rule, FILE_NAME, line, message)
+        let line = self.places.line_of(keys).or(Some(1));
+        self.add_fault(rule, FILE_NAME, line, message)
     }
 
     /// Adds a fault in a file of the plugin's directory.
-    fn add(
+    fn add_fault(
         &mut self,
         rule: &'static str,
         file: impl AsRef<Path>,
         line: Option<usize>,
         message: impl Into<String>,
-    ) -> &mut Fault {
-        self.faults.push(Fault {
+    ) -> &mut PluginFault {
+        self.faults.push(PluginFault {
             rule,
             path: self.folder.join(file),
             line,
@@ -143,14 +148,14 @@ impl Found<'_> {
     }
 }
 
-impl Fault {
+impl PluginFault {
     /// Marks the fault as one that makes the loader refuse the plugin.
-    fn refused(&mut self) -> &mut Self {
+    fn mark_refused(&mut self) -> &mut Self {
         self.is_refused = true;
         self
     }
 
-    fn fixed_by(&mut self, fix: Fix) {
+    fn fixed_by(&mut self, fix: ManifestFix) {
         self.fix = Some(fix);
     }
 }
@@ -160,47 +165,47 @@ impl Fault {
 ///
 /// # Errors
 /// The host itself cannot load plugins.
-pub async fn check(
+pub async fn check_plugin(
     folder: &Path,
     options: &LoadOptions,
     taken: &[(String, String)],
-) -> Result<Checked, Error> {
+) -> Result<CheckedPlugin, Error> {
     let text = std::fs::read_to_string(folder.join(FILE_NAME)).unwrap_or_default();
-    let mut found = Found {
+    let mut found = FaultCollector {
         folder,
-        places: Places::of(&text),
+        places: TomlPlaces::places_of(&text),
         faults: Vec::new(),
     };
     let mut name = folder.file_name().map_or_else(
         || folder.display().to_string(),
         |name| name.to_string_lossy().into_owned(),
     );
-    words::secrets(&mut found, &text);
+    words::check_secrets(&mut found, &text);
     match Manifest::read(folder, None) {
         Err(error) => {
-            manifest::unreadable(&mut found, &text, &error);
-            words::readme(&mut found, None, &Offered::default());
+            manifest::report_unreadable(&mut found, &text, &error);
+            words::check_readme(&mut found, None, &OfferedNames::default());
         }
         Ok(read) => {
             name.clone_from(&read.name);
-            let surface = component::read(&mut found, &read);
-            manifest::check(&mut found, &read, surface.as_ref());
-            settings::check(&mut found, &read, surface.as_ref());
+            let surface = component::read_surface(&mut found, &read);
+            manifest::check_manifest(&mut found, &read, surface.as_ref());
+            settings::check_settings(&mut found, &read, surface.as_ref());
             let offered = if found.faults.iter().any(|fault| fault.is_refused) {
-                Offered::default()
+                OfferedNames::default()
             } else {
                 let set = PluginSet::load(options).await?;
                 take_loaded(&mut found, &read, surface.as_ref(), &set)
             };
-            loaded::taken(&mut found, &read, &offered.tools, taken);
-            words::versions(&mut found, &read);
-            words::readme(&mut found, Some(&read), &offered);
+            loaded::check_taken(&mut found, &read, &offered.tools, taken);
+            words::check_versions(&mut found, &read);
+            words::check_readme(&mut found, Some(&read), &offered);
         }
     }
     let mut faults = found.faults;
     faults.sort_by(|a, b| (&a.path, a.line, a.rule).cmp(&(&b.path, b.line, b.rule)));
     faults.dedup_by(|a, b| (&a.path, a.line, &a.message) == (&b.path, b.line, &b.message));
-    Ok(Checked {
+    Ok(CheckedPlugin {
         name,
         folder: folder.to_owned(),
         faults,
@@ -209,7 +214,7 @@ pub async fn check(
 
 /// Names of a plugin's tools and commands, and whether it has a loop.
 #[derive(Default)]
-struct Offered {
+struct OfferedNames {
     tools: Vec<String>,
     commands: Vec<String>,
     has_loop: bool,
@@ -218,17 +223,17 @@ struct Offered {
 /// Returns the names of the loaded plugin's tools and commands, and adds the faults that only
 /// loading shows.
 fn take_loaded(
-    found: &mut Found<'_>,
+    found: &mut FaultCollector<'_>,
     manifest: &Manifest,
     surface: Option<&Surface>,
     set: &PluginSet,
-) -> Offered {
+) -> OfferedNames {
     let checked = |plugin: &Loaded| plugin.manifest.name == manifest.name;
     if let Some(plugin) = set.plugins.iter().find(|plugin| checked(plugin)) {
-        loaded::check(found, plugin, surface);
+        loaded::check_loaded(found, plugin, surface);
         let tools = plugin.tools.iter().map(|tool| tool.name.clone());
         let commands = plugin.commands.iter().map(|command| command.name.clone());
-        return Offered {
+        return OfferedNames {
             tools: tools.collect(),
             commands: commands.collect(),
             has_loop: plugin.has_loop(),
@@ -240,8 +245,8 @@ fn take_loaded(
         .filter(|left| left.name == manifest.name)
     {
         if let Why::Failed(error) = &left.why {
-            loaded::refused(found, manifest, error);
+            loaded::report_refused(found, manifest, error);
         }
     }
-    Offered::default()
+    OfferedNames::default()
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Found;
-use super::place::function;
+use super::FaultCollector;
+use super::place::find_function;
 use rind_lib::plugin::Error;
 use rind_lib::plugin::load::Loaded;
 use rind_lib::plugin::manifest::Manifest;
@@ -35,20 +35,24 @@ pub const BUILT_IN_COMMANDS: [&str; 14] = [
 const MIN_DESCRIPTION_CHARS: usize = 12;
 
 /// Checks the tools and commands of a loaded plugin.
-pub(super) fn check(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
-    tools(found, plugin, surface);
-    commands(found, plugin, surface);
+pub(super) fn check_loaded(
+    found: &mut FaultCollector<'_>,
+    plugin: &Loaded,
+    surface: Option<&Surface>,
+) {
+    check_tools(found, plugin, surface);
+    check_commands(found, plugin, surface);
 }
 
-fn commands(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+fn check_commands(found: &mut FaultCollector<'_>, plugin: &Loaded, surface: Option<&Surface>) {
     let exports_commands = surface.is_some_and(|s| s.own_exports().any(|e| e == "commands"));
     if exports_commands && plugin.commands.is_empty() {
         let file = plugin.manifest.component.clone().unwrap_or_default();
         let message = "the component exports `commands` and lists none";
-        found.add("unused-export", file, None, message);
+        found.add_fault("unused-export", file, None, message);
     }
     for command in &plugin.commands {
-        let (file, line) = place(found, &plugin.manifest, &command.name);
+        let (file, line) = find_place(found, &plugin.manifest, &command.name);
         let name = format!("command `/{}`", command.name);
         if BUILT_IN_COMMANDS.contains(&command.name.as_str()) {
             let message = format!(
@@ -56,7 +60,7 @@ fn commands(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
                  `/{}:{}` until then",
                 plugin.manifest.name, command.name
             );
-            found.add("commands", &file, line, message);
+            found.add_fault("commands", &file, line, message);
         }
         let description = command.description.trim();
         if description.chars().count() < MIN_DESCRIPTION_CHARS {
@@ -64,22 +68,28 @@ fn commands(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
                 "the description of the {name} does not tell a person what it does: `{}`",
                 description.escape_debug()
             );
-            found.add("description", &file, line, message);
+            found.add_fault("description", &file, line, message);
         }
         if let Some(schema) = &command.arguments {
-            arguments(found, &name, schema, &file, line);
+            check_arguments(found, &name, schema, &file, line);
         }
     }
 }
 
 /// Checks the argument schema of a tool or command.
-fn arguments(found: &mut Found<'_>, name: &str, schema: &Value, file: &Path, line: Option<usize>) {
+fn check_arguments(
+    found: &mut FaultCollector<'_>,
+    name: &str,
+    schema: &Value,
+    file: &Path,
+    line: Option<usize>,
+) {
     let properties = schema.get("properties").and_then(Value::as_object);
     for (argument, property) in properties.into_iter().flatten() {
         let description = property.get("description").and_then(Value::as_str);
         if description.is_none_or(|text| text.trim().is_empty()) {
             let message = format!("the argument `{argument}` of the {name} has no description");
-            found.add("description", file, line, message);
+            found.add_fault("description", file, line, message);
         }
     }
     let required = schema.get("required").and_then(Value::as_array);
@@ -88,16 +98,16 @@ fn arguments(found: &mut Found<'_>, name: &str, schema: &Value, file: &Path, lin
             let message = format!(
                 "the {name} requires the argument `{argument}`, which its schema does not describe"
             );
-            found.add("schema", file, line, message);
+            found.add_fault("schema", file, line, message);
         }
     }
 }
 
-fn tools(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+fn check_tools(found: &mut FaultCollector<'_>, plugin: &Loaded, surface: Option<&Surface>) {
     let exports_tools = surface.is_some_and(|surface| surface.own_exports().any(|e| e == "tools"));
     if exports_tools && plugin.tools.is_empty() {
         let file = plugin.manifest.component.clone().unwrap_or_default();
-        found.add(
+        found.add_fault(
             "unused-export",
             file,
             None,
@@ -105,9 +115,9 @@ fn tools(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
         );
     }
     for tool in &plugin.tools {
-        let (file, line) = place(found, &plugin.manifest, &tool.name);
+        let (file, line) = find_place(found, &plugin.manifest, &tool.name);
         let mut add = |rule, message: String| {
-            found.add(rule, &file, line, message);
+            found.add_fault(rule, &file, line, message);
         };
         if BUILT_IN_TOOLS.contains(&tool.name.as_str()) {
             let message = format!(
@@ -126,13 +136,13 @@ fn tools(found: &mut Found<'_>, plugin: &Loaded, surface: Option<&Surface>) {
             add("description", message);
         }
         let name = format!("tool `{}`", tool.name);
-        arguments(found, &name, &tool.parameters, &file, line);
+        check_arguments(found, &name, &tool.parameters, &file, line);
     }
 }
 
 /// Reports tools whose names other plugins use: a session offers only one of the two.
-pub(super) fn taken(
-    found: &mut Found<'_>,
+pub(super) fn check_taken(
+    found: &mut FaultCollector<'_>,
     manifest: &Manifest,
     tools: &[String],
     taken: &[(String, String)],
@@ -140,17 +150,17 @@ pub(super) fn taken(
     for tool in tools {
         let is_it = |(plugin, name): &&(String, String)| name == tool && *plugin != manifest.name;
         if let Some((plugin, _)) = taken.iter().find(is_it) {
-            let (file, line) = place(found, manifest, tool);
+            let (file, line) = find_place(found, manifest, tool);
             let message = format!(
                 "the tool `{tool}` has the name of one of plugin `{plugin}`, and a session offers only one of the two: rename it"
             );
-            found.add("tools", &file, line, message);
+            found.add_fault("tools", &file, line, message);
         }
     }
 }
 
 /// Reports why the loader refuses a plugin whose imports and exports are all covered.
-pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error) {
+pub(super) fn report_refused(found: &mut FaultCollector<'_>, manifest: &Manifest, error: &Error) {
     // Skip errors that only the operator can correct: required settings without defaults, and other
     // plugins that need not be installed here.
     if error.is_up_to_operator(&manifest.name) {
@@ -158,11 +168,11 @@ pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error)
     }
     let (rule, file, line) = match error {
         Error::Tool { tool, .. } => {
-            let (file, line) = place(found, manifest, tool);
+            let (file, line) = find_place(found, manifest, tool);
             ("tools", file, line)
         }
         Error::Command { command, .. } => {
-            let (file, line) = place(found, manifest, command);
+            let (file, line) = find_place(found, manifest, command);
             ("commands", file, line)
         }
         Error::Skew { .. } => (
@@ -173,7 +183,7 @@ pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error)
         Error::Reserved { .. } => (
             "manifest",
             PathBuf::from("plugin.toml"),
-            found.places.line(&["name"]),
+            found.places.line_of(&["name"]),
         ),
         _ => (
             "load",
@@ -181,13 +191,19 @@ pub(super) fn refused(found: &mut Found<'_>, manifest: &Manifest, error: &Error)
             None,
         ),
     };
-    found.add(rule, file, line, error.to_string()).refused();
+    found
+        .add_fault(rule, file, line, error.to_string())
+        .mark_refused();
 }
 
 /// Returns the location of a tool or command: its function in the sources, or otherwise the
 /// component.
-fn place(found: &Found<'_>, manifest: &Manifest, name: &str) -> (PathBuf, Option<usize>) {
-    match function(found.folder, name) {
+fn find_place(
+    found: &FaultCollector<'_>,
+    manifest: &Manifest,
+    name: &str,
+) -> (PathBuf, Option<usize>) {
+    match find_function(found.folder, name) {
         Some((file, line)) => (file, Some(line)),
         None => (manifest.component.clone().unwrap_or_default().into(), None),
     }

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use super::Found;
-use super::fix::Fix;
+use super::FaultCollector;
+use super::fix::ManifestFix;
 use super::place::line_of;
 use rind_lib::egress::MAX_REQUESTS;
-use rind_lib::folder::Quota;
+use rind_lib::folder::FolderQuota;
 use rind_lib::grant::{Root, SideEffect};
 use rind_lib::plugin::Error;
 use rind_lib::plugin::limits::MAX_MEMORY_BYTES;
@@ -21,14 +21,14 @@ use rind_lib::point::catalog;
 use rind_lib::point::dispatch::PointKind;
 
 /// Reports a manifest that cannot be read, at the line in the error.
-pub(super) fn unreadable(found: &mut Found<'_>, text: &str, error: &Error) {
+pub(super) fn report_unreadable(found: &mut FaultCollector<'_>, text: &str, error: &Error) {
     let Error::Manifest { message, .. } = error else {
         found
-            .add("manifest", FILE_NAME, None, error.to_string())
-            .refused();
+            .add_fault("manifest", FILE_NAME, None, error.to_string())
+            .mark_refused();
         return;
     };
-    let line = numbered(message).or_else(|| spoken_of(found, text, message));
+    let line = line_number(message).or_else(|| spoken_of(found, text, message));
     // Drop the parser's rendering of the line: the fault has its own line number.
     let is_picture = |line: &&str| !line.contains('|') && !line.starts_with("TOML parse error");
     let words: Vec<&str> = message.lines().filter(is_picture).map(str::trim).collect();
@@ -46,11 +46,13 @@ pub(super) fn unreadable(found: &mut Found<'_>, text: &str, error: &Error) {
                 )
             },
         );
-    found.add("manifest", FILE_NAME, line, words).refused();
+    found
+        .add_fault("manifest", FILE_NAME, line, words)
+        .mark_refused();
 }
 
 /// Returns the number after `line`.
-fn numbered(message: &str) -> Option<usize> {
+fn line_number(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
@@ -58,7 +60,7 @@ fn numbered(message: &str) -> Option<usize> {
 
 /// Returns the line of the text that a message quotes, or otherwise of the section or key that the
 /// message begins with.
-fn spoken_of(found: &Found<'_>, text: &str, message: &str) -> Option<usize> {
+fn spoken_of(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
     let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
     let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));
     let section = message
@@ -68,41 +70,47 @@ fn spoken_of(found: &Found<'_>, text: &str, message: &str) -> Option<usize> {
     of_quoted
         .map(|at| line_of(text, at))
         .or_else(|| match section {
-            Some(section) => found.places.line(&section.split('.').collect::<Vec<_>>()),
-            None => found.places.line(&[message.split([':', ' ']).next()?]),
+            Some(section) => found
+                .places
+                .line_of(&section.split('.').collect::<Vec<_>>()),
+            None => found.places.line_of(&[message.split([':', ' ']).next()?]),
         })
 }
 
 /// Checks the requests of the manifest against the component's imports and exports.
-pub(super) fn check(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>) {
-    limits(found, manifest);
-    broad(found, manifest);
-    points(found, manifest, surface);
+pub(super) fn check_manifest(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+    surface: Option<&Surface>,
+) {
+    check_limits(found, manifest);
+    check_broad(found, manifest);
+    check_points(found, manifest, surface);
     let Some(surface) = surface else {
         return;
     };
     side_effects(found, manifest, surface);
-    external(found, manifest, surface);
+    check_external(found, manifest, surface);
     if manifest.compat.sockets.is_some() && !surface.has_import("wasi:sockets") {
         let message = "the component does not import `wasi:sockets`: remove the line";
         let keys = ["compat", "sockets"];
         found
-            .at("unused-permission", &keys, message)
-            .fixed_by(Fix::remove(&keys));
+            .add_at("unused-permission", &keys, message)
+            .fixed_by(ManifestFix::remove_keys(&keys));
     }
 }
 
 /// Reports side effects that the component does not need.
-fn side_effects(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
-    let is_missing = |fault: &super::Fault| fault.rule == "missing-permission";
+fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
+    let is_missing = |fault: &super::PluginFault| fault.rule == "missing-permission";
     if manifest.side_effects.is_empty() && found.faults.iter().any(is_missing) {
         return;
     }
     if manifest.side_effects.is_empty() {
         let message = "`side_effects` is not declared; write `side_effects = [\"none\"]`";
         found
-            .at("manifest", &["name"], message)
-            .fixed_by(Fix::Insert {
+            .add_at("manifest", &["name"], message)
+            .fixed_by(ManifestFix::Insert {
                 key: "side_effects",
                 value: "none",
             });
@@ -148,15 +156,15 @@ fn side_effects(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
         if manifest.has(effect) && !is_used {
             let message = format!("asks for `{name}`, but the component {why}: remove `{name}`");
             found
-                .at("unused-permission", &["side_effects"], message)
-                .fixed_by(Fix::SideEffect(name));
+                .add_at("unused-permission", &["side_effects"], message)
+                .fixed_by(ManifestFix::SideEffect(name));
         }
     }
     let filesystem = manifest.filesystem.as_ref();
     let is_empty = filesystem.is_none_or(|f| f.read.is_empty() && f.write.is_empty());
     if files && manifest.has(SideEffect::Filesystem) && is_empty {
         let message = "asks for `filesystem`, and `[filesystem]` names no folder: every access will be denied";
-        found.at("missing-permission", &["side_effects"], message);
+        found.add_at("missing-permission", &["side_effects"], message);
     }
     for read in filesystem.iter().flat_map(|f| &f.read) {
         let write = filesystem
@@ -169,8 +177,8 @@ fn side_effects(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
             );
             let keys = ["filesystem", "read"];
             found
-                .at("unused-permission", &keys, message)
-                .fixed_by(Fix::Item {
+                .add_at("unused-permission", &keys, message)
+                .fixed_by(ManifestFix::Item {
                     keys: keys.map(str::to_owned).to_vec(),
                     item: read.to_string(),
                 });
@@ -179,7 +187,7 @@ fn side_effects(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
 }
 
 /// Reports entries of `[external]` without the corresponding import.
-fn external(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
+fn check_external(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
     let (Some(external), true) = (&manifest.external, manifest.has(SideEffect::External)) else {
         return;
     };
@@ -197,14 +205,14 @@ fn external(found: &mut Found<'_>, manifest: &Manifest, surface: &Surface) {
             );
             let keys = ["external", key];
             found
-                .at("unused-permission", &keys, message)
-                .fixed_by(Fix::remove(&keys));
+                .add_at("unused-permission", &keys, message)
+                .fixed_by(ManifestFix::remove_keys(&keys));
         }
     }
 }
 
 /// Reports permissions that are too broad to review.
-fn broad(found: &mut Found<'_>, manifest: &Manifest) {
+fn check_broad(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     if manifest
         .network
         .iter()
@@ -212,46 +220,46 @@ fn broad(found: &mut Found<'_>, manifest: &Manifest) {
         .any(rind_lib::grant::HostPattern::is_any)
     {
         let message = "asks for every host: name those that it talks to, or allow this rule if the person decides where to";
-        found.at("broad-permission", &["network", "hosts"], message);
+        found.add_at("broad-permission", &["network", "hosts"], message);
     }
 }
 
 /// Reports points that the plugin defines but that lack a description or a caller.
-fn points(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>) {
+fn check_points(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: Option<&Surface>) {
     for (name, point) in &manifest.points {
         let keys = ["points", name.as_str()];
         if point.description.trim().is_empty() {
             let message = format!(
                 "the point `{name}` has no `description`, so nobody knows what to implement"
             );
-            found.at("description", &keys, message);
+            found.add_at("description", &keys, message);
         }
         let is_called = surface.is_none_or(|surface| surface.has_import("points"));
         if !is_called && point.callers.is_empty() {
             let message = format!(
                 "nothing calls the point `{name}`: the component does not import `points`, and it has no `callers`"
             );
-            found.at("unused-export", &keys, message);
+            found.add_at("unused-export", &keys, message);
         }
     }
     if manifest.dependencies.contains_key(&manifest.name) {
         let keys = ["dependencies", manifest.name.as_str()];
         found
-            .at("manifest", &keys, "the plugin depends on itself")
-            .refused();
+            .add_at("manifest", &keys, "the plugin depends on itself")
+            .mark_refused();
     }
 }
 
 /// Reports limits above the host's own, which would be lowered silently, and limits of things that
 /// the plugin does not have.
-fn limits(found: &mut Found<'_>, manifest: &Manifest) {
+fn check_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     let limits = &manifest.limits;
     let mut above = |key: &str, is_above: bool, most: &str| {
         if is_above {
             let keys = ["limits", key];
             let message = format!("`{key}` is above the host's {most}, which holds in its place");
-            let fault = found.at("limits", &keys, message);
-            fault.fixed_by(Fix::Set {
+            let fault = found.add_at("limits", &keys, message);
+            fault.fixed_by(ManifestFix::Set {
                 keys: keys.map(str::to_owned).to_vec(),
                 value: most.to_owned(),
             });
@@ -271,13 +279,13 @@ fn limits(found: &mut Found<'_>, manifest: &Manifest) {
     );
     above(
         "data",
-        limits.data.is_some_and(|n| n > Quota::MAX_BYTES),
-        &mib(Quota::MAX_BYTES),
+        limits.data.is_some_and(|n| n > FolderQuota::MAX_BYTES),
+        &mib(FolderQuota::MAX_BYTES),
     );
     above(
         "files",
-        limits.files.is_some_and(|n| n > Quota::MAX_FILES),
-        &Quota::MAX_FILES.to_string(),
+        limits.files.is_some_and(|n| n > FolderQuota::MAX_FILES),
+        &FolderQuota::MAX_FILES.to_string(),
     );
     above(
         "requests",
@@ -324,13 +332,18 @@ fn limits(found: &mut Found<'_>, manifest: &Manifest) {
             let keys = ["limits", key];
             let message = format!("`{key}` limits nothing without {needs}: remove it");
             found
-                .at("limits", &keys, message)
-                .fixed_by(Fix::remove(&keys));
+                .add_at("limits", &keys, message)
+                .fixed_by(ManifestFix::remove_keys(&keys));
         }
     }
 }
 
-fn hook_timeout(found: &mut Found<'_>, point: &str, options: &HookOptions, most: Duration) {
+fn hook_timeout(
+    found: &mut FaultCollector<'_>,
+    point: &str,
+    options: &HookOptions,
+    most: Duration,
+) {
     let kind = if options.is_async {
         "an `async` hook"
     } else {
@@ -341,8 +354,10 @@ fn hook_timeout(found: &mut Found<'_>, point: &str, options: &HookOptions, most:
         most.as_secs()
     );
     let keys = ["hooks", point, "timeout"];
-    found.at("limits", &keys, message).fixed_by(Fix::Set {
-        keys: keys.map(str::to_owned).to_vec(),
-        value: format!("{}s", most.as_secs()),
-    });
+    found
+        .add_at("limits", &keys, message)
+        .fixed_by(ManifestFix::Set {
+            keys: keys.map(str::to_owned).to_vec(),
+            value: format!("{}s", most.as_secs()),
+        });
 }

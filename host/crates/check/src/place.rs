@@ -19,13 +19,13 @@ const MAX_DEPTH: usize = 5;
 const MAX_SOURCE_BYTES: u64 = 1 << 20;
 
 /// Line numbers of a TOML file, by key.
-pub(super) struct Places {
+pub(super) struct TomlPlaces {
     text: String,
     document: Option<Document<String>>,
 }
 
-impl Places {
-    pub(super) fn of(text: &str) -> Self {
+impl TomlPlaces {
+    pub(super) fn places_of(text: &str) -> Self {
         Self {
             text: text.to_owned(),
             document: Document::parse(text.to_owned()).ok(),
@@ -33,14 +33,14 @@ impl Places {
     }
 
     /// Returns the line of a key, or of the innermost enclosing key or table in the file.
-    pub(super) fn line(&self, keys: &[&str]) -> Option<usize> {
+    pub(super) fn line_of(&self, keys: &[&str]) -> Option<usize> {
         let mut table: &dyn TableLike = self.document.as_ref()?.as_table();
         let mut last = None;
         for name in keys {
             let Some((key, item)) = table.get_key_value(name) else {
                 break;
             };
-            last = key.span().or_else(|| span(item)).or(last);
+            last = key.span().or_else(|| item_span(item)).or(last);
             match item.as_table_like() {
                 Some(inner) => table = inner,
                 None => break,
@@ -50,7 +50,7 @@ impl Places {
     }
 }
 
-fn span(item: &Item) -> Option<Range<usize>> {
+fn item_span(item: &Item) -> Option<Range<usize>> {
     item.span()
 }
 
@@ -62,13 +62,13 @@ pub(super) fn line_of(text: &str, at: usize) -> usize {
 
 /// Finds the function of a tool, or otherwise its quoted name, in the sources of a plugin. The
 /// returned path is relative to the directory.
-pub(super) fn function(folder: &Path, name: &str) -> Option<(PathBuf, usize)> {
+pub(super) fn find_function(folder: &Path, name: &str) -> Option<(PathBuf, usize)> {
     let snake = name.replace('-', "_");
     let escaped = regex::escape(&snake);
     let defined = Regex::new(&format!(r"\b(fn|def|function)\s+{escaped}\b")).ok()?;
     let quoted = Regex::new(&format!(r#"["']{}["']"#, regex::escape(name))).ok()?;
     let mut sources = Vec::new();
-    collect(folder, 0, &mut sources);
+    collect_sources(folder, 0, &mut sources);
     let texts: Vec<(PathBuf, String)> = sources
         .into_iter()
         .filter_map(|path| Some((path.clone(), std::fs::read_to_string(path).ok()?)))
@@ -82,7 +82,7 @@ pub(super) fn function(folder: &Path, name: &str) -> Option<(PathBuf, usize)> {
     })
 }
 
-fn collect(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
+fn collect_sources(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -96,7 +96,7 @@ fn collect(folder: &Path, depth: usize, sources: &mut Vec<PathBuf>) {
         };
         if metadata.is_dir() && depth < MAX_DEPTH {
             if !PASSED_OVER.contains(&&*name) && !name.starts_with('.') {
-                collect(&path, depth + 1, sources);
+                collect_sources(&path, depth + 1, sources);
             }
         } else if metadata.is_file()
             && metadata.len() <= MAX_SOURCE_BYTES

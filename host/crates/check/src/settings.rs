@@ -3,21 +3,25 @@
 
 use serde_json::Value;
 
-use super::Found;
-use super::fix::Fix;
+use super::FaultCollector;
+use super::fix::ManifestFix;
 use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::surface::Surface;
 use rind_lib::tool::schema;
 
 /// Checks `[config]` and the schemas of `[points.NAME]`.
-pub(super) fn check(found: &mut Found<'_>, manifest: &Manifest, surface: Option<&Surface>) {
+pub(super) fn check_settings(
+    found: &mut FaultCollector<'_>,
+    manifest: &Manifest,
+    surface: Option<&Surface>,
+) {
     for (name, point) in &manifest.points {
         for (which, declared) in [("payload", &point.payload), ("result", &point.result)] {
             if let Some(Err(error)) = declared.as_ref().map(schema::compile) {
                 let message = format!("`{which}` of the point `{name}`: {error}");
                 found
-                    .at("schema", &["points", name, which], message)
-                    .refused();
+                    .add_at("schema", &["points", name, which], message)
+                    .mark_refused();
             }
         }
     }
@@ -26,12 +30,12 @@ pub(super) fn check(found: &mut Found<'_>, manifest: &Manifest, surface: Option<
         (Some(_), Some(false)) => {
             let message = "declares settings, but the component does not import `config`, so they change nothing: remove them";
             found
-                .at("settings", &["config"], message)
-                .fixed_by(Fix::remove(&["config"]));
+                .add_at("settings", &["config"], message)
+                .fixed_by(ManifestFix::remove_keys(&["config"]));
         }
         (None, Some(true)) => {
             let message = "the component reads settings, and there is no `[config]`, so nobody can set one: declare them";
-            found.at("settings", &["component"], message);
+            found.add_at("settings", &["component"], message);
         }
         _ => {}
     }
@@ -40,15 +44,15 @@ pub(super) fn check(found: &mut Found<'_>, manifest: &Manifest, surface: Option<
     }
 }
 
-fn config_schema(found: &mut Found<'_>, config: &Value) {
+fn config_schema(found: &mut FaultCollector<'_>, config: &Value) {
     let mut whole = config.clone();
     if let Value::Object(map) = &mut whole {
         map.entry("type").or_insert_with(|| "object".into());
     }
     if let Err(error) = schema::compile(&whole) {
         found
-            .at("schema", &["config"], format!("`[config]`: {error}"))
-            .refused();
+            .add_at("schema", &["config"], format!("`[config]`: {error}"))
+            .mark_refused();
         return;
     }
     let required = config.get("required").and_then(Value::as_array);
@@ -58,14 +62,14 @@ fn config_schema(found: &mut Found<'_>, config: &Value) {
             let message = format!(
                 "`{name}` is required and not among the properties, so no settings ever fit"
             );
-            found.at("schema", &["config", "required"], message);
+            found.add_at("schema", &["config", "required"], message);
         }
     }
     for (name, property) in properties.into_iter().flatten() {
         let keys = ["config", "properties", name.as_str()];
         let description = property.get("description").and_then(Value::as_str);
         if description.is_none_or(|text| text.trim().is_empty()) {
-            found.at(
+            found.add_at(
                 "description",
                 &keys,
                 format!("the setting `{name}` has no `description`"),
@@ -78,7 +82,7 @@ fn config_schema(found: &mut Found<'_>, config: &Value) {
         let value = serde_json::json!({name: default});
         if let Ok(Some(misfit)) = schema::misfit(&alone, &value) {
             let message = format!("the default of `{name}` does not fit: {}", misfit.message);
-            found.at(
+            found.add_at(
                 "schema",
                 &["config", "properties", name, "default"],
                 message,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::place::line_of;
-use super::{Found, Offered};
+use super::{FaultCollector, OfferedNames};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::secret::Scanner;
 
@@ -17,9 +17,13 @@ const MAX_DESCRIPTION_CHARS: usize = 160;
 
 /// Checks that the README exists and explains the settings and tools. Also checks the description
 /// of the plugin.
-pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, offered: &Offered) {
+pub(super) fn check_readme(
+    found: &mut FaultCollector<'_>,
+    manifest: Option<&Manifest>,
+    offered: &OfferedNames,
+) {
     if let Some(manifest) = manifest {
-        description(found, manifest);
+        check_description(found, manifest);
     }
     let read = READMES.iter().find_map(|name| {
         Some((
@@ -30,11 +34,11 @@ pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, offered
     let Some((name, text)) = read else {
         let message =
             "there is no README.md: say what the plugin does, its settings and its limits";
-        found.add("readme", READMES[0], None, message);
+        found.add_fault("readme", READMES[0], None, message);
         return;
     };
     if text.trim().lines().count() < 2 {
-        found.add("readme", name, Some(1), "says nothing but a title");
+        found.add_fault("readme", name, Some(1), "says nothing but a title");
         return;
     }
     let Some(manifest) = manifest else {
@@ -51,28 +55,28 @@ pub(super) fn readme(found: &mut Found<'_>, manifest: Option<&Manifest>, offered
     for setting in settings.map(|(setting, _)| setting) {
         if !text.contains(setting.as_str()) {
             let message = format!("{name} does not explain the setting `{setting}`");
-            found.at("readme", &["config", "properties", setting], message);
+            found.add_at("readme", &["config", "properties", setting], message);
         }
     }
     for tool in &offered.tools {
         if !text.contains(tool.as_str()) {
             let message = format!("does not mention the tool `{tool}`");
-            found.add("readme", name, Some(1), message);
+            found.add_fault("readme", name, Some(1), message);
         }
     }
     for command in &offered.commands {
         if !text.contains(&format!("/{command}")) {
             let message = format!("does not mention the command `/{command}`");
-            found.add("readme", name, Some(1), message);
+            found.add_fault("readme", name, Some(1), message);
         }
     }
     if offered.has_loop && !text.contains("loop") && !text.contains("Loop") {
         let message = "does not say what the loop does: what it waits for, and how often it runs";
-        found.add("readme", name, Some(1), message);
+        found.add_fault("readme", name, Some(1), message);
     }
 }
 
-fn description(found: &mut Found<'_>, manifest: &Manifest) {
+fn check_description(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     let text = manifest.description.trim();
     let message = if text.is_empty()
         || text.eq_ignore_ascii_case(&manifest.name)
@@ -86,11 +90,11 @@ fn description(found: &mut Found<'_>, manifest: &Manifest) {
     } else {
         return;
     };
-    found.at("description", &["description"], message);
+    found.add_at("description", &["description"], message);
 }
 
 /// Checks that the language's package manifest has the same version.
-pub(super) fn versions(found: &mut Found<'_>, manifest: &Manifest) {
+pub(super) fn check_versions(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     let version = manifest.version.to_string();
     for (file, keys) in [
         ("Cargo.toml", &["package", "version"][..]),
@@ -108,12 +112,12 @@ pub(super) fn versions(found: &mut Found<'_>, manifest: &Manifest) {
         } else {
             toml::from_str(&text).ok()
         };
-        let named = at(value.as_ref(), keys);
+        let named = value_at(value.as_ref(), keys);
         // Leave other types to the language's own tool, which refuses them.
         let (other, place) = match named {
             Some(Value::String(other)) => (other.clone(), file.to_owned()),
             Some(inherits) if inherits.get("workspace") == Some(&Value::Bool(true)) => {
-                let Some((other, path)) = inherited(found.folder) else {
+                let Some((other, path)) = inherited_version(found.folder) else {
                     continue;
                 };
                 let place = format!("{}, from which {file} inherits it", path.display());
@@ -123,34 +127,34 @@ pub(super) fn versions(found: &mut Found<'_>, manifest: &Manifest) {
         };
         if other != version {
             let message = format!("`version` is {version} here and {other} in {place}");
-            found.at("version", &["version"], message);
+            found.add_at("version", &["version"], message);
         }
     }
 }
 
-fn at<'a>(value: Option<&'a Value>, keys: &[&str]) -> Option<&'a Value> {
+fn value_at<'a>(value: Option<&'a Value>, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(value?, |at, key| at.get(key))
 }
 
 /// Returns the version that members of the surrounding cargo workspace inherit, and the manifest
 /// that defines it.
-fn inherited(folder: &Path) -> Option<(String, PathBuf)> {
+fn inherited_version(folder: &Path) -> Option<(String, PathBuf)> {
     let folder = folder.canonicalize().ok()?;
     folder.ancestors().find_map(|above| {
         let path = above.join("Cargo.toml");
         let value: Value = toml::from_str(&std::fs::read_to_string(&path).ok()?).ok()?;
-        let version = at(Some(&value), &["workspace", "package", "version"])?;
+        let version = value_at(Some(&value), &["workspace", "package", "version"])?;
         Some((version.as_str()?.to_owned(), path))
     })
 }
 
-pub(super) fn secrets(found: &mut Found<'_>, text: &str) {
+pub(super) fn check_secrets(found: &mut FaultCollector<'_>, text: &str) {
     for finding in Scanner::shared().scan(text) {
         let line = line_of(text, finding.range.start);
         let message = format!(
             "what looks like a secret ({}): write `{{NAME}}`, and the operator keeps it in `secrets.toml` or the environment",
             finding.rule
         );
-        found.add("secret", FILE_NAME, Some(line), message);
+        found.add_fault("secret", FILE_NAME, Some(line), message);
     }
 }

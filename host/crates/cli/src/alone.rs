@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::environment::{environment, paths};
+use super::environment::{find_paths, operator_environment};
 use rind_lib::config::Config;
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
@@ -22,12 +22,12 @@ pub(super) fn load_of(folder: &Path) -> anyhow::Result<PluginLoad> {
 }
 
 fn load_of_trust(folder: &Path, trust: Trust, grants: GrantOptions) -> anyhow::Result<PluginLoad> {
-    let setup = OperatorSetup::new(environment(), paths(None)?, Config::default());
+    let setup = OperatorSetup::new(operator_environment(), find_paths(None)?, Config::default());
     PluginLoad::alone(&setup, folder, trust, grants)
 }
 
 /// Loads the plugin in a folder for its author, with all that it asks for.
-pub(super) async fn load(folder: &Path) -> anyhow::Result<PluginSet> {
+pub(super) async fn load_alone(folder: &Path) -> anyhow::Result<PluginSet> {
     let load = load_of(folder)?;
     load.load().await.context("load plugins")
 }
@@ -44,7 +44,7 @@ pub(super) async fn load_as(
 
 /// Returns the reason why the plugin of this name cannot be loaded anywhere. Ignores reasons that
 /// are up to the operator (settings, grants, other plugins).
-pub(super) fn refusal(set: &PluginSet, plugin: &str) -> Option<String> {
+pub(super) fn refusal_of(set: &PluginSet, plugin: &str) -> Option<String> {
     set.left_out.iter().find_map(|left| match &left.why {
         Why::Failed(error) if !error.is_up_to_operator(plugin) => Some(error.to_string()),
         _ => None,
@@ -52,12 +52,12 @@ pub(super) fn refusal(set: &PluginSet, plugin: &str) -> Option<String> {
 }
 
 /// Returns the decision on the plugin's permissions, where it came that far.
-pub(super) fn decision(set: &PluginSet) -> Option<&Decision> {
-    loaded(set).map(|plugin| &plugin.decision)
+pub(super) fn decision_of(set: &PluginSet) -> Option<&Decision> {
+    loaded_plugin(set).map(|plugin| &plugin.decision)
 }
 
 /// Returns the plugin, whether it runs or waits for permissions.
-pub(super) fn loaded(set: &PluginSet) -> Option<&Loaded> {
+pub(super) fn loaded_plugin(set: &PluginSet) -> Option<&Loaded> {
     let runs = set.plugins.first().map(|plugin| &**plugin);
     runs.or_else(|| {
         set.left_out.iter().find_map(|left| match &left.why {

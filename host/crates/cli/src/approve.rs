@@ -7,14 +7,14 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::question::{Line, Screen};
+use super::question::{QuestionLine, QuestionScreen};
 use super::render::{self, BOLD, DIM, PLUGIN, WARN};
 use rind_lib::message::EffectClass;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 
 /// A question on its way to the terminal, and the way back of its answer.
-pub(super) struct Asked {
+pub(super) struct TerminalQuestion {
     pub(super) question: AskedQuestion,
     /// The asker may be gone by now; an answer to another question is none.
     pub(super) answer: oneshot::Sender<AskedAnswer>,
@@ -45,7 +45,7 @@ impl AskedAnswer {
 
 impl AskedQuestion {
     /// Returns the answer for a person who is gone: a no, or the plugin's default.
-    pub(super) fn unanswered(&self, why: &str) -> AskedAnswer {
+    pub(super) fn unanswered_reply(&self, why: &str) -> AskedAnswer {
         match self {
             Self::Call(_) => AskedAnswer::Call(ApprovalAnswer::No(why.to_owned())),
             Self::Person(_) => AskedAnswer::Person(None),
@@ -53,30 +53,30 @@ impl AskedQuestion {
     }
 }
 
-impl Asked {
+impl TerminalQuestion {
     /// Puts the question to the person and sends the answer. Stops when `cancel` is set or the
     /// receiver of the answer is dropped.
-    pub(super) async fn put(self, cancel: &CancellationToken) {
+    pub(super) async fn put_question(self, cancel: &CancellationToken) {
         let (question, mut answer) = (self.question, self.answer);
-        let screen = screen(&question);
+        let screen = question_screen(&question);
         tokio::select! {
-            given = screen.approve(|line| parse(line, &question), AskedAnswer::is_no) => {
-                let _ = answer.send(given.unwrap_or_else(|| question.unanswered("")));
+            given = screen.ask_approval(|line| parse_answer(line, &question), AskedAnswer::is_no) => {
+                let _ = answer.send(given.unwrap_or_else(|| question.unanswered_reply("")));
             }
-            () = cancel.cancelled() => render::say(""),
+            () = cancel.cancelled() => render::say_line(""),
             // The receiver was dropped: the plugin that made the call was stopped.
-            () = answer.closed() => render::say("no longer asked"),
+            () = answer.closed() => render::say_line("no longer asked"),
         }
     }
 }
 
-pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<Asked>);
+pub(super) struct TerminalApprover(pub(super) mpsc::UnboundedSender<TerminalQuestion>);
 
 impl TerminalApprover {
-    async fn answered(&self, question: AskedQuestion) -> Option<AskedAnswer> {
+    async fn await_answer(&self, question: AskedQuestion) -> Option<AskedAnswer> {
         let (answer, answered) = oneshot::channel();
         // If the receiver is gone, the question is dropped, which closes its answer channel.
-        let _ = self.0.send(Asked { question, answer });
+        let _ = self.0.send(TerminalQuestion { question, answer });
         answered.await.ok()
     }
 }
@@ -84,7 +84,10 @@ impl TerminalApprover {
 impl Approver for TerminalApprover {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
-            match self.answered(AskedQuestion::Call(question.clone())).await {
+            match self
+                .await_answer(AskedQuestion::Call(question.clone()))
+                .await
+            {
                 Some(AskedAnswer::Call(answer)) => answer,
                 _ => ApprovalAnswer::No("the terminal was closed".to_owned()),
             }
@@ -93,7 +96,10 @@ impl Approver for TerminalApprover {
 
     fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
         Box::pin(async move {
-            match self.answered(AskedQuestion::Person(question.clone())).await {
+            match self
+                .await_answer(AskedQuestion::Person(question.clone()))
+                .await
+            {
                 Some(AskedAnswer::Person(answer)) => answer,
                 _ => None,
             }
@@ -101,54 +107,59 @@ impl Approver for TerminalApprover {
     }
 }
 
-pub(super) fn screen(question: &AskedQuestion) -> Screen {
+pub(super) fn question_screen(question: &AskedQuestion) -> QuestionScreen {
     match question {
         AskedQuestion::Call(question) => screen_of_call(question),
-        AskedQuestion::Person(question) => super::person::screen(question),
+        AskedQuestion::Person(question) => super::person::person_screen(question),
     }
 }
 
-fn screen_of_call(question: &Question) -> Screen {
-    let tool = |line: Line| {
-        let line = line.theirs(BOLD, &question.tool);
+fn screen_of_call(question: &Question) -> QuestionScreen {
+    let tool = |line: QuestionLine| {
+        let line = line.their_words(BOLD, &question.tool);
         match &question.plugin {
             None => line,
-            Some(plugin) => line.own(" of plugin ").theirs(PLUGIN, plugin),
+            Some(plugin) => line.own_words(" of plugin ").their_words(PLUGIN, plugin),
         }
     };
-    let head = Line::new("").styled(WARN.bold(), "? ");
+    let head = QuestionLine::new("").styled_words(WARN.bold(), "? ");
     let head = match &question.by {
-        None => tool(head).own(" wants to "),
+        None => tool(head).own_words(" wants to "),
         Some(by) => {
-            let head = head.own("plugin ").theirs(PLUGIN, by).own(" calls ");
-            tool(head).own(", which wants to ")
+            let head = head
+                .own_words("plugin ")
+                .their_words(PLUGIN, by)
+                .own_words(" calls ");
+            tool(head).own_words(", which wants to ")
         }
     };
     let head = head
-        .own(effect(question.effect_class))
-        .styled(DIM, &format!(" ({})", question.effect_class));
+        .own_words(effect_words(question.effect_class))
+        .styled_words(DIM, &format!(" ({})", question.effect_class));
     let arguments = question
         .arguments
         .iter()
-        .map(|shown| Line::new(format!("  {}", shown.mark)).of_block(&shown.text));
+        .map(|shown| QuestionLine::new(format!("  {}", shown.mark)).of_block(&shown.text));
     let may = (!question.may.is_empty())
-        .then(|| Line::new("  may: ").theirs(DIM, &question.may.join("; ")));
+        .then(|| QuestionLine::new("  may: ").their_words(DIM, &question.may.join("; ")));
     let reasons = question.reasons.iter().map(|(plugin, why)| {
-        Line::new("  ")
-            .theirs(PLUGIN, plugin)
-            .own(" asks: ")
-            .theirs(DIM, why)
+        QuestionLine::new("  ")
+            .their_words(PLUGIN, plugin)
+            .own_words(" asks: ")
+            .their_words(DIM, why)
     });
     let covers = match &question.covers {
-        Ok(covers) => Line::new("  ").own("always covers ").theirs(BOLD, covers),
-        Err(why) => Line::new("  ").theirs(DIM, why),
+        Ok(covers) => QuestionLine::new("  ")
+            .own_words("always covers ")
+            .their_words(BOLD, covers),
+        Err(why) => QuestionLine::new("  ").their_words(DIM, why),
     };
     let keys = if question.covers.is_ok() {
         "[y]es, [a]lways in this session, or [n]o and why"
     } else {
         "[y]es, or [n]o and why"
     };
-    Screen {
+    QuestionScreen {
         parts: vec![
             vec![head],
             arguments.collect(),
@@ -157,16 +168,16 @@ fn screen_of_call(question: &Question) -> Screen {
         ],
         covers: vec![covers],
         keys: keys.to_owned(),
-        ..Screen::default()
+        ..QuestionScreen::default()
     }
 }
 
 /// Parses a line into an answer; `None` when it is not a valid one.
-pub(super) fn parse(line: &str, question: &AskedQuestion) -> Option<AskedAnswer> {
+pub(super) fn parse_answer(line: &str, question: &AskedQuestion) -> Option<AskedAnswer> {
     match question {
         AskedQuestion::Call(question) => parse_of_call(line, question).map(AskedAnswer::Call),
         AskedQuestion::Person(question) => {
-            let answer = super::person::parse(line, &question.kind)?;
+            let answer = super::person::parse_answer(line, &question.kind)?;
             Some(AskedAnswer::Person(Some(answer)))
         }
     }
@@ -184,7 +195,7 @@ fn parse_of_call(line: &str, question: &Question) -> Option<ApprovalAnswer> {
     }
 }
 
-fn effect(class: EffectClass) -> &'static str {
+fn effect_words(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "read",
         EffectClass::Write => "change files",

@@ -22,15 +22,15 @@ use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings};
 /// An agent host whose plugins are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
 #[command(name = "rind", version, after_help = super::exit_code::HELP)]
-pub(super) struct Args {
+pub(super) struct CliArgs {
     /// Without one: `rind chat`, also with its options (`rind -c`) or a first prompt
     /// (`rind "fix the test"`)
     #[command(subcommand)]
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<CliCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum CliCommand {
     /// Chat: type while it works, steer it, and answer its questions
     Chat(ChatArgs),
     /// Run one turn: give the model a task and print its answer
@@ -44,7 +44,7 @@ pub(super) enum Command {
     /// Make, build, list, inspect, switch and install plugins, and take back what they were granted
     Plugin {
         #[command(subcommand)]
-        command: PluginCommand,
+        command: PluginSubcommand,
     },
     /// Make, list, check, test, install, migrate and derive skills: guidance that the model reads
     /// when it needs it
@@ -128,7 +128,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) image: Vec<PathBuf>,
     /// Continue a session: its id, the beginning of it, or `last`.
-    #[arg(long, value_name = "ID", add = completion::sessions())]
+    #[arg(long, value_name = "ID", add = completion::complete_sessions())]
     pub(super) resume: Option<String>,
     /// Steer the turn with lines of JSON from this file or named pipe; `-` is standard input
     #[arg(long, value_name = "FILE")]
@@ -175,8 +175,8 @@ impl OpenArgs {
         has_terminal: bool,
     ) -> anyhow::Result<RunSettings> {
         Ok(RunSettings {
-            environment: environment::environment(),
-            paths: environment::paths(self.workspace.as_deref())?,
+            environment: environment::operator_environment(),
+            paths: environment::find_paths(self.workspace.as_deref())?,
             model: self.model.selection(),
             plugins: self.plugins.selection(),
             resume: resume.map(str::to_owned),
@@ -192,10 +192,10 @@ impl OpenArgs {
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct ModelArgs {
     /// anthropic, openai, ollama, openrouter, another provider or scripted
-    #[arg(long, value_name = "NAME", add = completion::providers())]
+    #[arg(long, value_name = "NAME", add = completion::complete_providers())]
     pub(super) provider: Option<String>,
     /// Name of the model, or PROVIDER/NAME
-    #[arg(long, value_name = "NAME", add = completion::models())]
+    #[arg(long, value_name = "NAME", add = completion::complete_models())]
     pub(super) model: Option<String>,
     /// Script of the scripted provider, TOML or JSON
     #[arg(long, value_name = "FILE")]
@@ -227,13 +227,13 @@ pub(super) struct PluginArgs {
     #[arg(long)]
     pub(super) no_plugins: bool,
     /// Leave this plugin out, also where nothing would run without it
-    #[arg(long, value_name = "NAME", add = completion::plugins())]
+    #[arg(long, value_name = "NAME", add = completion::complete_plugins())]
     pub(super) without: Vec<String>,
     /// Trust the project's `.rind`, settings and plugins, for this run.
     #[arg(long)]
     pub(super) trust_project: bool,
     /// Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives only that
-    #[arg(long, value_name = "PLUGIN", add = completion::plugins())]
+    #[arg(long, value_name = "PLUGIN", add = completion::complete_plugins())]
     pub(super) grant: Vec<GrantFlag>,
 }
 
@@ -336,7 +336,7 @@ pub(super) struct JsonArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum PluginCommand {
+pub(super) enum PluginSubcommand {
     /// List every plugin that is found, and why some do not run
     List(ListArgs),
     /// Say what a plugin does, asks for and may touch, from its bytes
@@ -387,7 +387,7 @@ pub(super) struct ListArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct InspectArgs {
     /// Name of a plugin that is installed, or its folder
-    #[arg(add = completion::plugins())]
+    #[arg(add = completion::complete_plugins())]
     pub(super) plugin: String,
     /// Only what it asks for, what its trust allows, what it has, and why
     #[arg(long)]
@@ -400,7 +400,7 @@ pub(super) struct InspectArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct SwitchArgs {
     /// Name of the plugin
-    #[arg(add = completion::plugins())]
+    #[arg(add = completion::complete_plugins())]
     pub(super) plugin: String,
     /// Change this project only; the project's own files stay unchanged.
     #[arg(long)]
@@ -410,7 +410,7 @@ pub(super) struct SwitchArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct GrantsArgs {
     /// Take back everything that was answered for this plugin
-    #[arg(long, value_name = "PLUGIN", add = completion::plugins())]
+    #[arg(long, value_name = "PLUGIN", add = completion::complete_plugins())]
     pub(super) revoke: Option<String>,
     /// Trust a project no longer
     #[arg(long, value_name = "DIR", conflicts_with = "revoke")]
@@ -463,7 +463,7 @@ pub(super) enum SessionCommand {
 #[derive(Debug, ClapArgs)]
 pub(super) struct SessionPromptArgs {
     /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
-    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
     /// Print JSON
     #[arg(long)]
@@ -474,7 +474,7 @@ pub(super) struct SessionPromptArgs {
 pub(super) struct AuditArgs {
     /// The session: its id, the beginning of it, or `last`; `ID/agents/AGENT` shows what a subagent
     /// did
-    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
     /// Check the log, and exit with 1 when it is broken
     #[arg(long)]

@@ -2,7 +2,7 @@
 //! `--image`.
 //!
 //! Owns which words name an image and how its file is read. It must not know how the image is sent.
-//! Start from [`mentioned`].
+//! Start from [`attach_mentioned`].
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -32,13 +32,13 @@ pub(super) type Named = Result<(PathBuf, Attachment), String>;
 
 /// Finds images that a text names: `@shot.png`, `@"my shot.png"`, `@~/shot.png`. Relative paths
 /// start at the workspace. A word that names no file stays an ordinary word.
-pub(super) fn mentioned(text: &str, workspace: &Path) -> Vec<Named> {
-    let found = places(text, workspace);
+pub(super) fn attach_mentioned(text: &str, workspace: &Path) -> Vec<Named> {
+    let found = mentioned_paths(text, workspace);
     let n_more = found.len().saturating_sub(MAX_IMAGES);
     let mut images: Vec<Named> = found
         .iter()
         .take(MAX_IMAGES)
-        .map(|path| file(path))
+        .map(|path| attach_file(path))
         .collect();
     if n_more > 0 {
         let why = format!("{n_more} more images are left out: a message takes {MAX_IMAGES}");
@@ -52,8 +52,8 @@ pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<Stri
     if noted == text {
         return Vec::new();
     }
-    let named = places(noted, workspace);
-    let mut pasted = places(text, workspace);
+    let named = mentioned_paths(noted, workspace);
+    let mut pasted = mentioned_paths(text, workspace);
     pasted.retain(|path| !named.contains(path));
     let why = "only a paste names it; type its name to show it";
     let line = |path: &PathBuf| in_words(&Err(format!("{}: {why}", path.display())));
@@ -61,10 +61,10 @@ pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<Stri
 }
 
 /// Images that are there and named in a text.
-fn places(text: &str, workspace: &Path) -> Vec<PathBuf> {
+fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
-    for name in names(text) {
-        let path = place(name, workspace);
+    for name in mentioned_names(text) {
+        let path = resolve_name(name, workspace);
         if is_named_as_image(&path) && path.exists() && !found.contains(&path) {
             found.push(path);
         }
@@ -81,8 +81,8 @@ pub(super) fn in_words(named: &Named) -> String {
     one_line(&line, MAX_LINE)
 }
 
-pub(super) fn file(path: &Path) -> Named {
-    let read = read(path).and_then(Attachment::image);
+pub(super) fn attach_file(path: &Path) -> Named {
+    let read = read_image(path).and_then(Attachment::image);
     read.map(|image| (path.to_owned(), image))
         .map_err(|why| format!("{}: {why}", path.display()))
 }
@@ -108,7 +108,7 @@ pub(super) fn of_paste(text: &str) -> Option<String> {
 }
 
 /// Names after an `@` that begins a word.
-fn names(text: &str) -> Vec<&str> {
+fn mentioned_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;
     let mut is_word_begin = true;
@@ -136,7 +136,7 @@ fn names(text: &str) -> Vec<&str> {
     names
 }
 
-fn place(name: &str, workspace: &Path) -> PathBuf {
+fn resolve_name(name: &str, workspace: &Path) -> PathBuf {
     match (name.strip_prefix("~/"), std::env::home_dir()) {
         (Some(below), Some(home)) => home.join(below),
         _ => workspace.join(name),
@@ -148,7 +148,7 @@ fn is_named_as_image(path: &Path) -> bool {
     end.is_some_and(|end| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known)))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+fn read_image(path: &Path) -> Result<Vec<u8>, String> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     // `O_NONBLOCK`: opening a FIFO with the name of an image must not block.
     let open = || -> std::io::Result<(File, bool)> {
@@ -184,7 +184,7 @@ mod tests {
         }
         std::fs::write(folder.path().join("no.png"), "text").unwrap();
         let of = |text: &str| -> Vec<Result<String, String>> {
-            let all = mentioned(text, folder.path()).into_iter();
+            let all = attach_mentioned(text, folder.path()).into_iter();
             let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
             all.map(|one| one.map(|(path, _)| name(path))).collect()
         };

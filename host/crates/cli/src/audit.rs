@@ -23,8 +23,8 @@ const MAX_SHOWN_GAPS: usize = 20;
 
 const MAIN: &str = "main";
 
-pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
-    let paths = environment::paths(None)?;
+pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
+    let paths = environment::find_paths(None)?;
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
     // The log of the parent session also records its subagents.
@@ -32,52 +32,56 @@ pub(super) fn audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
         Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),
         None => (id.clone(), None),
     };
-    let Some(mut checked) = checked(&paths, &id)? else {
+    let Some(mut checked) = check_log(&paths, &id)? else {
         bail_usage!(
             "session {id} has no audit log in {}; the plugin {} was not there when it ran",
-            folder(&paths, &id).display(),
+            log_folder(&paths, &id).display(),
             rind_audit::PLUGIN
         );
     };
     let n_lines = checked.lines.len() as u64;
     let changed = match args.verify {
-        true => texts::changed(&store.read(&id)?.0, &checked.lines),
+        true => texts::changed_texts(&store.read(&id)?.0, &checked.lines),
         false => Vec::new(),
     };
     let is_of = |line: &Line| agent.is_none_or(|agent| line.agent == agent);
     checked.lines.retain(is_of);
     if args.json {
-        json(&checked, args.verify.then_some(&changed))?;
+        print_json(&checked, args.verify.then_some(&changed))?;
     } else {
-        checked.lines.iter().map(row).for_each(render::answer_line);
+        checked
+            .lines
+            .iter()
+            .map(line_row)
+            .for_each(render::answer_line);
         if let (Some(agent), true) = (agent, checked.lines.is_empty()) {
-            render::note(&format!(
+            render::print_note(&format!(
                 "no line of the log of session {id} is of {agent}; a holder did nothing itself"
             ));
         }
         if args.verify {
-            verdict(&id, &checked, &changed, n_lines);
+            print_verdict(&id, &checked, &changed, n_lines);
         }
     }
-    Ok(ExitStatus::of(
+    Ok(ExitStatus::status_of(
         !args.verify || (checked.is_whole() && changed.is_empty()),
     ))
 }
 
 /// Reads and checks the audit log of a session; `None` if there is none and no record requires one.
-pub(super) fn checked(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
+pub(super) fn check_log(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
     let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
-    let files = files(&folder(paths, session))?;
-    let head = head(&entries);
+    let files = read_log_files(&log_folder(paths, session))?;
+    let head = last_head(&entries);
     let is_kept = !files.is_empty() || head.is_some();
     let mut checked = rind_audit::check(session, &files, head.as_ref());
-    checked.gaps = gaps(&entries, &checked.lines, is_kept);
+    checked.gaps = find_gaps(&entries, &checked.lines, is_kept);
     Ok((is_kept || !checked.gaps.is_empty()).then_some(checked))
 }
 
 /// Returns the gaps of the log: failures of the plugin that the host recorded, and turns that ended
 /// without the plugin. `is_kept` says whether there is a log at all.
-fn gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
+fn find_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
     let ended: BTreeSet<u32> = lines
         .iter()
         .filter(|line| line.kind() == "turn-end" && line.agent == MAIN)
@@ -109,7 +113,7 @@ fn gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
 }
 
 /// Returns the folder in which the plugin that comes with Rind keeps the log of a session.
-fn folder(paths: &Paths, session: &str) -> PathBuf {
+fn log_folder(paths: &Paths, session: &str) -> PathBuf {
     let managed = Found {
         trust: Trust::Managed,
         folder: PathBuf::new(),
@@ -119,7 +123,7 @@ fn folder(paths: &Paths, session: &str) -> PathBuf {
 }
 
 /// The files of a log in order; none where there is no log.
-fn files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+fn read_log_files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let reading = || format!("read the audit log {}", folder.display());
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -139,7 +143,7 @@ fn files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// The last line that the session remembers.
-fn head(entries: &[Entry]) -> Option<Head> {
+fn last_head(entries: &[Entry]) -> Option<Head> {
     let kept = entries.iter().rev().find_map(|entry| match &entry.body {
         Body::State {
             plugin, key, value, ..
@@ -150,26 +154,26 @@ fn head(entries: &[Entry]) -> Option<Head> {
 }
 
 /// `{"lines": […]}`, and with a check `"whole"`, `"broken"`, `"gaps"`, `"changed"` and `"notes"`.
-fn json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Result<()> {
+fn print_json(checked: &Checked, changed: Option<&Vec<String>>) -> anyhow::Result<()> {
     let Some(changed) = changed else {
-        return render::json(&serde_json::json!({"lines": checked.lines}));
+        return render::print_json(&serde_json::json!({"lines": checked.lines}));
     };
     let mut value = serde_json::to_value(checked)?;
     value["whole"] = (checked.is_whole() && changed.is_empty()).into();
     value["changed"] = changed.as_slice().into();
-    render::json(&value)
+    render::print_json(&value)
 }
 
 /// One line: number, time, turn and agent, event. Escapes line breaks: a model may call a tool
 /// whose name contains them.
-fn row(line: &Line) -> String {
+fn line_row(line: &Line) -> String {
     let time = i64::try_from(line.time)
         .ok()
         .and_then(|time| jiff::Timestamp::from_millisecond(time).ok())
         .map_or_else(|| line.time.to_string(), |time| format!("{time:.0}"));
     let mut said = String::new();
     for (key, value) in line.event.as_object().into_iter().flatten() {
-        let text = rind_lib::json::plain(value);
+        let text = rind_lib::json::plain_text(value);
         match key.as_str() {
             "type" | "id" => {}
             "hash" | "arguments" | "expected" => {
@@ -183,28 +187,33 @@ fn row(line: &Line) -> String {
     format!("{:>5} {}", line.n, render::one_line(&what, usize::MAX))
 }
 
-fn verdict(id: &str, checked: &Checked, changed: &[String], n_lines: u64) {
-    checked.notes.iter().for_each(|note| render::note(note));
+fn print_verdict(id: &str, checked: &Checked, changed: &[String], n_lines: u64) {
+    checked
+        .notes
+        .iter()
+        .for_each(|note| render::print_note(note));
     for gap in checked.gaps.iter().take(MAX_SHOWN_GAPS) {
-        render::warn(&format!("a gap: {}", render::one_line(gap, usize::MAX)));
+        render::print_warning(&format!("a gap: {}", render::one_line(gap, usize::MAX)));
     }
     for text in changed.iter().take(MAX_SHOWN_GAPS) {
-        render::warn(&format!("changed: {}", render::one_line(text, usize::MAX)));
+        render::print_warning(&format!("changed: {}", render::one_line(text, usize::MAX)));
     }
     match &checked.broken {
-        None if !changed.is_empty() => render::warn(&format!(
+        None if !changed.is_empty() => render::print_warning(&format!(
             "the messages of session {id} are not those of its audit log: {}",
-            render::count(changed.len() as u64, "difference")
+            render::format_count(changed.len() as u64, "difference")
         )),
-        None if !checked.gaps.is_empty() => render::warn(&format!(
+        None if !checked.gaps.is_empty() => render::print_warning(&format!(
             "the audit log of session {id} is not whole: {}",
-            render::count(checked.gaps.len() as u64, "gap")
+            render::format_count(checked.gaps.len() as u64, "gap")
         )),
-        None => render::note(&format!(
+        None => render::print_note(&format!(
             "the audit log of session {id} is whole: {}, and the messages are those that it has hashes of",
-            render::count(n_lines, "line")
+            render::format_count(n_lines, "line")
         )),
-        Some(why) => render::warn(&format!("the audit log of session {id} is broken: {why}")),
+        Some(why) => {
+            render::print_warning(&format!("the audit log of session {id} is broken: {why}"))
+        }
     }
 }
 
@@ -224,7 +233,7 @@ mod tests {
             prev: String::new(),
         };
         assert_eq!(
-            row(&line),
+            line_row(&line),
             "    7 1970-01-01T00:00:00Z turn 1 main call tool=x 8 1970\\u{1b}[2K"
         );
     }

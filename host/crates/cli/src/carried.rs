@@ -26,33 +26,33 @@ const COMPILED: &str = "compiled";
 const PROGRAM: &str = "rind";
 
 /// Sets the files, at the start of the program.
-pub(super) fn carry(files: &'static Dir<'static>) {
+pub(super) fn carry_files(files: &'static Dir<'static>) {
     // `set` fails only at a second call in a process, and there is none.
     let _ = FILES.set(files);
 }
 
 /// Returns the carried plugins, for the operator's rules.
-pub(super) fn plugins() -> CarriedPlugins {
+pub(super) fn carried_plugins() -> CarriedPlugins {
     CarriedPlugins {
-        files: files(),
-        core: core(),
-        precompiled: precompiled(),
+        files: carried_files(),
+        core: core_folder(),
+        precompiled: carried_native_code(),
     }
 }
 
-pub(super) fn files() -> HeldFolder {
+pub(super) fn carried_files() -> HeldFolder {
     let mut files = Vec::new();
     for name in [CORE, EXAMPLES] {
         if let Some(plugins) = FILES.get().and_then(|carried| carried.get_dir(name)) {
-            add(plugins, &mut files);
+            add_files(plugins, &mut files);
         }
     }
-    HeldFolder::of(program(), files)
+    HeldFolder::from_embedded(program_path(), files)
 }
 
 /// Returns the native code of the carried plugins. The name of each file is the digest of the
 /// component.
-fn precompiled() -> Precompiled {
+fn carried_native_code() -> Precompiled {
     let folder = FILES.get().and_then(|carried| carried.get_dir(COMPILED));
     let files = folder.into_iter().flat_map(Dir::files);
     let code = files.filter_map(|file| {
@@ -70,22 +70,22 @@ fn precompiled() -> Precompiled {
     }
 }
 
-pub(super) fn core() -> PathBuf {
-    program().join(CORE)
+pub(super) fn core_folder() -> PathBuf {
+    program_path().join(CORE)
 }
 
-pub(super) fn examples() -> PathBuf {
-    program().join(EXAMPLES)
+pub(super) fn examples_folder() -> PathBuf {
+    program_path().join(EXAMPLES)
 }
 
-fn program() -> PathBuf {
+fn program_path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| Path::new(PROGRAM).to_owned())
 }
 
-fn add(dir: &'static Dir<'static>, files: &mut Vec<(Vec<String>, &'static [u8])>) {
+fn add_files(dir: &'static Dir<'static>, files: &mut Vec<(Vec<String>, &'static [u8])>) {
     for entry in dir.entries() {
         match entry {
-            DirEntry::Dir(dir) => add(dir, files),
+            DirEntry::Dir(dir) => add_files(dir, files),
             DirEntry::File(file) => {
                 let names = file.path().iter();
                 let names = names.map(|name| name.to_string_lossy().into_owned());

@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use super::args::PluginArgs;
 use super::exit_code::{ExitStatus, Usage};
 use super::{alone, render};
-use rind_check::{Checked, RULES};
+use rind_check::{CheckedPlugin, RULES};
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::plugin::manifest::FILE_NAME;
 
@@ -21,14 +21,14 @@ pub(super) struct CheckArgs {
     #[arg(long)]
     pub(super) fix: bool,
     /// Do not report faults of this rule, as `--allow readme`
-    #[arg(long, value_name = "RULE", value_parser = rule)]
+    #[arg(long, value_name = "RULE", value_parser = parse_rule)]
     pub(super) allow: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }
 
-fn rule(name: &str) -> Result<String, String> {
+fn parse_rule(name: &str) -> Result<String, String> {
     if RULES.iter().any(|(rule, _)| *rule == name) {
         return Ok(name.to_owned());
     }
@@ -39,35 +39,35 @@ fn rule(name: &str) -> Result<String, String> {
     ))
 }
 
-pub(super) async fn check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     let folders = plugin_folders(&args.folders)?;
     let mut all = Vec::new();
     let mut n_fixed = 0;
     // Load the other plugins too, to find tools whose names collide.
-    let others = super::plugin::load(&PluginArgs::default()).await.ok();
+    let others = super::plugin::load_set(&PluginArgs::default()).await.ok();
     let taken: Vec<(String, String)> = others.iter().flat_map(tools_of).collect();
     for folder in &folders {
-        let mut checked = checked(folder, &args.allow, &taken).await?;
+        let mut checked = check_folder(folder, &args.allow, &taken).await?;
         if args.fix {
-            let fixed = rind_check::fix::fix(&checked)
+            let fixed = rind_check::fix::fix_manifest(&checked)
                 .with_context(|| format!("fix {}", folder.display()))?;
             if !args.json {
-                fixed.iter().for_each(render::check::fixed);
+                fixed.iter().for_each(render::check::show_fixed);
             }
             n_fixed += fixed.len();
             if !fixed.is_empty() {
-                checked = self::checked(folder, &args.allow, &taken).await?;
+                checked = self::check_folder(folder, &args.allow, &taken).await?;
             }
         }
         all.push(checked);
     }
     if args.json {
-        render::check::json(&all)?;
+        render::check::print_json(&all)?;
     } else {
-        render::check::report(&all, n_fixed);
+        render::check::report_checks(&all, n_fixed);
     }
     let is_fine = all.iter().all(|checked| checked.faults.is_empty());
-    Ok(ExitStatus::of(is_fine))
+    Ok(ExitStatus::status_of(is_fine))
 }
 
 /// Each tool of loaded plugins, after the name of its plugin.
@@ -80,13 +80,13 @@ fn tools_of(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-async fn checked(
+async fn check_folder(
     folder: &Path,
     allowed: &[String],
     taken: &[(String, String)],
-) -> anyhow::Result<Checked> {
+) -> anyhow::Result<CheckedPlugin> {
     let load = alone::load_of(folder)?;
-    let mut checked = rind_check::check(folder, load.options(), taken)
+    let mut checked = rind_check::check_plugin(folder, load.options(), taken)
         .await
         .with_context(|| format!("check {}", folder.display()))?;
     checked

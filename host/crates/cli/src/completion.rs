@@ -12,7 +12,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 
-use super::args::{Args, CompletionsArgs};
+use super::args::{CliArgs, CompletionsArgs};
 use super::exit_code::ExitStatus;
 use super::{environment, render};
 use rind_lib::config::{Config, Layer};
@@ -34,77 +34,77 @@ const WIDTH: usize = 60;
 
 /// Answers a shell that asks for completions, and ends the program then.
 pub(super) fn answer_shell() {
-    CompleteEnv::with_factory(Args::command)
+    CompleteEnv::with_factory(CliArgs::command)
         .var(VARIABLE)
         .complete();
 }
 
 /// Prints the shell code that registers the completions.
-pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn print_completions(args: &CompletionsArgs) -> anyhow::Result<ExitStatus> {
     let shells = Shells::builtins();
     let name = args.shell.to_string();
     let Some(shell) = shells.completer(&name) else {
         anyhow::bail!("there are no completions for {name}");
     };
-    let command = Args::command();
+    let command = CliArgs::command();
     let program = command.get_name();
     let mut text = Vec::new();
     shell.write_registration(VARIABLE, program, program, program, &mut text)?;
-    render::answer(String::from_utf8_lossy(&text));
+    render::print_answer(String::from_utf8_lossy(&text));
     Ok(ExitStatus::Done)
 }
 
 /// Names of plugins: those of the program, and those that were installed.
-pub(super) fn plugins() -> ArgValueCandidates {
+pub(super) fn complete_plugins() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let mut names: Vec<String> = super::demo::CORE.iter().map(ToString::to_string).collect();
-        let installed = entries("plugins").filter(|path| path.join(FILE_NAME).is_file());
+        let installed = folder_entries("plugins").filter(|path| path.join(FILE_NAME).is_file());
         names.extend(installed.map(|path| file_name(&path)));
         names.sort();
         names.dedup();
-        proposed(names.into_iter().map(CompletionCandidate::new))
+        sort_proposed(names.into_iter().map(CompletionCandidate::new))
     })
 }
 
 /// Names of the skills in the user's own folder.
-pub(super) fn skills() -> ArgValueCandidates {
+pub(super) fn complete_skills() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let names = entries(FOLDER).map(|path| file_name(&path));
+        let names = folder_entries(FOLDER).map(|path| file_name(&path));
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
-        proposed(names.into_iter().map(CompletionCandidate::new))
+        sort_proposed(names.into_iter().map(CompletionCandidate::new))
     })
 }
 
 /// Ids of sessions, the last used first.
-pub(super) fn sessions() -> ArgValueCandidates {
+pub(super) fn complete_sessions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let rows = environment::paths(None)
+        let rows = environment::find_paths(None)
             .ok()
             .and_then(|paths| SessionStore::new(paths.sessions()).heads().ok());
         let rows = rows.into_iter().flat_map(|heads| heads.rows).map(|row| {
             let about = (!row.title.is_empty()).then(|| render::one_line(&row.title, WIDTH).into());
             CompletionCandidate::new(row.id).help(about)
         });
-        proposed(std::iter::once(CompletionCandidate::new("last")).chain(rows))
+        sort_proposed(std::iter::once(CompletionCandidate::new("last")).chain(rows))
     })
 }
 
-fn config() -> Config {
-    let layers = environment::paths(None)
+fn completion_config() -> Config {
+    let layers = environment::find_paths(None)
         .ok()
         .and_then(|paths| Layer::files(&paths.user_config()).ok());
     Config::new(layers.unwrap_or_default())
 }
 
 /// Names of providers: the operator's own, and those that Rind knows.
-pub(super) fn providers() -> ArgValueCandidates {
+pub(super) fn complete_providers() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let choice = Choice {
-            providers: config().section().unwrap_or_default(),
+            providers: completion_config().section().unwrap_or_default(),
             ..Choice::default()
         };
-        proposed(
+        sort_proposed(
             choice
                 .known_providers()
                 .into_iter()
@@ -114,9 +114,9 @@ pub(super) fn providers() -> ArgValueCandidates {
 }
 
 /// Names of models: the one of the settings, those of named providers, and those that have a price.
-pub(super) fn models() -> ArgValueCandidates {
+pub(super) fn complete_models() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let config = config();
+        let config = completion_config();
         let own = config
             .section::<ProviderConfig>()
             .ok()
@@ -128,18 +128,18 @@ pub(super) fn models() -> ArgValueCandidates {
             models.map(move |model| format!("{name}/{model}"))
         });
         let names = own.into_iter().chain(named).chain(prices.names());
-        proposed(names.map(CompletionCandidate::new))
+        sort_proposed(names.map(CompletionCandidate::new))
     })
 }
 
-fn entries(folder: &str) -> impl Iterator<Item = PathBuf> {
-    let folder = environment::paths(None).map(|paths| paths.config.join(folder));
+fn folder_entries(folder: &str) -> impl Iterator<Item = PathBuf> {
+    let folder = environment::find_paths(None).map(|paths| paths.config.join(folder));
     let entries = folder.ok().and_then(|folder| folder.read_dir().ok());
     let entries = entries.into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
-fn proposed(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
+fn sort_proposed(all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
     // Skip names that would need quotes: a shell completes words.
     let is_word = |value: &OsStr| {
         let text = value.to_str();

@@ -11,7 +11,11 @@ use rind_lib::disk::{private_folder, replace_private};
 
 /// Sets values under their keys. A new file begins with `head`. Returns whether that changed
 /// anything.
-pub(super) fn set(file: &Path, head: &str, values: &[(&[&str], Value)]) -> anyhow::Result<bool> {
+pub(super) fn set_values(
+    file: &Path,
+    head: &str,
+    values: &[(&[&str], Value)],
+) -> anyhow::Result<bool> {
     // Edit the target of a symlink, and keep the symlink.
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let (head, text) = match fs::read_to_string(file) {
@@ -40,7 +44,8 @@ fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bo
     let (last, sections) = keys.split_last().context("no key")?;
     let mut table = table;
     for (n, key) in sections.iter().enumerate() {
-        table = inner(table, key).ok_or_else(|| Usage(format!("its `{key}` is not a table")))?;
+        table =
+            inner_table(table, key).ok_or_else(|| Usage(format!("its `{key}` is not a table")))?;
         // A table that contains only tables needs no header line.
         table.set_implicit(n + 1 < sections.len());
     }
@@ -53,7 +58,7 @@ fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bo
 }
 
 /// The table of this name, made when it is not there.
-fn inner<'a>(above: &'a mut Table, name: &str) -> Option<&'a mut Table> {
+fn inner_table<'a>(above: &'a mut Table, name: &str) -> Option<&'a mut Table> {
     let item = above
         .entry(name)
         .or_insert_with(|| Item::Table(Table::new()));
@@ -69,7 +74,7 @@ mod tests {
 
     fn switch(file: &Path, is_on: bool) -> anyhow::Result<bool> {
         let keys: &[&str] = &["plugins", "guard", "enabled"];
-        set(file, "# mine\n", &[(keys, is_on.into())])
+        set_values(file, "# mine\n", &[(keys, is_on.into())])
     }
 
     fn written(before: &str, is_on: bool) -> String {
@@ -110,7 +115,7 @@ mod tests {
         let file = folder.path().join("config.toml");
         let name: &[&str] = &["provider", "name"];
         let model: &[&str] = &["provider", "model"];
-        set(&file, "", &[(name, "ollama".into()), (model, "m".into())]).unwrap();
+        set_values(&file, "", &[(name, "ollama".into()), (model, "m".into())]).unwrap();
         let text = fs::read_to_string(file).unwrap();
         assert_eq!(text, "[provider]\nname = \"ollama\"\nmodel = \"m\"\n");
     }

@@ -15,14 +15,14 @@ use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 
 /// Returns the environment of this process, which is read at the first call.
-pub(super) fn environment() -> Arc<OperatorEnvironment> {
+pub(super) fn operator_environment() -> Arc<OperatorEnvironment> {
     static ENVIRONMENT: OnceLock<Arc<OperatorEnvironment>> = OnceLock::new();
     let read = || OperatorEnvironment {
         variables: std::env::vars_os().collect(),
         home: std::env::home_dir(),
         program: std::env::current_exe().ok(),
-        carried: Some(carried::plugins()),
-        on_warning: Arc::new(render::warn),
+        carried: Some(carried::carried_plugins()),
+        on_warning: Arc::new(render::print_warning),
         ..OperatorEnvironment::default()
     };
     ENVIRONMENT.get_or_init(|| Arc::new(read())).clone()
@@ -30,18 +30,18 @@ pub(super) fn environment() -> Arc<OperatorEnvironment> {
 
 /// Returns a variable of the environment that is set to text and not empty.
 pub(super) fn variable(name: &str) -> Option<String> {
-    environment().variable(name)
+    operator_environment().variable(name)
 }
 
 /// Returns Rind's folders for this workspace, or for the current folder.
-pub(super) fn paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
+pub(super) fn find_paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
     let workspace: PathBuf = match workspace {
         Some(folder) => folder
             .canonicalize()
             .with_context(|| Usage(format!("open the workspace {}", folder.display())))?,
         None => std::env::current_dir().context("find the current folder")?,
     };
-    environment().paths(&workspace)
+    operator_environment().paths(&workspace)
 }
 
 /// Reads the settings for a workspace, including those of its project if it is trusted. Asks no
@@ -51,7 +51,7 @@ pub(super) async fn project_setup(
     model: &ModelSelection,
     trust_project: bool,
 ) -> anyhow::Result<OperatorSetup> {
-    let (environment, paths) = (environment(), paths(workspace)?);
+    let (environment, paths) = (operator_environment(), find_paths(workspace)?);
     let project = project::trusted(&environment, &paths, trust_project, None).await?;
     OperatorSetup::read(environment, paths, model, project)
 }
@@ -59,8 +59,8 @@ pub(super) async fn project_setup(
 /// Reads the user's own settings for the current folder, without those of a project.
 pub(super) fn user_setup() -> anyhow::Result<OperatorSetup> {
     OperatorSetup::read(
-        environment(),
-        paths(None)?,
+        operator_environment(),
+        find_paths(None)?,
         &ModelSelection::default(),
         None,
     )

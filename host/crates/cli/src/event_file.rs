@@ -19,7 +19,7 @@ pub(super) struct EventFile {
 
 impl EventFile {
     /// Opens the file, which is made for its owner alone when it is missing.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn open_file(path: &Path) -> anyhow::Result<Self> {
         let mut options = OpenOptions::new();
         let opened = options.append(true).create(true).mode(0o600).open(path);
         let file = opened.with_context(|| Usage(format!("open {} of --events", path.display())))?;
@@ -30,15 +30,15 @@ impl EventFile {
     }
 
     /// Appends an event. A write error is reported once, and the turn continues.
-    pub(super) fn write(&mut self, event: &Stamped) {
+    pub(super) fn write_event(&mut self, event: &Stamped) {
         let Some(file) = &mut self.file else {
             return;
         };
         let line = serde_json::to_string(event).map_err(std::io::Error::from);
-        let written = line.and_then(|line| append(file, &(line + "\n")));
+        let written = line.and_then(|line| append_line(file, &(line + "\n")));
         if let Err(error) = written {
             self.file = None;
-            render::warn(&format!(
+            render::print_warning(&format!(
                 "cannot write to {} of --events, so it ends before this event: {error}",
                 self.path.display()
             ));
@@ -47,7 +47,7 @@ impl EventFile {
 }
 
 /// Appends a whole line, or truncates a partial write: readers must not find half a line.
-fn append(file: &mut File, line: &str) -> std::io::Result<()> {
+fn append_line(file: &mut File, line: &str) -> std::io::Result<()> {
     let before = file.metadata().ok().filter(|found| found.is_file());
     let written = file.write_all(line.as_bytes());
     if written.is_err()
@@ -71,12 +71,12 @@ mod tests {
     fn the_file_is_private_and_a_full_disk_leaves_no_half_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events");
-        let mut file = EventFile::open(&path).unwrap().file.unwrap();
-        append(&mut file, "one\n").unwrap();
+        let mut file = EventFile::open_file(&path).unwrap().file.unwrap();
+        append_line(&mut file, "one\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let mut full = OpenOptions::new().append(true).open("/dev/full").unwrap();
-        assert!(append(&mut full, "two\n").is_err());
-        assert!(EventFile::open(folder.path()).is_err());
+        assert!(append_line(&mut full, "two\n").is_err());
+        assert!(EventFile::open_file(folder.path()).is_err());
     }
 }

@@ -26,7 +26,7 @@ pub(super) enum ExitStatus {
 
 impl ExitStatus {
     /// Returns `Done` for a command that did its work, or else `Failed`.
-    pub(super) fn of(is_done: bool) -> Self {
+    pub(super) fn status_of(is_done: bool) -> Self {
         if is_done { Self::Done } else { Self::Failed }
     }
 }

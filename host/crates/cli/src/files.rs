@@ -25,12 +25,12 @@ const WRITTEN: &[&str] = &["target", "node_modules", "__pycache__", "dist", "bui
 pub(super) type Files = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 
 /// Finds the source files of a plugin: all except its component, build outputs and hidden files.
-pub(super) fn of(dir: &Path) -> Files {
+pub(super) fn files_of(dir: &Path) -> Files {
     let component = Manifest::read(dir, None).ok();
     let component = component.and_then(|manifest| manifest.component_path(dir));
     let mut found = Files::new();
     let is_source = |name: &str| !name.starts_with('.') && !WRITTEN.contains(&name);
-    within(&mut found, dir, MAX_DEPTH, &is_source);
+    find_within(&mut found, dir, MAX_DEPTH, &is_source);
     found.retain(|path, _| component.as_ref() != Some(path) && !is_lock(path));
     found
 }
@@ -41,7 +41,7 @@ fn is_lock(path: &Path) -> bool {
 }
 
 /// Waits until the files differ from `before` and are at rest. Returns one that changed.
-pub(super) async fn change(before: &Files, look: impl Fn() -> Option<Files>) -> PathBuf {
+pub(super) async fn wait_for_change(before: &Files, look: impl Fn() -> Option<Files>) -> PathBuf {
     let mut last = before.clone();
     loop {
         tokio::time::sleep(LOOK).await;
@@ -50,7 +50,7 @@ pub(super) async fn change(before: &Files, look: impl Fn() -> Option<Files>) -> 
             continue;
         };
         let is_at_rest = now == last;
-        if is_at_rest && let Some(path) = differing(before, &now) {
+        if is_at_rest && let Some(path) = differing_path(before, &now) {
             return path.to_owned();
         }
         last = now;
@@ -58,7 +58,7 @@ pub(super) async fn change(before: &Files, look: impl Fn() -> Option<Files>) -> 
 }
 
 /// Returns a file that is not the same in both.
-pub(super) fn differing<'a>(before: &'a Files, now: &'a Files) -> Option<&'a Path> {
+pub(super) fn differing_path<'a>(before: &'a Files, now: &'a Files) -> Option<&'a Path> {
     let is_other = |path: &&PathBuf| before.get(*path) != now.get(*path);
     let mut all = now.keys().chain(before.keys());
     all.find(is_other).map(PathBuf::as_path)
@@ -66,7 +66,7 @@ pub(super) fn differing<'a>(before: &'a Files, now: &'a Files) -> Option<&'a Pat
 
 /// Adds the files of a folder and of the folders in it, so many levels deep, where `is_seen` takes
 /// the name.
-pub(super) fn within(
+pub(super) fn find_within(
     found: &mut Files,
     folder: &Path,
     depth: usize,
@@ -78,14 +78,14 @@ pub(super) fn within(
             continue;
         }
         if !is_folder {
-            add(found, entry.path());
+            add_file(found, entry.path());
         } else if depth > 0 {
-            within(found, &entry.path(), depth - 1, is_seen);
+            find_within(found, &entry.path(), depth - 1, is_seen);
         }
     }
 }
 
-pub(super) fn add(found: &mut Files, path: PathBuf) {
+pub(super) fn add_file(found: &mut Files, path: PathBuf) {
     if let Ok(metadata) = path.metadata() {
         found.insert(path, (metadata.modified().ok(), metadata.len()));
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::environment::{environment, variable};
+use super::environment::{operator_environment, variable};
 use super::exit_code::Usage;
-use super::question::{Line, Screen};
+use super::question::{QuestionLine, QuestionScreen};
 use super::render::hold::at_once;
 use super::render::{BOLD, DIM, WARN};
 use super::{edit, render, terminal};
@@ -19,7 +19,7 @@ use rind_lib::config::{Config, Layer};
 use rind_lib::paths::Paths;
 use rind_lib::provider::endpoint::Endpoint;
 use rind_lib::provider::profile::ServerProfile;
-use rind_lib::provider::{HttpConfig, Selected, Wire, connect, issuer, local_servers};
+use rind_lib::provider::{HttpConfig, Selected, Wire, connect, key_issuer, local_servers};
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::{model, secrets};
@@ -41,7 +41,7 @@ const OPENROUTER_MODEL: &str = "openrouter/auto";
 
 /// A model that a server on this machine has.
 #[derive(Debug)]
-struct Offered {
+struct OfferedModel {
     /// Name of the provider.
     provider: &'static str,
     /// Name of the server for people.
@@ -51,45 +51,45 @@ struct Offered {
     model: String,
 }
 
-enum Choice {
+enum FirstChoice {
     Model(usize),
     Key,
     Demo,
 }
 
 /// Returns the provider that the person chooses now; none for the demo.
-pub(super) async fn choose(setup: &OperatorSetup) -> anyhow::Result<Option<Selected>> {
+pub(super) async fn choose_model(setup: &OperatorSetup) -> anyhow::Result<Option<Selected>> {
     let paths = &setup.paths;
-    let offered = offered().await;
+    let offered = offered_models().await;
     loop {
-        match ask(&offered, paths).await {
-            Some(Choice::Model(at)) => {
+        match ask_choice(&offered, paths).await {
+            Some(FirstChoice::Model(at)) => {
                 let Some(chosen) = offered.get(at) else {
                     continue;
                 };
-                keep(paths, &chosen.settings())?;
+                keep_choice(paths, &chosen.settings())?;
                 break;
             }
-            Some(Choice::Key) => {
+            Some(FirstChoice::Key) => {
                 if read_key(paths).await? {
                     break;
                 }
             }
-            Some(Choice::Demo) | None => return Ok(None),
+            Some(FirstChoice::Demo) | None => return Ok(None),
         }
     }
-    again(paths).map(Some)
+    choose_again(paths).map(Some)
 }
 
 /// Selects again, from the settings just written.
-fn again(paths: &Paths) -> anyhow::Result<Selected> {
+fn choose_again(paths: &Paths) -> anyhow::Result<Selected> {
     let config = Config::new(Layer::files(&paths.user_config())?);
-    let setup = OperatorSetup::new(environment(), paths.clone(), config);
+    let setup = OperatorSetup::new(operator_environment(), paths.clone(), config);
     model::select(&setup, &ModelSelection::default(), None)
 }
 
 /// The models of the servers on this machine.
-async fn offered() -> Vec<Offered> {
+async fn offered_models() -> Vec<OfferedModel> {
     let ollama = variable(OLLAMA_HOST).map(|host| match host.contains("://") {
         true => format!("{}/v1", host.trim_end_matches('/')),
         false => format!("http://{host}/v1"),
@@ -98,8 +98,8 @@ async fn offered() -> Vec<Offered> {
         let own = ollama.clone().filter(|_| provider == OLLAMA);
         let url = own.unwrap_or_else(|| usual.to_owned());
         async move {
-            let models = models(&url).await.unwrap_or_default().into_iter();
-            models.map(move |model| Offered {
+            let models = fetch_models(&url).await.unwrap_or_default().into_iter();
+            models.map(move |model| OfferedModel {
                 provider,
                 server,
                 is_usual_url: url == usual,
@@ -113,7 +113,7 @@ async fn offered() -> Vec<Offered> {
     offered.take(MAX_OFFERED).collect()
 }
 
-async fn models(url: &str) -> anyhow::Result<Vec<String>> {
+async fn fetch_models(url: &str) -> anyhow::Result<Vec<String>> {
     let endpoint = Endpoint {
         provider: "openai".to_owned(),
         url: Endpoint::parse_url("openai", "address", url)?,
@@ -135,7 +135,7 @@ async fn models(url: &str) -> anyhow::Result<Vec<String>> {
     Ok(tokio::time::timeout(PATIENCE, server.models(&cancel)).await??)
 }
 
-impl Offered {
+impl OfferedModel {
     fn settings(&self) -> Vec<(&'static str, String)> {
         let name = self.provider.to_owned();
         let mut all = vec![("name", name), ("model", self.model.clone())];
@@ -146,50 +146,50 @@ impl Offered {
     }
 }
 
-async fn ask(offered: &[Offered], paths: &Paths) -> Option<Choice> {
-    let head = Line::new("")
-        .styled(WARN.bold(), "? ")
-        .own("no model is set up yet");
+async fn ask_choice(offered: &[OfferedModel], paths: &Paths) -> Option<FirstChoice> {
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words("no model is set up yet");
     let models = offered.iter().enumerate().map(|(at, model)| {
-        Line::new("  ")
-            .styled(BOLD, &(at + 1).to_string())
-            .own("  ")
-            .theirs(BOLD, &model.model)
-            .own(&format!(" of {} at ", model.server))
-            .theirs(DIM, &model.url)
+        QuestionLine::new("  ")
+            .styled_words(BOLD, &(at + 1).to_string())
+            .own_words("  ")
+            .their_words(BOLD, &model.model)
+            .own_words(&format!(" of {} at ", model.server))
+            .their_words(DIM, &model.url)
     });
     let file = paths.config.join(secrets::FILE_NAME);
-    let key = Line::new("  ")
-        .styled(BOLD, "k")
-        .own("  paste a key of Anthropic, OpenAI or OpenRouter ")
-        .styled(
+    let key = QuestionLine::new("  ")
+        .styled_words(BOLD, "k")
+        .own_words("  paste a key of Anthropic, OpenAI or OpenRouter ")
+        .styled_words(
             DIM,
             &format!("(kept in {}, which only you can read)", file.display()),
         );
-    let demo = Line::new("  ")
-        .styled(BOLD, "d")
-        .own("  go on with a script in place of a model ")
-        .styled(DIM, "(set a model up later: `rind init --user`)");
+    let demo = QuestionLine::new("  ")
+        .styled_words(BOLD, "d")
+        .own_words("  go on with a script in place of a model ")
+        .styled_words(DIM, "(set a model up later: `rind init --user`)");
     let keys = match offered.len() {
         0 => "[k]ey or [d]emo".to_owned(),
         1 => "[1], [k]ey or [d]emo".to_owned(),
         n => format!("[1] to [{n}], [k]ey or [d]emo"),
     };
-    let screen = Screen {
+    let screen = QuestionScreen {
         parts: vec![vec![head], models.chain([key, demo]).collect()],
         covers: Vec::new(),
         keys,
-        ..Screen::default()
+        ..QuestionScreen::default()
     };
     let parse = |line: &str| match line.to_lowercase().as_str() {
-        "k" | "key" => Some(Choice::Key),
-        "d" | "demo" => Some(Choice::Demo),
+        "k" | "key" => Some(FirstChoice::Key),
+        "d" | "demo" => Some(FirstChoice::Demo),
         number => {
             let at = number.parse::<usize>().ok()?.checked_sub(1)?;
-            (at < offered.len()).then_some(Choice::Model(at))
+            (at < offered.len()).then_some(FirstChoice::Model(at))
         }
     };
-    screen.ask(parse).await
+    screen.ask_person(parse).await
 }
 
 /// Reads a key and keeps it when its issuer takes it. Returns whether the issuer accepted it.
@@ -197,8 +197,8 @@ async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
     let line = terminal::read_secret(|| at_once("  the key (it is not shown): ")).await;
     at_once("\n");
     let key = line.unwrap_or_default().trim().to_owned();
-    let Some((name, variable)) = issuer(&key) else {
-        render::warn(
+    let Some((name, variable)) = key_issuer(&key) else {
+        render::print_warning(
             "this is no key of Anthropic (sk-ant-…), OpenRouter (sk-or-…) or OpenAI (sk-…); keys of others go into the \
              environment, with `base_url` and `api_key_env` in [provider]",
         );
@@ -209,13 +209,13 @@ async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
     if name == "openrouter" {
         settings.push(("model", OPENROUTER_MODEL.to_owned()));
     }
-    keep(paths, &settings)?;
-    render::note(&format!("kept {variable} in {}", file.display()));
-    let selected = again(paths)?;
+    keep_choice(paths, &settings)?;
+    render::print_note(&format!("kept {variable} in {}", file.display()));
+    let selected = choose_again(paths)?;
     let cancel = CancellationToken::new();
     if let Err(error) = selected.provider.models(&cancel).await {
         // Keep the key: it may be right and the network down; the turn reports more.
-        render::warn(&format!("{error:#}"));
+        render::print_warning(&format!("{error:#}"));
     }
     Ok(true)
 }
@@ -225,19 +225,19 @@ fn keep_secret(config: &Path, name: &str, value: &str) -> anyhow::Result<PathBuf
     let path = config.join(secrets::FILE_NAME);
     // Refuse a file that others can read now, not only when the secret is used.
     secrets::read_file(&path)
-        .and_then(|_| edit::set(&path, "", &[(&[name], value.into())]))
+        .and_then(|_| edit::set_values(&path, "", &[(&[name], value.into())]))
         .with_context(|| Usage(format!("keep {name} in {}", path.display())))?;
     Ok(path)
 }
 
-fn keep(paths: &Paths, settings: &[(&str, String)]) -> anyhow::Result<()> {
+fn keep_choice(paths: &Paths, settings: &[(&str, String)]) -> anyhow::Result<()> {
     let file = paths.user_config();
     let keys: Vec<[&str; 2]> = settings.iter().map(|(key, _)| ["provider", *key]).collect();
     let values = keys.iter().zip(settings);
     let values: Vec<(&[&str], toml_edit::Value)> = values
         .map(|(keys, (_, value))| (&keys[..], value.as_str().into()))
         .collect();
-    edit::set(&file, "", &values).with_context(|| format!("change {}", file.display()))?;
-    render::note(&format!("set [provider] in {}", file.display()));
+    edit::set_values(&file, "", &values).with_context(|| format!("change {}", file.display()))?;
+    render::print_note(&format!("set [provider] in {}", file.display()));
     Ok(())
 }

@@ -21,16 +21,16 @@ impl Ask for TerminalAsk {
     }
 }
 
-pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
     let mut answers = Answers::read(&paths.grants())?;
     let mut projects = Projects::read(&paths.projects())?;
     if let Some(plugin) = &args.revoke {
         let n_revoked = answers.revoke(plugin)?;
-        render::note(&format!(
+        render::print_note(&format!(
             "{} for {plugin} taken back",
-            render::count(n_revoked as u64, "answer")
+            render::format_count(n_revoked as u64, "answer")
         ));
-        return Ok(ExitStatus::of(n_revoked > 0));
+        return Ok(ExitStatus::status_of(n_revoked > 0));
     }
     if let Some(project) = &args.distrust {
         // Fall back to the given path, so that a deleted project can be forgotten.
@@ -41,14 +41,14 @@ pub(super) fn grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitSta
         } else {
             "was not trusted"
         };
-        render::note(&format!("{} {text}", path.display()));
-        return Ok(ExitStatus::of(was_trusted));
+        render::print_note(&format!("{} {text}", path.display()));
+        return Ok(ExitStatus::status_of(was_trusted));
     }
     if args.json {
         let projects = projects.all();
-        render::json(&serde_json::json!({ "grants": answers.all(), "projects": projects }))?;
+        render::print_json(&serde_json::json!({ "grants": answers.all(), "projects": projects }))?;
     } else {
-        render::grants::list(
+        render::grants::list_answers(
             answers.all(),
             projects.all(),
             &[Path::new(ADMIN_POLICY), &paths.user_policy()],

@@ -32,20 +32,20 @@ const NEXT_BYTE: Duration = Duration::from_secs(30);
 /// pipe is read without timeout as long as a program that is not one of ours holds its other end,
 /// as `git` does in `git diff | rind run …`: it will write or exit. If no writer is found, timeouts
 /// apply, and the person and the model are told.
-pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<String> {
+pub(super) fn read_prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let text = match typed {
         None | Some("-") if !reads_stdin => {
             bail_usage!("pass the prompt as an argument: `--steer-from -` reads standard input")
         }
         Some(text) if !reads_stdin => text.to_owned(),
-        Some("-") => read(&stdin, Wait::ToTheEnd)?.text,
-        Some(text) if is_piped(&stdin) => beside(text, &stdin)?,
+        Some("-") => read_stdin(&stdin, InputWait::ToTheEnd)?.text,
+        Some(text) if is_piped(&stdin) => read_beside(text, &stdin)?,
         Some(text) => text.to_owned(),
         None if stdin.is_terminal() => {
             bail_usage!("pass a prompt, as in `rind run \"what does this project do?\"`");
         }
-        None => read(&stdin, Wait::ToTheEnd)?.text,
+        None => read_stdin(&stdin, InputWait::ToTheEnd)?.text,
     };
     if text.trim().is_empty() {
         bail_usage!("the prompt is empty");
@@ -57,7 +57,7 @@ pub(super) fn prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<S
 pub(super) fn with_piped(text: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     match is_piped(&stdin) {
-        true => beside(text, &stdin),
+        true => read_beside(text, &stdin),
         false => Ok(text.to_owned()),
     }
 }
@@ -74,8 +74,8 @@ fn is_piped(stdin: &Stdin) -> bool {
 }
 
 /// Returns a prompt with piped input after it.
-fn beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
-    let Piped { text, is_cut } = read(stdin, Wait::Bounded)?;
+fn read_beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
+    let PipedText { text, is_cut } = read_stdin(stdin, InputWait::Bounded)?;
     let with = with_block(prompt, text.trim_end());
     Ok(match is_cut {
         true if !text.trim().is_empty() => format!(
@@ -87,7 +87,7 @@ fn beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
 }
 
 /// Text of standard input.
-struct Piped {
+struct PipedText {
     text: String,
     /// Whether it was given up before its end.
     is_cut: bool,
@@ -95,12 +95,12 @@ struct Piped {
 
 /// Whether reading may be given up before the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wait {
+enum InputWait {
     ToTheEnd,
     Bounded,
 }
 
-fn read(stdin: &Stdin, wait: Wait) -> anyhow::Result<Piped> {
+fn read_stdin(stdin: &Stdin, wait: InputWait) -> anyhow::Result<PipedText> {
     let mut bytes = Vec::new();
     let mut is_cut = false;
     let mut silent_since = Instant::now();
@@ -111,14 +111,16 @@ fn read(stdin: &Stdin, wait: Wait) -> anyhow::Result<Piped> {
             let silence = silent_since.elapsed();
             if silence >= SILENCE && !has_told {
                 has_told = true;
-                render::note("waiting for standard input to end; to skip it, use `< /dev/null`");
+                render::print_note(
+                    "waiting for standard input to end; to skip it, use `< /dev/null`",
+                );
             }
             let most = if bytes.is_empty() {
                 FIRST_BYTE
             } else {
                 NEXT_BYTE
             };
-            if wait == Wait::Bounded && silence >= most {
+            if wait == InputWait::Bounded && silence >= most {
                 if !has_writer(stdin) {
                     is_cut = true;
                     break;
@@ -138,7 +140,7 @@ fn read(stdin: &Stdin, wait: Wait) -> anyhow::Result<Piped> {
         silent_since = Instant::now();
     }
     if is_cut {
-        render::note(&match bytes.len() {
+        render::print_note(&match bytes.len() {
             0 => format!(
                 "standard input is open, but nothing came within {} s: going on without it",
                 FIRST_BYTE.as_secs()
@@ -160,7 +162,7 @@ fn read(stdin: &Stdin, wait: Wait) -> anyhow::Result<Piped> {
             "standard input is not UTF-8 text; put it into a file of the workspace and name the file in the prompt";
         Usage(text.to_owned())
     })?;
-    Ok(Piped { text, is_cut })
+    Ok(PipedText { text, is_cut })
 }
 
 /// Waits until there is something to read, or the end.
@@ -188,7 +190,7 @@ fn has_writer(stdin: &Stdin) -> bool {
     if !pipe.to_string_lossy().starts_with("pipe:") {
         return false;
     }
-    let above = above();
+    let above = parent_processes();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     ids.any(|id| !above.contains(&id) && writes_to(id, &pipe))
@@ -201,7 +203,7 @@ fn has_writer(_: &Stdin) -> bool {
 
 /// This process and those that it descends from.
 #[cfg(target_os = "linux")]
-fn above() -> Vec<u32> {
+fn parent_processes() -> Vec<u32> {
     let mut above = vec![std::process::id()];
     let parent = |id: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
@@ -239,11 +241,11 @@ fn with_block(prompt: &str, text: &str) -> String {
     if text.trim().is_empty() {
         return prompt.to_owned();
     }
-    format!("{prompt}\n\nStandard input:\n\n{}", fenced(text))
+    format!("{prompt}\n\nStandard input:\n\n{}", fence_input(text))
 }
 
 /// A text between fences that it does not contain.
-pub(super) fn fenced(text: &str) -> String {
+pub(super) fn fence_input(text: &str) -> String {
     let mut longest = 2;
     let mut run = 0;
     for letter in text.chars() {

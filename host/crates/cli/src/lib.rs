@@ -62,7 +62,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use args::{Args, ChatArgs, Command, ConfigCommand, PluginCommand, SchemaOf};
+use args::{ChatArgs, CliArgs, CliCommand, ConfigCommand, PluginSubcommand, SchemaOf};
 use command::helper;
 use exit_code::ExitStatus;
 use rind_lib::event;
@@ -77,12 +77,12 @@ const SHUTDOWN: Duration = Duration::from_millis(200);
 /// `plugins`, and for each demo plugin in `examples`.
 #[must_use]
 pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
-    carried::carry(carried);
+    carried::carry_files(carried);
     let exit = run_program();
-    let Some(why) = render::failure() else {
+    let Some(why) = render::output_failure() else {
         return exit;
     };
-    render::error(&anyhow::anyhow!("{why}"));
+    render::print_error(&anyhow::anyhow!("{why}"));
     // A failed write changes the exit code only if the turn succeeded: the end of the turn says
     // more.
     if exit == ExitStatus::Done.into() {
@@ -100,18 +100,18 @@ fn run_program() -> ExitCode {
     confine::hide_process();
     completion::answer_shell();
     let words: Vec<OsString> = std::env::args_os().collect();
-    let args = match Args::try_parse_from(with_command(words)) {
+    let args = match CliArgs::try_parse_from(with_command(words)) {
         Ok(args) => args,
         Err(said) => return help_or_error(&said),
     };
     let Some(command) = args.command.or_else(chat_where_it_can) else {
         return help_or_error(&no_command());
     };
-    let hears_plugins = matches!(&command, Command::Demo(demo) if demo.all);
-    let limits_plugins = matches!(command, Command::Serve(_));
+    let hears_plugins = matches!(&command, CliCommand::Demo(demo) if demo.all);
+    let limits_plugins = matches!(command, CliCommand::Serve(_));
     log_to_stderr(hears_plugins, is_author(&command), limits_plugins);
     if let Err(error) = threads::check() {
-        render::error(&anyhow::Error::new(error).context(
+        render::print_error(&anyhow::Error::new(error).context(
             "the system gives this program too few threads; raise the limit of processes (`ulimit -u`, or `pids.max` of the \
              control group)",
         ));
@@ -123,14 +123,16 @@ fn run_program() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(e) => {
-            render::error(&anyhow::Error::new(e).context("start the runtime"));
+            render::print_error(&anyhow::Error::new(e).context("start the runtime"));
             return ExitStatus::Failed.into();
         }
     };
-    let exit = runtime.block_on(dispatch(command)).unwrap_or_else(|error| {
-        render::error(&error);
-        exit_code::of_error(&error)
-    });
+    let exit = runtime
+        .block_on(dispatch_command(command))
+        .unwrap_or_else(|error| {
+            render::print_error(&error);
+            exit_code::of_error(&error)
+        });
     // Limit the shutdown: a thread that is blocked reading input would delay the exit forever.
     runtime.shutdown_timeout(SHUTDOWN);
     exit.into()
@@ -153,14 +155,14 @@ fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Returns the chat command, if no command was named and a person is at a terminal.
-fn chat_where_it_can() -> Option<Command> {
+fn chat_where_it_can() -> Option<CliCommand> {
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    has_terminal.then(|| Command::Chat(ChatArgs::default()))
+    has_terminal.then(|| CliCommand::Chat(ChatArgs::default()))
 }
 
 /// The help that replaces a missing command.
 fn no_command() -> clap::Error {
-    let mut command = Args::command();
+    let mut command = CliArgs::command();
     let help = command.render_help();
     clap::Error::raw(ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, help).with_cmd(&command)
 }
@@ -169,10 +171,10 @@ fn no_command() -> clap::Error {
 fn help_or_error(said: &clap::Error) -> ExitCode {
     let text = said.render();
     if said.use_stderr() {
-        render::put(text.ansi());
+        render::put_line(text.ansi());
         ExitStatus::Usage.into()
     } else {
-        render::answer(text.ansi());
+        render::print_answer(text.ansi());
         ExitStatus::Done.into()
     }
 }
@@ -194,71 +196,73 @@ fn hidden_command() -> Option<ExitCode> {
     };
     Some(match outcome {
         Ok((text, code)) => {
-            render::answer(text);
+            render::print_answer(text);
             code
         }
         Err((why, code)) => {
-            render::say(render::printable(&why));
+            render::say_line(render::printable_text(&why));
             code
         }
     })
 }
 
-async fn dispatch(command: Command) -> anyhow::Result<ExitStatus> {
+async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        Command::Chat(args) => chat::chat(args).await,
-        Command::Run(run) => run::run(run).await,
-        Command::Serve(serve) => serve::serve(serve).await,
-        Command::Demo(demo) => demo::demo(demo).await,
-        Command::Schema(schema) => match schema.of {
-            SchemaOf::Events => render::json(&event::schema()).map(|()| ExitStatus::Done),
-            SchemaOf::Hooks => render::json(&script::schema()).map(|()| ExitStatus::Done),
+        CliCommand::Chat(args) => chat::run_chat(args).await,
+        CliCommand::Run(run) => run::run_prompt(run).await,
+        CliCommand::Serve(serve) => serve::run_serve(serve).await,
+        CliCommand::Demo(demo) => demo::run_demo(demo).await,
+        CliCommand::Schema(schema) => match schema.of {
+            SchemaOf::Events => render::print_json(&event::schema()).map(|()| ExitStatus::Done),
+            SchemaOf::Hooks => render::print_json(&script::schema()).map(|()| ExitStatus::Done),
             SchemaOf::Skill => {
-                render::answer(rind_lib::skill::SCHEMA);
+                render::print_answer(rind_lib::skill::SCHEMA);
                 Ok(ExitStatus::Done)
             }
             SchemaOf::Manifest => {
-                render::answer(rind_author::new::schema());
+                render::print_answer(rind_author::new::manifest_schema());
                 Ok(ExitStatus::Done)
             }
         },
-        Command::Config {
+        CliCommand::Config {
             command: ConfigCommand::Show(args),
-        } => config::show(args).await,
-        Command::Init(args) => config::init(&args),
-        Command::Models(args) => models::models(args).await,
-        Command::Tools(args) => tools::tools(args).await,
-        Command::Doctor(doctor) => doctor::doctor(doctor).await,
-        Command::Completions(args) => completion::completions(&args),
-        Command::Manual(args) => manual::pages(&args),
-        Command::Skill { command } => skill::skill(command).await,
-        Command::Session { command } => session::session(command).await,
-        Command::Plugin { command } => match command {
-            PluginCommand::List(list) => plugin::list(list).await,
-            PluginCommand::Inspect(inspect) => plugin::inspect(inspect).await,
-            PluginCommand::Grants(args) => grants::grants(&environment::paths(None)?, &args),
-            PluginCommand::Enable(args) => switch::switch(args, true).await,
-            PluginCommand::Disable(args) => switch::switch(args, false).await,
-            PluginCommand::New(new) => plugin::new::new(&new),
-            PluginCommand::Build(build) => plugin::build(build).await,
-            PluginCommand::Check(args) => check::check(args).await,
-            PluginCommand::Test(args) => case::test(args).await,
-            PluginCommand::Dev(args) => plugin::dev::dev(args).await,
-            PluginCommand::Call(args) => case::call(args).await,
-            PluginCommand::Pack(pack) => install::pack(pack).await,
-            PluginCommand::Publish(args) => install::publish(args).await,
-            PluginCommand::Install(args) => install::install(args).await,
-            PluginCommand::Update(args) => install::update(args).await,
-            PluginCommand::Remove(args) => install::remove(&args),
-            PluginCommand::SearchPath(args) => install::search_path(&args),
+        } => config::show_config(args).await,
+        CliCommand::Init(args) => config::init_config(&args),
+        CliCommand::Models(args) => models::run_models(args).await,
+        CliCommand::Tools(args) => tools::run_tools(args).await,
+        CliCommand::Doctor(doctor) => doctor::run_doctor(doctor).await,
+        CliCommand::Completions(args) => completion::print_completions(&args),
+        CliCommand::Manual(args) => manual::write_pages(&args),
+        CliCommand::Skill { command } => skill::run_skill(command).await,
+        CliCommand::Session { command } => session::session(command).await,
+        CliCommand::Plugin { command } => match command {
+            PluginSubcommand::List(list) => plugin::list_plugins(list).await,
+            PluginSubcommand::Inspect(inspect) => plugin::inspect_plugin(inspect).await,
+            PluginSubcommand::Grants(args) => {
+                grants::run_grants(&environment::find_paths(None)?, &args)
+            }
+            PluginSubcommand::Enable(args) => switch::run_switch(args, true).await,
+            PluginSubcommand::Disable(args) => switch::run_switch(args, false).await,
+            PluginSubcommand::New(new) => plugin::new::new(&new),
+            PluginSubcommand::Build(build) => plugin::run_build(build).await,
+            PluginSubcommand::Check(args) => check::run_check(args).await,
+            PluginSubcommand::Test(args) => case::run_test(args).await,
+            PluginSubcommand::Dev(args) => plugin::dev::run_dev(args).await,
+            PluginSubcommand::Call(args) => case::run_call(args).await,
+            PluginSubcommand::Pack(pack) => install::run_pack(pack).await,
+            PluginSubcommand::Publish(args) => install::run_publish(args).await,
+            PluginSubcommand::Install(args) => install::run_install(args).await,
+            PluginSubcommand::Update(args) => install::run_update(args).await,
+            PluginSubcommand::Remove(args) => install::run_remove(&args),
+            PluginSubcommand::SearchPath(args) => install::search_path(&args),
         },
     }
 }
 
 /// Whether the command is for the author of a plugin, who watches its log.
-fn is_author(command: &Command) -> bool {
-    let dev = |command: &PluginCommand| matches!(command, PluginCommand::Dev(_));
-    matches!(command, Command::Plugin { command } if dev(command))
+fn is_author(command: &CliCommand) -> bool {
+    let dev = |command: &PluginSubcommand| matches!(command, PluginSubcommand::Dev(_));
+    matches!(command, CliCommand::Plugin { command } if dev(command))
 }
 
 /// Logs are opt-in: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. Log lines of plugins are also kept
@@ -272,7 +276,7 @@ fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool)
     };
     let asked = EnvFilter::try_from_env("RIND_LOG").ok();
     let limited = (limits_plugins && asked.is_none())
-        .then(|| render::lines::Limited(render::lines::of_process()));
+        .then(|| render::lines::LimitedLines(render::lines::of_process()));
     let filter = asked.unwrap_or_else(|| EnvFilter::new(by_default));
     let stderr = tracing_subscriber::fmt::layer()
         .with_writer(|| render::hold::LogWriter)
@@ -283,7 +287,7 @@ fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool)
         .with_filter(filter);
     let log = tracing_subscriber::registry()
         .with(stderr)
-        .with(hears_plugins.then(demo::heard::layer));
+        .with(hears_plugins.then(demo::heard::hearing_layer));
     // `try_init` fails only at a second call in a process, and there is none.
     let _ = log.try_init();
 }

@@ -22,15 +22,15 @@ pub(super) struct ModelsArgs {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Models {
+pub(super) struct ModelListing {
     pub(super) provider: String,
     /// The model that a session would ask.
     pub(super) chosen: String,
-    pub(super) models: Vec<Listed>,
+    pub(super) models: Vec<ListedModel>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Listed {
+pub(super) struct ListedModel {
     pub(super) name: String,
     /// US dollars for a million tokens of input and of output; none when no price is known.
     pub(super) price: Option<(f64, f64)>,
@@ -38,7 +38,7 @@ pub(super) struct Listed {
     pub(super) window: Option<u64>,
 }
 
-pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
     let model = args.model.selection();
     let setup = project_setup(None, &model, false).await?;
     let selected = model::select(&setup, &model, None)?;
@@ -47,12 +47,12 @@ pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
     let failed = |error| anyhow::anyhow!("{:#}", anyhow::Error::new(error));
     let names = names.map_err(failed).context("list the models")?;
     let prices: Prices = setup.config.section()?;
-    let found = Models {
+    let found = ModelListing {
         provider: selected.provider.name().to_owned(),
         chosen: selected.model,
         models: names
             .into_iter()
-            .map(|name| Listed {
+            .map(|name| ListedModel {
                 price: prices.of(&name).map(|price| (price.input, price.output)),
                 window: selected.provider.profile(&name).window_tokens,
                 name,
@@ -60,8 +60,8 @@ pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
             .collect(),
     };
     match args.json {
-        true => render::json(&found)?,
-        false => render::models::list(&found, &selected.why),
+        true => render::print_json(&found)?,
+        false => render::models::list_models(&found, &selected.why),
     }
     Ok(ExitStatus::Done)
 }

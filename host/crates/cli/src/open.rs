@@ -7,8 +7,8 @@ use anyhow::Context;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use super::approve::{Asked, TerminalApprover};
-use super::command::{About, Commands};
+use super::approve::{TerminalApprover, TerminalQuestion};
+use super::command::{CommandFacts, CommandSet};
 use super::grants::TerminalAsk;
 use super::permission::TerminalTrust;
 use super::terminal::ExitAtSignals;
@@ -50,7 +50,7 @@ impl RunFrontend for TerminalFrontend {
     ) -> BoxFuture<'a, anyhow::Result<Option<Selected>>> {
         Box::pin(async move {
             match self.has_terminal {
-                true => first_use::choose(setup).await,
+                true => first_use::choose_model(setup).await,
                 false => Ok(None),
             }
         })
@@ -70,29 +70,29 @@ impl RunFrontend for TerminalFrontend {
     }
 
     fn reserved_names(&self) -> Vec<&'static str> {
-        command::reserved()
+        command::reserved_names()
     }
 }
 
 /// Parts that a session is opened with.
-pub(super) struct Prepared {
+pub(super) struct PreparedSession {
     run: PreparedRun,
     exits: ExitAtSignals,
 }
 
 /// A host with its setup and channels.
-pub(super) struct Ready {
+pub(super) struct ReadyHost {
     pub(super) run: ReadyRun,
-    questions: UnboundedReceiver<Asked>,
+    questions: UnboundedReceiver<TerminalQuestion>,
     /// Exit at signals, until the new listener for signals drops it.
     pub(super) exits: ExitAtSignals,
 }
 
 /// An open session with its setup and channels.
-pub(super) struct Opened {
+pub(super) struct OpenedSession {
     pub(super) session: Session,
     /// Questions about tool calls; empty if no person answers.
-    pub(super) questions: UnboundedReceiver<Asked>,
+    pub(super) questions: UnboundedReceiver<TerminalQuestion>,
     pub(super) setup: OperatorSetup,
     /// The way in which commands run.
     pub(super) commands: ShellCommands,
@@ -103,33 +103,33 @@ pub(super) struct Opened {
 }
 
 /// Prepares a run.
-pub(super) async fn prepare(settings: RunSettings) -> anyhow::Result<Prepared> {
+pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<PreparedSession> {
     let exits = ExitAtSignals::new().context("listen for signals")?;
     let frontend = TerminalFrontend {
         has_terminal: settings.mode.has_terminal,
     };
     let run = PreparedRun::new(settings, &frontend).await?;
-    Ok(Prepared { run, exits })
+    Ok(PreparedSession { run, exits })
 }
 
-impl Prepared {
+impl PreparedSession {
     /// Collects the slash commands.
-    pub(super) async fn commands(&self) -> anyhow::Result<Commands> {
-        let about = about(&self.run)?;
+    pub(super) async fn commands(&self) -> anyhow::Result<CommandSet> {
+        let about = command_facts(&self.run)?;
         let project = self.run.setup.project.as_deref();
         let program = std::env::current_exe().context("find this program")?;
-        Ok(Commands::new(about, project, program).await)
+        Ok(CommandSet::new(about, project, program).await)
     }
 
     /// Returns the load of later versions of a plugin.
-    pub(super) fn later(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
+    pub(super) fn later_load(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
         self.run.later(plugin)
     }
 
     /// Opens the session.
-    pub(super) async fn open(self) -> anyhow::Result<Opened> {
-        let ready = self.host().await?;
-        Ok(Opened {
+    pub(super) async fn open_session(self) -> anyhow::Result<OpenedSession> {
+        let ready = self.build_host().await?;
+        Ok(OpenedSession {
             session: ready.run.session()?,
             questions: ready.questions,
             setup: ready.run.setup,
@@ -140,9 +140,9 @@ impl Prepared {
     }
 
     /// Makes the host.
-    pub(super) async fn host(self) -> anyhow::Result<Ready> {
-        let (approver, questions) = approver(self.run.has_terminal());
-        Ok(Ready {
+    pub(super) async fn build_host(self) -> anyhow::Result<ReadyHost> {
+        let (approver, questions) = choose_approver(self.run.has_terminal());
+        Ok(ReadyHost {
             run: self.run.host(approver).await?,
             questions,
             exits: self.exits,
@@ -151,9 +151,9 @@ impl Prepared {
 }
 
 /// Collects the facts that built-in commands show.
-fn about(run: &PreparedRun) -> anyhow::Result<About> {
+fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
     let policy: ToolPolicy = run.setup.config.section()?;
-    Ok(About {
+    Ok(CommandFacts {
         paths: run.setup.paths.clone(),
         plugins: run.plugins.shared().clone(),
         rules: policy.rules.iter().map(ToString::to_string).collect(),
@@ -162,7 +162,9 @@ fn about(run: &PreparedRun) -> anyhow::Result<About> {
     })
 }
 
-pub(super) fn approver(has_terminal: bool) -> (Arc<dyn Approver>, UnboundedReceiver<Asked>) {
+pub(super) fn choose_approver(
+    has_terminal: bool,
+) -> (Arc<dyn Approver>, UnboundedReceiver<TerminalQuestion>) {
     let (sender, questions) = mpsc::unbounded_channel();
     let approver: Arc<dyn Approver> = if has_terminal {
         Arc::new(TerminalApprover(sender))

@@ -6,8 +6,8 @@ use std::path::Path;
 use futures_util::future::BoxFuture;
 
 use super::command::{ProjectTemplate, project_templates};
-use super::question::{Line, Screen};
-use super::render::grants::{from_where, short};
+use super::question::{QuestionLine, QuestionScreen};
+use super::render::grants::{from_where, short_digest};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use rind_lib::grant::answers::GrantAnswer;
 use rind_lib::grant::ask::{Question, Yes};
@@ -26,39 +26,39 @@ pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
         _ => None,
     };
     plugin_screen(question)
-        .approve(parse, Option::is_none)
+        .ask_approval(parse, Option::is_none)
         .await
         .flatten()
 }
 
-fn plugin_screen(question: &Question) -> Screen {
+fn plugin_screen(question: &Question) -> QuestionScreen {
     let Question {
         request,
         decision,
         earlier,
     } = question;
-    let mut about = vec![Line::new("  ").styled(
+    let mut about = vec![QuestionLine::new("  ").styled_words(
         DIM,
         &format!(
             "it {} ({}), digest {}",
             from_where(request.trust),
             request.trust,
-            short(&request.content())
+            short_digest(&request.content())
         ),
     )];
     if !request.source.is_empty() {
-        about.push(Line::new("  from ").theirs(DIM, &request.source));
+        about.push(QuestionLine::new("  from ").their_words(DIM, &request.source));
     }
     if let Some(earlier) = earlier {
         about.push(
-            Line::new("  ")
-                .styled(WARN, "changed:")
-                .own(" you said yes to version ")
-                .theirs(BOLD, &earlier.version)
-                .own(" on ")
-                .theirs(DIM, earlier.given.split('T').next().unwrap_or_default())
-                .own("; ")
-                .theirs(DIM, &what_changed(earlier, question)),
+            QuestionLine::new("  ")
+                .styled_words(WARN, "changed:")
+                .own_words(" you said yes to version ")
+                .their_words(BOLD, &earlier.version)
+                .own_words(" on ")
+                .their_words(DIM, earlier.given.split('T').next().unwrap_or_default())
+                .own_words("; ")
+                .their_words(DIM, &what_changed(earlier, question)),
         );
     }
     let rows = |standing| {
@@ -68,38 +68,39 @@ fn plugin_screen(question: &Question) -> Screen {
             .filter(move |row| row.standing == standing)
     };
     let waiting = rows(Standing::Waiting).map(|row| {
-        Line::new("    • ")
-            .own(&in_words(&row.capability))
-            .theirs(DIM, &format!(" ({}; {})", row.capability, row.why))
+        QuestionLine::new("    • ")
+            .own_words(&in_words(&row.capability))
+            .their_words(DIM, &format!(" ({}; {})", row.capability, row.why))
     });
     let granted = rows(Standing::Granted).map(|row| {
         let words = format!("{} (already: {})", in_words(&row.capability), row.why);
-        Line::new("    • ").theirs(DIM, &words)
+        QuestionLine::new("    • ").their_words(DIM, &words)
     });
-    let mut wants = vec![Line::new("  it may then:")];
+    let mut wants = vec![QuestionLine::new("  it may then:")];
     wants.extend(waiting.chain(granted));
     if let Some(combined) = combined(&decision.clone().with_yes("").granted(), request.has_hooks) {
         let text = format!("together that means: it {combined}");
-        wants.push(Line::new("  ").styled(WARN, &text));
+        wants.push(QuestionLine::new("  ").styled_words(WARN, &text));
     }
-    let mut own = vec![Line::new("  in its own words: ").theirs(DIM, &request.description)];
+    let mut own =
+        vec![QuestionLine::new("  in its own words: ").their_words(DIM, &request.description)];
     own.extend(request.tools.iter().map(|tool| {
-        Line::new("  tool ")
-            .theirs(BOLD, &tool.name)
-            .own(": ")
-            .theirs(DIM, &tool.description)
+        QuestionLine::new("  tool ")
+            .their_words(BOLD, &tool.name)
+            .own_words(": ")
+            .their_words(DIM, &tool.description)
     }));
-    let head = Line::new("")
-        .styled(WARN.bold(), "? ")
-        .theirs(PLUGIN, &request.plugin)
-        .own(" ")
-        .theirs(BOLD, &request.version)
-        .own(" asks for more than it gets by itself");
-    Screen {
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .their_words(PLUGIN, &request.plugin)
+        .own_words(" ")
+        .their_words(BOLD, &request.version)
+        .own_words(" asks for more than it gets by itself");
+    QuestionScreen {
         parts: vec![vec![head], about, wants, own],
         covers: Vec::new(),
         keys: "[o]nce, for this [s]ession, [a]lways, or [n]o".to_owned(),
-        ..Screen::default()
+        ..QuestionScreen::default()
     }
 }
 
@@ -141,7 +142,7 @@ async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
     } = question;
     let templates = project_templates(paths, files);
     let screen = project_screen(&paths.workspace, trust, contents, &templates);
-    screen.approve(parse, Option::is_none).await.flatten()
+    screen.ask_approval(parse, Option::is_none).await.flatten()
 }
 
 fn project_screen(
@@ -149,31 +150,31 @@ fn project_screen(
     trust: &ProjectTrust,
     brought: &ProjectContents,
     templates: &[ProjectTemplate],
-) -> Screen {
+) -> QuestionScreen {
     let mut head = vec![
-        Line::new("")
-            .styled(WARN.bold(), "? ")
-            .own("the project ")
-            .theirs(BOLD, &workspace.display().to_string())
-            .own(&format!(
+        QuestionLine::new("")
+            .styled_words(WARN.bold(), "? ")
+            .own_words("the project ")
+            .their_words(BOLD, &workspace.display().to_string())
+            .own_words(&format!(
                 " brings things of its own in {}",
                 brought.places.join(" and ")
             )),
     ];
     if let ProjectTrust::Changed { since } = trust {
         head.push(
-            Line::new("  ")
-                .styled(WARN, "changed:")
-                .own(" you trusted it on ")
-                .theirs(DIM, since.split('T').next().unwrap_or_default())
-                .own(", and it has changed since"),
+            QuestionLine::new("  ")
+                .styled_words(WARN, "changed:")
+                .own_words(" you trusted it on ")
+                .their_words(DIM, since.split('T').next().unwrap_or_default())
+                .own_words(", and it has changed since"),
         );
     }
     let row = |kind: &str, (name, description): &(String, String)| {
-        Line::new(kind)
-            .theirs(PLUGIN, name)
-            .own(": ")
-            .theirs(DIM, description)
+        QuestionLine::new(kind)
+            .their_words(PLUGIN, name)
+            .own_words(": ")
+            .their_words(DIM, description)
     };
     let of_plugins = brought
         .plugins
@@ -181,18 +182,18 @@ fn project_screen(
         .map(|plugin| row("  plugin ", plugin));
     let of_skills = brought.skills.iter().map(|skill| row("  skill ", skill));
     let of_template = |template: &ProjectTemplate| {
-        let head = Line::new("  template /")
-            .theirs(PLUGIN, &template.name)
-            .own(": ")
-            .theirs(DIM, &template.description);
+        let head = QuestionLine::new("  template /")
+            .their_words(PLUGIN, &template.name)
+            .own_words(": ")
+            .their_words(DIM, &template.description);
         let mut lines = vec![head];
-        lines.extend(block(&template.text));
+        lines.extend(permission_lines(&template.text));
         lines
     };
     let of_templates = templates.iter().flat_map(of_template);
-    let of_settings: Vec<Line> = block(&brought.settings).collect();
-    let title = (!of_settings.is_empty()).then(|| Line::new("  settings:"));
-    Screen {
+    let of_settings: Vec<QuestionLine> = permission_lines(&brought.settings).collect();
+    let title = (!of_settings.is_empty()).then(|| QuestionLine::new("  settings:"));
+    QuestionScreen {
         parts: vec![
             head,
             of_plugins.chain(of_skills).collect(),
@@ -200,17 +201,18 @@ fn project_screen(
             title.into_iter().chain(of_settings).collect(),
         ],
         covers: vec![
-            Line::new("  ").styled(DIM, "what its plugins may touch is asked about one by one"),
+            QuestionLine::new("  ")
+                .styled_words(DIM, "what its plugins may touch is asked about one by one"),
         ],
         keys: "trust it for this run [y]es, [a]lways until it changes, or [n]o".to_owned(),
-        ..Screen::default()
+        ..QuestionScreen::default()
     }
 }
 
 /// The lines of a text that are not empty.
-fn block(text: &str) -> impl Iterator<Item = Line> {
+fn permission_lines(text: &str) -> impl Iterator<Item = QuestionLine> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| Line::new("    | ").of_block(line))
+    lines.map(|line| QuestionLine::new("    | ").of_block(line))
 }
 
 #[cfg(test)]

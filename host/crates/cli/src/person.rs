@@ -3,24 +3,26 @@
 //! The plugin is named in the line that asks, its texts are one escaped line each, and nothing that
 //! is typed for a tool call can answer it: a yes is a yes to this question alone.
 
-use super::question::{Line, Screen, yes_or_no};
+use super::question::{QuestionLine, QuestionScreen, yes_or_no};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 
-pub(super) fn screen(question: &PersonQuestion) -> Screen {
-    let head = Line::new("")
-        .styled(WARN.bold(), "? ")
-        .own("plugin ")
-        .theirs(PLUGIN, &question.plugin)
-        .own(" asks: ")
-        .theirs(BOLD, &question.text);
+pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words("plugin ")
+        .their_words(PLUGIN, &question.plugin)
+        .own_words(" asks: ")
+        .their_words(BOLD, &question.text);
     let options = match &question.kind {
         QuestionKind::Choose { options, .. } => options.as_slice(),
         _ => &[],
     };
     let options = options.iter().enumerate().map(|(at, option)| {
         let number = format!("[{}] ", at + 1);
-        Line::new("  ").own(&number).theirs(BOLD, option)
+        QuestionLine::new("  ")
+            .own_words(&number)
+            .their_words(BOLD, option)
     });
     let (hint, keys) = match &question.kind {
         QuestionKind::Confirm { .. } => ("", "[y]es or [n]o".to_owned()),
@@ -36,13 +38,15 @@ pub(super) fn screen(question: &PersonQuestion) -> Screen {
         ),
     };
     let default = match &question.kind {
-        QuestionKind::Text { default } if !default.is_empty() => {
-            Some(Line::new("  ").own("without one: ").theirs(BOLD, default))
-        }
+        QuestionKind::Text { default } if !default.is_empty() => Some(
+            QuestionLine::new("  ")
+                .own_words("without one: ")
+                .their_words(BOLD, default),
+        ),
         _ => None,
     };
-    let hint = (!hint.is_empty()).then(|| Line::new("  ").styled(DIM, hint));
-    Screen {
+    let hint = (!hint.is_empty()).then(|| QuestionLine::new("  ").styled_words(DIM, hint));
+    QuestionScreen {
         parts: vec![vec![head], options.collect()],
         covers: default.into_iter().chain(hint).collect(),
         keys,
@@ -55,7 +59,7 @@ const WARNING: &str =
     "the answer goes to this plugin and is on the screen: type no password and no key";
 
 /// Parses a line into an answer; `None` when it is not a valid one.
-pub(super) fn parse(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {
+pub(super) fn parse_answer(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {
     match kind {
         // Reject an empty line: a plugin must not decide its meaning.
         QuestionKind::Confirm { .. } => yes_or_no(line).map(PersonAnswer::Yes),
@@ -98,7 +102,7 @@ mod tests {
             ("", &text, Some(PersonAnswer::Text("x".to_owned()))),
             ("n", &text, Some(PersonAnswer::Text("n".to_owned()))),
         ] {
-            assert_eq!(parse(line, kind), expected, "{line}");
+            assert_eq!(parse_answer(line, kind), expected, "{line}");
         }
     }
 }

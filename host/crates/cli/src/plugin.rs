@@ -36,12 +36,12 @@ pub(super) async fn load_of(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
 }
 
 /// Loads the plugins that a session in this folder would have.
-pub(super) async fn load(args: &PluginArgs) -> anyhow::Result<PluginSet> {
+pub(super) async fn load_set(args: &PluginArgs) -> anyhow::Result<PluginSet> {
     let load = load_of(args).await?;
     load.load().await.context("load plugins")
 }
 
-pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn list_plugins(args: ListArgs) -> anyhow::Result<ExitStatus> {
     let load = load_of(&args.plugins).await?;
     plugin_flags::check_places(&args.plugins.selection())?;
     let plugins = load.load().await.context("load plugins")?;
@@ -53,31 +53,34 @@ pub(super) async fn list(args: ListArgs) -> anyhow::Result<ExitStatus> {
     if args.json {
         render::plugins::list_json(&reports, &plugins, &scripts)?;
     } else if reports.is_empty() && found == 0 {
-        render::note(
+        render::print_note(
             "no plugins are installed; see `rind plugin install --help` and `rind plugin new --help`, and `--plugin PATH` of \
              `rind run`",
         );
     } else {
-        reports.iter().for_each(render::plugins::row);
+        reports.iter().for_each(render::plugins::print_row);
         plugins.left_out.iter().for_each(render::plugins::left_out);
-        plugins.absent.iter().for_each(render::plugins::absent);
-        scripts.iter().for_each(render::scripts::row);
+        plugins
+            .absent
+            .iter()
+            .for_each(render::plugins::print_absent);
+        scripts.iter().for_each(render::scripts::print_row);
         for collision in plugins.tool_collisions() {
-            render::warn(&collision.to_string());
+            render::print_warning(&collision.to_string());
         }
         scripts::warn_writable(load.setup(), &scripts)?;
-        render::plugins::streaming(&reports, &scripts);
+        render::plugins::print_streaming(&reports, &scripts);
     }
-    Ok(exit(&plugins))
+    Ok(exit_status(&plugins))
 }
 
 /// A plugin that is broken, or missing where it is relied on, is worth an exit code.
-fn exit(plugins: &PluginSet) -> ExitStatus {
+fn exit_status(plugins: &PluginSet) -> ExitStatus {
     let is_missed = |left: &LeftOut| matches!(left.why, Why::Failed(_)) || left.reliance.is_some();
-    ExitStatus::of(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
+    ExitStatus::status_of(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
 }
 
-pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStatus> {
     let path = Path::new(&args.plugin);
     let is_folder = path.join(FILE_NAME).is_file();
     let plugin_args = if is_folder {
@@ -103,7 +106,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
     let loaded = plugins.plugins.iter().map(|plugin| (&**plugin, None));
     let held = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. }) => {
-            Some((&**plugin, Some(render::plugins::why(left))))
+            Some((&**plugin, Some(render::plugins::left_out_reason(left))))
         }
         _ => None,
     });
@@ -118,11 +121,11 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
             .map(|place| format!("switched off by {place}"))
             .or(stopped);
         if args.json {
-            render::json(&report)?;
+            render::print_json(&report)?;
         } else if args.grants {
-            render::grants::table(&report);
+            render::grants::print_table(&report);
         } else {
-            render::plugins::report(&report);
+            render::plugins::print_report(&report);
         }
         return Ok(ExitStatus::Done);
     }
@@ -136,7 +139,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
             Err(anyhow::Error::new(error).context(context))
         }
         Some(left) => {
-            let why = render::plugins::why(&left);
+            let why = render::plugins::left_out_reason(&left);
             bail_usage!("plugin `{}` is {why}", args.plugin)
         }
         None => bail_usage!(
@@ -146,7 +149,7 @@ pub(super) async fn inspect(args: InspectArgs) -> anyhow::Result<ExitStatus> {
     }
 }
 
-pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
     // Report a manifest that the loader would refuse before minutes of compiling. The build itself
     // reports a missing folder.
     let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
@@ -160,17 +163,17 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Failed);
     }
     let (mut report, are_lines_shown) = build_all(args.dirs, args.out).await?;
-    let unloadable = unloadable(&report).await?;
+    let unloadable = find_unloadable(&report).await?;
     report
         .built
         .retain(|plugin| !unloadable.iter().any(|(name, _)| *name == plugin.name));
-    render::plugins::built(&report, are_lines_shown);
+    render::plugins::print_built(&report, are_lines_shown);
     for (name, why) in &unloadable {
         render::plugins::not_built(&format!(
             "plugin `{name}` was compiled, and cannot be loaded: {why}"
         ));
     }
-    Ok(ExitStatus::of(
+    Ok(ExitStatus::status_of(
         report.failed.is_empty() && unloadable.is_empty(),
     ))
 }
@@ -178,7 +181,7 @@ pub(super) async fn build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
 /// Describes the built plugins that no host would load, with the reasons: a manifest that does not
 /// cover its component, tools or points that cannot be offered. Ignores reasons that are up to the
 /// operator (settings, grants, other plugins).
-async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
+async fn find_unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
     let mut unloadable = Vec::new();
     for plugin in &report.built {
         // The component may be in a subfolder of the plugin.
@@ -186,8 +189,8 @@ async fn unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)
         let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
         };
-        let loaded = alone::load(folder).await?;
-        let why = alone::refusal(&loaded, &plugin.name);
+        let loaded = alone::load_alone(folder).await?;
+        let why = alone::refusal_of(&loaded, &plugin.name);
         unloadable.extend(why.map(|why| (plugin.name.clone(), why)));
     }
     Ok(unloadable)
@@ -211,11 +214,11 @@ async fn build_all(
             on_interrupt.cancel();
         }
     });
-    let progress = render::plugins::BuildProgress::start();
+    let progress = render::plugins::BuildProgress::start_progress();
     let line = progress.clone();
-    let on_line: Progress = Arc::new(move |text| line.line(text));
-    let report = rind_author::build::build(&options, &on_line, &cancel).await;
-    progress.end();
+    let on_line: Progress = Arc::new(move |text| line.progress_line(text));
+    let report = rind_author::build::build_plugins(&options, &on_line, &cancel).await;
+    progress.end_progress();
     interrupt.abort();
     Ok((report.context("build plugins")?, progress.are_lines_shown()))
 }
@@ -231,7 +234,7 @@ async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Result<(), Str
     let lines: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
     let said = lines.clone();
     let on_line: Progress = Arc::new(move |text| rind_lib::lock::lock(&said).push(text.to_owned()));
-    let report = rind_author::build::build(&options, &on_line, cancel).await;
+    let report = rind_author::build::build_plugins(&options, &on_line, cancel).await;
     let why = match report {
         Ok(report) => match report.failed.first() {
             None => return Ok(()),

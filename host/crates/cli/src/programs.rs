@@ -6,7 +6,7 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 use super::event_file::EventFile;
-use super::steer::{self, Lines, Steering};
+use super::steer::{self, InputSteering, Lines};
 use rind_lib::agent::SteerHandle;
 use rind_lib::event::{Event, Stamped};
 
@@ -14,16 +14,16 @@ type Watch = Box<dyn FnMut(&Event) + Send>;
 
 /// Programs that follow a turn. None does by default.
 #[derive(Default)]
-pub(super) struct Programs {
+pub(super) struct FollowingPrograms {
     watch: Option<Watch>,
     file: Option<EventFile>,
     lines: Option<Lines>,
-    steering: Option<Steering>,
+    steering: Option<InputSteering>,
 }
 
-impl Programs {
+impl FollowingPrograms {
     /// Calls a function of the program itself with every event.
-    pub(super) fn watching(watch: impl FnMut(&Event) + Send + 'static) -> Self {
+    pub(super) fn with_watch(watch: impl FnMut(&Event) + Send + 'static) -> Self {
         Self {
             watch: Some(Box::new(watch)),
             ..Self::default()
@@ -31,51 +31,60 @@ impl Programs {
     }
 
     /// Writes events to a file, and reads lines that steer.
-    pub(super) fn open(events: Option<&Path>, steer_from: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn open_programs(
+        events: Option<&Path>,
+        steer_from: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             watch: None,
-            file: events.map(EventFile::open).transpose()?,
-            lines: steer_from.map(steer::open).transpose()?,
+            file: events.map(EventFile::open_file).transpose()?,
+            lines: steer_from.map(steer::open_steering).transpose()?,
             steering: None,
         })
     }
 
     /// Steers with this handle from now on.
-    pub(super) fn begin(&mut self, handle: SteerHandle, cancel: &CancellationToken, is_json: bool) {
+    pub(super) fn begin_steering(
+        &mut self,
+        handle: SteerHandle,
+        cancel: &CancellationToken,
+        is_json: bool,
+    ) {
         let lines = self.lines.take();
-        self.steering = lines.map(|lines| Steering::new(lines, handle, cancel.clone(), is_json));
+        self.steering =
+            lines.map(|lines| InputSteering::new(lines, handle, cancel.clone(), is_json));
     }
 
     /// Tells them of an event.
-    pub(super) fn take(&mut self, event: &Stamped) {
+    pub(super) fn take_event(&mut self, event: &Stamped) {
         if let Some(watch) = &mut self.watch {
             watch(&event.event);
         }
         if let Some(file) = &mut self.file {
-            file.write(event);
+            file.write_event(event);
         }
         if let Some(steering) = &mut self.steering {
-            steering.take(event);
+            steering.take_event(event);
         }
     }
 
-    pub(super) async fn line(&mut self) -> steer::Line {
+    pub(super) async fn next_line(&mut self) -> steer::Line {
         match &mut self.steering {
-            Some(steering) => steering.line().await,
+            Some(steering) => steering.next_line().await,
             None => std::future::pending().await,
         }
     }
 
-    pub(super) fn steer(&mut self, line: steer::Line) {
+    pub(super) fn steer_turn(&mut self, line: steer::Line) {
         if let Some(steering) = &mut self.steering {
-            steering.steer(line);
+            steering.steer_turn(line);
         }
     }
 
     /// Answers the lines that came too late.
-    pub(super) async fn finish(&mut self) {
+    pub(super) async fn finish_programs(&mut self) {
         if let Some(steering) = &mut self.steering {
-            steering.finish().await;
+            steering.finish_steering().await;
         }
     }
 }

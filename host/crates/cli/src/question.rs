@@ -2,14 +2,14 @@
 //!
 //! Foreign text is one escaped line, or a block whose every row begins with a mark, so that it
 //! cannot imitate a part of the question. A text that does not fit is paged through with `v`. Start
-//! from [`Screen`].
+//! from [`QuestionScreen`].
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
 
-use super::render::hold::{at_once, hold};
-use super::render::{DIM, WARN, styled};
-use super::terminal::{self, Size};
+use super::render::hold::{at_once, hold_output};
+use super::render::{DIM, WARN, style_text};
+use super::terminal::{self, TerminalSize};
 use rind_lib::text;
 
 const TAB: &str = "    ";
@@ -22,7 +22,7 @@ const CONTINUED: &str = "↪ ";
 
 /// A question as far as it fits into some rows.
 #[derive(Debug)]
-pub(super) struct Fitted {
+pub(super) struct FittedQuestion {
     pub(super) rows: Vec<String>,
     /// Whether some rows are left out.
     pub(super) is_cut: bool,
@@ -33,13 +33,13 @@ const ROWS_OF_PAGER: usize = 2;
 
 /// A line of a question, however many rows it takes.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct QuestionLine {
     /// Prefix that the program adds.
     mark: String,
     pieces: Vec<(Style, String)>,
 }
 
-impl Line {
+impl QuestionLine {
     pub(super) fn new(mark: impl Into<String>) -> Self {
         Self {
             mark: mark.into(),
@@ -47,29 +47,29 @@ impl Line {
         }
     }
 
-    pub(super) fn own(self, words: &str) -> Self {
-        self.styled(Style::new(), words)
+    pub(super) fn own_words(self, words: &str) -> Self {
+        self.styled_words(Style::new(), words)
     }
 
-    pub(super) fn styled(mut self, style: Style, words: &str) -> Self {
+    pub(super) fn styled_words(mut self, style: Style, words: &str) -> Self {
         self.pieces.push((style, words.to_owned()));
         self
     }
 
     /// Appends foreign text, escaped to stay on this line.
-    pub(super) fn theirs(self, style: Style, text: &str) -> Self {
-        self.styled(style, &text::one_line(text))
+    pub(super) fn their_words(self, style: Style, text: &str) -> Self {
+        self.styled_words(style, &text::one_line(text))
     }
 
     /// Appends one line of a foreign block, in which tabs are usual.
     pub(super) fn of_block(self, line: &str) -> Self {
         let parts: Vec<String> = line.split('\t').map(text::one_line).collect();
-        self.own(&parts.join(TAB))
+        self.own_words(&parts.join(TAB))
     }
 
     /// Returns the rows on a screen of this width. Breaks anywhere, not at blanks: otherwise blanks
     /// added or dropped at the end of a row could not be told from the original text.
-    fn rows(&self, columns: usize) -> Vec<String> {
+    fn wrap_rows(&self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         let mut row = self.mark.clone();
         let mut width: usize = self.mark.chars().filter_map(UnicodeWidthChar::width).sum();
@@ -79,16 +79,16 @@ impl Line {
             for character in text.chars() {
                 let wide = character.width().unwrap_or(0);
                 if width + wide > columns {
-                    row.push_str(&styled(*style, std::mem::take(&mut part)));
+                    row.push_str(&style_text(*style, std::mem::take(&mut part)));
                     rows.push(std::mem::take(&mut row));
-                    row = format!("{indent}{}", styled(DIM, CONTINUED));
+                    row = format!("{indent}{}", style_text(DIM, CONTINUED));
                     width = indent.len() + CONTINUED.chars().count();
                 }
                 part.push(character);
                 width += wide;
             }
             if !part.is_empty() {
-                row.push_str(&styled(*style, part));
+                row.push_str(&style_text(*style, part));
             }
         }
         rows.push(row);
@@ -97,21 +97,21 @@ impl Line {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Screen {
+pub(super) struct QuestionScreen {
     /// The question, and then its parts. Where not everything fits, each part has its share.
-    pub(super) parts: Vec<Vec<Line>>,
+    pub(super) parts: Vec<Vec<QuestionLine>>,
     /// Lines right above the answers, never cut: the scope of an answer.
-    pub(super) covers: Vec<Line>,
+    pub(super) covers: Vec<QuestionLine>,
     /// Possible answers, as in `[y]es or [n]o`.
     pub(super) keys: String,
     /// Whether any text is an answer.
     pub(super) takes_text: bool,
 }
 
-impl Screen {
-    /// Asks for a choice that allows nothing by itself, as [`Screen::approve`] does.
-    pub(super) async fn ask<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-        self.approve(parse, |_| true).await
+impl QuestionScreen {
+    /// Asks for a choice that allows nothing by itself, as [`QuestionScreen::ask_approval`] does.
+    pub(super) async fn ask_person<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        self.ask_approval(parse, |_| true).await
     }
 
     /// Asks until there is an answer that `parse` knows, or no more input: then `None`. As long as
@@ -120,25 +120,25 @@ impl Screen {
     ///
     /// Input typed before the question could be read is dropped, and nothing else is written to the
     /// terminal meanwhile.
-    pub(super) async fn approve<T>(
+    pub(super) async fn ask_approval<T>(
         &self,
         parse: impl Fn(&str) -> Option<T>,
         is_no: impl Fn(&T) -> bool,
     ) -> Option<T> {
-        let _open = hold();
+        let _open = hold_output();
         let (mut hint, mut is_paged, mut is_seen) = (None, false, false);
         loop {
-            let size = terminal::size();
-            let (rows, is_cut) = self.rows(size);
+            let size = terminal::terminal_size();
+            let (rows, is_cut) = self.screen_rows(size);
             let is_first = hint.is_none() && !is_paged;
             for row in hint.take().into_iter().chain(rows) {
                 at_once(format_args!("{row}\n"));
             }
             if is_first {
-                terminal::settle().await;
+                terminal::settle_terminal().await;
             }
             terminal::drop_typed();
-            at_once(self.prompt(is_cut && !is_seen));
+            at_once(self.prompt_text(is_cut && !is_seen));
             let line = terminal::read_line().await?;
             let line = line.trim();
             if self.is_view(line, is_cut) {
@@ -150,13 +150,13 @@ impl Screen {
                     Some(_) => UNREAD,
                     None => "invalid answer: type one of the letters in brackets",
                 };
-                hint = Some(styled(WARN, words));
+                hint = Some(style_text(WARN, words));
             }
         }
     }
 
     /// Returns the line of the answers. `is_unread`: as long as only a no counts.
-    pub(super) fn prompt(&self, is_unread: bool) -> String {
+    pub(super) fn prompt_text(&self, is_unread: bool) -> String {
         let view = if is_unread { "[v]iew first, then " } else { "" };
         format!("  {view}{}: ", self.keys)
     }
@@ -170,40 +170,44 @@ impl Screen {
 
     /// Returns the rows above the answers, and whether some are left out. If the screen is too
     /// small even for the first row and the scope of the answer, they scroll.
-    pub(super) fn rows(&self, size: Size) -> (Vec<String>, bool) {
-        let n_prompt = self.prompt(true).chars().count() / size.columns + 1;
+    pub(super) fn screen_rows(&self, size: TerminalSize) -> (Vec<String>, bool) {
+        let n_prompt = self.prompt_text(true).chars().count() / size.columns + 1;
         // Reserve another row for an answer that does not fit on the rest of the prompt's last row.
         let n_rows = size.rows.saturating_sub(n_prompt + 1);
-        let n_least = rows(&self.covers, size.columns).len() + 1;
-        let fitted = self.fitted(size.columns, n_rows.max(n_least));
+        let n_least = wrap_lines(&self.covers, size.columns).len() + 1;
+        let fitted = self.fit_question(size.columns, n_rows.max(n_least));
         (fitted.rows, fitted.is_cut)
     }
 
     /// Fits it into this many rows.
-    pub(super) fn fitted(&self, columns: usize, n_rows: usize) -> Fitted {
-        let parts: Vec<Vec<String>> = self.parts.iter().map(|part| rows(part, columns)).collect();
-        let covers = rows(&self.covers, columns);
+    pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> FittedQuestion {
+        let parts: Vec<Vec<String>> = self
+            .parts
+            .iter()
+            .map(|part| wrap_lines(part, columns))
+            .collect();
+        let covers = wrap_lines(&self.covers, columns);
         if n_rows <= covers.len() {
-            let fitted = fit(parts, n_rows);
-            return Fitted {
+            let fitted = fit_parts(parts, n_rows);
+            return FittedQuestion {
                 is_cut: true,
                 ..fitted
             };
         }
-        let mut fitted = fit(parts, n_rows - covers.len());
+        let mut fitted = fit_parts(parts, n_rows - covers.len());
         fitted.rows.extend(covers);
         fitted
     }
 
     /// All rows of it, however many.
-    pub(super) fn all_rows(&self, size: Size) -> Vec<String> {
+    pub(super) fn all_rows(&self, size: TerminalSize) -> Vec<String> {
         let lines = self.parts.iter().flatten().chain(&self.covers);
-        rows(lines, size.columns)
+        wrap_lines(lines, size.columns)
     }
 
     /// Shows everything, a screen at a time. Returns whether the last page was reached; `None` at
     /// the end of input.
-    async fn page_through(&self, size: Size) -> Option<bool> {
+    async fn page_through(&self, size: TerminalSize) -> Option<bool> {
         let all = self.all_rows(size);
         let mut rest = all.as_slice();
         let n_page = size.rows.saturating_sub(ROWS_OF_PAGER).max(1);
@@ -238,18 +242,21 @@ pub(super) fn yes_or_no(line: &str) -> Option<bool> {
     }
 }
 
-fn rows<'a>(lines: impl IntoIterator<Item = &'a Line>, columns: usize) -> Vec<String> {
+fn wrap_lines<'a>(
+    lines: impl IntoIterator<Item = &'a QuestionLine>,
+    columns: usize,
+) -> Vec<String> {
     let lines = lines.into_iter();
-    lines.flat_map(|line| line.rows(columns)).collect()
+    lines.flat_map(|line| line.wrap_rows(columns)).collect()
 }
 
 /// Fits the rows of each part into `n_free`, in shares as equal as possible; a part that is cut
 /// ends with the number of missing rows. The first row of the first part is kept if there is any
 /// row.
-fn fit(parts: Vec<Vec<String>>, n_free: usize) -> Fitted {
+fn fit_parts(parts: Vec<Vec<String>>, n_free: usize) -> FittedQuestion {
     let n_all: usize = parts.iter().map(Vec::len).sum();
     if n_all <= n_free {
-        return Fitted {
+        return FittedQuestion {
             rows: parts.concat(),
             is_cut: false,
         };
@@ -274,34 +281,34 @@ fn fit(parts: Vec<Vec<String>>, n_free: usize) -> Fitted {
             rows.extend(part.first().cloned());
         } else if let Some(n_shown) = share.checked_sub(1) {
             rows.extend(part.iter().take(n_shown).cloned());
-            rows.push(styled(
+            rows.push(style_text(
                 WARN,
                 format_args!("  … {} more rows: v shows all", n_missing + 1),
             ));
         }
     }
-    Fitted { rows, is_cut: true }
+    FittedQuestion { rows, is_cut: true }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::render::bare;
+    use super::super::render::bare_text;
     use super::*;
 
-    const SIZE: Size = Size {
+    const SIZE: TerminalSize = TerminalSize {
         columns: 30,
         rows: 12,
     };
 
-    fn screen(n_lines: usize) -> Screen {
-        let block = (0..n_lines).map(|n| Line::new("+ ").of_block(&format!("line {n}")));
-        Screen {
+    fn screen(n_lines: usize) -> QuestionScreen {
+        let block = (0..n_lines).map(|n| QuestionLine::new("+ ").of_block(&format!("line {n}")));
+        QuestionScreen {
             parts: vec![
-                vec![Line::new("? ").own("bash wants to run a program")],
+                vec![QuestionLine::new("? ").own_words("bash wants to run a program")],
                 block.collect(),
-                vec![Line::new("  ").theirs(DIM, "guard asks: why")],
+                vec![QuestionLine::new("  ").their_words(DIM, "guard asks: why")],
             ],
-            covers: vec![Line::new("  ").own("always covers: make test")],
+            covers: vec![QuestionLine::new("  ").own_words("always covers: make test")],
             keys: "[y]es or [n]o".to_owned(),
             takes_text: false,
         }
@@ -310,10 +317,10 @@ mod tests {
     #[test]
     fn a_question_is_never_higher_than_the_screen_and_every_part_is_on_it() {
         for n_lines in [0, 1, 3, 4, 5, 100, 100_000] {
-            let (rows, is_cut) = screen(n_lines).rows(SIZE);
+            let (rows, is_cut) = screen(n_lines).screen_rows(SIZE);
             assert!(rows.len() + 2 <= SIZE.rows, "{n_lines}: {}", rows.len());
             assert_eq!(is_cut, n_lines > 5, "{n_lines}");
-            let text = bare(&rows.join("\n"));
+            let text = bare_text(&rows.join("\n"));
             assert!(text.starts_with("? bash wants"), "{text}");
             assert!(text.ends_with("always covers: make test"), "{text}");
             assert!(text.contains("guard asks"), "{text}");
@@ -324,15 +331,15 @@ mod tests {
     #[test]
     fn what_is_asked_stands_in_the_first_row_as_long_as_there_is_one() {
         for n_rows in 1..40 {
-            let fitted = screen(30).fitted(20, n_rows);
+            let fitted = screen(30).fit_question(20, n_rows);
             assert!(fitted.rows.len() <= n_rows, "{n_rows}: {fitted:?}");
-            let first = bare(&fitted.rows[0]);
+            let first = bare_text(&fitted.rows[0]);
             assert_eq!(first, "? bash wants to run ", "{n_rows}");
             // Two rows for the question, thirty for the block, one for the reason, two for the
             // grants that it covers.
             assert_eq!(fitted.is_cut, n_rows < 35, "{n_rows}: {fitted:?}");
         }
-        assert!(screen(30).fitted(20, 0).rows.is_empty());
+        assert!(screen(30).fit_question(20, 0).rows.is_empty());
     }
 
     #[test]
@@ -347,11 +354,11 @@ mod tests {
     #[test]
     fn a_long_line_goes_on_in_marked_rows_and_loses_nothing() {
         let text = "日本語のとても長い一行 and more of it, up to here.";
-        let rows = Line::new("$ ").of_block(text).rows(20);
+        let rows = QuestionLine::new("$ ").of_block(text).wrap_rows(20);
         assert!(rows.len() > 2);
         let mut joined = String::new();
         for (n, row) in rows.iter().enumerate() {
-            let row = bare(row);
+            let row = bare_text(row);
             let width: usize = row.chars().filter_map(UnicodeWidthChar::width).sum();
             assert!(width <= 20, "{row}");
             let mark = if n == 0 { "$ " } else { "  ↪ " };
@@ -362,11 +369,12 @@ mod tests {
 
     #[test]
     fn nothing_of_others_begins_a_row() {
-        let line = Line::new("  path ").theirs(DIM, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
-        let rows = line.rows(200);
+        let line =
+            QuestionLine::new("  path ").their_words(DIM, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
+        let rows = line.wrap_rows(200);
         assert_eq!(rows.len(), 1);
         assert_eq!(
-            bare(&rows[0]),
+            bare_text(&rows[0]),
             "  path a\\u{a}? bash wants\\u{d}\\u{1b}[2K\\u{2028}x"
         );
     }

@@ -9,11 +9,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::approve::Asked;
+use super::approve::TerminalQuestion;
 use super::args::{RunArgs, ShowArgs};
-use super::command::{self, Action, Call, Commands, Outcome};
+use super::command::{self, CommandCall, CommandCallResult, CommandSet, OwnerAction};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
-use super::programs::Programs;
+use super::programs::FollowingPrograms;
 use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
 use super::signals::AnySignal;
@@ -24,20 +24,24 @@ use rind_lib::event::{Events, Stamped};
 use rind_lib::host::Session;
 use rind_lib::message::Attachment;
 
-pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
     let typed = args.prompt.as_deref();
-    let line = typed.filter(|line| command::split(line).is_some());
+    let line = typed.filter(|line| command::split_command(line).is_some());
     // Read piped input only once a prompt for it is certain.
     let prompt = match line {
         Some(_) => String::new(),
-        None => super::input::prompt(typed, !steers_from_stdin)?,
+        None => super::input::read_prompt(typed, !steers_from_stdin)?,
     };
-    let images = args.image.iter().map(|path| super::attach::file(path));
+    let images = args
+        .image
+        .iter()
+        .map(|path| super::attach::attach_file(path));
     let images: Vec<Attachment> = images
         .map(|image| image.map(|(_, image)| image).map_err(Usage))
         .collect::<Result<_, _>>()?;
-    let programs = Programs::open(args.open.events.as_deref(), args.steer_from.as_deref())?;
+    let programs =
+        FollowingPrograms::open_programs(args.open.events.as_deref(), args.steer_from.as_deref())?;
     let has_terminal = std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-")
@@ -45,17 +49,17 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let settings = args
         .open
         .run_settings(args.resume.as_deref(), has_terminal)?;
-    let prepared = open::prepare(settings).await?;
+    let prepared = open::prepare_session(settings).await?;
     let input = match line {
-        None => Input::Prompt(prompt, images),
+        None => RunInput::Prompt(prompt, images),
         Some(line) => {
             if !images.is_empty() {
                 bail_usage!("a slash command takes no images: pass --image with a prompt");
             }
             let commands = prepared.commands().await?;
-            let call = commands.parse(line).map_err(Usage)?;
+            let call = commands.parse_call(line).map_err(Usage)?;
             if commands.needs_no_session(&call) {
-                return alone(&commands, &call, args.show, programs).await;
+                return run_alone(&commands, &call, args.show, programs).await;
             }
             if commands.is_about_session(&call) && args.resume.is_none() {
                 bail_usage!(
@@ -63,20 +67,20 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
                     line.escape_debug()
                 );
             }
-            Input::Command {
+            RunInput::Command {
                 commands,
                 call,
                 reads_stdin: !steers_from_stdin,
             }
         }
     };
-    let opened = prepared.open().await?;
+    let opened = prepared.open_session().await?;
     if !args.show.json {
-        render::note(&opened.chosen);
+        render::print_note(&opened.chosen);
     }
     let (session, questions) = (opened.session, opened.questions);
     drop(opened.exits);
-    let exit = turn(session, questions, input, args.show, programs).await;
+    let exit = run_turn(session, questions, input, args.show, programs).await;
     if has_terminal {
         super::terminal::drop_typed();
     }
@@ -88,62 +92,62 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     clippy::large_enum_variant,
     reason = "there is one of them in a process"
 )]
-pub(super) enum Input {
+pub(super) enum RunInput {
     /// A prompt, and images that belong to it.
     Prompt(String, Vec<Attachment>),
     Command {
-        commands: Commands,
-        call: Call,
+        commands: CommandSet,
+        call: CommandCall,
         /// Whether piped input belongs to the prompt that the command makes.
         reads_stdin: bool,
     },
 }
 
-impl From<&str> for Input {
+impl From<&str> for RunInput {
     fn from(prompt: &str) -> Self {
         Self::Prompt(prompt.to_owned(), Vec::new())
     }
 }
 
 /// Runs a command that needs no session.
-async fn alone(
-    commands: &Commands,
-    call: &Call,
+async fn run_alone(
+    commands: &CommandSet,
+    call: &CommandCall,
     show: ShowArgs,
-    mut programs: Programs,
+    mut programs: FollowingPrograms,
 ) -> anyhow::Result<ExitStatus> {
     // No turn runs: report every steering line as too late.
-    programs.begin(SteerHandle::default(), &CancellationToken::new(), show.json);
+    programs.begin_steering(SteerHandle::default(), &CancellationToken::new(), show.json);
     let (outcome, event) = commands.run_alone(call).await;
     let events = Events::default();
     let mut stamped = events.subscribe();
     events.emit(event);
     if let Some(stamped) = stamped.recv().await {
-        programs.take(&stamped);
+        programs.take_event(&stamped);
         if show.json {
-            TurnRenderer::new(show).show(&stamped);
+            TurnRenderer::new(show).show_event(&stamped);
         }
     }
-    programs.finish().await;
+    programs.finish_programs().await;
     let outcome = outcome?;
     if show.json {
         return Ok(ExitStatus::Done);
     }
-    if let Some(text) = said(outcome)? {
-        render::answer_line(render::prose(&text));
+    if let Some(text) = said_by(outcome)? {
+        render::answer_line(render::printable_prose(&text));
     }
     Ok(ExitStatus::Done)
 }
 
 /// Text of an outcome for the shell, where the run ends after a command.
-fn said(outcome: Outcome) -> anyhow::Result<Option<String>> {
+fn said_by(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
     match outcome {
-        Outcome::Text(text) | Outcome::Prompt { text, .. } => Ok(Some(text)),
-        Outcome::Nothing | Outcome::Action(Action::Quit) => Ok(None),
-        Outcome::Action(Action::Resume { id, text }) => Ok(Some(format!(
+        CommandCallResult::Text(text) | CommandCallResult::Prompt { text, .. } => Ok(Some(text)),
+        CommandCallResult::Nothing | CommandCallResult::Action(OwnerAction::Quit) => Ok(None),
+        CommandCallResult::Action(OwnerAction::Resume { id, text }) => Ok(Some(format!(
             "{text}; to continue: rind run --resume {id} \"…\""
         ))),
-        Outcome::Action(Action::Model(name)) => bail_usage!(
+        CommandCallResult::Action(OwnerAction::Model(name)) => bail_usage!(
             "a run has one model: pass --model {} with the prompt",
             name.escape_debug()
         ),
@@ -151,53 +155,53 @@ fn said(outcome: Outcome) -> anyhow::Result<Option<String>> {
 }
 
 /// Result of a run.
-enum Ran {
+enum RunResult {
     Turn(TurnOutcome),
     Command(Option<String>),
 }
 
 /// Runs the turn, or the command and the turn that it may ask for.
-async fn act(
+async fn act_on_input(
     session: &mut Session,
-    input: Input,
+    input: RunInput,
     cancel: &CancellationToken,
-) -> anyhow::Result<Ran> {
+) -> anyhow::Result<RunResult> {
     let (commands, call, reads_stdin) = match input {
-        Input::Prompt(text, images) => {
+        RunInput::Prompt(text, images) => {
             let turn = session.turn(text).attach(images).until(cancel);
-            return Ok(Ran::Turn(turn.await?));
+            return Ok(RunResult::Turn(turn.await?));
         }
-        Input::Command {
+        RunInput::Command {
             commands,
             call,
             reads_stdin,
         } => (commands, call, reads_stdin),
     };
-    match commands.run(&call, Some(session), cancel).await? {
-        Outcome::Prompt { text, command } => {
+    match commands.run_call(&call, Some(session), cancel).await? {
+        CommandCallResult::Prompt { text, command } => {
             let text = match reads_stdin {
                 true => super::input::with_piped(&text)?,
                 false => text,
             };
             let turn = session.turn(text).of_command(command).until(cancel);
-            Ok(Ran::Turn(turn.await?))
+            Ok(RunResult::Turn(turn.await?))
         }
-        outcome => Ok(Ran::Command(said(outcome)?)),
+        outcome => Ok(RunResult::Command(said_by(outcome)?)),
     }
 }
 
 /// Runs one turn and shows it to its end. The first Ctrl-C interrupts the turn, the second ends the
 /// program.
-pub(super) async fn turn(
+pub(super) async fn run_turn(
     mut session: Session,
-    questions: UnboundedReceiver<Asked>,
-    input: impl Into<Input>,
+    questions: UnboundedReceiver<TerminalQuestion>,
+    input: impl Into<RunInput>,
     show: ShowArgs,
-    mut programs: Programs,
+    mut programs: FollowingPrograms,
 ) -> anyhow::Result<ExitStatus> {
     let cancel = CancellationToken::new();
     let over = CancellationToken::new();
-    programs.begin(session.steering(), &cancel, show.json);
+    programs.begin_steering(session.steering(), &cancel, show.json);
     let shown = tokio::spawn(show_all(
         TurnRenderer::new(show),
         Telemetry::from_env(),
@@ -210,7 +214,7 @@ pub(super) async fn turn(
     // Register the handler here, not in the task: until it exists, Ctrl-C ends the process at once.
     let interrupted = AnySignal::interrupts().context("listen for Ctrl-C")?;
     tokio::spawn(interrupted.pass_on(cancel.clone()));
-    let ran = act(&mut session, input.into(), &cancel).await;
+    let ran = act_on_input(&mut session, input.into(), &cancel).await;
     let id = session.id().clone();
     let closed = session.close().await;
     over.cancel();
@@ -219,17 +223,17 @@ pub(super) async fn turn(
         // The command was interrupted. A session error (`agent::Error`) is a failure even then.
         Err(error) if cancel.is_cancelled() && !error.is::<agent::Error>() => {
             closed?;
-            render::error(&error);
+            render::print_error(&error);
             return Ok(ExitStatus::Interrupted);
         }
         ran => ran?,
     };
     let outcome = match outcome {
-        Ran::Turn(outcome) => outcome,
-        Ran::Command(text) => {
+        RunResult::Turn(outcome) => outcome,
+        RunResult::Command(text) => {
             closed?;
             if let Some(text) = text.filter(|_| !show.json) {
-                render::answer_line(render::prose(&text));
+                render::answer_line(render::printable_prose(&text));
             }
             return Ok(match cancel.is_cancelled() {
                 true => ExitStatus::Interrupted,
@@ -243,10 +247,10 @@ pub(super) async fn turn(
         _ if show.json => {}
         ExitStatus::Done => {}
         // The refused text is part of the session now.
-        ExitStatus::Blocked => render::note(
+        ExitStatus::Blocked => render::print_note(
             "this session contains the blocked text and will be blocked again; start another: rind run \"…\"",
         ),
-        _ => render::note(&format!("to continue: rind run --resume {id} \"…\"")),
+        _ => render::print_note(&format!("to continue: rind run --resume {id} \"…\"")),
     }
     Ok(exit)
 }
@@ -259,10 +263,10 @@ pub(super) async fn show_all(
     mut renderer: TurnRenderer,
     mut telemetry: Telemetry,
     mut events: UnboundedReceiver<Stamped>,
-    mut questions: UnboundedReceiver<Asked>,
+    mut questions: UnboundedReceiver<TerminalQuestion>,
     cancel: CancellationToken,
     over: CancellationToken,
-    mut programs: Programs,
+    mut programs: FollowingPrograms,
 ) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -276,8 +280,8 @@ pub(super) async fn show_all(
             n_events = events.recv_many(&mut batch, MAX_BATCH) => {
                 renderer.show_all(&batch);
                 for event in batch.drain(..) {
-                    telemetry.take(&event);
-                    programs.take(&event);
+                    telemetry.take_event(&event);
+                    programs.take_event(&event);
                 }
                 is_over = n_events == 0;
             }
@@ -287,11 +291,11 @@ pub(super) async fn show_all(
             () = over.cancelled(), if !events.is_closed() => events.close(),
             () = cancel.cancelled(), if !is_interrupted => {
                 is_interrupted = true;
-                renderer.interrupted();
+                renderer.show_interrupted();
             }
             Some(asked) = questions.recv() => {
-                renderer.pause();
-                let mut put = pin!(asked.put(&cancel));
+                renderer.pause_wait();
+                let mut put = pin!(asked.put_question(&cancel));
                 // Show no events while the question is on the screen, but pass them to the
                 // programs: one of them may end the turn.
                 let mut unseen = Vec::new();
@@ -301,25 +305,25 @@ pub(super) async fn show_all(
                         () = &mut put => break,
                         event = events.recv(), if !is_over => match event {
                             Some(event) => {
-                                telemetry.take(&event);
-                                programs.take(&event);
+                                telemetry.take_event(&event);
+                                programs.take_event(&event);
                                 match renderer.shows_elsewhere() {
-                                    true => renderer.show(&event),
+                                    true => renderer.show_event(&event),
                                     false => unseen.push(event),
                                 }
                             }
                             None => is_over = true,
                         },
-                        line = programs.line() => programs.steer(line),
+                        line = programs.next_line() => programs.steer_turn(line),
                     }
                 }
-                unseen.iter().for_each(|event| renderer.show(event));
+                unseen.iter().for_each(|event| renderer.show_event(event));
             }
-            line = programs.line() => programs.steer(line),
-            _ = ticks.tick() => renderer.tick(),
+            line = programs.next_line() => programs.steer_turn(line),
+            _ = ticks.tick() => renderer.tick_wait(),
         }
     }
-    programs.finish().await;
-    renderer.finish();
-    telemetry.finish().await;
+    programs.finish_programs().await;
+    renderer.finish_turn();
+    telemetry.finish_export().await;
 }

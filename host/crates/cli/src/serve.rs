@@ -25,13 +25,13 @@ const MAX_WAITING_EVENTS: usize = 256;
 /// Timeout for writing the last events at exit: a pipe without a reader must not block it.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
-    let file = args.open.events.as_deref().map(EventFile::open);
+pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
+    let file = args.open.events.as_deref().map(EventFile::open_file);
     let file = file.transpose()?;
     // Ask no questions, even at a terminal: a question would block one loop and hold back the
     // output of the others.
-    let prepared = open::prepare(args.open.run_settings(None, false)?).await?;
-    let ready = prepared.host().await?;
+    let prepared = open::prepare_session(args.open.run_settings(None, false)?).await?;
+    let ready = prepared.build_host().await?;
     let host = &ready.run.host;
     let loops = match Loops::open(&host.host) {
         Err(error @ Error::NoLoop) => bail_usage!(
@@ -46,8 +46,8 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
         .map(|(plugin, session)| (session.clone(), plugin.to_owned()))
         .collect();
     if !args.json {
-        render::note(&ready.run.chosen);
-        render::serve::beginning(of_session.values());
+        render::print_note(&ready.run.chosen);
+        render::serve::print_beginning(of_session.values());
     }
     let cancel = CancellationToken::new();
     let interrupted = AnySignal::interrupts().context("listen for Ctrl-C")?;
@@ -55,20 +55,20 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     tokio::spawn(interrupted.pass_on(cancel.clone()));
     let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
     let renderer = LoopRenderer::new(of_session, &render::lines::of_process(), args.json);
-    let shown = show(events, renderer, file);
+    let shown = show_loops(events, renderer, file);
     let ends = loops.watch(sender).run(&cancel).await;
     if tokio::time::timeout(GRACE, shown).await.is_err() {
         tracing::warn!("the last events were not written: nobody reads them");
     }
     if !args.json {
-        ends.iter().for_each(render::serve::end);
+        ends.iter().for_each(render::serve::print_end);
     }
-    Ok(exit(&ends, cancel.is_cancelled()))
+    Ok(exit_status(&ends, cancel.is_cancelled()))
 }
 
 /// Shows events on a thread of its own: a write blocks while a pipe has no reader, and must not
 /// block signals and loops.
-fn show(
+fn show_loops(
     mut events: Receiver<Stamped>,
     mut renderer: LoopRenderer,
     mut file: Option<EventFile>,
@@ -76,14 +76,14 @@ fn show(
     tokio::task::spawn_blocking(move || {
         while let Some(stamped) = events.blocking_recv() {
             if let Some(file) = &mut file {
-                file.write(&stamped);
+                file.write_event(&stamped);
             }
-            renderer.show(&stamped);
+            renderer.show_event(&stamped);
         }
     })
 }
 
-fn exit(ends: &[LoopEnd], is_interrupted: bool) -> ExitStatus {
+fn exit_status(ends: &[LoopEnd], is_interrupted: bool) -> ExitStatus {
     let has_failed = |end: &LoopEnd| matches!(end.why, EndReason::Failed(_) | EndReason::Broken(_));
     if ends.iter().any(has_failed) {
         ExitStatus::Failed

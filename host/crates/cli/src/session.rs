@@ -20,7 +20,7 @@ use rind_lib::prompt::ledger;
 use rind_lib::session::SessionStore;
 
 pub(super) async fn session(command: SessionCommand) -> anyhow::Result<ExitStatus> {
-    let paths = environment::paths(None)?;
+    let paths = environment::find_paths(None)?;
     match command {
         SessionCommand::List(args) => list::list(&paths, &args),
         SessionCommand::Show(args) => show::show(&paths, &args),
@@ -32,21 +32,23 @@ pub(super) async fn session(command: SessionCommand) -> anyhow::Result<ExitStatu
         SessionCommand::Rm(args) => own::rm(&paths, &args).await,
         SessionCommand::Gc(args) => own::gc(&paths, &args),
         SessionCommand::Doctor(args) => examine::doctor(&paths, &args),
-        SessionCommand::Prompt(args) => prompt(&paths, &args),
-        SessionCommand::Audit(args) => audit::audit(&args),
+        SessionCommand::Prompt(args) => show_prompt(&paths, &args),
+        SessionCommand::Audit(args) => audit::run_audit(&args),
     }
 }
 
-fn prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
+fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
     let (entries, notices) = store.read(&id)?;
-    notices.iter().for_each(|notice| render::warn(notice));
-    let turns = ledger::turns(&entries);
+    notices
+        .iter()
+        .for_each(|notice| render::print_warning(notice));
+    let turns = ledger::turn_ledgers(&entries);
     if args.json {
-        render::json(&serde_json::json!({"session": id, "turns": turns}))?;
+        render::print_json(&serde_json::json!({"session": id, "turns": turns}))?;
     } else {
-        render::session::prompt(&id, &turns);
+        render::session::print_prompt(&id, &turns);
     }
     Ok(ExitStatus::Done)
 }

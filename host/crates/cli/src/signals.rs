@@ -47,7 +47,7 @@ impl AnySignal {
     }
 
     /// Waits for the next of them. Nothing is lost when the future is dropped.
-    pub(super) async fn recv(&mut self) {
+    pub(super) async fn recv_signal(&mut self) {
         poll_fn(|context| {
             // While none is ready, all are polled, so that each wakes this task.
             let mut signals = self.0.iter_mut();
@@ -62,9 +62,9 @@ impl AnySignal {
     /// Cancels the turn at the first signal, and ends the process at the second, in case the
     /// orderly shutdown hangs.
     pub(super) async fn pass_on(mut self, cancel: CancellationToken) {
-        self.recv().await;
+        self.recv_signal().await;
         cancel.cancel();
-        self.recv().await;
+        self.recv_signal().await;
         std::process::exit(130);
     }
 }

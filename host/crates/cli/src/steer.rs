@@ -40,7 +40,7 @@ pub(super) type Line = Result<String, String>;
 pub(super) type Lines = Receiver<Line>;
 
 /// Reads lines from a file, a named pipe or, for `-`, standard input.
-pub(super) fn open(path: &Path) -> anyhow::Result<Lines> {
+pub(super) fn open_steering(path: &Path) -> anyhow::Result<Lines> {
     let is_pipe = if path == Path::new("-") {
         false
     } else {
@@ -57,13 +57,13 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Lines> {
     // Read on a detached thread: opening a FIFO blocks until it has a writer, maybe forever.
     let thread = std::thread::Builder::new().name("steer-from".to_owned());
     thread
-        .spawn(move || read(&path, is_pipe, &sender))
+        .spawn(move || read_steering(&path, is_pipe, &sender))
         .context("start reading lines that steer")?;
     Ok(lines)
 }
 
 /// Reads to the end; of a named pipe, one writer after the other.
-fn read(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
+fn read_steering(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
     loop {
         let read = if path == Path::new("-") {
             read_lines(BufReader::new(std::io::stdin().lock()), sender)
@@ -114,7 +114,7 @@ fn read_lines(mut reader: impl BufRead, sender: &Sender<Line>) -> std::io::Resul
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Command {
+struct SteerCommand {
     #[serde(default)]
     id: Value,
     #[serde(default)]
@@ -125,23 +125,23 @@ struct Command {
     cancel: bool,
 }
 
-struct Accepted {
+struct AcceptedText {
     line: u64,
     id: Value,
 }
 
-pub(super) struct Steering {
+pub(super) struct InputSteering {
     lines: Lines,
     handle: SteerHandle,
     cancel: CancellationToken,
     is_json: bool,
     n_lines: u64,
     /// Texts that wait, by their numbers in the queue.
-    waiting: BTreeMap<u64, Accepted>,
+    waiting: BTreeMap<u64, AcceptedText>,
     is_over: bool,
 }
 
-impl Steering {
+impl InputSteering {
     pub(super) fn new(
         lines: Lines,
         handle: SteerHandle,
@@ -160,38 +160,38 @@ impl Steering {
     }
 
     /// Waits for the next line; never returns if there is none.
-    pub(super) async fn line(&mut self) -> Line {
+    pub(super) async fn next_line(&mut self) -> Line {
         match self.lines.recv().await {
             Some(line) => line,
             None => std::future::pending().await,
         }
     }
 
-    pub(super) fn steer(&mut self, line: Line) {
+    pub(super) fn steer_turn(&mut self, line: Line) {
         self.n_lines += 1;
-        let command = line.and_then(|line| command(&line));
+        let command = line.and_then(|line| parse_command(&line));
         let (id, text, is_follow_up) = match command {
-            Ok(Command {
+            Ok(SteerCommand {
                 id,
                 steer: Some(text),
                 ..
             }) => (id, Some(text), false),
-            Ok(Command {
+            Ok(SteerCommand {
                 id,
                 follow_up: Some(text),
                 ..
             }) => (id, Some(text), true),
-            Ok(Command { id, .. }) => (id, None, false),
+            Ok(SteerCommand { id, .. }) => (id, None, false),
             Err(why) => {
-                let accepted = self.accepted(Value::Null);
-                return self.answer(&accepted, "refused", json!({"reason": why}));
+                let accepted = self.note_accepted(Value::Null);
+                return self.send_answer(&accepted, "refused", json!({"reason": why}));
             }
         };
-        let accepted = self.accepted(id);
+        let accepted = self.note_accepted(id);
         if self.is_over {
-            return self.answer(&accepted, "too-late", json!({}));
+            return self.send_answer(&accepted, "too-late", json!({}));
         }
-        self.answer(&accepted, "accepted", json!({}));
+        self.send_answer(&accepted, "accepted", json!({}));
         match text {
             None => self.cancel.cancel(),
             Some(text) => {
@@ -207,7 +207,7 @@ impl Steering {
     }
 
     /// Answers the lines that an event is about.
-    pub(super) fn take(&mut self, stamped: &Stamped) {
+    pub(super) fn take_event(&mut self, stamped: &Stamped) {
         if !stamped.is_main() {
             return;
         }
@@ -222,10 +222,10 @@ impl Steering {
                 };
                 let step = stamped.step;
                 match dropped_by {
-                    None => self.answer(&accepted, "taken", json!({"step": step})),
+                    None => self.send_answer(&accepted, "taken", json!({"step": step})),
                     Some(by) => {
                         let about = json!({"step": step, "by": by, "reason": reason});
-                        self.answer(&accepted, "dropped", about);
+                        self.send_answer(&accepted, "dropped", about);
                     }
                 }
             }
@@ -235,11 +235,11 @@ impl Steering {
     }
 
     /// Answers the lines that no turn took, and the unread ones.
-    pub(super) async fn finish(&mut self) {
+    pub(super) async fn finish_steering(&mut self) {
         self.too_late();
         let until = Instant::now() + LAST_READ;
         while let Ok(Some(line)) = timeout_at(until, self.lines.recv()).await {
-            self.steer(line);
+            self.steer_turn(line);
         }
     }
 
@@ -247,18 +247,18 @@ impl Steering {
     fn too_late(&mut self) {
         self.is_over = true;
         for accepted in std::mem::take(&mut self.waiting).into_values() {
-            self.answer(&accepted, "too-late", json!({}));
+            self.send_answer(&accepted, "too-late", json!({}));
         }
     }
 
-    fn accepted(&self, id: Value) -> Accepted {
-        Accepted {
+    fn note_accepted(&self, id: Value) -> AcceptedText {
+        AcceptedText {
             line: self.n_lines,
             id,
         }
     }
 
-    fn answer(&self, accepted: &Accepted, status: &str, about: Value) {
+    fn send_answer(&self, accepted: &AcceptedText, status: &str, about: Value) {
         if self.is_json {
             let mut answer =
                 json!({"type": "steer-answer", "line": accepted.line, "status": status});
@@ -268,7 +268,7 @@ impl Steering {
             if let (Some(answer), Value::Object(about)) = (answer.as_object_mut(), about) {
                 answer.extend(about);
             }
-            return render::answer(format!("{answer}\n"));
+            return render::print_answer(format!("{answer}\n"));
         }
         let id = match &accepted.id {
             Value::Null => String::new(),
@@ -281,12 +281,12 @@ impl Steering {
         let reason = about["reason"].as_str().map(|reason| format!(": {reason}"));
         let about = [by, step, reason].into_iter().flatten().collect::<String>();
         let text = format!("--steer-from line {}{id}: {status}{about}", accepted.line);
-        render::note(&render::printable(&text));
+        render::print_note(&render::printable_text(&text));
     }
 }
 
-fn command(line: &str) -> Result<Command, String> {
-    let command: Command = serde_json::from_str(line).map_err(|error| {
+fn parse_command(line: &str) -> Result<SteerCommand, String> {
+    let command: SteerCommand = serde_json::from_str(line).map_err(|error| {
         format!("the line is none of {{\"steer\": …}}, {{\"follow_up\": …}}, {{\"cancel\": true}}: {error}")
     })?;
     if !matches!(

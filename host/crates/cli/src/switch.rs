@@ -9,15 +9,15 @@ use super::{edit, environment, plugin, render};
 use rind_lib::plugin::protected;
 use rind_operator::plugin_flags::names;
 
-pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<ExitStatus> {
-    let paths = environment::paths(None)?;
+pub(super) async fn run_switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<ExitStatus> {
+    let paths = environment::find_paths(None)?;
     let name = &args.plugin;
-    let plugins = plugin::load(&PluginArgs::default()).await?;
+    let plugins = plugin::load_set(&PluginArgs::default()).await?;
     if !names(&plugins).any(|found| found == name) {
         bail_usage!("there is no plugin `{name}`; see `rind plugin list`");
     }
     if !is_on && protected::is_protected(name) {
-        return Err(Usage(protected::refusal("`rind plugin disable`", name)).into());
+        return Err(Usage(protected::protected_refusal("`rind plugin disable`", name)).into());
     }
     let file = if args.project {
         paths.workspace_config()
@@ -33,7 +33,7 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
         false => String::new(),
     };
     let keys: &[&str] = &["plugins", name, "enabled"];
-    let is_news = edit::set(&file, &head, &[(keys, is_on.into())])
+    let is_news = edit::set_values(&file, &head, &[(keys, is_on.into())])
         .with_context(|| format!("change {}", file.display()))?;
     let word = if is_on { "on" } else { "off" };
     let place = if args.project {
@@ -46,9 +46,9 @@ pub(super) async fn switch(args: SwitchArgs, is_on: bool) -> anyhow::Result<Exit
     } else {
         ("was", " already")
     };
-    render::note(&format!("{name} {verb} switched {word} {place}{already}"));
+    render::print_note(&format!("{name} {verb} switched {word} {place}{already}"));
     if let Some(why) = in_spite(name, is_on).await? {
-        render::warn(&why);
+        render::print_warning(&why);
     }
     Ok(ExitStatus::Done)
 }
@@ -68,6 +68,6 @@ async fn in_spite(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
         return Ok(Some(format!("{name} still runs here: {place} enables it")));
     }
     let left = plugins.left_out.iter().find(|left| left.name == name);
-    let why = left.map_or_else(String::new, render::plugins::why);
+    let why = left.map_or_else(String::new, render::plugins::left_out_reason);
     Ok(Some(format!("{name} still does not run here: {why}")))
 }

@@ -37,22 +37,22 @@ impl Telemetry {
         let started = asked_by(&environment::variable).map(|_| Exporter::start());
         Self(started.and_then(|started| {
             started
-                .inspect_err(|error| render::warn(&error.to_string()))
+                .inspect_err(|error| render::print_warning(&error.to_string()))
                 .ok()
         }))
     }
 
-    pub(super) fn take(&mut self, event: &Stamped) {
+    pub(super) fn take_event(&mut self, event: &Stamped) {
         if let Some(exporter) = &mut self.0 {
             exporter.take(event);
         }
     }
 
-    pub(super) async fn finish(self) {
+    pub(super) async fn finish_export(self) {
         let Some(exporter) = self.0 else { return };
         if let Err(lost) = exporter.finish(FLUSH).await {
             let name = asked_by(&environment::variable).unwrap_or_default();
-            render::warn(&format!("{lost}; the collector is the one in {name}"));
+            render::print_warning(&format!("{lost}; the collector is the one in {name}"));
         }
     }
 }

@@ -18,13 +18,13 @@ use super::signals::AnySignal;
 use rind_lib::lock::lock;
 
 /// Size that is assumed where a terminal does not tell its own.
-const USUAL: Size = Size {
+const USUAL: TerminalSize = TerminalSize {
     columns: 80,
     rows: 24,
 };
 
 /// Smallest size that a question is laid out for. On a smaller screen it scrolls.
-const SMALLEST: Size = Size {
+const SMALLEST: TerminalSize = TerminalSize {
     columns: 24,
     rows: 8,
 };
@@ -40,7 +40,7 @@ pub(super) const QUIET: Duration = Duration::from_millis(600);
 const MAX_LINE_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct TerminalSize {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
@@ -50,19 +50,19 @@ pub(super) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-pub(super) fn size() -> Size {
+pub(super) fn terminal_size() -> TerminalSize {
     let told = tcgetwinsize(std::io::stderr()).ok().map(|size| size.ws_row);
     let rows = told
         .filter(|rows| *rows > 0)
         .map_or(USUAL.rows, usize::from);
-    Size {
-        columns: columns(std::io::stderr()).unwrap_or(USUAL.columns),
+    TerminalSize {
+        columns: terminal_columns(std::io::stderr()).unwrap_or(USUAL.columns),
         rows: rows.max(SMALLEST.rows),
     }
 }
 
 /// Returns the columns of a terminal; `None` when the stream is not one, or its size is unknown.
-pub(super) fn columns(stream: impl AsFd) -> Option<usize> {
+pub(super) fn terminal_columns(stream: impl AsFd) -> Option<usize> {
     let told = tcgetwinsize(stream).ok()?.ws_col;
     (told > 0).then(|| usize::from(told).max(SMALLEST.columns))
 }
@@ -78,7 +78,7 @@ pub(super) fn drop_typed() -> bool {
 
 /// Waits until no line was typed for a moment, and drops earlier lines: they cannot answer a
 /// question that was only just shown.
-pub(super) async fn settle() {
+pub(super) async fn settle_terminal() {
     loop {
         tokio::time::sleep(QUIET).await;
         if !has_line() || !drop_typed() {
@@ -103,7 +103,7 @@ pub(super) async fn read_line() -> Option<String> {
 /// Reads one line without echo. Calls `asks` once echo is off. Use it under an [`ExitAtSignals`],
 /// so that echo is restored however the process ends.
 pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
-    let _hidden = Hidden::new();
+    let _hidden = HiddenEcho::new();
     asks();
     read_line().await
 }
@@ -112,9 +112,9 @@ pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
 static SHOWN: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Guard that keeps the echo of the terminal off.
-struct Hidden;
+struct HiddenEcho;
 
-impl Hidden {
+impl HiddenEcho {
     fn new() -> Self {
         if let Ok(before) = tcgetattr(std::io::stdin()) {
             let mut hidden = before.clone();
@@ -127,7 +127,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for HiddenEcho {
     fn drop(&mut self) {
         show_again();
     }
@@ -150,7 +150,7 @@ impl ExitAtSignals {
     pub(super) fn new() -> std::io::Result<Self> {
         let mut interrupts = AnySignal::interrupts()?;
         Ok(Self(tokio::spawn(async move {
-            interrupts.recv().await;
+            interrupts.recv_signal().await;
             show_again();
             std::process::exit(130);
         })))

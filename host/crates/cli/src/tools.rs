@@ -14,7 +14,7 @@ use rind_lib::message::ToolSpec;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::provider::scripted::Scripted;
 use rind_lib::session::SessionStore;
-use rind_lib::tool::policy::{Overview, ToolPolicy};
+use rind_lib::tool::policy::{ToolOverview, ToolPolicy};
 use rind_operator::confinement;
 use rind_operator::setup::{OperatorSetup, check_apart};
 
@@ -31,18 +31,18 @@ pub(super) struct ToolsArgs {
 
 /// A tool with the rules for its calls.
 #[derive(Debug, Serialize)]
-pub(super) struct Described {
+pub(super) struct DescribedTool {
     #[serde(flatten)]
     pub(super) spec: ToolSpec,
-    pub(super) policy: Overview,
+    pub(super) policy: ToolOverview,
 }
 
-pub(super) async fn tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
-    let all = described(&args.plugins).await?;
+pub(super) async fn run_tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
+    let all = describe_tools(&args.plugins).await?;
     let Some(name) = &args.name else {
         match args.json {
-            true => render::json(&all)?,
-            false => render::tools::list(&all),
+            true => render::print_json(&all)?,
+            false => render::tools::list_tools(&all),
         }
         return Ok(ExitStatus::Done);
     };
@@ -58,20 +58,20 @@ pub(super) async fn tools(args: ToolsArgs) -> anyhow::Result<ExitStatus> {
         .find(|tool| tool.spec.name == *name)
         .with_context(names)?;
     match args.json {
-        true => render::json(tool)?,
-        false => render::tools::one(tool)?,
+        true => render::print_json(tool)?,
+        false => render::tools::print_tool(tool)?,
     }
     Ok(ExitStatus::Done)
 }
 
 /// The names of the tools of a session in this folder, each with its plugin.
-pub(super) async fn names(args: &PluginArgs) -> anyhow::Result<Vec<(String, Option<String>)>> {
-    let all = described(args).await?.into_iter();
+pub(super) async fn tool_names(args: &PluginArgs) -> anyhow::Result<Vec<(String, Option<String>)>> {
+    let all = describe_tools(args).await?.into_iter();
     Ok(all.map(|tool| (tool.spec.name, tool.spec.plugin)).collect())
 }
 
 /// The tools of a session in this folder.
-async fn described(args: &PluginArgs) -> anyhow::Result<Vec<Described>> {
+async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>> {
     let load = plugin::load_of(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check(&plugins)?;
@@ -80,7 +80,7 @@ async fn described(args: &PluginArgs) -> anyhow::Result<Vec<Described>> {
     let policy: ToolPolicy = setup.config.section()?;
     let mut specs = specs(setup, Arc::new(plugins)).await?;
     specs.sort_by(|a, b| (&a.plugin, &a.name).cmp(&(&b.plugin, &b.name)));
-    let described = specs.into_iter().map(|spec| Described {
+    let described = specs.into_iter().map(|spec| DescribedTool {
         policy: policy.overview(&spec),
         spec: Arc::unwrap_or_clone(spec),
     });

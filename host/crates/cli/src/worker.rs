@@ -2,7 +2,7 @@
 //! memory and processor time.
 //!
 //! A parser in this process could not be stopped; a process can. The worker gets its input in a
-//! private folder, leaves its output there, and may access nothing else. Start from [`Worker`].
+//! private folder, leaves its output there, and may access nothing else. Start from [`WorkerKind`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ pub(super) const OUTPUT: &str = "output.json";
 
 /// Kind of work, with its limits.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct WorkerKind {
     /// The hidden command of the program that does it.
     pub(super) command: &'static str,
     pub(super) name: &'static str,
@@ -45,10 +45,10 @@ pub(super) struct Worker {
     pub(super) stack_bytes: usize,
 }
 
-impl Worker {
+impl WorkerKind {
     /// Runs the process until `cancel` is set. Returns its output, which may be cut, and how it
     /// ended.
-    pub(super) async fn run(
+    pub(super) async fn run_worker(
         &self,
         program: &Path,
         input: &[u8],
@@ -103,7 +103,7 @@ impl Worker {
     }
 
     /// Returns why a process has not done its work.
-    pub(super) fn reason(&self, finished: &Finished) -> String {
+    pub(super) fn end_reason(&self, finished: &Finished) -> String {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
         match finished.ending {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn an_answer_may_be_cut_or_absent_and_one_that_cannot_be_read_is_said() {
-        let worker = Worker {
+        let worker = WorkerKind {
             command: "",
             name: "reads packages",
             deadline: Duration::ZERO,

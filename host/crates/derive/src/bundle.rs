@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::text::{cut_page, inert};
+use super::text::{cut_page, make_inert};
 use rind_lib::grant::SideEffect;
 use rind_lib::plugin::contract::supported;
 use rind_lib::skill::{FILE, FORMAT, front_matter, parse_text};
@@ -34,7 +34,7 @@ const MAX_BUNDLE_BYTES: usize = 16 << 20;
 
 /// Derived skill, before it is rendered as a bundle.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Draft {
+pub struct SkillDraft {
     /// Name of the skill and of its directory.
     pub name: String,
     /// Name of the package that it is about.
@@ -56,14 +56,14 @@ pub struct Draft {
     /// Sections below the title.
     pub body: String,
     /// Text written by a model, above the sections.
-    pub summary: Option<Summary>,
+    pub summary: Option<PackageSummary>,
     /// Files in `references`, by name.
     pub references: BTreeMap<String, String>,
 }
 
 /// Text about the package, written by a model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Summary {
+pub struct PackageSummary {
     /// Name of the model.
     pub model: String,
     /// Text as sanitized Markdown, which cannot break out of its section.
@@ -77,8 +77,8 @@ impl SourceHash {
     /// Begins the digest of a source of this kind, with the versions of what derives from it.
     pub fn new(kind: &str) -> Self {
         let mut hash = Self(blake3::Hasher::new());
-        hash.add(MAKER, kind.as_bytes());
-        hash.add(
+        hash.add_source(MAKER, kind.as_bytes());
+        hash.add_source(
             "contract",
             supported().next_back().unwrap_or_default().as_bytes(),
         );
@@ -86,7 +86,7 @@ impl SourceHash {
     }
 
     /// Adds a part of the source under its name.
-    pub fn add(&mut self, name: &str, bytes: &[u8]) {
+    pub fn add_source(&mut self, name: &str, bytes: &[u8]) {
         for part in [name.as_bytes(), bytes] {
             self.0.update(&(part.len() as u64).to_le_bytes());
             self.0.update(part);
@@ -101,11 +101,11 @@ impl SourceHash {
 
 /// Files of a skill by their paths in its directory, separated by `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bundle(pub BTreeMap<String, String>);
+pub struct SkillBundle(pub BTreeMap<String, String>);
 
 /// State of an existing bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamped {
+pub struct StampedBundle {
     /// Digest of the source that it was derived from.
     pub source_hash: String,
     /// Whether its files are unchanged since `derive` wrote them.
@@ -114,9 +114,9 @@ pub struct Stamped {
     pub summarized_by: Option<String>,
 }
 
-impl Draft {
+impl SkillDraft {
     /// Cuts the body and the pages to their maximum size.
-    pub(super) fn cut(&mut self) {
+    pub(super) fn cut_description(&mut self) {
         self.body = cut_page(self.body.trim(), MAX_BODY_BYTES);
         let mut n_left = MAX_BUNDLE_BYTES;
         for page in self.references.values_mut() {
@@ -126,24 +126,24 @@ impl Draft {
     }
 
     /// Renders the files of the skill.
-    pub fn bundle(&self) -> Bundle {
+    pub fn bundle(&self) -> SkillBundle {
         let mut files: BTreeMap<String, String> = self
             .references
             .iter()
             .map(|(name, text)| (format!("references/{name}"), format!("{}\n", text.trim())))
             .collect();
         let mut text = self.front();
-        text.push_str(&inert(&format!("\n# {}\n\n", self.title)));
+        text.push_str(&make_inert(&format!("\n# {}\n\n", self.title)));
         if let Some(summary) = &self.summary {
-            text.push_str(&inert(&format!(
+            text.push_str(&make_inert(&format!(
                 "## Summary\n\n*A model wrote this section from the rest of this skill; where they differ, the rest is right.*\n\n{}\n\n",
                 summary.text.trim()
             )));
         }
-        text.push_str(&inert(self.body.trim()));
+        text.push_str(&make_inert(self.body.trim()));
         text.push('\n');
         files.insert(FILE.to_owned(), text);
-        let mut bundle = Bundle(files);
+        let mut bundle = SkillBundle(files);
         let hash = bundle.hash();
         if let Some(text) = bundle.0.get_mut(FILE) {
             *text = text.replacen(&hash_line(""), &hash_line(&hash), 1);
@@ -188,7 +188,7 @@ fn hash_line(hash: &str) -> String {
     format!("  {HASH_KEY}: \"{hash}\"\n")
 }
 
-impl Bundle {
+impl SkillBundle {
     /// Returns the text of `SKILL.md`.
     pub fn skill(&self) -> &str {
         self.0.get(FILE).map_or("", String::as_str)
@@ -208,18 +208,18 @@ impl Bundle {
                 .split_inclusive('\n')
                 .filter(|line| counts(line))
                 .collect();
-            hasher.add(path, lines.as_bytes());
+            hasher.add_source(path, lines.as_bytes());
         }
         hasher.text()
     }
 
     /// Reads the stamp; `None` if the files are not a derived skill.
-    pub fn stamp(&self) -> Option<Stamped> {
+    pub fn stamp(&self) -> Option<StampedBundle> {
         let skill = parse_text("x", self.skill()).ok()?;
         let source_hash = skill.generated_from?.source_hash?;
         let hash = skill.metadata.get(HASH_KEY)?.as_str()?.to_owned();
         let summarized_by = skill.metadata.get("summarized_by");
-        Some(Stamped {
+        Some(StampedBundle {
             source_hash,
             is_whole: hash == self.hash(),
             summarized_by: summarized_by
@@ -233,8 +233,8 @@ impl Bundle {
 mod tests {
     use super::*;
 
-    fn draft() -> Draft {
-        Draft {
+    fn draft() -> SkillDraft {
+        SkillDraft {
             name: "hello".to_owned(),
             package: "x: [\n---\ny".to_owned(),
             source_hash: "blake3:00".to_owned(),
@@ -242,7 +242,7 @@ mod tests {
             title: "Hello".to_owned(),
             body: "{baseDir} $ARGUMENTS\n---\nend".to_owned(),
             references: BTreeMap::from([("a.md".to_owned(), "# A".to_owned())]),
-            ..Draft::default()
+            ..SkillDraft::default()
         }
     }
 
@@ -267,12 +267,12 @@ mod tests {
     fn a_bundle_is_never_larger_than_somebody_can_keep() {
         let page = format!("# Page\n\n{}", "some words\n\n".repeat(100_000));
         let references = (0..60).map(|n| (format!("{n}.md"), page.clone()));
-        let mut draft = Draft {
+        let mut draft = SkillDraft {
             body: "line\n\n".repeat(100_000),
             references: references.collect(),
             ..draft()
         };
-        draft.cut();
+        draft.cut_description();
         let bundle = draft.bundle();
         let n_bytes: usize = bundle.0.values().map(String::len).sum();
         assert!(n_bytes < MAX_BUNDLE_BYTES + (128 << 10), "{n_bytes}");

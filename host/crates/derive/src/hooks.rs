@@ -1,6 +1,6 @@
 //! Describes a plugin's hooks in words: when each is called, and which changes it may make.
 
-use super::text::{code, first_sentence};
+use super::text::{code_span, first_sentence};
 use rind_author::interface_docs;
 use rind_lib::plugin::inspect::HookReport;
 use rind_lib::point::dispatch::PointKind;
@@ -27,7 +27,7 @@ pub(super) fn in_words(hook: &HookReport) -> String {
     };
     format!(
         "- {}: {} {does}{only}{failure}.\n",
-        code(&hook.point, 80),
+        code_span(&hook.point, 80),
         moment.join(" ")
     )
 }

@@ -4,14 +4,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::Draft;
+use super::SkillDraft;
 use super::plugin::{self, PluginPackage};
 use super::rust::{self, CrateFiles, CrateOutline, CratePackage};
-use super::wit::{self, Interfaces, WitFiles};
+use super::wit::{self, WitFiles, WitInterfaces};
 
 /// Source that was read from disk, to be parsed and rendered as a skill.
 #[derive(Serialize, Deserialize)]
-pub enum Job {
+pub enum DeriveJob {
     /// Plugin, with what its manifest and its component say.
     Plugin(Box<PluginPackage>),
     /// Crate, with the sources of its library if it has one.
@@ -24,16 +24,16 @@ pub enum Job {
 
 /// Result of a job.
 #[derive(Serialize, Deserialize)]
-pub struct Drafted {
+pub struct DraftedSource {
     /// Skill, without the digest of its source.
-    pub draft: Draft,
+    pub draft: SkillDraft,
     /// Notes about parts of the source that could not be resolved.
     pub notes: Vec<String>,
 }
 
-impl Job {
+impl DeriveJob {
     /// Creates a job for a component with this name.
-    pub fn component(name: String, bytes: &[u8]) -> Self {
+    pub fn component_job(name: String, bytes: &[u8]) -> Self {
         Self::Component(name, STANDARD.encode(bytes))
     }
 
@@ -41,32 +41,34 @@ impl Job {
     ///
     /// # Errors
     /// The source cannot be parsed, or is too large.
-    pub fn run(self) -> Result<Drafted, String> {
+    pub fn run_job(self) -> Result<DraftedSource, String> {
         let mut notes = Vec::new();
         let mut draft = match self {
-            Self::Plugin(package) => plugin::draft(&package),
+            Self::Plugin(package) => plugin::draft_plugin_skill(&package),
             Self::Crate(package, files) => {
                 let mut outline = match &files {
-                    Some(files) => rust::outline(files)?,
+                    Some(files) => rust::outline_crate(files)?,
                     None => CrateOutline::default(),
                 };
                 // The crate may not use its WIT package, so ignore errors in it.
                 if let Some(Ok(interfaces)) = files
                     .and_then(|files| files.wit)
-                    .map(|wit| Interfaces::read(&wit))
+                    .map(|wit| WitInterfaces::read_interfaces(&wit))
                 {
                     outline.describe_made(&interfaces);
                 }
                 notes = std::mem::take(&mut outline.notes);
-                rust::draft(&package, &outline)
+                rust::draft_crate_skill(&package, &outline)
             }
-            Self::Wit(files, readme) => wit::draft(&wit::package(&files)?, readme.as_deref()),
+            Self::Wit(files, readme) => {
+                wit::draft_wit_skill(&wit::read_package(&files)?, readme.as_deref())
+            }
             Self::Component(name, text) => {
                 let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
-                wit::draft(&wit::component(&name, &bytes)?, None)
+                wit::draft_wit_skill(&wit::read_component(&name, &bytes)?, None)
             }
         };
-        draft.cut();
-        Ok(Drafted { draft, notes })
+        draft.cut_description();
+        Ok(DraftedSource { draft, notes })
     }
 }

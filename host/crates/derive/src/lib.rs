@@ -3,10 +3,10 @@
 //! This module owns the reading of sources (with limits; nothing of them is executed or built) and
 //! the rendering of a bundle, which is deterministic and in which no text of the source is active.
 //! It must not know the terminal, nor where bundles are stored. Libraries that parse untrusted
-//! input (Rust, WIT, components, Markdown, schemas) run only inside a [`Job`], so that the caller
-//! can use a separate process for it.
+//! input (Rust, WIT, components, Markdown, schemas) run only inside a [`DeriveJob`], so that the
+//! caller can use a separate process for it.
 //!
-//! Start from [`Draft`], which every kind of source produces.
+//! Start from [`SkillDraft`], which every kind of source produces.
 
 mod bundle;
 mod hooks;
@@ -21,10 +21,10 @@ pub mod sources;
 mod text;
 mod wit;
 
-pub use bundle::{Bundle, Draft, SourceHash, Stamped, Summary};
-pub use job::{Drafted, Job};
-pub use markdown::summary;
-pub use text::slug;
+pub use bundle::{PackageSummary, SkillBundle, SkillDraft, SourceHash, StampedBundle};
+pub use job::{DeriveJob, DraftedSource};
+pub use markdown::render_summary;
+pub use text::skill_slug;
 
 /// Maximum size of the part of a README that is kept, in bytes.
 const MAX_README_BYTES: usize = 12 << 10;
@@ -38,7 +38,7 @@ fn n_more(n: usize) -> Option<usize> {
 }
 
 /// Formats a number with its noun.
-fn count(n: usize, what: &str) -> String {
+fn count_words(n: usize, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")
 }

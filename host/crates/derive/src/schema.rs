@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use super::text::{code, fenced, line};
-use rind_lib::json::plain;
+use super::text::{code_span, fence_code, one_line};
+use rind_lib::json::plain_text;
 
 /// Maximum depth of described objects.
 const MAX_DEPTH: usize = 4;
@@ -40,27 +40,27 @@ const BEYOND_LINES: [&str; 9] = [
 ];
 
 /// Returns the names of an object's properties, required ones first.
-pub(super) fn names(schema: &Value) -> Vec<String> {
-    let required = required(schema);
-    let mut names: Vec<&String> = properties(schema).map(|(name, _)| name).collect();
+pub(super) fn join_names(schema: &Value) -> Vec<String> {
+    let required = required_names(schema);
+    let mut names: Vec<&String> = schema_properties(schema).map(|(name, _)| name).collect();
     names.sort_by_key(|name| !required.contains(&name.as_str()));
     names
         .into_iter()
-        .map(|name| code(name, MAX_TEXT_BYTES))
+        .map(|name| code_span(name, MAX_TEXT_BYTES))
         .collect()
 }
 
 /// Describes each property of an object in a list; empty for an object without properties. If the
 /// list cannot express the whole schema, it is followed by the schema as JSON.
-pub(super) fn list(schema: &Value) -> String {
-    let mut describer = Describer {
+pub(super) fn list_properties(schema: &Value) -> String {
+    let mut describer = SchemaDescriber {
         whole: schema,
         references: vec!["#"],
         n_lines: 0,
         text: String::new(),
         is_full: false,
     };
-    describer.object(schema);
+    describer.describe_object(schema);
     let mut lines = describer.text;
     if describer.is_full {
         lines.push_str("\nThere are more properties than are listed here.\n");
@@ -69,14 +69,14 @@ pub(super) fn list(schema: &Value) -> String {
         let json = serde_json::to_string_pretty(schema).unwrap_or_default();
         if json.len() <= MAX_JSON_BYTES {
             lines.push_str("\nThe whole schema:\n\n");
-            lines.push_str(&fenced("json", &json));
+            lines.push_str(&fence_code("json", &json));
         }
     }
     lines
 }
 
 /// Writes lines about properties, within limits.
-struct Describer<'a> {
+struct SchemaDescriber<'a> {
     whole: &'a Value,
     /// References that were followed to reach the current object. Each is followed only once per
     /// path, so that recursion ends.
@@ -87,79 +87,79 @@ struct Describer<'a> {
     is_full: bool,
 }
 
-impl<'a> Describer<'a> {
-    fn object(&mut self, schema: &'a Value) {
-        self.nested(schema, 0);
+impl<'a> SchemaDescriber<'a> {
+    fn describe_object(&mut self, schema: &'a Value) {
+        self.describe_nested(schema, 0);
     }
 
-    fn nested(&mut self, schema: &'a Value, depth: usize) {
-        let required = required(schema);
-        for (name, property) in properties(schema) {
+    fn describe_nested(&mut self, schema: &'a Value, depth: usize) {
+        let required = required_names(schema);
+        for (name, property) in schema_properties(schema) {
             if self.n_lines >= MAX_LINES || self.text.len() >= MAX_BYTES {
                 self.is_full = true;
                 return;
             }
             self.n_lines += 1;
-            let line = self.line(name, property, required.contains(&name.as_str()));
+            let line = self.property_line(name, property, required.contains(&name.as_str()));
             self.text
                 .push_str(&format!("{}{line}\n", "  ".repeat(depth)));
             if depth + 1 < MAX_DEPTH {
-                self.inner(property, depth + 1);
+                self.describe_inner(property, depth + 1);
             }
         }
     }
 
     /// Describes the properties of a property, or of the items of a list.
-    fn inner(&mut self, property: &'a Value, depth: usize) {
+    fn describe_inner(&mut self, property: &'a Value, depth: usize) {
         let n_before = self.references.len();
         let mut schema = property;
         for _ in 0..2 {
-            if let Some(reference) = reference(schema) {
+            if let Some(reference) = schema_reference(schema) {
                 if self.references.contains(&reference) {
                     self.references.truncate(n_before);
                     return;
                 }
                 self.references.push(reference);
-                schema = resolved(self.whole, schema);
+                schema = resolve_reference(self.whole, schema);
             }
             match schema.get("items") {
                 Some(items) => schema = items,
                 None => break,
             }
         }
-        self.nested(schema, depth);
+        self.describe_nested(schema, depth);
         self.references.truncate(n_before);
     }
 
-    fn line(&self, name: &str, property: &Value, is_required: bool) -> String {
-        let property = resolved(self.whole, property);
-        let mut about = vec![kind(self.whole, property, 0)];
+    fn property_line(&self, name: &str, property: &Value, is_required: bool) -> String {
+        let property = resolve_reference(self.whole, property);
+        let mut about = vec![kind_words(self.whole, property, 0)];
         if is_required {
             about.push("required".to_owned());
         }
         if let Some(value) = property.get("default").filter(|value| !value.is_null()) {
             about.push(format!(
                 "default {}",
-                code(&value.to_string(), MAX_TEXT_BYTES)
+                code_span(&value.to_string(), MAX_TEXT_BYTES)
             ));
         }
-        about.extend(bounds(property));
-        let name = code(name, MAX_TEXT_BYTES);
+        about.extend(bound_words(property));
+        let name = code_span(name, MAX_TEXT_BYTES);
         let text = property
             .get("description")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let text = line(text, MAX_TEXT_BYTES * 2);
+        let text = one_line(text, MAX_TEXT_BYTES * 2);
         let colon = if text.is_empty() { "" } else { ": " };
         format!("- {name} ({}){colon}{text}", about.join(", "))
     }
 }
 
-fn reference(schema: &Value) -> Option<&str> {
+fn schema_reference(schema: &Value) -> Option<&str> {
     schema.get("$ref").and_then(Value::as_str)
 }
 
-fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn schema_properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema
         .get("properties")
         .and_then(Value::as_object)
@@ -167,7 +167,7 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
         .flat_map(Map::iter)
 }
 
-fn required(schema: &Value) -> Vec<&str> {
+fn required_names(schema: &Value) -> Vec<&str> {
     let names = schema.get("required").and_then(Value::as_array);
     names
         .into_iter()
@@ -177,24 +177,24 @@ fn required(schema: &Value) -> Vec<&str> {
 }
 
 /// Follows a reference within the schema once.
-fn resolved<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
-    let found = reference(schema).and_then(|text| whole.pointer(text.strip_prefix('#')?));
+fn resolve_reference<'a>(whole: &'a Value, schema: &'a Value) -> &'a Value {
+    let found = schema_reference(schema).and_then(|text| whole.pointer(text.strip_prefix('#')?));
     found.unwrap_or(schema)
 }
 
 /// Describes the kind of a value. Nested lists are described down to the maximum depth.
-fn kind(whole: &Value, schema: &Value, depth: usize) -> String {
+fn kind_words(whole: &Value, schema: &Value, depth: usize) -> String {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let shown: Vec<String> = values
             .iter()
             .filter(|value| !value.is_null())
             .take(MAX_VALUES)
-            .map(|value| code(&plain(value), MAX_TEXT_BYTES))
+            .map(|value| code_span(&plain_text(value), MAX_TEXT_BYTES))
             .collect();
         return format!("one of {}", shown.join(", "));
     }
     if let Some(value) = schema.get("const") {
-        return format!("always {}", code(&plain(value), MAX_TEXT_BYTES));
+        return format!("always {}", code_span(&plain_text(value), MAX_TEXT_BYTES));
     }
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),
@@ -212,7 +212,7 @@ fn kind(whole: &Value, schema: &Value, depth: usize) -> String {
         "array" => match schema
             .get("items")
             .filter(|_| depth < MAX_DEPTH)
-            .map(|items| kind(whole, resolved(whole, items), depth + 1))
+            .map(|items| kind_words(whole, resolve_reference(whole, items), depth + 1))
         {
             Some(inner) if inner != "any value" => format!("list, each {inner}"),
             _ => "list".to_owned(),
@@ -223,7 +223,7 @@ fn kind(whole: &Value, schema: &Value, depth: usize) -> String {
     }
 }
 
-fn bounds(schema: &Value) -> Vec<String> {
+fn bound_words(schema: &Value) -> Vec<String> {
     const WORDS: [(&str, &str); 6] = [
         ("minimum", "at least"),
         ("maximum", "at most"),
@@ -242,7 +242,7 @@ fn bounds(schema: &Value) -> Vec<String> {
     });
     let mut bounds: Vec<String> = bounds.collect();
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-        bounds.push(format!("matches {}", code(pattern, MAX_TEXT_BYTES)));
+        bounds.push(format!("matches {}", code_span(pattern, MAX_TEXT_BYTES)));
     }
     bounds
 }
@@ -280,24 +280,24 @@ mod tests {
             "$defs": {"rule": {"type": "object", "properties": {"glob": {"type": "string"}}}},
         });
         assert_eq!(
-            list(&schema),
+            list_properties(&schema),
             "- `mode` (one of `a`, `b`, default `\"a\"`)\n- `path` (text, required, at most so many characters: 20): Where to \
              look.\n- `n` (whole number, at least 1)\n- `rules` (list, each object)\n  - `glob` (text)\n"
         );
-        assert_eq!(names(&schema), ["`path`", "`mode`", "`n`", "`rules`"]);
+        assert_eq!(join_names(&schema), ["`path`", "`mode`", "`n`", "`rules`"]);
         let schema = json!({"type": "object", "anyOf": [{"required": ["a"]}]});
         assert!(
-            list(&schema).contains("```json\n{\n  \"type\""),
+            list_properties(&schema).contains("```json\n{\n  \"type\""),
             "{}",
-            list(&schema)
+            list_properties(&schema)
         );
         let endless = json!({"properties": {"a": {"$ref": "#"}}});
-        assert_eq!(list(&endless), "- `a` (any value)\n");
+        assert_eq!(list_properties(&endless), "- `a` (any value)\n");
         let lists = json!({
             "properties": {"a": {"$ref": "#/$defs/a"}},
             "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
         });
-        assert!(list(&lists).starts_with("- `a` (list, each list, each list"));
+        assert!(list_properties(&lists).starts_with("- `a` (list, each list, each list"));
     }
 
     #[test]
@@ -316,9 +316,9 @@ mod tests {
             "properties": all,
             "$defs": {"x": {"type": "object", "properties": all}},
         });
-        let text = list(&schema);
+        let text = list_properties(&schema);
         assert!(text.len() < 2 * MAX_BYTES, "{}", text.len());
         assert!(text.ends_with("more properties than are listed here.\n"));
-        assert_eq!(super::names(&schema).len(), 60);
+        assert_eq!(super::join_names(&schema).len(), 60);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use rind_lib::text::{clean, printable};
+use rind_lib::text::{clean_line, printable_text};
 
 /// Characters with a meaning at the beginning of a line.
 const LINE_MARKS: [char; 7] = ['#', '>', '-', '+', '*', '=', '|'];
@@ -22,9 +22,9 @@ static BUNDLE_PATH: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns a text on one line of Markdown, at most `limit` bytes before escaping.
-pub(super) fn line(text: &str, limit: usize) -> String {
+pub(super) fn one_line(text: &str, limit: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let mut line = escaped(&clean(&words.join(" "), limit));
+    let mut line = escape_markdown(&clean_line(&words.join(" "), limit));
     if starts_with_mark(&line) {
         line.insert(0, '\\');
     }
@@ -32,7 +32,7 @@ pub(super) fn line(text: &str, limit: usize) -> String {
 }
 
 /// Escapes characters that would begin a tag, code or a link.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_markdown(text: &str) -> String {
     text.replace('<', "&lt;")
         .replace('`', "\\`")
         .replace("](", "]\\(")
@@ -48,8 +48,8 @@ pub(super) fn starts_with_mark(text: &str) -> bool {
 }
 
 /// Returns a text as inline code, at most `limit` bytes long.
-pub(super) fn code(text: &str, limit: usize) -> String {
-    let text = clean(text, limit);
+pub(super) fn code_span(text: &str, limit: usize) -> String {
+    let text = clean_line(text, limit);
     let fence = "`".repeat(longest_run(&text) + 1);
     let pad = match text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) {
         true => " ",
@@ -62,8 +62,8 @@ pub(super) fn code(text: &str, limit: usize) -> String {
 }
 
 /// Returns a text as a code block that nothing in the text can close.
-pub(super) fn fenced(language: &str, text: &str) -> String {
-    let text = printable(text);
+pub(super) fn fence_code(language: &str, text: &str) -> String {
+    let text = printable_text(text);
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || "-_+".contains(*c);
     let language: String = language.chars().take_while(is_plain).take(20).collect();
@@ -124,7 +124,7 @@ pub(super) fn as_sentence(text: &str) -> String {
 }
 
 /// Lists the first names, followed by the number of the others.
-pub(super) fn shortened<T: AsRef<str>>(names: &[T], most: usize) -> String {
+pub(super) fn shorten_names<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(most) {
         0 => shown.join(", "),
@@ -134,7 +134,7 @@ pub(super) fn shortened<T: AsRef<str>>(names: &[T], most: usize) -> String {
 
 /// Returns a unique file name for a page.
 pub(super) fn page_name(name: &str, taken: &BTreeMap<String, String>) -> String {
-    let stem = slug(name).unwrap_or_else(|| "page".to_owned());
+    let stem = skill_slug(name).unwrap_or_else(|| "page".to_owned());
     let mut names =
         std::iter::once(format!("{stem}.md")).chain((2..).map(|n| format!("{stem}-{n}.md")));
     names.find(|name| !taken.contains_key(name)).unwrap_or(stem)
@@ -170,7 +170,7 @@ pub(super) fn cut_page(page: &str, limit: usize) -> String {
 
 /// Converts the name of a package into a name for the skill and its directory: `[a-z0-9-]`, at most
 /// 64 bytes; `None` if nothing is left.
-pub fn slug(name: &str) -> Option<String> {
+pub fn skill_slug(name: &str) -> Option<String> {
     let mut slug = String::new();
     for character in name.chars() {
         match character {
@@ -187,7 +187,7 @@ pub fn slug(name: &str) -> Option<String> {
 
 /// Disables placeholders, commands and bundle paths in texts of the package, so that they have no
 /// effect when the skill is expanded.
-pub(super) fn inert(body: &str) -> String {
+pub(super) fn make_inert(body: &str) -> String {
     let body = body
         .replace("{baseDir}", "{ baseDir }")
         .replace("${CLAUDE_", "$ {CLAUDE_")
@@ -211,16 +211,16 @@ mod tests {
             ("a\u{202e}b\u{1b}[2K", "a\\u{202e}b\\u{1b}[2K"),
         ];
         for (text, expected) in table {
-            assert_eq!(line(text, 200), expected, "{text:?}");
+            assert_eq!(one_line(text, 200), expected, "{text:?}");
         }
-        assert_eq!(code("a`b``c", 40), "```a`b``c```");
-        assert_eq!(code("`", 40), "`` ` ``");
+        assert_eq!(code_span("a`b``c", 40), "```a`b``c```");
+        assert_eq!(code_span("`", 40), "`` ` ``");
         assert_eq!(
-            fenced("rust,ignore", "a\n```\n# x"),
+            fence_code("rust,ignore", "a\n```\n# x"),
             "````rust\na\n```\n# x\n````\n"
         );
         assert_eq!(
-            inert(
+            make_inert(
                 "{baseDir}/x ${CLAUDE_SKILL_DIR} $ARGUMENTS !`rm` `bash scripts/x.sh` `examples/a`"
             ),
             "{ baseDir }/x $ {CLAUDE_SKILL_DIR} $ ARGUMENTS ! `rm` ` bash scripts/x.sh` ` examples/a`"
@@ -238,7 +238,7 @@ mod tests {
             ("名", None),
         ];
         for (name, expected) in table {
-            assert_eq!(slug(name).as_deref(), expected, "{name}");
+            assert_eq!(skill_slug(name).as_deref(), expected, "{name}");
         }
     }
 

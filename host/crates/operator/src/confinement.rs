@@ -17,7 +17,7 @@ use rind_lib::tool::process::confine::{
     tool_folders, tool_folders_of,
 };
 use rind_lib::tool::repository::judge_interrupted;
-use rind_lib::tool::sandbox::{Choice, Need, SandboxConfig, commands};
+use rind_lib::tool::sandbox::{MechanismChoice, SandboxConfig, SandboxNeed, confined_commands};
 
 /// The way in which commands of `bash` are confined on this machine, or the reason why they are
 /// not.
@@ -34,33 +34,33 @@ pub struct CommandConfinement {
 
 /// A search for the mechanism that confines commands, which can be repeated.
 #[derive(Clone)]
-struct Search {
+struct MechanismSearch {
     wanted: Confinement,
-    choice: Choice,
+    choice: MechanismChoice,
     bwrap: Option<PathBuf>,
     /// Folders of Rind's own, and the one of them that the trial must not reach.
     own: Vec<PathBuf>,
     forbidden: PathBuf,
 }
 
-impl Search {
+impl MechanismSearch {
     async fn run(&self) -> Result<Detected, Obstacle> {
         let overlap = self.wanted.check(&self.own);
         overlap.map_err(|overlap| Obstacle::Failed(overlap.to_string()))?;
         let mut confinement = self.wanted.clone();
         confinement.mechanism = match (self.choice, &self.bwrap) {
-            (Choice::Bwrap, Some(bwrap)) => Mechanism::Bwrap(bwrap.clone()),
-            (Choice::Bwrap, None) => {
+            (MechanismChoice::Bwrap, Some(bwrap)) => Mechanism::Bwrap(bwrap.clone()),
+            (MechanismChoice::Bwrap, None) => {
                 return Err(Obstacle::Failed(
                     "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what \
                      commands may write"
                         .to_owned(),
                 ));
             }
-            (Choice::Landlock, _) => Mechanism::Landlock,
-            (Choice::Auto | Choice::Namespaces, _) => Mechanism::Namespaces,
+            (MechanismChoice::Landlock, _) => Mechanism::Landlock,
+            (MechanismChoice::Auto | MechanismChoice::Namespaces, _) => Mechanism::Namespaces,
         };
-        let only_that = self.choice != Choice::Auto;
+        let only_that = self.choice != MechanismChoice::Auto;
         detect(
             confinement,
             self.bwrap.as_deref(),
@@ -71,7 +71,7 @@ impl Search {
     }
 
     /// Repeats the search at each call.
-    fn retried(self) -> Retried {
+    fn into_retried(self) -> Retried {
         Retried::new(self.wanted.clone(), move || {
             let search = self.clone();
             Box::pin(async move { search.run().await.map(|detected| detected.confinement) })
@@ -110,7 +110,7 @@ pub async fn find_with(
     config: SandboxConfig,
     own: &[PathBuf],
 ) -> anyhow::Result<CommandConfinement> {
-    if config.need() == Need::Off {
+    if config.need() == SandboxNeed::Off {
         let why = "`bash = \"off\"` in [sandbox] of config.toml".to_owned();
         return Ok(CommandConfinement {
             environment: environment.clone(),
@@ -119,11 +119,11 @@ pub async fn find_with(
             retried: None,
         });
     }
-    let mut wanted = confinement(environment, paths, &config, own)?;
+    let mut wanted = build_confinement(environment, paths, &config, own)?;
     // These programs run unconfined.
     let folders: Vec<PathBuf> = not_writable(path_folders(environment), &wanted.write).collect();
     wanted.git_settings = git_settings(&folders).await;
-    let search = Search {
+    let search = MechanismSearch {
         wanted,
         choice: config.mechanism,
         bwrap: program_in("bwrap", folders),
@@ -134,7 +134,7 @@ pub async fn find_with(
     Ok(CommandConfinement {
         environment: environment.clone(),
         config,
-        retried: matches!(detected, Err(Obstacle::Failed(_))).then(|| search.retried()),
+        retried: matches!(detected, Err(Obstacle::Failed(_))).then(|| search.into_retried()),
         detected,
     })
 }
@@ -143,7 +143,7 @@ impl CommandConfinement {
     /// Returns the way in which commands of `bash` run.
     #[must_use]
     pub fn quiet_commands(&self) -> Commands {
-        commands(
+        confined_commands(
             &self.config,
             &self.detected,
             self.environment.keeper(),
@@ -203,13 +203,13 @@ pub fn agent_folders(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
     let home = setup.environment.home_or_empty();
     let mut folders = vec![setup.paths.workspace.clone()];
     for text in &config.write {
-        folders.push(expanded(text, &home)?);
+        folders.push(expand_home(text, &home)?);
     }
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     Ok(folders.into_iter().map(real).collect())
 }
 
-fn confinement(
+fn build_confinement(
     environment: &OperatorEnvironment,
     paths: &Paths,
     config: &SandboxConfig,
@@ -219,7 +219,7 @@ fn confinement(
     let home = home.canonicalize().unwrap_or(home);
     let mut write = vec![paths.workspace.clone()];
     for text in &config.write {
-        let path = opened(text, &home, own)?;
+        let path = open_writable(text, &home, own)?;
         if !path.exists() {
             bail_usage!(
                 "`write` in [sandbox] of config.toml names {}, which does not exist",
@@ -232,7 +232,7 @@ fn confinement(
     let mut read = system_folders();
     read.extend(tool_folders(&home));
     for text in &config.read {
-        read.push(opened(text, &home, own)?);
+        read.push(open_writable(text, &home, own)?);
     }
     add_programs(&mut read, &home, own, path_folders(environment));
     let named = tool_folders_of(&config.env.environment());
@@ -301,8 +301,8 @@ fn path_folders(environment: &OperatorEnvironment) -> Vec<PathBuf> {
 }
 
 /// A path that the settings open to commands.
-fn opened(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
-    let path = expanded(text, home)?;
+fn open_writable(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let path = expand_home(text, home)?;
     check_apart(&path, own).with_context(|| {
         Usage(format!(
             "open `{text}` of [sandbox] in config.toml to commands"
@@ -312,7 +312,7 @@ fn opened(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
 }
 
 /// A path of the settings, `~` at its beginning being the home folder.
-fn expanded(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
+fn expand_home(text: &str, home: &Path) -> anyhow::Result<PathBuf> {
     let path = match text.strip_prefix("~/") {
         Some(rest) => home.join(rest),
         None if text == "~" => home.to_owned(),
@@ -366,11 +366,11 @@ mod tests {
     #[test]
     fn paths_of_the_settings_are_absolute_or_in_the_home_folder() {
         let home = Path::new("/h");
-        assert_eq!(expanded("~/x", home).unwrap(), Path::new("/h/x"));
-        assert_eq!(expanded("~", home).unwrap(), home);
-        assert_eq!(expanded("/x", home).unwrap(), Path::new("/x"));
-        assert!(expanded("x", home).is_err());
-        assert!(expanded("~other/x", home).is_err());
+        assert_eq!(expand_home("~/x", home).unwrap(), Path::new("/h/x"));
+        assert_eq!(expand_home("~", home).unwrap(), home);
+        assert_eq!(expand_home("/x", home).unwrap(), Path::new("/x"));
+        assert!(expand_home("x", home).is_err());
+        assert!(expand_home("~other/x", home).is_err());
     }
 
     #[test]

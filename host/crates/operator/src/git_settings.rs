@@ -52,13 +52,15 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
         ..Process::bare(git, "/")
     };
     match process.run(&CancellationToken::new()).await {
-        Ok(finished) if finished.ending == Ending::Exited(0) => passed(&finished.stdout.text()),
+        Ok(finished) if finished.ending == Ending::Exited(0) => {
+            passed_list(&finished.stdout.text())
+        }
         _ => String::new(),
     }
 }
 
 /// Keeps those of the `key\nvalue\0` settings that are passed on.
-fn passed(list: &str) -> String {
+fn passed_list(list: &str) -> String {
     let mut text = String::new();
     for (key, value) in list.split('\0').filter_map(|entry| entry.split_once('\n')) {
         let Some((section, name)) = key.split_once('.').filter(|_| PASSED.contains(&key)) else {
@@ -82,7 +84,7 @@ mod tests {
         let list = "user.name\nA \"B\" \\ C\0credential.helper\n!steal\0user.email\na@b\0url.https://token@x/.insteadof\ny\0\
                     alias.x\n!run\0core.fsmonitor\nrun\0safe.directory\n/a\0safe.directory\n/b\0";
         assert_eq!(
-            passed(list),
+            passed_list(list),
             "[user]\n\tname = \"A \\\"B\\\" \\\\ C\"\n[user]\n\temail = \"a@b\"\n[safe]\n\tdirectory = \
              \"/a\"\n[safe]\n\tdirectory = \"/b\"\n"
         );

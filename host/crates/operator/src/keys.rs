@@ -58,8 +58,10 @@ impl Keys for OperatorKeys<'_> {
 
     fn key(&self, source: KeySource<'_>) -> Result<String, String> {
         let key = match source {
-            KeySource::Command(command) => run(self.environment, self.paths, command),
-            KeySource::File(path) => read(&resolve_path(self.environment, self.paths, path)),
+            KeySource::Command(command) => run_key_command(self.environment, self.paths, command),
+            KeySource::File(path) => {
+                read_key_file(&resolve_path(self.environment, self.paths, path))
+            }
         };
         key.map_err(|error| format!("{error:#}"))
     }
@@ -80,7 +82,7 @@ pub fn resolve_path(environment: &OperatorEnvironment, paths: &Paths, path: &Pat
 /// It runs in the folder of `config.toml`, not in the workspace, so `./key.sh` is a file of the
 /// operator and never one of a project. It gets the whole environment of the operator, because
 /// password managers need much of it.
-fn run(
+fn run_key_command(
     environment: &OperatorEnvironment,
     paths: &Paths,
     command: &[String],
@@ -125,7 +127,7 @@ fn run(
 }
 
 /// Reads the first line of a file that only its owner can access.
-fn read(path: &Path) -> anyhow::Result<String> {
+fn read_key_file(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     // Opening a named pipe would block, so stat the path first, and the open file again.
     let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
@@ -175,7 +177,7 @@ mod tests {
         let paths = paths(folder.path());
         let run = |command: &[&str]| {
             let command: Vec<String> = command.iter().map(ToString::to_string).collect();
-            run(&environment(), &paths, &command).map_err(|error| format!("{error:#}"))
+            run_key_command(&environment(), &paths, &command).map_err(|error| format!("{error:#}"))
         };
         assert_eq!(
             run(&["printf", " sk-one \\nsk-two"]),
@@ -194,7 +196,7 @@ mod tests {
         let script = paths.config.join("key.sh");
         fs::write(&script, "#!/bin/sh\npwd\n").unwrap();
         fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
-        let ran = run(&environment(), &paths, &["./key.sh".to_owned()]).unwrap();
+        let ran = run_key_command(&environment(), &paths, &["./key.sh".to_owned()]).unwrap();
         assert_eq!(Path::new(&ran), paths.config.canonicalize().unwrap());
     }
 
@@ -207,13 +209,15 @@ mod tests {
         fs::write(&file, "sk-one\nmore\n").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
         let path = resolve_path(&environment(), &paths, Path::new("key"));
-        assert_eq!(read(&path).unwrap(), "sk-one");
+        assert_eq!(read_key_file(&path).unwrap(), "sk-one");
         fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
-        let error = format!("{:#}", read(&path).unwrap_err());
+        let error = format!("{:#}", read_key_file(&path).unwrap_err());
         assert!(
             error.contains("chmod 600") && !error.contains("sk-one"),
             "{error}"
         );
-        assert!(read(&paths.config).is_err() && read(Path::new("/none/key")).is_err());
+        assert!(
+            read_key_file(&paths.config).is_err() && read_key_file(Path::new("/none/key")).is_err()
+        );
     }
 }

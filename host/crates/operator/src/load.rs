@@ -22,7 +22,7 @@ use rind_lib::plugin::discover::{Found, Source};
 use rind_lib::plugin::load::{LoadOptions, OnCompile, PluginSet};
 use rind_lib::plugin::protected;
 use rind_package::installed;
-use rind_package::lock_file::{Entry, Locked};
+use rind_package::lock_file::{LockEntry, LockedEntries};
 
 /// Plugins to load, with everything that the operator decided about them.
 #[derive(Clone, Debug)]
@@ -55,11 +55,11 @@ impl PluginLoad {
         let mut sources: Vec<Source> = managed.collect();
         let mut chosen = Vec::new();
         let held = match &environment.carried {
-            Some(carried) => Some(Arc::new(carried.files.clone().beside(project.clone()))),
+            Some(carried) => Some(Arc::new(carried.files.clone().with_other(project.clone()))),
             None => project.clone(),
         };
         if selection.is_local_only {
-            chosen = protected::among(&sources, held.as_deref());
+            chosen = protected::protected_among(&sources, held.as_deref());
             sources.clear();
         } else {
             sources.push(Source::new(Trust::User, paths.config.join("plugins")));
@@ -76,8 +76,8 @@ impl PluginLoad {
         let installed = if selection.is_local_only {
             Vec::new()
         } else {
-            let lock_path = paths.config.join(Locked::FILE_NAME);
-            installed::verify(
+            let lock_path = paths.config.join(LockedEntries::FILE_NAME);
+            installed::verify_plugins(
                 &paths.config.join("plugins"),
                 &lock_path,
                 &written.section()?,

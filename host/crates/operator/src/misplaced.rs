@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use rind_lib::clock::millis;
+use rind_lib::clock::format_millis;
 use rind_lib::config::{Config, PluginSettings, PluginsConfig, Section};
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::inspect::{HookReport, inspect};
@@ -119,7 +119,7 @@ fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<
             found.extend(places.last().map(|place| {
                 format!(
                     "{place}: {key}: {seconds} s is more than a hook may take here, so {} hold",
-                    millis(ms)
+                    format_millis(ms)
                 )
             }));
         }

@@ -58,13 +58,13 @@ pub fn check(
     let PluginsConfig(settings) = config.section()?;
     for name in &selection.without {
         if protected::is_protected(name) {
-            return Err(Usage(protected::refusal("--without", name)).into());
+            return Err(Usage(protected::protected_refusal("--without", name)).into());
         }
         let mut absent = plugins.absent.iter();
         let is_there =
             names(plugins).any(|found| found == name) || absent.any(|absent| absent.name == *name);
         if !is_there && !settings.contains_key(name) {
-            return Err(unknown("--without", name, plugins).into());
+            return Err(unknown_plugin("--without", name, plugins).into());
         }
     }
     Ok(())
@@ -124,7 +124,7 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
         return idle(plugin);
     }
     let Some(left) = plugins.left_out.iter().find(|left| left.name == name) else {
-        return Err(unknown("--grant", name, plugins));
+        return Err(unknown_plugin("--grant", name, plugins));
     };
     match &left.why {
         // A named plugin that cannot run keeps the run from starting.
@@ -144,7 +144,7 @@ pub fn names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
 
 /// Refuses a name that no plugin has. A plugin whose manifest cannot be read has the name of its
 /// folder, and may be the one that is meant: then the message is about the fault of the manifest.
-fn unknown(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
+fn unknown_plugin(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
     let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Failed(
             error @ (Error::Manifest { .. } | Error::NoManifest { .. } | Error::Io { .. }),

@@ -85,7 +85,7 @@ pub async fn trusted(
     if !brings_something(paths) {
         return Ok(None);
     }
-    let held = match read(environment, paths) {
+    let held = match read_project(environment, paths) {
         Ok(held) => Arc::new(held),
         Err(error) if by_flag => {
             return Err(anyhow::Error::new(error)
@@ -120,10 +120,10 @@ pub async fn trusted(
         trust: &trust,
         files: &held,
         contents: ProjectContents {
-            places: places(paths),
-            plugins: plugins(paths, &held),
-            skills: skills(paths, &held),
-            settings: settings(paths, &held),
+            places: project_places(paths),
+            plugins: project_plugins(paths, &held),
+            skills: project_skills(paths, &held),
+            settings: project_settings(paths, &held),
         },
     };
     let Some(yes) = ask.ask(&question).await else {
@@ -166,7 +166,7 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     config
         .check_known(SECTIONS)
         .context("read the settings that the project brings; what else it wants to set belongs into your own config.toml")?;
-    let own = plugins(paths, held);
+    let own = project_plugins(paths, held);
     let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
     let PluginsConfig(settings) = config.section()?;
     if let Some(name) = settings.keys().find(is_foreign) {
@@ -182,11 +182,14 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
 }
 
 /// Reads the project's `.rind`, and the folders of skills that other programs read too.
-fn read(environment: &OperatorEnvironment, paths: &Paths) -> Result<HeldFolder, ProjectError> {
+fn read_project(
+    environment: &OperatorEnvironment,
+    paths: &Paths,
+) -> Result<HeldFolder, ProjectError> {
     let own = paths.project();
     let own = match own.symlink_metadata() {
         Ok(_) => HeldFolder::read(&own)?,
-        Err(_) => HeldFolder::of(own, []),
+        Err(_) => HeldFolder::from_embedded(own, []),
     };
     let folders = SKILL_FOLDERS
         .iter()
@@ -227,11 +230,11 @@ fn read(environment: &OperatorEnvironment, paths: &Paths) -> Result<HeldFolder, 
                 }
             },
         );
-    Ok(own.with(read.collect()))
+    Ok(own.with_others(read.collect()))
 }
 
 /// The project's skills, each with its place and description.
-fn skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
+fn project_skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
     let roots = skill::project_roots(&paths.workspace, held);
     let skills = skill::discover(&roots, &[], &skill::AllAvailable);
     let described = skills
@@ -254,14 +257,14 @@ fn brings_something(paths: &Paths) -> bool {
         || file_names(paths).into_iter().any(is_there)
 }
 
-fn places(paths: &Paths) -> Vec<&'static str> {
+fn project_places(paths: &Paths) -> Vec<&'static str> {
     let folders = std::iter::once(".rind").chain(SKILL_FOLDERS);
     let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
     folders.filter(is_there).collect()
 }
 
 /// Name and description of each plugin that would be loaded, in the project's own words.
-fn plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
+fn project_plugins(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
     let found = discover(&[source(paths)], Some(held)).into_iter();
     let mut plugins: Vec<(String, String)> = found
         .map(|found| match Manifest::read(&found.folder, Some(held)) {
@@ -290,7 +293,7 @@ fn setting_files<'a>(paths: &Paths, held: &'a HeldFolder) -> Vec<(PathBuf, &'a [
         .collect()
 }
 
-fn settings(paths: &Paths, held: &HeldFolder) -> String {
+fn project_settings(paths: &Paths, held: &HeldFolder) -> String {
     let texts = setting_files(paths, held).into_iter();
     texts
         .map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())

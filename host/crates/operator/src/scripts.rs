@@ -30,9 +30,9 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
-        let place = place(config, &["scripts", name]);
+        let place = setting_place(config, &["scripts", name]);
         let script = settings.script(name, base, place.clone());
-        let script = script.and_then(|script| match missing(environment, &script) {
+        let script = script.and_then(|script| match missing_program(environment, &script) {
             Some(why) => Err(why),
             None => Ok(script),
         });
@@ -55,7 +55,10 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
                     script
                 }));
             }
-            Err(why) => bail_usage!("{}: [hooks] claude: {why}", place(config, &["claude"])),
+            Err(why) => bail_usage!(
+                "{}: [hooks] claude: {why}",
+                setting_place(config, &["claude"])
+            ),
         }
     }
     found.retain(|script| is_enabled(environment, script, &policy));
@@ -63,7 +66,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
 }
 
 /// Returns the place of a key of the section.
-fn place(config: &Config, key: &[&str]) -> String {
+fn setting_place(config: &Config, key: &[&str]) -> String {
     let key = [&[HooksConfig::NAME], key].concat();
     config.places(&key).pop().unwrap_or_default()
 }
@@ -136,7 +139,7 @@ pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec
     for file in claude.iter().map(|file| base.path(file)) {
         if let Some(folder) = within(&file) {
             found.push(WritableScript {
-                place: place(config, &["claude"]),
+                place: setting_place(config, &["claude"]),
                 what: "which hooks are called".to_owned(),
                 folder: folder.clone(),
                 file,
@@ -182,7 +185,7 @@ fn is_within(file: &Path, folder: &Path) -> bool {
 }
 
 /// Returns why the program of a script cannot be started, as far as that can be seen.
-fn missing(environment: &OperatorEnvironment, script: &Script) -> Option<String> {
+fn missing_program(environment: &OperatorEnvironment, script: &Script) -> Option<String> {
     let program = Path::new(script.command.first()?);
     let shown = program.display();
     if program.is_absolute() {

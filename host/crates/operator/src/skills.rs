@@ -7,8 +7,8 @@ use super::setup::OperatorSetup;
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::skill::{self, Installed, Root, Source};
-use rind_package::lock_file::Entry;
-use rind_package::skill::{LockedSkill, unverified, verify};
+use rind_package::lock_file::LockEntry;
+use rind_package::skill::{LockedSkill, unverified_skills, verify_skills};
 
 /// Returns the folders of skills: the user's, those of plugins that run, those of the project when
 /// it is trusted. `held` are the files of the project that were read before.
@@ -48,11 +48,11 @@ pub fn installed(setup: &OperatorSetup, skills: &Path) -> Vec<Installed> {
     let written = setup.config.without(&setup.paths.project_config());
     let lock_path = setup.paths.config.join(LockedSkill::FILE_NAME);
     let keys = written.section().map_err(anyhow::Error::from);
-    let installed = keys.and_then(|keys| verify(skills, &lock_path, &keys));
+    let installed = keys.and_then(|keys| verify_skills(skills, &lock_path, &keys));
     installed.unwrap_or_else(|error| {
         setup.environment.warn(&format!(
             "nobody can tell which skills were installed, so that all count as installed and changed since: {error:#}"
         ));
-        unverified(skills)
+        unverified_skills(skills)
     })
 }

@@ -126,7 +126,9 @@ impl PreparedRun {
         replaced
             .iter()
             .for_each(|text| setup.environment.warn_once(text));
-        let resume = resume.map(|wanted| resolve(&setup, &wanted)).transpose()?;
+        let resume = resume
+            .map(|wanted| resolve_session(&setup, &wanted))
+            .transpose()?;
         let mut provider = model::select(&setup, &model, resume.as_ref())?;
         if provider.is_stand_in
             && let Some(chosen) = frontend.choose_model(&setup).await?
@@ -248,7 +250,7 @@ fn provider_and_model(selected: &Selected) -> String {
 
 /// Resolves the session to continue. One of another folder is only gone on with by its id, and that
 /// is said.
-fn resolve(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
+fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
     let paths = &setup.paths;
     let store = SessionStore::new(paths.sessions());
     let session = store.about(&store.resolve_in(wanted, &paths.workspace)?)?;

@@ -7,7 +7,7 @@
 //!
 //! Invariants: no content leaves the process, so spans have names, numbers and outcomes, but no
 //! prompts, arguments, results, refusals or paths. Telemetry never delays a turn: events arrive
-//! through a channel, spans go to a bounded queue, and [`Telemetry::finish`] waits for the
+//! through a channel, spans go to a bounded queue, and [`Telemetry::finish_export`] waits for the
 //! collector up to a timeout.
 //!
 //! The destination is configured with the environment variables of the OpenTelemetry specification,
@@ -32,10 +32,10 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
 use tokio::task::JoinHandle;
 
-use outbox::Outbox;
+use outbox::SpanOutbox;
 use rind_lib::event::Stamped;
 use rind_lib::provider::install_tls;
-use tree::Tree;
+use tree::SpanTree;
 
 /// Service name if the environment sets none.
 const SERVICE: &str = "rind";
@@ -64,8 +64,8 @@ pub struct Lost {
 /// Builds traces from events and sends them.
 #[derive(Debug)]
 pub struct Telemetry {
-    tree: Tree,
-    outbox: Outbox,
+    tree: SpanTree,
+    outbox: SpanOutbox,
     sending: JoinHandle<()>,
     /// Provider of the spans. Spans end when it is dropped.
     _provider: SdkTracerProvider,
@@ -88,7 +88,7 @@ impl Telemetry {
     pub fn over(mut exporter: impl SpanExporter + 'static) -> Self {
         let resource = resource();
         exporter.set_resource(&resource);
-        let (outbox, spans) = Outbox::new();
+        let (outbox, spans) = SpanOutbox::new();
         let provider = SdkTracerProvider::builder()
             .with_span_processor(outbox.clone())
             .with_resource(resource)
@@ -97,8 +97,8 @@ impl Telemetry {
             .with_version(env!("CARGO_PKG_VERSION"))
             .build();
         Self {
-            tree: Tree::new(provider.tracer_with_scope(scope)),
-            sending: tokio::spawn(outbox.clone().send(exporter, spans)),
+            tree: SpanTree::new(provider.tracer_with_scope(scope)),
+            sending: tokio::spawn(outbox.clone().send_spans(exporter, spans)),
             outbox,
             _provider: provider,
         }
@@ -106,7 +106,7 @@ impl Telemetry {
 
     /// Processes an event. Never blocks.
     pub fn take(&mut self, event: &Stamped) {
-        self.tree.take(event);
+        self.tree.take_event(event);
     }
 
     /// Ends all spans, and waits at most `limit` until they are sent.
@@ -114,8 +114,8 @@ impl Telemetry {
     /// # Errors
     /// Some spans did not reach the collector, now or earlier.
     pub async fn finish(mut self, limit: Duration) -> Result<(), Lost> {
-        self.tree.close();
-        self.outbox.close();
+        self.tree.close_tree();
+        self.outbox.close_outbox();
         let has_ended = tokio::time::timeout(limit, &mut self.sending).await.is_ok();
         self.sending.abort();
         let Some((n_spans, why)) = self.outbox.lost() else {

@@ -10,7 +10,7 @@ use opentelemetry_sdk::trace::Span;
 use super::names as n;
 
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenSpan {
     pub(super) span: Span,
     pub(super) context: Context,
     has_failed: bool,
@@ -19,7 +19,7 @@ pub(super) struct Open {
     pub(super) hooks: Option<(i64, f64)>,
 }
 
-impl Open {
+impl OpenSpan {
     pub(super) fn new(span: Span, context: Context, is_turn: bool) -> Self {
         Self {
             span,
@@ -29,40 +29,45 @@ impl Open {
         }
     }
 
-    pub(super) fn set(&mut self, key: &'static str, value: impl Into<Value>) {
+    pub(super) fn set_attribute(&mut self, key: &'static str, value: impl Into<Value>) {
         self.span.set_attribute(KeyValue::new(key, value));
     }
 
-    pub(super) fn note(&mut self, name: &'static str, at: SystemTime, attributes: Vec<KeyValue>) {
+    pub(super) fn add_event(
+        &mut self,
+        name: &'static str,
+        at: SystemTime,
+        attributes: Vec<KeyValue>,
+    ) {
         self.span.add_event_with_timestamp(name, at, attributes);
     }
 
     /// Marks the span as failed. Only the first failure is recorded, since it is the cause of the
     /// others.
-    pub(super) fn fail(&mut self, kind: impl Into<Cow<'static, str>>) {
+    pub(super) fn mark_failed(&mut self, kind: impl Into<Cow<'static, str>>) {
         if std::mem::replace(&mut self.has_failed, true) {
             return;
         }
         let kind: Cow<'static, str> = kind.into();
-        self.set(n::ERROR_TYPE, kind);
+        self.set_attribute(n::ERROR_TYPE, kind);
         // No description: it would be content, which must not leave the process.
         self.span.set_status(Status::error(""));
     }
 
-    pub(super) fn end(mut self, at: SystemTime) {
+    pub(super) fn end_span(mut self, at: SystemTime) {
         if let Some((n_hooks, micros)) = self.hooks {
-            self.set(n::HOOK_CALLS, n_hooks);
-            self.set(n::HOOK_MICROS, micros);
+            self.set_attribute(n::HOOK_CALLS, n_hooks);
+            self.set_attribute(n::HOOK_MICROS, micros);
         }
         self.span.end_with_timestamp(at);
     }
 
     /// Ends a span that got no end event of its own. Unless it is a turn or a subagent, it counts
     /// as cancelled.
-    pub(super) fn cut(mut self, at: SystemTime) {
+    pub(super) fn cut_span(mut self, at: SystemTime) {
         if self.hooks.is_none() {
-            self.fail(n::CANCELLED);
+            self.mark_failed(n::CANCELLED);
         }
-        self.end(at);
+        self.end_span(at);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a span that is not exported is counted as lost, whether the queue was full, the
 //! export failed or time ran out. The module must not know the content of the spans. Start from
-//! [`Outbox`].
+//! [`SpanOutbox`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,10 +28,10 @@ const MAX_BATCH: usize = 512;
 const DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
-pub(super) struct Outbox(Arc<State>);
+pub(super) struct SpanOutbox(Arc<OutboxState>);
 
 #[derive(Debug)]
-struct State {
+struct OutboxState {
     /// Sender of the queue; `None` after the queue is closed.
     sender: Mutex<Option<Sender<SpanData>>>,
     n_ended: AtomicU64,
@@ -39,11 +39,11 @@ struct State {
     why: Mutex<Option<String>>,
 }
 
-impl Outbox {
+impl SpanOutbox {
     /// Creates an empty queue. Returns it with its receiver.
     pub(super) fn new() -> (Self, Receiver<SpanData>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
-        let state = State {
+        let state = OutboxState {
             sender: Mutex::new(Some(sender)),
             n_ended: AtomicU64::new(0),
             n_sent: AtomicU64::new(0),
@@ -53,7 +53,7 @@ impl Outbox {
     }
 
     /// Closes the queue for new spans. Queued spans are still sent.
-    pub(super) fn close(&self) {
+    pub(super) fn close_outbox(&self) {
         lock(&self.0.sender).take();
     }
 
@@ -65,7 +65,11 @@ impl Outbox {
     }
 
     /// Exports batches until the queue is closed and empty.
-    pub(super) async fn send(self, exporter: impl SpanExporter, mut spans: Receiver<SpanData>) {
+    pub(super) async fn send_spans(
+        self,
+        exporter: impl SpanExporter,
+        mut spans: Receiver<SpanData>,
+    ) {
         let mut batch = Vec::new();
         while spans.recv_many(&mut batch, MAX_BATCH).await > 0 {
             let until = Instant::now() + DELAY;
@@ -85,7 +89,7 @@ impl Outbox {
     }
 }
 
-impl SpanProcessor for Outbox {
+impl SpanProcessor for SpanOutbox {
     fn on_start(&self, _span: &mut Span, _context: &Context) {}
 
     fn on_end(&self, span: SpanData) {
@@ -104,7 +108,7 @@ impl SpanProcessor for Outbox {
     }
 
     fn shutdown_with_timeout(&self, _timeout: Duration) -> OTelSdkResult {
-        self.close();
+        self.close_outbox();
         Ok(())
     }
 }

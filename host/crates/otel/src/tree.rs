@@ -1,8 +1,8 @@
 //! Builds spans from events: one span per part of a turn.
 //!
 //! Owns which spans are open and how they nest; the tree of parts itself comes from the events
-//! ([`Part`]), and the attributes from `attributes`. A part that gets no end event ends with the
-//! agent that contains it. It must not know how spans are sent. Start from [`Tree`].
+//! ([`TurnPart`]), and the attributes from `attributes`. A part that gets no end event ends with
+//! the agent that contains it. It must not know how spans are sent. Start from [`SpanTree`].
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -11,23 +11,26 @@ use opentelemetry::trace::{Span as _, SpanKind, TraceContextExt, Tracer};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SdkTracer;
 
-use super::attributes::{access, begun, ended, hook, number, word};
+use super::attributes::{
+    access_attributes, begun_attributes, end_attributes, hook_attributes, serialized_word,
+    signed_number,
+};
 use super::names as n;
-use super::open::Open;
-use rind_lib::event::{Event, Part, Stamped};
+use super::open::OpenSpan;
+use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::point::trace::TraceOutcome;
 
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct SpanTree {
     tracer: SdkTracer,
     provider: String,
-    open: HashMap<Part, Open>,
+    open: HashMap<TurnPart, OpenSpan>,
     /// Context of the last finished turn of the main agent, the parent for its archival.
     ended: Context,
     last: SystemTime,
 }
 
-impl Tree {
+impl SpanTree {
     pub(super) fn new(tracer: SdkTracer) -> Self {
         Self {
             tracer,
@@ -39,37 +42,39 @@ impl Tree {
     }
 
     /// Ends all open spans.
-    pub(super) fn close(&mut self) {
-        self.cut(|_| true);
+    pub(super) fn close_tree(&mut self) {
+        self.cut_spans(|_| true);
     }
 
     /// Ends the spans of parts that get no end event of their own.
-    fn cut(&mut self, is_over: impl Fn(&Part) -> bool) {
+    fn cut_spans(&mut self, is_over: impl Fn(&TurnPart) -> bool) {
         for (_, open) in self.open.extract_if(|part, _| is_over(part)) {
-            open.cut(self.last);
+            open.cut_span(self.last);
         }
     }
 
-    pub(super) fn take(&mut self, stamped: &Stamped) {
+    pub(super) fn take_event(&mut self, stamped: &Stamped) {
         self.last = SystemTime::from(stamped.at);
         if let Event::SessionOpened { provider, .. } = &stamped.event {
             self.provider.clone_from(provider);
         }
-        if let Some(part) = Part::begun(stamped) {
-            self.begin(part, stamped);
-        } else if let Some(part) = Part::ended(stamped) {
-            self.end(&part, stamped);
-        } else if let Some(part) = self.above(stamped) {
-            self.within(part, stamped);
+        if let Some(part) = TurnPart::begun_part(stamped) {
+            self.begin_part(part, stamped);
+        } else if let Some(part) = TurnPart::ended_part(stamped) {
+            self.end_part(&part, stamped);
+        } else if let Some(part) = self.part_above(stamped) {
+            self.add_within(part, stamped);
         }
     }
 
-    fn above(&self, stamped: &Stamped) -> Option<Part> {
-        Part::above(stamped, |part| self.open.contains_key(part))
+    fn part_above(&self, stamped: &Stamped) -> Option<TurnPart> {
+        TurnPart::part_above(stamped, |part| self.open.contains_key(part))
     }
 
-    fn begin(&mut self, part: Part, stamped: &Stamped) {
-        let above = self.above(stamped).and_then(|above| self.open.get(&above));
+    fn begin_part(&mut self, part: TurnPart, stamped: &Stamped) {
+        let above = self
+            .part_above(stamped)
+            .and_then(|above| self.open.get(&above));
         let context = above.map(|above| above.context.clone());
         let (context, is_turn) = match &stamped.event {
             // The span of a subagent began with `subagent-start`.
@@ -88,15 +93,15 @@ impl Tree {
                 None => return,
             },
         };
-        if let Part::Agent(agent) = &part {
-            self.cut(|part| part.agent() == agent);
+        if let TurnPart::Agent(agent) = &part {
+            self.cut_spans(|part| part.agent() == agent);
         }
-        let open = self.start(stamped, &context, is_turn);
+        let open = self.start_span(stamped, &context, is_turn);
         self.open.insert(part, open);
     }
 
-    fn start(&self, stamped: &Stamped, parent: &Context, is_turn: bool) -> Open {
-        let (name, mut attributes) = begun(stamped, &self.provider);
+    fn start_span(&self, stamped: &Stamped, parent: &Context, is_turn: bool) -> OpenSpan {
+        let (name, mut attributes) = begun_attributes(stamped, &self.provider);
         if let Some(session) = &stamped.session {
             attributes.push(KeyValue::new(n::GEN_AI_CONVERSATION_ID, session.clone()));
         }
@@ -115,35 +120,36 @@ impl Tree {
             .with_attributes(attributes);
         let span = self.tracer.build_with_context(builder, parent);
         let context = Context::new().with_remote_span_context(span.span_context().clone());
-        Open::new(span, context, is_turn)
+        OpenSpan::new(span, context, is_turn)
     }
 
-    fn end(&mut self, part: &Part, stamped: &Stamped) {
+    fn end_part(&mut self, part: &TurnPart, stamped: &Stamped) {
         let Some(mut open) = self.open.remove(part) else {
             return;
         };
-        ended(&mut open, &stamped.event);
+        end_attributes(&mut open, &stamped.event);
         if let Event::TurnEnd { .. } = stamped.event {
             self.ended = open.context.clone();
             // Subagents that are still open end with the turn.
-            self.close();
+            self.close_tree();
         } else if open.hooks.is_some() {
-            self.cut(|below| below.agent() == part.agent());
+            self.cut_spans(|below| below.agent() == part.agent());
         }
-        open.end(self.last);
+        open.end_span(self.last);
     }
 
-    fn within(&mut self, above: Part, stamped: &Stamped) {
+    fn add_within(&mut self, above: TurnPart, stamped: &Stamped) {
         let agent = &stamped.agent;
-        let turn = match Part::Agent(agent.clone()) {
+        let turn = match TurnPart::Agent(agent.clone()) {
             turn if self.open.contains_key(&turn) => turn,
             // Archival runs after the end of the turn.
-            _ => Part::Aside(agent.clone()),
+            _ => TurnPart::Aside(agent.clone()),
         };
         let part = match &stamped.event {
             Event::Assessed { .. } | Event::TurnEnd { .. } | Event::Error { .. } => turn,
             Event::Retry { .. } => {
-                let is_own = |part: &&Part| matches!(part, Part::Request(of, _) if of == agent);
+                let is_own =
+                    |part: &&TurnPart| matches!(part, TurnPart::Request(of, _) if of == agent);
                 let mut requests = self.open.keys().filter(is_own);
                 match (requests.next(), requests.next()) {
                     (Some(only), None) => only.clone(),
@@ -168,25 +174,27 @@ impl Tree {
             return;
         };
         match &stamped.event {
-            Event::Assessed { decision, .. } => open.set(n::DECISION, word(decision)),
-            Event::TurnEnd { .. } => ended(open, &stamped.event),
-            Event::Error { place, .. } => open.fail(place.clone()),
-            Event::ToolStart { effect_class, .. } if matches!(part, Part::Call(..)) => {
-                open.set(n::EFFECT_CLASS, effect_class.to_string());
-                open.note(n::TOOL_START, at, Vec::new());
+            Event::Assessed { decision, .. } => {
+                open.set_attribute(n::DECISION, serialized_word(decision))
+            }
+            Event::TurnEnd { .. } => end_attributes(open, &stamped.event),
+            Event::Error { place, .. } => open.mark_failed(place.clone()),
+            Event::ToolStart { effect_class, .. } if matches!(part, TurnPart::Call(..)) => {
+                open.set_attribute(n::EFFECT_CLASS, effect_class.to_string());
+                open.add_event(n::TOOL_START, at, Vec::new());
             }
             Event::Retry {
                 attempt, delay_ms, ..
             } => {
                 let attempt = KeyValue::new(n::ATTEMPT, i64::from(*attempt));
-                let delay = KeyValue::new(n::DELAY_MS, number(*delay_ms));
-                open.note(n::RETRY, at, vec![attempt, delay]);
+                let delay = KeyValue::new(n::DELAY_MS, signed_number(*delay_ms));
+                open.add_event(n::RETRY, at, vec![attempt, delay]);
             }
             Event::Hook { record } if record.outcome != TraceOutcome::Pass => {
-                open.note(n::HOOK, at, hook(record));
+                open.add_event(n::HOOK, at, hook_attributes(record));
             }
             Event::Access { record } if record.is_news() => {
-                open.note(n::ACCESS, at, access(record));
+                open.add_event(n::ACCESS, at, access_attributes(record));
             }
             _ => {}
         }

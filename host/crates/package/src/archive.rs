@@ -12,7 +12,9 @@ use anyhow::{Context, bail, ensure};
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType, PaxExtensions};
 
-use super::contents::{Contents, Files, MAX_BYTES, MAX_FILES, names, names_of_any_depth};
+use super::contents::{
+    Files, MAX_BYTES, MAX_FILES, PluginContents, names_of_any_depth, split_path,
+};
 use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Magic number of gzip.
@@ -35,7 +37,7 @@ const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 const SPARSE: &[u8] = b"GNU.sparse.";
 
 #[derive(Debug, Default)]
-pub(super) struct Entries {
+pub(super) struct ArchiveEntries {
     pub(super) files: Files,
     /// Entries that are not regular files, each with a description. Their content is not in
     /// `files`.
@@ -63,40 +65,41 @@ const MAC_FOLDER: &str = "__MACOSX";
 
 /// Reads the plugin in an archive of its directory, or of the directory's content. `origin` is only
 /// used in messages.
-pub(super) fn read(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
+pub(super) fn read_archive(bytes: &[u8], origin: &Path) -> anyhow::Result<PluginContents> {
     let of_mac = |folders: &[String]| (folders.first()? == MAC_FOLDER).then_some(1);
-    let entries = entries(bytes, of_mac).and_then(|entries| match entries.odd.first_key_value() {
-        Some((names, what)) => {
-            let shown = names.join("/");
-            bail!(
-                "`{}` {what}; plugins are made of plain files",
-                shown.escape_debug()
-            )
-        }
-        None => Ok(entries.files),
-    });
+    let entries =
+        read_entries(bytes, of_mac).and_then(|entries| match entries.odd.first_key_value() {
+            Some((names, what)) => {
+                let shown = names.join("/");
+                bail!(
+                    "`{}` {what}; plugins are made of plain files",
+                    shown.escape_debug()
+                )
+            }
+            None => Ok(entries.files),
+        });
     let files = entries.with_context(|| format!("cannot read {}", origin.display()))?;
-    Contents::pick(plugin_in(files, origin)?, origin)
+    PluginContents::pick_files(plugin_in(files, origin)?, origin)
 }
 
 /// Reads all entries of an archive, except those in directories that `hides` skips. Refuses
 /// archives that are too large or torn, that have a path outside of the archive's root, or that
 /// other programs would read differently.
-pub(super) fn entries(bytes: &[u8], hides: Hides) -> anyhow::Result<Entries> {
+pub(super) fn read_entries(bytes: &[u8], hides: Hides) -> anyhow::Result<ArchiveEntries> {
     match is_tar(bytes) {
-        true => unpacked(bytes, hides),
+        true => unpack_entries(bytes, hides),
         // A gzip file may have several members, and gzip tools read all of them.
-        false => unpacked(MultiGzDecoder::new(bytes), hides),
+        false => unpack_entries(MultiGzDecoder::new(bytes), hides),
     }
 }
 
 /// Reader that records whether the end of the input was reached.
-struct Watched<R> {
+struct WatchedReader<R> {
     inner: io::Take<R>,
     is_ended: bool,
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for WatchedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n_read = self.inner.read(buffer)?;
         self.is_ended |= n_read == 0 && !buffer.is_empty();
@@ -104,7 +107,7 @@ impl<R: Read> Read for Watched<R> {
     }
 }
 
-impl<R: Read> Watched<R> {
+impl<R: Read> WatchedReader<R> {
     /// Checks that the archive ends with its end-of-archive blocks and that no data follows. A
     /// truncated archive could be missing a restriction, and other programs do not list trailing
     /// data.
@@ -133,12 +136,12 @@ impl<R: Read> Watched<R> {
     }
 }
 
-fn unpacked<R: Read>(reader: R, hides: Hides) -> anyhow::Result<Entries> {
-    let mut archive = Archive::new(Watched {
+fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEntries> {
+    let mut archive = Archive::new(WatchedReader {
         inner: reader.take(MAX_DECOMPRESSED_BYTES),
         is_ended: false,
     });
-    let mut read = Entries::default();
+    let mut read = ArchiveEntries::default();
     let mut bytes_left = MAX_BYTES;
     let mut number = 0;
     for entry in archive.entries()? {
@@ -166,7 +169,7 @@ fn unpacked<R: Read>(reader: R, hides: Hides) -> anyhow::Result<Entries> {
         }
         number += 1;
         ensure!(number <= MAX_FILES, "it has more than {MAX_FILES} entries");
-        let names = names(&path)?;
+        let names = split_path(&path)?;
         for extension in entry.pax_extensions()?.into_iter().flatten() {
             let key = extension.context("it has settings that cannot be read")?;
             ensure!(

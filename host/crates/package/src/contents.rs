@@ -1,7 +1,7 @@
 //! Files of one plugin, in memory.
 //!
-//! A source is read once into [`Contents`]; everything after that (digest, signature, packing,
-//! installation) uses these bytes, so that a source that changes meanwhile has no effect.
+//! A source is read once into [`PluginContents`]; everything after that (digest, signature,
+//! packing, installation) uses these bytes, so that a source that changes meanwhile has no effect.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -38,18 +38,18 @@ pub(crate) type Files = BTreeMap<Vec<String>, Vec<u8>>;
 
 /// Files of one plugin: manifest, component, README, prompts and skills.
 #[derive(Debug)]
-pub struct Contents {
+pub struct PluginContents {
     pub manifest: Manifest,
     files: Files,
 }
 
-impl Contents {
+impl PluginContents {
     /// Reads a plugin's directory. Files that do not belong to the plugin, for example its sources,
     /// are not read.
     pub(crate) fn of_folder(folder: &Path) -> anyhow::Result<Self> {
         let mut files = Files::new();
         let mut read = |path: &str| -> anyhow::Result<()> {
-            let names = names(path)?;
+            let names = split_path(path)?;
             let bytes = read_plain(&folder.join(path), MAX_BYTES)?;
             files.insert(names, bytes);
             Ok(())
@@ -84,11 +84,11 @@ impl Contents {
                 (above.chain(names).collect::<Vec<_>>(), bytes)
             }));
         }
-        Self::pick(files, folder)
+        Self::pick_files(files, folder)
     }
 
     /// Selects the files that belong to the plugin. `origin` is only used in messages.
-    pub(super) fn pick(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
+    pub(super) fn pick_files(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
         let path = origin.join(FILE_NAME);
         let Some(text) = files.get(&vec![FILE_NAME.to_owned()]) else {
             bail!("{} has no {FILE_NAME}", origin.display());
@@ -96,7 +96,7 @@ impl Contents {
         let text = std::str::from_utf8(text)
             .with_context(|| format!("{} is not UTF-8", path.display()))?;
         let manifest = Manifest::parse(text, &path)?;
-        let component = manifest.component.as_deref().map(names).transpose()?;
+        let component = manifest.component.as_deref().map(split_path).transpose()?;
         if let Some(component) = &component {
             ensure!(
                 files.contains_key(component),
@@ -131,7 +131,12 @@ impl Contents {
 
     /// Returns the component and the other files, sorted.
     pub(super) fn parts(&self) -> anyhow::Result<(Option<&[u8]>, Vec<NamedBytes<'_>>)> {
-        let component = self.manifest.component.as_deref().map(names).transpose()?;
+        let component = self
+            .manifest
+            .component
+            .as_deref()
+            .map(split_path)
+            .transpose()?;
         let bytes = component.as_ref().and_then(|names| self.files.get(names));
         let others = self
             .files
@@ -144,7 +149,7 @@ impl Contents {
     /// Returns the digest over all names and contents, equal to the digest of a directory with
     /// exactly these files.
     pub fn digest(&self) -> String {
-        held::digest(&self.files)
+        held::digest_files(&self.files)
     }
 
     /// Returns the files by path.
@@ -155,7 +160,7 @@ impl Contents {
 
 /// Writes files into a new directory and syncs them to disk. Only their owner may read them, and
 /// none is executable.
-pub(super) fn write(files: &Files, folder: &Path) -> anyhow::Result<()> {
+pub(super) fn write_files(files: &Files, folder: &Path) -> anyhow::Result<()> {
     for (names, bytes) in files {
         let path = names
             .iter()
@@ -180,7 +185,7 @@ pub(super) fn write(files: &Files, folder: &Path) -> anyhow::Result<()> {
 
 /// Splits a path within a source into names. Refuses absolute paths, `..`, and paths that are too
 /// deep.
-pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn split_path(path: &str) -> anyhow::Result<Vec<String>> {
     let names = names_of_any_depth(path)?;
     ensure!(
         names.len() <= MAX_DEPTH,
@@ -190,7 +195,8 @@ pub(super) fn names(path: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Splits a path like [`names`], but without a limit on the depth, for entries that may be skipped.
+/// Splits a path like [`split_path`], but without a limit on the depth, for entries that may be
+/// skipped.
 pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
     let refuse = || format!("the path `{}` is refused", path.escape_debug());
     let mut names = Vec::new();
@@ -222,13 +228,13 @@ fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
         !is_link,
         "{shown} is a link; plugins are made of plain files"
     );
-    let file = open(path, OFlags::NOFOLLOW).with_context(|| format!("cannot read {shown}"))?;
+    let file = open_file(path, OFlags::NOFOLLOW).with_context(|| format!("cannot read {shown}"))?;
     read_open(file, path, limit)
 }
 
 /// Opens a file for reading. `O_NONBLOCK` makes opening a pipe return immediately, instead of
 /// waiting for a writer.
-pub(super) fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
+pub(super) fn open_file(path: &Path, flags: OFlags) -> std::io::Result<File> {
     let flags = flags | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
     let options = options.read(true);

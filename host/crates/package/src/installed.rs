@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::lock_file::{Entry, LockFile, Locked};
+use super::lock_file::{LockEntry, LockFile, LockedEntries};
 use super::place::exchange_lock;
 use super::signature::InstallConfig;
 use rind_lib::grant::Trust;
@@ -17,7 +17,7 @@ use rind_lib::grant::held::HeldFolder;
 use rind_lib::plugin::installed::Installed;
 
 /// Installed plugin or skill, verified.
-pub(super) struct Verified<T> {
+pub(super) struct VerifiedInstall<T> {
     pub(super) name: String,
     pub(super) folder: PathBuf,
     /// Entry in the lock file.
@@ -30,23 +30,23 @@ pub(super) struct Verified<T> {
 
 /// Verifies all entries of a lock file, in the directory `all`. Reads each directory once; later
 /// loading uses the bytes that were read here.
-pub(super) fn verify_all<T: Entry>(
+pub(super) fn verify_all<T: LockEntry>(
     all: &Path,
     lock_path: &Path,
     config: &InstallConfig,
-) -> anyhow::Result<Vec<Verified<T>>> {
+) -> anyhow::Result<Vec<VerifiedInstall<T>>> {
     // An installation changes the directory and the lock file in two steps; the lock makes both
     // appear at once. If nothing was ever installed, there is no lock file to open.
     let exchange = File::open(exchange_lock(all)).ok();
     if let Some(exchange) = &exchange {
         let _ = exchange.lock_shared();
     }
-    let lock = LockFile::<T>::read(lock_path)?;
+    let lock = LockFile::<T>::read_file(lock_path)?;
     let verified = lock.entries.iter().map(|(name, entry)| {
         let folder = all.join(name);
         let is_gone = folder.symlink_metadata().is_err();
         let (files, locked) = match HeldFolder::read(&folder) {
-            Ok(held) => match lock.holding(name, held.digest()) {
+            Ok(held) => match lock.locked_with(name, held.digest()) {
                 Some(locked) => (Ok(Arc::new(held)), locked),
                 None => (
                     Err("its files are not those that were installed".to_owned()),
@@ -57,7 +57,7 @@ pub(super) fn verify_all<T: Entry>(
             Err(error) => (Err(format!("its files cannot be verified: {error}")), entry),
         };
         let is_trusted = |key: &str| config.keys.values().any(|own| own == key);
-        Verified {
+        VerifiedInstall {
             name: name.clone(),
             trust: match locked.key().is_some_and(is_trusted) {
                 true => Trust::Package,
@@ -73,14 +73,14 @@ pub(super) fn verify_all<T: Entry>(
 }
 
 /// Verifies every plugin in the lock file, in the directory `plugins`.
-pub fn verify(
+pub fn verify_plugins(
     plugins: &Path,
     lock_path: &Path,
     config: &InstallConfig,
 ) -> anyhow::Result<Vec<Installed>> {
-    let all = verify_all::<Locked>(plugins, lock_path, config)?.into_iter();
+    let all = verify_all::<LockedEntries>(plugins, lock_path, config)?.into_iter();
     let installed = all.map(|one| {
-        let Verified {
+        let VerifiedInstall {
             name,
             folder,
             trust,

@@ -5,7 +5,7 @@
 //! source that changes meanwhile has no effect. This module must not know the terminal: refusals
 //! are texts, and the caller asks the questions.
 //!
-//! Start from [`source::fetch`].
+//! Start from [`source::fetch_plugin`].
 
 mod archive;
 #[doc(hidden)]

@@ -26,13 +26,13 @@ use anyhow::{Context, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::source::Source;
+use super::source::PluginSource;
 use rind_lib::disk::{read_if_present, replace_private_synced};
 
 const FORMAT: u32 = 1;
 
 /// Kind of installed thing. Each kind has its own lock file next to the directory of its packages.
-pub trait Entry: Clone + Serialize + DeserializeOwned {
+pub trait LockEntry: Clone + Serialize + DeserializeOwned {
     const FILE_NAME: &'static str;
     /// Name of the TOML table with the entries.
     const TABLE: &'static str;
@@ -63,7 +63,7 @@ const MAX_BYTES: u64 = 16 << 20;
 const BEFORE: &str = "before";
 
 #[derive(Serialize, Deserialize)]
-struct Written<T> {
+struct WrittenLock<T> {
     format: u32,
     #[serde(default)]
     keys: BTreeMap<String, String>,
@@ -73,16 +73,16 @@ struct Written<T> {
 
 /// Version of a lock file, which is checked before the rest is parsed.
 #[derive(Deserialize)]
-struct Format {
+struct LockFormat {
     format: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Locked {
+pub struct LockedEntries {
     pub version: semver::Version,
     /// Source: an absolute path, or a reference to a registry.
-    pub source: Source,
+    pub source: PluginSource,
     /// Digest of the artifact's manifest in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
@@ -92,7 +92,7 @@ pub struct Locked {
     pub key: Option<String>,
 }
 
-impl Entry for Locked {
+impl LockEntry for LockedEntries {
     const FILE_NAME: &'static str = "plugins.lock.toml";
     const TABLE: &'static str = "plugins";
     const HEAD: &'static str = "# Written by `rind plugin install`, `update` and `remove`.";
@@ -116,9 +116,9 @@ impl<T> Default for LockFile<T> {
     }
 }
 
-impl<T: Entry> LockFile<T> {
+impl<T: LockEntry> LockFile<T> {
     /// Reads the file; a missing file means that nothing is installed.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
+    pub fn read_file(path: &Path) -> anyhow::Result<Self> {
         let (shown, table) = (path.display(), T::TABLE);
         let text = read_if_present(path, MAX_BYTES);
         let Some(text) = text.with_context(|| format!("cannot read {shown}"))? else {
@@ -129,14 +129,14 @@ impl<T: Entry> LockFile<T> {
                 "{shown} is not a lock file; move it away, remove the {table} that it names, and install them again"
             )
         };
-        let Format { format } = toml::from_str(&text).with_context(about)?;
+        let LockFormat { format } = toml::from_str(&text).with_context(about)?;
         ensure!(
             format <= FORMAT,
             "{shown} was written by a newer rind: it has format {format}, and this one knows {FORMAT}; use the newer one, or update \
              this one"
         );
         ensure!(format == FORMAT, "{shown} has the unknown format {format}");
-        let mut file: Written<T> = toml::from_str(&text).with_context(about)?;
+        let mut file: WrittenLock<T> = toml::from_str(&text).with_context(about)?;
         let before = file.tables.remove(BEFORE).unwrap_or_default();
         let entries = file.tables.remove(table).unwrap_or_default();
         if let Some(other) = file.tables.keys().next() {
@@ -151,7 +151,7 @@ impl<T: Entry> LockFile<T> {
     }
 
     /// Returns the entry of a name whose files have this digest.
-    pub fn holding(&self, name: &str, digest: &str) -> Option<&T> {
+    pub fn locked_with(&self, name: &str, digest: &str) -> Option<&T> {
         let entries = [self.entries.get(name), self.before.get(name)];
         let mut entries = entries.into_iter().flatten();
         entries.find(|entry| entry.digest() == digest)
@@ -159,7 +159,7 @@ impl<T: Entry> LockFile<T> {
 
     /// Completes a replacement that was interrupted: keeps the previous entry if the files on disk
     /// have its digest. `digest` returns the digest of the files under a name.
-    pub fn settle(&mut self, digest: impl Fn(&str) -> Option<String>) {
+    pub fn settle_entries(&mut self, digest: impl Fn(&str) -> Option<String>) {
         for (name, before) in std::mem::take(&mut self.before) {
             let is_before = digest(&name).is_some_and(|digest| digest == before.digest());
             if is_before && let Some(entry) = self.entries.get_mut(&name) {
@@ -171,7 +171,7 @@ impl<T: Entry> LockFile<T> {
     /// Records an entry before `put` moves its files into place, and restores the old state if
     /// `put` fails. In between, the file lists both entries, so that the right one is found after a
     /// crash. The name `pinned` is pinned to the entry's key.
-    pub fn replace<R>(
+    pub fn replace_entry<R>(
         &mut self,
         path: &Path,
         (name, pinned): (&str, &str),
@@ -185,11 +185,11 @@ impl<T: Entry> LockFile<T> {
         changed
             .before
             .extend(earlier.map(|earlier| (name.to_owned(), earlier)));
-        changed.write(path)?;
+        changed.write_file(path)?;
         let done = match put() {
             Ok(done) => done,
             Err(error) => {
-                return Err(match self.write(path) {
+                return Err(match self.write_file(path) {
                     Ok(()) => error,
                     Err(why) => {
                         error.context(format!("{name} is still in the lock file ({why:#})"))
@@ -201,13 +201,13 @@ impl<T: Entry> LockFile<T> {
         *self = changed;
         // If this write fails, both entries stay in the file; that is harmless, and the next
         // command corrects it.
-        let _ = self.write(path);
+        let _ = self.write_file(path);
         Ok(done)
     }
 
     /// Writes the file atomically.
-    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let file = Written {
+    pub fn write_file(&self, path: &Path) -> anyhow::Result<()> {
+        let file = WrittenLock {
             format: FORMAT,
             keys: self.keys.clone(),
             tables: [(T::TABLE, &self.entries), (BEFORE, &self.before)]
@@ -226,10 +226,10 @@ impl<T: Entry> LockFile<T> {
 mod tests {
     use super::*;
 
-    fn locked(digest: &str) -> Locked {
-        Locked {
+    fn locked(digest: &str) -> LockedEntries {
+        LockedEntries {
             version: semver::Version::new(1, 0, 0),
-            source: Source::new(Path::new("/x")).unwrap(),
+            source: PluginSource::new(Path::new("/x")).unwrap(),
             manifest: None,
             digest: digest.to_owned(),
             key: Some(digest.to_owned()),
@@ -240,29 +240,31 @@ mod tests {
     fn while_one_is_replaced_the_file_knows_both_and_each_with_its_own_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plugins.lock.toml");
-        let mut lock = LockFile::<Locked>::default();
+        let mut lock = LockFile::<LockedEntries>::default();
         let put = || Ok(());
-        lock.replace(&path, ("a", "a"), locked("one"), put).unwrap();
+        lock.replace_entry(&path, ("a", "a"), locked("one"), put)
+            .unwrap();
         let put = || {
-            let stopped = LockFile::<Locked>::read(&path)?;
+            let stopped = LockFile::<LockedEntries>::read_file(&path)?;
             for digest in ["one", "two"] {
-                let held = stopped.holding("a", digest);
-                assert_eq!(held.and_then(Entry::key), Some(digest));
+                let held = stopped.locked_with("a", digest);
+                assert_eq!(held.and_then(LockEntry::key), Some(digest));
                 let mut settled = stopped.clone();
-                settled.settle(|_| Some(digest.to_owned()));
+                settled.settle_entries(|_| Some(digest.to_owned()));
                 assert_eq!(settled.entries["a"].digest, digest);
             }
-            assert_eq!(stopped.holding("a", "three"), None);
+            assert_eq!(stopped.locked_with("a", "three"), None);
             Ok(())
         };
-        lock.replace(&path, ("a", "a"), locked("two"), put).unwrap();
-        assert_eq!(LockFile::read(&path).unwrap(), lock);
-        assert_eq!(lock.holding("a", "one"), None);
+        lock.replace_entry(&path, ("a", "a"), locked("two"), put)
+            .unwrap();
+        assert_eq!(LockFile::read_file(&path).unwrap(), lock);
+        assert_eq!(lock.locked_with("a", "one"), None);
         assert_eq!(lock.keys["a"], "two");
 
         let fails = || -> anyhow::Result<()> { anyhow::bail!("it cannot be put") };
-        let failed = lock.replace(&path, ("b", "b"), locked("three"), fails);
+        let failed = lock.replace_entry(&path, ("b", "b"), locked("three"), fails);
         assert_eq!(failed.unwrap_err().to_string(), "it cannot be put");
-        assert_eq!(LockFile::read(&path).unwrap(), lock);
+        assert_eq!(LockFile::read_file(&path).unwrap(), lock);
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use wasm_encoder::{CustomSection, Section};
 use wasmparser::BinaryReader;
 
-use super::contents::{Contents, Files, names};
+use super::contents::{Files, PluginContents, split_path};
 use rind_lib::plugin::foreign;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
@@ -24,9 +24,9 @@ pub(super) const MAGIC: &[u8] = b"\0asm";
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Packs a plugin into one file. The output is deterministic.
-pub fn pack(contents: &Contents) -> anyhow::Result<Vec<u8>> {
+pub fn pack_plugin(contents: &PluginContents) -> anyhow::Result<Vec<u8>> {
     let (component, others) = contents.parts()?;
-    let (mut bytes, carried) = split(component.unwrap_or(EMPTY))?;
+    let (mut bytes, carried) = split_packed(component.unwrap_or(EMPTY))?;
     ensure!(
         carried.is_empty(),
         "the component is a packed plugin itself; name the component that it was made from"
@@ -47,13 +47,13 @@ pub fn is_packed(bytes: &[u8]) -> bool {
 }
 
 /// Unpacks a plugin. `origin` is only used in messages.
-pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
+pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<PluginContents> {
     let shown = origin.display();
-    if let Some(message) = foreign::module(bytes) {
+    if let Some(message) = foreign::foreign_module(bytes) {
         bail!("{shown} {message}");
     }
     let (component, mut files) =
-        split(bytes).with_context(|| format!("{shown} is not a packed plugin"))?;
+        split_packed(bytes).with_context(|| format!("{shown} is not a packed plugin"))?;
     let Some(manifest) = files.get(&vec![FILE_NAME.to_owned()]) else {
         bail!(
             "{shown} carries no {FILE_NAME}, so it is a component without a manifest; pack it with `rind plugin pack FOLDER`, or \
@@ -64,7 +64,7 @@ pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
     let manifest = Manifest::parse(&manifest, &origin.join(FILE_NAME))?;
     match manifest.component.as_deref() {
         Some(path) => {
-            let earlier = files.insert(names(path)?, component);
+            let earlier = files.insert(split_path(path)?, component);
             ensure!(
                 earlier.is_none(),
                 "{shown} carries its component twice, as `{path}`"
@@ -75,14 +75,14 @@ pub(super) fn unpack(bytes: &[u8], origin: &Path) -> anyhow::Result<Contents> {
             "{shown} has a component that its {FILE_NAME} does not name"
         ),
     }
-    Contents::pick(files, origin)
+    PluginContents::pick_files(files, origin)
 }
 
 /// Removes the manifest from a component that `rind plugin build` made. The manifest file next to
 /// it is the effective one, and without the copy a plugin has the same digest whether it was packed
 /// or not. Other components stay unchanged.
 pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
-    if let Ok((bare, carried)) = split(component)
+    if let Ok((bare, carried)) = split_packed(component)
         && carried.len() == 1
         && carried.contains_key(&vec![FILE_NAME.to_owned()])
     {
@@ -91,7 +91,7 @@ pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
 }
 
 /// Splits the outermost sections of a binary into the component and the packed files.
-fn split(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
+fn split_packed(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
     ensure!(bytes.starts_with(MAGIC), "it is not WebAssembly");
     let mut files = Files::new();
     let mut component = bytes.get(..EMPTY.len()).context("it is torn")?.to_vec();
@@ -103,14 +103,14 @@ fn split(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
         let body = reader
             .read_bytes(usize::try_from(n_bytes)?)
             .context("it is torn")?;
-        let carried = (id == 0).then(|| carried(body)).flatten();
+        let carried = (id == 0).then(|| carried_section(body)).flatten();
         let Some((path, data)) = carried else {
             let end = reader.current_position();
             let whole = bytes.get(EMPTY.len()..).and_then(|all| all.get(start..end));
             component.extend_from_slice(whole.context("it is torn")?);
             continue;
         };
-        let earlier = files.insert(names(path)?, data.to_vec());
+        let earlier = files.insert(split_path(path)?, data.to_vec());
         ensure!(
             earlier.is_none(),
             "it carries `{}` twice",
@@ -122,7 +122,7 @@ fn split(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
 
 /// Returns path and content of the file in a custom section; `None` if the section is not a packed
 /// file.
-fn carried(body: &[u8]) -> Option<(&str, &[u8])> {
+fn carried_section(body: &[u8]) -> Option<(&str, &[u8])> {
     let mut reader = BinaryReader::new(body, 0);
     let path = reader.read_string().ok()?.strip_prefix(PREFIX)?;
     let data = reader.read_bytes(reader.bytes_remaining()).ok()?;

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::TempDir;
 
-use super::contents::{Files, write};
-use rind_lib::disk::{exchange, private_folder};
+use super::contents::{Files, write_files};
+use rind_lib::disk::{exchange_paths, private_folder};
 use rind_lib::grant::held::HeldFolder;
 
 /// Prefix of the names of temporary directories.
@@ -26,7 +26,7 @@ const KEPT: &str = ".kept";
 
 /// Plugin or skill that is written completely but not yet in its final location.
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedInstall {
     _temporary: TempDir,
     pub folder: PathBuf,
 }
@@ -38,7 +38,7 @@ pub(crate) fn exchange_lock(all: &Path) -> PathBuf {
 }
 
 /// Locks out sessions that read installed packages, until the returned file is dropped.
-pub fn exchanging(all: &Path) -> anyhow::Result<File> {
+pub fn lock_exchange(all: &Path) -> anyhow::Result<File> {
     let path = exchange_lock(all);
     let lock = || {
         let file = File::create(&path)?;
@@ -50,7 +50,7 @@ pub fn exchanging(all: &Path) -> anyhow::Result<File> {
 
 /// Writes files into a directory `name` inside a hidden temporary directory of `all`, where they
 /// can be checked.
-pub fn stage(files: &Files, name: &str, all: &Path) -> anyhow::Result<Staged> {
+pub fn stage_files(files: &Files, name: &str, all: &Path) -> anyhow::Result<StagedInstall> {
     let make = || {
         // Do not chmod through a symlink: the owner of its target chose the permissions.
         if !all.is_symlink() {
@@ -60,8 +60,8 @@ pub fn stage(files: &Files, name: &str, all: &Path) -> anyhow::Result<Staged> {
     };
     let temporary = make().with_context(|| format!("cannot write {}", all.display()))?;
     let folder = temporary.path().join(name);
-    write(files, &folder)?;
-    Ok(Staged {
+    write_files(files, &folder)?;
+    Ok(StagedInstall {
         _temporary: temporary,
         folder,
     })
@@ -69,7 +69,7 @@ pub fn stage(files: &Files, name: &str, all: &Path) -> anyhow::Result<Staged> {
 
 /// Moves a file or directory of any kind to a location that discovery ignores. Returns its new
 /// path.
-pub fn keep(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
+pub fn keep_aside(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
     let keep = || {
         let kept = all.join(KEPT);
         private_folder(&kept)?;
@@ -81,7 +81,7 @@ pub fn keep(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
     keep().with_context(|| format!("cannot move {} to {KEPT} beside it", place.display()))
 }
 
-impl Staged {
+impl StagedInstall {
     /// Replaces the temporary directory in a message by the source, which the reader knows and can
     /// open.
     pub fn in_words_of(&self, message: &str, source: &Path) -> String {
@@ -90,9 +90,9 @@ impl Staged {
     }
 
     /// Moves the files to their final location. Files that were there before are removed.
-    pub fn put(self, place: &Path) -> anyhow::Result<()> {
+    pub fn put_in_place(self, place: &Path) -> anyhow::Result<()> {
         let put = match place.symlink_metadata() {
-            Ok(_) => exchange(&self.folder, place),
+            Ok(_) => exchange_paths(&self.folder, place),
             Err(_) => fs::rename(&self.folder, place),
         };
         put.with_context(|| format!("cannot put it at {}", place.display()))
@@ -100,14 +100,14 @@ impl Staged {
 }
 
 /// Returns the digest of a directory, if it can be read.
-pub fn digest(place: &Path) -> Option<String> {
+pub fn place_digest(place: &Path) -> Option<String> {
     let held = HeldFolder::read(place).ok()?;
     Some(held.digest().to_owned())
 }
 
 /// Removes a file or directory atomically, without following symlinks. Returns whether there was
 /// one.
-pub fn remove(place: &Path, all: &Path) -> anyhow::Result<bool> {
+pub fn remove_place(place: &Path, all: &Path) -> anyhow::Result<bool> {
     let remove = || {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(all)?;
         match fs::rename(place, folder.path().join("removed")) {

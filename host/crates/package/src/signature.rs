@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use minisign_verify::{PublicKey, Signature};
 use serde::Deserialize;
 
-use super::source::Source;
+use super::source::PluginSource;
 use rind_lib::config::Section;
 
 /// Operator's settings for installing packages.
@@ -27,12 +27,12 @@ impl Section for InstallConfig {
 }
 
 /// Plugin or skill whose signature is checked before installation.
-pub struct Subject<'a> {
+pub struct SignatureSubject<'a> {
     /// Kind, for messages: `plugin` or `skill`.
     pub kind: &'static str,
     /// Name that it is installed under.
     pub name: &'a str,
-    pub source: &'a Source,
+    pub source: &'a PluginSource,
     /// Signed bytes; `None` if the source is not a single file.
     pub bytes: Option<&'a [u8]>,
     /// Name of the lock file with the pinned keys.
@@ -47,7 +47,7 @@ pub struct Subject<'a> {
 pub fn check(
     config: &InstallConfig,
     pinned: Option<&str>,
-    subject: &Subject<'_>,
+    subject: &SignatureSubject<'_>,
 ) -> anyhow::Result<Option<String>> {
     let mut keys: Vec<(&str, PublicKey)> = Vec::new();
     for (name, key) in &config.keys {
@@ -55,7 +55,7 @@ pub fn check(
             .with_context(|| format!("[install] keys.{name} is not a public key of minisign"))?;
         keys.push((key, parsed));
     }
-    let Subject {
+    let SignatureSubject {
         kind,
         name,
         lock_file,
@@ -87,8 +87,8 @@ pub fn check(
     let (text, at) = (subject.signature)()?;
     let Some(text) = text else {
         let todo = match subject.source {
-            Source::Path(_) => format!("sign it with `minisign -S -m {shown}`"),
-            Source::Registry(_) => {
+            PluginSource::Path(_) => format!("sign it with `minisign -S -m {shown}`"),
+            PluginSource::Registry(_) => {
                 "sign the packed file before it is published with `rind plugin publish`".to_owned()
             }
         };

@@ -1,7 +1,7 @@
 //! Sources of plugins: a directory, a packed plugin, an archive, or an artifact in a registry.
 //!
-//! [`fetch`] reads a source once and completely into memory; the kind of a file is recognized by
-//! its first bytes, not by its name.
+//! [`fetch_plugin`] reads a source once and completely into memory; the kind of a file is
+//! recognized by its first bytes, not by its name.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,21 +12,23 @@ use rustix::fs::OFlags;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{Contents, MAX_BYTES, open, read_open};
-use super::registry::{FindCredentials, MAX_SIGNATURE_BYTES, Reference, Registry, SCHEME, version};
+use super::contents::{MAX_BYTES, PluginContents, open_file, read_open};
+use super::registry::{
+    ArtifactReference, FindCredentials, MAX_SIGNATURE_BYTES, PluginRegistry, SCHEME, tag_version,
+};
 use super::{archive, pack};
 
 /// Origin of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Source {
+pub enum PluginSource {
     /// Directory or file on this machine, as an absolute path.
     Path(PathBuf),
     /// Artifact in a registry.
-    Registry(Reference),
+    Registry(ArtifactReference),
 }
 
-impl Source {
+impl PluginSource {
     /// Parses a source as typed by the user.
     pub fn new(typed: &Path) -> anyhow::Result<Self> {
         if let Some(text) = typed.to_str().filter(|text| text.starts_with(SCHEME)) {
@@ -61,7 +63,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for PluginSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => path.display().fmt(f),
@@ -70,7 +72,7 @@ impl fmt::Display for Source {
     }
 }
 
-impl TryFrom<String> for Source {
+impl TryFrom<String> for PluginSource {
     type Error = anyhow::Error;
 
     fn try_from(text: String) -> anyhow::Result<Self> {
@@ -78,17 +80,17 @@ impl TryFrom<String> for Source {
     }
 }
 
-impl From<Source> for String {
-    fn from(source: Source) -> Self {
+impl From<PluginSource> for String {
+    fn from(source: PluginSource) -> Self {
         source.to_string()
     }
 }
 
 /// Plugin that was read from its source.
 #[derive(Debug)]
-pub struct Fetched {
-    pub contents: Contents,
-    pub source: Source,
+pub struct FetchedPlugin {
+    pub contents: PluginContents,
+    pub source: PluginSource,
     /// Bytes of the source; `None` for a directory.
     pub bytes: Option<Vec<u8>>,
     /// Digest of the artifact's manifest in the registry.
@@ -97,15 +99,15 @@ pub struct Fetched {
     signature: Option<String>,
 }
 
-impl Fetched {
+impl FetchedPlugin {
     /// Reads the signature of the bytes. Returns it with its location.
     pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match &self.source {
-            Source::Registry(_) => Ok((
+            PluginSource::Registry(_) => Ok((
                 self.signature.clone(),
                 format!("{} (its annotation)", self.source),
             )),
-            Source::Path(path) => signature_beside(path),
+            PluginSource::Path(path) => signature_beside(path),
         }
     }
 }
@@ -116,7 +118,7 @@ pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, S
     at.push(".minisig");
     let path = PathBuf::from(at);
     let at = path.display().to_string();
-    let Ok(file) = open(&path, OFlags::empty()) else {
+    let Ok(file) = open_file(&path, OFlags::empty()) else {
         return Ok((None, at));
     };
     let text = read_open(file, &path, MAX_SIGNATURE_BYTES)?;
@@ -126,30 +128,32 @@ pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, S
 }
 
 /// Reads the plugin in a source. `installed` is the current version, for an update.
-pub async fn fetch(
-    source: &Source,
+pub async fn fetch_plugin(
+    source: &PluginSource,
     installed: Option<&Version>,
     credentials: &FindCredentials,
-) -> anyhow::Result<Fetched> {
+) -> anyhow::Result<FetchedPlugin> {
     match source {
-        Source::Path(path) => read(path),
-        Source::Registry(reference) => pull(reference, installed, credentials).await,
+        PluginSource::Path(path) => read_packed(path),
+        PluginSource::Registry(reference) => {
+            pull_reference(reference, installed, credentials).await
+        }
     }
 }
 
 /// Downloads the plugin of a reference. Without a tag, or to update a version, takes the newest
 /// version; a digest always selects the same artifact.
-async fn pull(
-    reference: &Reference,
+async fn pull_reference(
+    reference: &ArtifactReference,
     installed: Option<&Version>,
     credentials: &FindCredentials,
-) -> anyhow::Result<Fetched> {
-    let mut registry = Registry::new(reference, credentials.clone())?;
+) -> anyhow::Result<FetchedPlugin> {
+    let mut registry = PluginRegistry::new(reference, credentials.clone())?;
     // A tag that is not a version, for example `stable`, is used even if it was moved.
-    let is_version = |tag: &String| installed.is_some() && version(tag).is_some();
+    let is_version = |tag: &String| installed.is_some() && tag_version(tag).is_some();
     let is_open = reference.digest.is_none() && reference.tag.as_ref().is_none_or(is_version);
     let newest = if is_open {
-        registry.newest(installed).await?
+        registry.newest_tag(installed).await?
     } else {
         None
     };
@@ -161,11 +165,11 @@ async fn pull(
         None => reference.clone(),
     };
     let about = || format!("cannot install {reference}");
-    let pulled = registry.pull(&reference, MAX_BYTES).await;
+    let pulled = registry.pull_plugin(&reference, MAX_BYTES).await;
     let pulled = pulled.with_context(about)?;
-    let contents = pack::unpack(&pulled.bytes, Path::new(&reference.to_string()))?;
+    let contents = pack::unpack_plugin(&pulled.bytes, Path::new(&reference.to_string()))?;
     let own = &contents.manifest.version;
-    if let Some(version) = reference.tag.as_deref().and_then(version)
+    if let Some(version) = reference.tag.as_deref().and_then(tag_version)
         && version != *own
     {
         bail!(
@@ -173,9 +177,9 @@ async fn pull(
             contents.manifest.name
         );
     }
-    Ok(Fetched {
+    Ok(FetchedPlugin {
         contents,
-        source: Source::Registry(reference),
+        source: PluginSource::Registry(reference),
         bytes: Some(pulled.bytes),
         manifest: Some(pulled.manifest),
         signature: pulled.signature,
@@ -184,12 +188,12 @@ async fn pull(
 
 /// Reads the plugin in a directory or file on this machine. The first bytes of a file decide its
 /// kind.
-pub fn read(path: &Path) -> anyhow::Result<Fetched> {
+pub fn read_packed(path: &Path) -> anyhow::Result<FetchedPlugin> {
     let shown = path.display();
     let of = |contents, bytes| {
-        Ok(Fetched {
+        Ok(FetchedPlugin {
             contents,
-            source: Source::new(path)?,
+            source: PluginSource::new(path)?,
             bytes,
             manifest: None,
             signature: None,
@@ -209,17 +213,17 @@ pub fn read(path: &Path) -> anyhow::Result<Fetched> {
         format!("cannot read {shown}{hint}")
     })?;
     if found.is_dir() {
-        return of(Contents::of_folder(path)?, None);
+        return of(PluginContents::of_folder(path)?, None);
     }
     if !found.is_file() {
         bail!("{shown} is neither a file nor a folder");
     }
-    let file = open(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
+    let file = open_file(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
     let bytes = read_open(file, path, MAX_BYTES)?;
     let contents = if bytes.starts_with(pack::MAGIC) {
-        pack::unpack(&bytes, path)?
+        pack::unpack_plugin(&bytes, path)?
     } else if bytes.starts_with(archive::MAGIC) {
-        archive::read(&bytes, path)?
+        archive::read_archive(&bytes, path)?
     } else {
         bail!(
             "{shown} is not a plugin: a source is a folder with plugin.toml, a .wasm that `rind plugin pack` made, or a .tar.gz of \

@@ -1,11 +1,11 @@
-//! A turn that has ended, as its session keeps it. Start from [`Finished::read`].
+//! A turn that has ended, as its session keeps it. Start from [`FinishedTurn::read_turn`].
 
 use std::collections::HashSet;
 
 use crate::message::{Message, Origin};
 use crate::session::{self, Body, Entry, Session, SessionFolder};
 
-pub(super) struct Finished {
+pub(super) struct FinishedTurn {
     /// Content of the holder.
     pub(super) entries: Vec<Entry>,
     /// All of its messages, those that compaction took out included.
@@ -14,10 +14,10 @@ pub(super) struct Finished {
     own: HashSet<String>,
 }
 
-impl Finished {
+impl FinishedTurn {
     /// Reads the turn of this number from the session's file, from the byte `from` on. The file may
     /// be long: for a thread that may wait for the disk.
-    pub(super) fn read(
+    pub(super) fn read_turn(
         place: &SessionFolder,
         turn: u32,
         from: u64,
@@ -51,7 +51,7 @@ impl Finished {
     }
 
     /// The messages of it that are in the conversation now.
-    pub(super) fn slice(&self, session: &Session) -> Vec<Message> {
+    pub(super) fn build_slice(&self, session: &Session) -> Vec<Message> {
         let mut slice = session.messages();
         slice.retain(|message| self.own.contains(&message.id));
         slice

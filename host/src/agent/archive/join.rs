@@ -1,22 +1,22 @@
 //! The turns of one agent on their way out of the conversation: noted as due, prepared, moved, and
 //! told of.
 //!
-//! Start from [`Archival`].
+//! Start from [`ArchiveQueue`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::finished::Finished;
-use super::prepare::{Archiving, Kept, MAX_TRIES, Prepared};
-use super::trigger::{self, Facts};
-use crate::agent::compact::Compaction;
-use crate::agent::outcome::chain;
+use super::finished::FinishedTurn;
+use super::prepare::{ArchiveBatch, KeepReason, MAX_TRIES, PreparedArchive};
+use super::trigger::{self, TurnFacts};
+use crate::agent::compact::CompactionState;
+use crate::agent::outcome::error_chain;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::AgentSpec;
 use crate::event::Event;
-use crate::message::{Message, Origin, Role, unanswered};
+use crate::message::{Message, Origin, Role, unanswered_calls};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
@@ -32,22 +32,22 @@ const CLOSE_GRACE: Duration = Duration::from_secs(3);
 /// Archival of an agent: the turns that are being prepared during the present turn, and the turn
 /// that is being moved.
 #[derive(Default)]
-pub(in crate::agent) struct Archival {
+pub(in crate::agent) struct ArchiveQueue {
     /// Earlier turns that are being prepared.
-    preparing: Option<Archiving>,
+    preparing: Option<ArchiveBatch>,
     /// Archiving whose turn is being moved to its holder.
     moving: Option<Moving>,
 }
 
-impl Archival {
+impl ArchiveQueue {
     /// Begins to prepare the turns that are due, while the turn `scope` runs.
-    pub(in crate::agent) fn begin(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
+    pub(in crate::agent) fn begin_archiving(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
         if !spec.config.archival.enabled || !is_main(scope) || self.preparing.is_some() {
             return;
         }
         let due = spec.session.archival_due();
         if !due.is_empty() {
-            self.preparing = Some(Archiving::begin(scope, due));
+            self.preparing = Some(ArchiveBatch::begin_batch(scope, due));
         }
     }
 
@@ -57,10 +57,10 @@ impl Archival {
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<TurnScope>,
-        compaction: &mut Compaction,
+        compaction: &mut CompactionState,
     ) {
         // Finishes the move that an interrupted turn did not complete.
-        self.moved(spec, scope, compaction).await;
+        self.move_archives(spec, scope, compaction).await;
         let Some(archiving) = &self.preparing else {
             return;
         };
@@ -72,14 +72,14 @@ impl Archival {
             self.preparing = None;
         }
         for prepared in ready {
-            self.join(spec, scope, compaction, prepared).await;
+            self.join_archives(spec, scope, compaction, prepared).await;
         }
     }
 
     /// Waits until nothing more is being prepared.
-    pub(in crate::agent) async fn wait(&mut self) {
+    pub(in crate::agent) async fn wait_for_archives(&mut self) {
         if let Some(preparing) = &mut self.preparing {
-            preparing.wait().await;
+            preparing.wait_for_batch().await;
         }
     }
 
@@ -90,7 +90,7 @@ impl Archival {
             return false;
         };
         tokio::select! {
-            () = preparing.wait() => {}
+            () = preparing.wait_for_batch() => {}
             () = scope.cancel.cancelled() => {}
             () = tokio::time::sleep(CLOSE_GRACE) => {}
         }
@@ -98,25 +98,25 @@ impl Archival {
     }
 
     /// Cancels the preparation; the turns stay due.
-    pub(in crate::agent) async fn stop(&mut self) {
+    pub(in crate::agent) async fn stop_archiving(&mut self) {
         if let Some(mut archiving) = self.preparing.take() {
-            archiving.stop().await;
+            archiving.stop_batch().await;
         }
     }
 
-    async fn join(
+    async fn join_archives(
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<TurnScope>,
-        compaction: &mut Compaction,
-        prepared: Prepared,
+        compaction: &mut CompactionState,
+        prepared: PreparedArchive,
     ) {
         let session = spec.session.clone();
         let due = prepared.due.clone();
-        let slice = prepared.finished.slice(&session);
+        let slice = prepared.finished.build_slice(&session);
         if slice.is_empty() {
             // Compaction or an earlier archival took it out.
-            return note(&session, &due, true);
+            return note_archive(&session, &due, true);
         }
         let n_messages = u32::try_from(slice.len()).unwrap_or(u32::MAX);
         spec.events.emit(Event::ArchiveStart {
@@ -126,7 +126,7 @@ impl Archival {
         });
         let summary = match &prepared.summary {
             Ok(summary) => summary.clone(),
-            Err(_) => return stays(spec, scope, n_messages, prepared).await,
+            Err(_) => return stays_in_conversation(spec, scope, n_messages, prepared).await,
         };
         // A skill that is still active continues: the model needs its text, which the summary does
         // not have.
@@ -150,21 +150,21 @@ impl Archival {
             let holder = prepared.holder.agent.clone();
             let result = move_out(&session, &of_holder, prepared, &slice, again);
             if result.is_err() {
-                note(&session, &due, due.tries + 1 >= MAX_TRIES);
+                note_archive(&session, &due, due.tries + 1 >= MAX_TRIES);
             }
             result
                 .map(|()| (holder, slice))
                 .map_err(|error| (n_messages, error))
         }));
-        self.moved(spec, scope, compaction).await;
+        self.move_archives(spec, scope, compaction).await;
     }
 
     /// Waits for a turn that is being archived, and emits the outcome.
-    async fn moved(
+    async fn move_archives(
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<TurnScope>,
-        compaction: &mut Compaction,
+        compaction: &mut CompactionState,
     ) {
         let Some(moving) = &mut self.moving else {
             return;
@@ -174,7 +174,7 @@ impl Archival {
         match moved {
             Ok(Ok((holder, slice))) => {
                 compaction.try_again();
-                let caller = scope.caller(0);
+                let caller = scope.scope_caller(0);
                 let shown = scope
                     .emitter
                     .for_watchers(&caller, slice.summary.clone())
@@ -187,7 +187,7 @@ impl Archival {
                 });
                 scope
                     .emitter
-                    .dispatch::<at::AfterArchive>(&caller, slice)
+                    .dispatch_hooks::<at::AfterArchive>(&caller, slice)
                     .await;
             }
             Ok(Err((n_messages, error))) => cannot_archive(spec, scope, n_messages, error).await,
@@ -204,7 +204,7 @@ fn is_main(scope: &TurnScope) -> bool {
 /// Notes that the turn, which has ended, is to be archived when one of the triggers says so.
 pub(in crate::agent) async fn note_due(
     scope: &Arc<TurnScope>,
-    compaction: &Compaction,
+    compaction: &CompactionState,
     begins_at: u64,
     stop: StopReason,
 ) {
@@ -213,42 +213,47 @@ pub(in crate::agent) async fn note_due(
         return;
     }
     let (place, turn, from) = (spec.session.place(), scope.number, begins_at);
-    let read = tokio::task::spawn_blocking(move || Finished::read(&place, turn, from));
+    let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, from));
     let finished = match read.await {
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => return cannot_archive(spec, scope, 0, error).await,
         Err(_) => return,
     };
     let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
-    let facts = Facts {
+    let facts = TurnFacts {
         stop,
         n_calls: n_calls.count(),
         tokens: compaction.tokens_of(&spec.model, &finished.messages),
     };
-    let reason = trigger::reason(&spec.config.archival.trigger, &facts);
+    let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
     // A call without a result: the turn is not really over.
     if let Some(reason) = reason
-        && unanswered(&finished.messages).next().is_none()
+        && unanswered_calls(&finished.messages).next().is_none()
     {
-        write(&spec.session, scope.number, reason, 0, false);
+        write_kept(&spec.session, scope.number, reason, 0, false);
     }
 }
 
 /// Says that a turn stays as it was, and why.
-async fn stays(spec: &AgentSpec, scope: &Arc<TurnScope>, messages: u32, prepared: Prepared) {
-    let Prepared { due, summary, .. } = prepared;
+async fn stays_in_conversation(
+    spec: &AgentSpec,
+    scope: &Arc<TurnScope>,
+    messages: u32,
+    prepared: PreparedArchive,
+) {
+    let PreparedArchive { due, summary, .. } = prepared;
     let session = &spec.session;
     let why = match summary {
-        Err(Kept::Refused(why)) => {
-            note(session, &due, true);
+        Err(KeepReason::Refused(why)) => {
+            note_archive(session, &due, true);
             why
         }
-        Err(Kept::Later(why)) => {
-            note(session, &due, false);
+        Err(KeepReason::Later(why)) => {
+            note_archive(session, &due, false);
             format!("there is no summary yet: {why}; the next turn tries again")
         }
-        Err(Kept::Failed(error)) => {
-            note(session, &due, due.tries + 1 >= MAX_TRIES);
+        Err(KeepReason::Failed(error)) => {
+            note_archive(session, &due, due.tries + 1 >= MAX_TRIES);
             return cannot_archive(spec, scope, messages, error).await;
         }
         Ok(_) => return,
@@ -272,15 +277,18 @@ async fn cannot_archive(
     messages: u32,
     error: session::Error,
 ) {
-    let why = chain(&error);
+    let why = error_chain(&error);
     not_archived(spec, messages, why.clone());
     let report = FailureReport {
         where_: "session".to_owned(),
         message: why,
         plugin: None,
     };
-    let caller = scope.caller(0);
-    scope.emitter.dispatch::<at::Error>(&caller, report).await;
+    let caller = scope.scope_caller(0);
+    scope
+        .emitter
+        .dispatch_hooks::<at::Error>(&caller, report)
+        .await;
 }
 
 /// Says which of the settings for archival do not hold here. For the beginning of a session.
@@ -298,11 +306,11 @@ pub(in crate::agent) fn warn_style(spec: &AgentSpec) {
 }
 
 /// Records the outcome for a turn that is due: none, or another try.
-fn note(session: &Session, due: &DueTurn, is_over: bool) {
-    write(session, due.turn, &due.reason, due.tries + 1, is_over);
+fn note_archive(session: &Session, due: &DueTurn, is_over: bool) {
+    write_kept(session, due.turn, &due.reason, due.tries + 1, is_over);
 }
 
-fn write(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) {
+fn write_kept(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) {
     let written = session.append(Body::Archival {
         turn,
         reason: reason.to_owned(),
@@ -320,11 +328,11 @@ fn write(session: &Session, turn: u32, reason: &str, tries: u32, is_over: bool) 
 fn move_out(
     session: &Session,
     of_holder: &SessionSpec,
-    prepared: Prepared,
+    prepared: PreparedArchive,
     slice: &Slice,
     again: Vec<Message>,
 ) -> Result<(), session::Error> {
-    let Prepared {
+    let PreparedArchive {
         due,
         finished,
         asked,
@@ -343,6 +351,6 @@ fn move_out(
     });
     // A second copy of the turn that no tool can query would only fill the disk further.
     replaced.inspect_err(|_| session.remove_holder(&agent))?;
-    note(session, &due, true);
+    note_archive(session, &due, true);
     session.sync()
 }

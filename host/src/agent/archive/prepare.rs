@@ -1,19 +1,19 @@
 //! Preparing a turn for its holder while another turn runs: `before-archive`, and the summary.
 //!
-//! Nothing is changed here: the prepared turns wait until the agent [takes](Archiving::take) them
-//! at a safe point. Dropped, it was never begun. Start from [`Archiving::begin`].
+//! Nothing is changed here: the prepared turns wait until the agent [takes](ArchiveBatch::take)
+//! them at a safe point. Dropped, it was never begun. Start from [`ArchiveBatch::begin_batch`].
 
 use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinHandle;
 
-use super::finished::Finished;
+use super::finished::FinishedTurn;
 use super::summary;
 use crate::agent::compact::cut_middle;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::agent_id;
-use crate::agent::stop::blocked;
+use crate::agent::stop::blocked_by;
 use crate::event::Event;
 use crate::lock::lock;
 use crate::message::Message;
@@ -21,7 +21,7 @@ use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
 use crate::session::{self, DueTurn, Holder};
-use crate::text::printable;
+use crate::text::printable_text;
 
 /// Longest first line of an input in the name of a holder, in characters.
 const TASK_CHARS: usize = 80;
@@ -33,7 +33,7 @@ const MAX_AT_ONCE: usize = 4;
 pub(super) const MAX_TRIES: u32 = 3;
 
 /// Reason why a turn is not archived.
-pub(super) enum Kept {
+pub(super) enum KeepReason {
     Refused(String),
     /// The summary is not ready yet.
     Later(String),
@@ -42,32 +42,32 @@ pub(super) enum Kept {
 }
 
 /// A turn with its summary, or with the reason why it is not archived.
-pub(super) struct Prepared {
+pub(super) struct PreparedArchive {
     pub(super) due: DueTurn,
-    pub(super) finished: Finished,
+    pub(super) finished: FinishedTurn,
     pub(super) asked: Message,
     pub(super) holder: Holder,
     /// Summary, or the reason why there is none.
-    pub(super) summary: Result<String, Kept>,
+    pub(super) summary: Result<String, KeepReason>,
 }
 
 /// Turns that are being prepared.
-pub(in crate::agent) struct Archiving {
+pub(in crate::agent) struct ArchiveBatch {
     task: JoinHandle<()>,
-    ready: Arc<Mutex<Vec<Prepared>>>,
+    ready: Arc<Mutex<Vec<PreparedArchive>>>,
 }
 
-impl Archiving {
+impl ArchiveBatch {
     /// Begins to prepare the turns that are due, on behalf of the turn `scope`.
-    pub(super) fn begin(scope: &Arc<TurnScope>, due: Vec<DueTurn>) -> Self {
-        let ready: Arc<Mutex<Vec<Prepared>>> = Arc::default();
+    pub(super) fn begin_batch(scope: &Arc<TurnScope>, due: Vec<DueTurn>) -> Self {
+        let ready: Arc<Mutex<Vec<PreparedArchive>>> = Arc::default();
         let (scope, put) = (scope.clone(), ready.clone());
         let task = tokio::spawn(async move {
             for due in due.into_iter().take(MAX_AT_ONCE) {
                 let prepared = tokio::select! {
                     biased;
                     () = scope.cancel.cancelled() => return,
-                    prepared = prepare(&scope, due) => prepared,
+                    prepared = prepare_archive(&scope, due) => prepared,
                 };
                 if let Some(prepared) = prepared {
                     lock(&put).push(prepared);
@@ -78,7 +78,7 @@ impl Archiving {
     }
 
     /// Takes the turns whose summaries are ready.
-    pub(super) fn take(&self) -> Vec<Prepared> {
+    pub(super) fn take(&self) -> Vec<PreparedArchive> {
         std::mem::take(&mut *lock(&self.ready))
     }
 
@@ -88,28 +88,28 @@ impl Archiving {
     }
 
     /// Ends it and returns when it has ended: nothing of it holds the session open then.
-    pub(super) async fn stop(&mut self) {
+    pub(super) async fn stop_batch(&mut self) {
         self.task.abort();
-        self.wait().await;
+        self.wait_for_batch().await;
     }
 
     /// Returns when nothing more comes.
-    pub(super) async fn wait(&mut self) {
+    pub(super) async fn wait_for_batch(&mut self) {
         // An error was reported where it occurred; the turn is merely not archived.
         let _ = (&mut self.task).await;
     }
 }
 
-impl Drop for Archiving {
+impl Drop for ArchiveBatch {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Reads a turn and has it summed up. `None`: nothing can be said of it now, and it stays due.
-async fn prepare(scope: &TurnScope, due: DueTurn) -> Option<Prepared> {
+async fn prepare_archive(scope: &TurnScope, due: DueTurn) -> Option<PreparedArchive> {
     let (place, turn) = (scope.spec.session.place(), due.turn);
-    let read = tokio::task::spawn_blocking(move || Finished::read(&place, turn, 0));
+    let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, 0));
     let finished = match read.await {
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => {
@@ -121,10 +121,10 @@ async fn prepare(scope: &TurnScope, due: DueTurn) -> Option<Prepared> {
     let asked = finished.asked().cloned()?;
     let holder = Holder {
         agent: agent_id("held").to_string(),
-        task: task(&asked.joined_text()),
+        task: summary_task(&asked.joined_text()),
     };
     let summary = summed_up(scope, &due, &finished, &holder.agent).await?;
-    Some(Prepared {
+    Some(PreparedArchive {
         due,
         finished,
         asked,
@@ -138,22 +138,22 @@ async fn prepare(scope: &TurnScope, due: DueTurn) -> Option<Prepared> {
 async fn summed_up(
     scope: &TurnScope,
     due: &DueTurn,
-    finished: &Finished,
+    finished: &FinishedTurn,
     agent: &str,
-) -> Option<Result<String, Kept>> {
+) -> Option<Result<String, KeepReason>> {
     let slice = Slice {
         reason: due.reason.clone(),
-        messages: finished.slice(&scope.spec.session),
+        messages: finished.build_slice(&scope.spec.session),
         summary: String::new(),
     };
-    let caller = scope.caller(0);
+    let caller = scope.scope_caller(0);
     let judged = scope
         .emitter
-        .dispatch::<at::BeforeArchive>(&caller, slice)
+        .dispatch_hooks::<at::BeforeArchive>(&caller, slice)
         .await;
-    if let Some(said) = blocked(&judged) {
+    if let Some(said) = blocked_by(&judged) {
         let why = format!("plugin {} held it back: {}", said.plugin, said.text);
-        return Some(Err(Kept::Refused(why)));
+        return Some(Err(KeepReason::Refused(why)));
     }
     let own = judged.value.summary.trim();
     if !own.is_empty() {
@@ -161,17 +161,17 @@ async fn summed_up(
     }
     let summary = match summary::sum_up(scope, &caller, &finished.messages, agent).await {
         Ok(summary) => summary,
-        Err(NoAnswer::Session(error)) => return Some(Err(Kept::Failed(error))),
+        Err(NoAnswer::Session(error)) => return Some(Err(KeepReason::Failed(error))),
         Err(NoAnswer::Cancelled) => return None,
         // A hook's no to the request is one to the archival that needs it.
-        Err(no) => return Some(Err(Kept::Refused(no.to_string()))),
+        Err(no) => return Some(Err(KeepReason::Refused(no.to_string()))),
     };
     let why = match summary {
         Ok(text) => return Some(Ok(text)),
         Err(why) => why,
     };
     if due.tries + 1 < MAX_TRIES {
-        return Some(Err(Kept::Later(why)));
+        return Some(Err(KeepReason::Later(why)));
     }
     let text = format!(
         "there is no summary of the archived turn after {MAX_TRIES} tries: {why}; `query_subagent` finds what it holds"
@@ -181,9 +181,9 @@ async fn summed_up(
 }
 
 /// Name of a holder: `Archive:` and the first line of the user's message.
-fn task(asked: &str) -> String {
+fn summary_task(asked: &str) -> String {
     let line = asked.lines().map(str::trim).find(|line| !line.is_empty());
-    let line: String = printable(line.unwrap_or_default())
+    let line: String = printable_text(line.unwrap_or_default())
         .replace('\t', " ")
         .chars()
         .take(TASK_CHARS)
@@ -198,11 +198,14 @@ mod tests {
     #[test]
     fn a_holder_is_called_by_the_first_line_of_what_was_asked() {
         assert_eq!(
-            task("\n  Find the\tauth handler \nplease"),
+            summary_task("\n  Find the\tauth handler \nplease"),
             "Archive: Find the auth handler"
         );
-        assert_eq!(task(" \n"), "Archive: ");
-        assert_eq!(task(&"é".repeat(200)).chars().count(), 9 + TASK_CHARS);
-        assert_eq!(task("a\u{1b}[2Kb"), "Archive: a\\u{1b}[2Kb");
+        assert_eq!(summary_task(" \n"), "Archive: ");
+        assert_eq!(
+            summary_task(&"é".repeat(200)).chars().count(),
+            9 + TASK_CHARS
+        );
+        assert_eq!(summary_task("a\u{1b}[2Kb"), "Archive: a\\u{1b}[2Kb");
     }
 }

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::transcript::{fenced, render, search};
+use super::transcript::{fence_text, render_transcript, search_transcript};
 use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
-use crate::agent::outcome::chain;
+use crate::agent::outcome::error_chain;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, Message, ToolSpec};
 use crate::session::{Body, Entry};
-use crate::text::clean;
+use crate::text::clean_line;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
@@ -68,7 +68,7 @@ impl QuerySubagent {
         }
     }
 
-    async fn answer(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+    async fn answer_query(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
         let wanted = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let (prompt, words) = (wanted(asked.prompt), wanted(asked.search));
         if prompt.is_none() && words.is_none() {
@@ -83,11 +83,11 @@ impl QuerySubagent {
             return ToolOutput::error("no turn is running");
         };
         let id = asked.id.trim();
-        let messages = match transcript(&scope, id).await {
+        let messages = match read_transcript(&scope, id).await {
             Ok(messages) => messages,
             Err(why) => return ToolOutput::error(why),
         };
-        let found = words.map(|words| search(&messages, &words));
+        let found = words.map(|words| search_transcript(&messages, &words));
         let Some(prompt) = prompt else {
             return ToolOutput::ok(found.unwrap_or_default());
         };
@@ -98,13 +98,13 @@ impl QuerySubagent {
                 None => ToolOutput::error(format!("{why}; `search` needs no model")),
             };
         }
-        let transcript = fenced(&render(
+        let transcript = fence_text(&render_transcript(
             &messages,
             usize::MAX,
             transcript_bytes(&scope.spec),
         ));
         let lines = found.as_ref().map_or_else(String::new, |found| {
-            format!("\n\nLines of it:\n{}", fenced(found))
+            format!("\n\nLines of it:\n{}", fence_text(found))
         });
         let question = HostQuestion {
             about: "query",
@@ -132,12 +132,12 @@ impl Tool for QuerySubagent {
     }
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
-        until_cancelled(value, ctx, |asked| self.answer(asked, ctx))
+        until_cancelled(value, ctx, |asked| self.answer_query(asked, ctx))
     }
 }
 
 /// Every message that a subagent has: of this agent, of those below it, or of those it works for.
-async fn transcript(scope: &Arc<TurnScope>, id: &str) -> Result<Vec<Message>, String> {
+async fn read_transcript(scope: &Arc<TurnScope>, id: &str) -> Result<Vec<Message>, String> {
     let mut next = Some(scope);
     while let Some(scope) = next {
         let session = &scope.spec.session;
@@ -145,9 +145,14 @@ async fn transcript(scope: &Arc<TurnScope>, id: &str) -> Result<Vec<Message>, St
         // A transcript is a file of any length.
         let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child));
         match read.await.unwrap_or(Ok(None)) {
-            Ok(Some(entries)) => return Ok(messages(entries)),
+            Ok(Some(entries)) => return Ok(messages_of_entries(entries)),
             Ok(None) => next = scope.family.parent.as_ref(),
-            Err(error) => return Err(format!("its transcript cannot be read: {}", chain(&error))),
+            Err(error) => {
+                return Err(format!(
+                    "its transcript cannot be read: {}",
+                    error_chain(&error)
+                ));
+            }
         }
     }
     let children = scope.spec.session.children();
@@ -159,11 +164,14 @@ async fn transcript(scope: &Arc<TurnScope>, id: &str) -> Result<Vec<Message>, St
     } else {
         format!("the newest are {}", ids.join(", "))
     };
-    Err(format!("there is no subagent `{}`; {which}", clean(id, 64)))
+    Err(format!(
+        "there is no subagent `{}`; {which}",
+        clean_line(id, 64)
+    ))
 }
 
 /// All messages, also those that were taken out of the subagent's own conversation.
-fn messages(entries: Vec<Entry>) -> Vec<Message> {
+fn messages_of_entries(entries: Vec<Entry>) -> Vec<Message> {
     let message = |entry: Entry| match entry.body {
         Body::Message { message } => Some(message),
         _ => None,

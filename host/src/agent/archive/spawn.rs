@@ -44,13 +44,13 @@ impl SpawnSubagent {
         }
     }
 
-    async fn answer(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+    async fn answer_spawn(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
         let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
             return ToolOutput::error("no turn is running");
         };
         let task = AgentTask {
             prompt: asked.task,
-            tools: asked.tools.unwrap_or_else(|| reading(&scope)),
+            tools: asked.tools.unwrap_or_else(|| reading_tools(&scope)),
             max_steps: u32::MAX,
         };
         let id = agent_id("sub");
@@ -69,12 +69,12 @@ impl Tool for SpawnSubagent {
 
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         // If the future is dropped, the subagent is told to stop and ends by itself.
-        until_cancelled(value, ctx, |asked| self.answer(asked, ctx))
+        until_cancelled(value, ctx, |asked| self.answer_spawn(asked, ctx))
     }
 }
 
 /// Names of the tools of this step that only read.
-fn reading(scope: &TurnScope) -> Vec<String> {
+fn reading_tools(scope: &TurnScope) -> Vec<String> {
     let tools = scope.skills.tools();
     let is_reading = |name: &String| {
         let entry = tools.get(name);

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::Style;
-use super::transcript::{fenced, render};
+use super::transcript::{fence_text, render_transcript};
 use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
 use crate::agent::compact::cut_middle;
 use crate::agent::request::NoAnswer;
@@ -48,7 +48,7 @@ const PARAGRAPH: &str = "Write one paragraph of three to five sentences: what wa
      is still open. No headings and no lists.";
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Structured {
+struct StructuredSummary {
     outcome: String,
     #[serde(default)]
     key_findings: Vec<String>,
@@ -77,7 +77,11 @@ pub(super) async fn sum_up(
         Style::Structured => STRUCTURED,
         Style::Paragraph => PARAGRAPH,
     };
-    let transcript = fenced(&render(messages, PART_BYTES, transcript_bytes(&scope.spec)));
+    let transcript = fence_text(&render_transcript(
+        messages,
+        PART_BYTES,
+        transcript_bytes(&scope.spec),
+    ));
     let question = HostQuestion {
         about: "archive",
         agent: Some(agent),
@@ -90,7 +94,7 @@ pub(super) async fn sum_up(
     Ok(match tokio::time::timeout(config.timeout(), asked).await {
         Err(_) => Err(format!("it took longer than {} s", config.timeout_seconds)),
         Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
-        Ok(Ok(text)) => Ok(written(style, &text)),
+        Ok(Ok(text)) => Ok(write_summary(style, &text)),
         Ok(Err(NoAnswer::Provider(why))) => Err(NoAnswer::Provider(why).to_string()),
         // A hook's no is no to the archiving that needs the summary.
         Ok(Err(no)) => return Err(no),
@@ -98,23 +102,23 @@ pub(super) async fn sum_up(
 }
 
 /// Formats the model's text in the style that was asked for.
-fn written(style: Style, text: &str) -> String {
+fn write_summary(style: Style, text: &str) -> String {
     let text = text.trim();
     let text = match style {
         Style::Paragraph => text.to_owned(),
-        Style::Structured => structured(text).unwrap_or_else(|| format!("{UNPARSED}{text}")),
+        Style::Structured => parse_structured(text).unwrap_or_else(|| format!("{UNPARSED}{text}")),
     };
     cut_middle(&text, MAX_BYTES)
 }
 
-fn structured(text: &str) -> Option<String> {
-    let mut summary: Structured = serde_json::from_str(unfenced(text)).ok()?;
+fn parse_structured(text: &str) -> Option<String> {
+    let mut summary: StructuredSummary = serde_json::from_str(strip_fence(text)).ok()?;
     summary.key_findings.truncate(MAX_FINDINGS);
     serde_json::to_string(&summary).ok()
 }
 
 /// Removes the code fence around a text, which models write in spite of instructions.
-fn unfenced(text: &str) -> &str {
+fn strip_fence(text: &str) -> &str {
     let Some(inner) = text.strip_prefix("```") else {
         return text;
     };
@@ -135,7 +139,7 @@ mod tests {
             format!("```json\n{object}\n```"),
             format!("```\n{object}\n```\n"),
         ] {
-            assert_eq!(written(Style::Structured, &text), expected);
+            assert_eq!(write_summary(Style::Structured, &text), expected);
         }
         for text in [
             "It is done.",
@@ -144,11 +148,14 @@ mod tests {
             r#"{"outcome":"x","tools_used":"bash"}"#,
         ] {
             assert_eq!(
-                written(Style::Structured, text),
+                write_summary(Style::Structured, text),
                 format!("[unparsed] {text}")
             );
         }
-        assert_eq!(written(Style::Paragraph, " It is done. \n"), "It is done.");
-        assert!(written(Style::Paragraph, &"x".repeat(1 << 20)).len() < MAX_BYTES + 100);
+        assert_eq!(
+            write_summary(Style::Paragraph, " It is done. \n"),
+            "It is done."
+        );
+        assert!(write_summary(Style::Paragraph, &"x".repeat(1 << 20)).len() < MAX_BYTES + 100);
     }
 }

@@ -1,11 +1,11 @@
-//! Decides whether a finished turn is archived, and why. Pure. Start from [`reason`].
+//! Decides whether a finished turn is archived, and why. Pure. Start from [`archive_reason`].
 
 use super::config::TriggerConfig;
 use crate::point::payload::StopReason;
 
 /// Facts about a turn that decide whether it is archived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
+pub(super) struct TurnFacts {
     /// Reason why the turn ended.
     pub(super) stop: StopReason,
     /// Tool calls of the model in the turn.
@@ -17,7 +17,7 @@ pub(super) struct Facts {
 /// Returns the reason for archiving the turn, as hooks see it; `None` when it is not archived. Only
 /// a turn that came to an answer or to the step limit counts: after one that was interrupted,
 /// refused or failed, the next turn is usually about the same work.
-pub(super) fn reason(config: &TriggerConfig, facts: &Facts) -> Option<&'static str> {
+pub(super) fn archive_reason(config: &TriggerConfig, facts: &TurnFacts) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);
     if config.depth_cap == 0 || !is_finished {
         None
@@ -58,12 +58,12 @@ mod tests {
             (&off, StopReason::MaxSteps, 5, 8000, Some("tool-calls")),
             (&none, StopReason::MaxSteps, 5, 8000, None),
         ] {
-            let facts = Facts {
+            let facts = TurnFacts {
                 stop,
                 n_calls,
                 tokens,
             };
-            assert_eq!(reason(config, &facts), expected, "{facts:?}");
+            assert_eq!(archive_reason(config, &facts), expected, "{facts:?}");
         }
     }
 }

@@ -61,7 +61,7 @@ const LEAST_THRESHOLD: u64 = 1_000;
 /// Limits of the requests to one model, in tokens: the settings, filled in from the profile of the
 /// model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct ContextLimits {
     pub(super) threshold: u64,
     pub(super) keep_last_messages: usize,
     pub(super) keep: u64,
@@ -70,7 +70,7 @@ pub(super) struct Limits {
     pub(super) hard: Option<u64>,
 }
 
-impl Limits {
+impl ContextLimits {
     /// Tokens of a request below which nothing is ever done.
     pub(super) fn least_that_matters(&self) -> u64 {
         self.threshold.min(self.hard.unwrap_or(u64::MAX))
@@ -78,7 +78,7 @@ impl Limits {
 
     /// The limits below the tokens of a request that a server refused as too long. Counts are
     /// estimates, so a quarter of it stays free.
-    pub(super) fn below(mut self, refused: Option<u64>) -> Self {
+    pub(super) fn limits_below(mut self, refused: Option<u64>) -> Self {
         if let Some(refused) = refused {
             let most = refused / 4 * 3;
             self.threshold = self.threshold.min(most);
@@ -99,7 +99,7 @@ impl CompactConfig {
     }
 
     /// The limits for a model. A setting wins over the window.
-    pub(super) fn limits(&self, model: &ModelProfile) -> Limits {
+    pub(super) fn limits(&self, model: &ModelProfile) -> ContextLimits {
         // The answer shares the window with the prompt. A model that may fill its whole window with
         // one answer gets a quarter.
         let room = model.window_tokens.map(|window| {
@@ -112,7 +112,7 @@ impl CompactConfig {
             true => self.keep_tokens.min(follows.unwrap_or(u64::MAX) / 4),
             false => self.keep_tokens,
         };
-        Limits {
+        ContextLimits {
             threshold: threshold.unwrap_or(UNKNOWN_WINDOW_THRESHOLD),
             keep_last_messages: self.keep_last_messages,
             keep,

@@ -3,7 +3,7 @@
 //! Texts are counted by [`tokens`], whose tokenizer differs from the tokenizers of some models. The
 //! counts are corrected by the provider: every answer reports the tokens of its request. Counting
 //! takes time and memory, so each text is counted once, and a request that cannot be too long is
-//! not counted at all: see [`Bound`].
+//! not counted at all: see [`TokenBound`].
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -43,13 +43,13 @@ const MAX_KEPT: usize = 1 << 16;
 
 /// Ratio of reported to estimated tokens.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gauge {
+pub(super) struct TokenGauge {
     ratio: Option<f64>,
 }
 
-impl Gauge {
+impl TokenGauge {
     /// Records the tokens that a provider reported for a request.
-    pub(super) fn learn(&mut self, estimated: u64, reported: u64) {
+    pub(super) fn learn_ratio(&mut self, estimated: u64, reported: u64) {
         if estimated < LEAST_TO_LEARN || reported == 0 {
             return;
         }
@@ -58,28 +58,28 @@ impl Gauge {
         self.ratio = Some(ratio + SMOOTHING * (measured - ratio));
     }
 
-    pub(super) fn tokens(self, estimated: u64) -> u64 {
+    pub(super) fn gauge_tokens(self, estimated: u64) -> u64 {
         (estimated as f64 * self.ratio.unwrap_or(1.0)) as u64
     }
 
     /// Returns the bytes of text for this number of tokens.
-    pub(super) fn bytes(self, tokens: u64) -> usize {
+    pub(super) fn gauge_bytes(self, tokens: u64) -> usize {
         (tokens as f64 / self.ratio.unwrap_or(1.0)) as usize * BYTES_PER_TOKEN as usize
     }
 }
 
 /// Counts tokens, and remembers those of texts it has seen.
 #[derive(Debug, Default)]
-pub(super) struct Counter {
+pub(super) struct TokenCounter {
     /// Token counts by the hash of the text.
     known: Mutex<HashMap<u64, u64>>,
     hash: RandomState,
 }
 
-impl Counter {
+impl TokenCounter {
     pub(super) fn of_message(&self, model: &str, message: &Message) -> u64 {
         let size = |text: &str| self.of_text(text);
-        MESSAGE_TOKENS + content(message, &size, &image_of(model))
+        MESSAGE_TOKENS + size_content(message, &size, &image_of(model))
     }
 
     pub(super) fn of_messages<'a>(
@@ -97,7 +97,7 @@ impl Counter {
         system: &[SystemBlock],
         tools: impl IntoIterator<Item = &'a ToolSpec>,
     ) -> u64 {
-        head(system, tools, &|text| self.of_text(text))
+        estimate_head(system, tools, &|text| self.of_text(text))
     }
 
     pub(super) fn of_request(&self, request: &Request) -> u64 {
@@ -107,13 +107,13 @@ impl Counter {
 
     fn of_text(&self, text: &str) -> u64 {
         if text.len() < LEAST_KEPT {
-            return tokens::count(text);
+            return tokens::count_tokens(text);
         }
         let key = self.hash.hash_one(text);
         if let Some(n) = lock(&self.known).get(&key) {
             return *n;
         }
-        let n = tokens::count(text);
+        let n = tokens::count_tokens(text);
         let mut known = lock(&self.known);
         if known.len() >= MAX_KEPT {
             known.clear();
@@ -125,11 +125,11 @@ impl Counter {
 
 /// Tokens of a request that no provider reported. Nothing of it is remembered.
 pub(in super::super) fn request_tokens(request: &Request) -> u64 {
-    whole(
+    estimate_whole(
         &request.system,
         &request.tools,
         &request.messages,
-        &tokens::count,
+        &tokens::count_tokens,
         &image_of(&request.model),
     )
 }
@@ -142,16 +142,16 @@ const MOST_BYTES_PER_TOKEN: u64 = 8;
 /// tokens than bytes; without a report twice the estimate is the bound, which the first report
 /// corrects.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Bound {
+pub(super) struct TokenBound {
     /// Sizes of the request that is being made.
-    now: Sizes,
+    now: RequestSizes,
     /// Sizes of the last one that was reported, and its tokens.
-    reported: Option<(Sizes, u64)>,
+    reported: Option<(RequestSizes, u64)>,
 }
 
-/// Bytes of a request, as [`most`] counts them.
+/// Bytes of a request, as [`measure_most`] counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(super) struct RequestSizes {
     /// Tokens of the system prompt and the tools.
     pub(super) head: u64,
     /// Tokens of the conversation, which only grows.
@@ -160,13 +160,13 @@ pub(super) struct Sizes {
     pub(super) passing: u64,
 }
 
-impl Bound {
+impl TokenBound {
     /// Whether a request of these sizes can have more tokens than `limit`. `estimate` gives those
     /// of all its texts.
-    pub(super) fn exceeds(
+    pub(super) fn exceeds_limit(
         &mut self,
         limit: u64,
-        now: Sizes,
+        now: RequestSizes,
         estimate: impl FnOnce() -> u64,
     ) -> bool {
         self.now = now;
@@ -183,8 +183,8 @@ impl Bound {
 
     /// Records the tokens that the provider reported for the request. Returns the tokens it had at
     /// least.
-    pub(super) fn learn(&mut self, reported: u64) -> u64 {
-        let Sizes {
+    pub(super) fn learn_reported(&mut self, reported: u64) -> u64 {
+        let RequestSizes {
             head,
             kept,
             passing,
@@ -196,46 +196,46 @@ impl Bound {
     }
 
     /// Forgets the report: the conversation is another one now.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget_bound(&mut self) {
         self.reported = None;
     }
 }
 
 /// Returns the most tokens that a request can have with any texts and images: no tokenizer makes
 /// more tokens of a text than it has bytes.
-pub(super) fn most<'a>(
+pub(super) fn measure_most<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    whole(system, tools, messages, &|text| text.len() as u64, &|_| {
+    estimate_whole(system, tools, messages, &|text| text.len() as u64, &|_| {
         tokens::MAX_IMAGE_TOKENS
     })
 }
 
 /// Estimates the tokens of a request without the encoder.
-pub(super) fn roughly<'a>(
+pub(super) fn estimate_roughly<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> u64 {
-    whole(system, tools, messages, &tokens::estimate, &|_| {
+    estimate_whole(system, tools, messages, &tokens::estimate_tokens, &|_| {
         tokens::MAX_IMAGE_TOKENS
     })
 }
 
-fn whole<'a>(
+fn estimate_whole<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     messages: impl IntoIterator<Item = &'a Message>,
     size: &dyn Fn(&str) -> u64,
     image: &dyn Fn(&Blob) -> u64,
 ) -> u64 {
-    let message = |message| MESSAGE_TOKENS + content(message, size, image);
-    head(system, tools, size) + messages.into_iter().map(message).sum::<u64>()
+    let message = |message| MESSAGE_TOKENS + size_content(message, size, image);
+    estimate_head(system, tools, size) + messages.into_iter().map(message).sum::<u64>()
 }
 
-fn head<'a>(
+fn estimate_head<'a>(
     system: &[SystemBlock],
     tools: impl IntoIterator<Item = &'a ToolSpec>,
     size: &dyn Fn(&str) -> u64,
@@ -255,7 +255,11 @@ fn image_of(model: &str) -> impl Fn(&Blob) -> u64 {
     }
 }
 
-fn content(message: &Message, size: &dyn Fn(&str) -> u64, image: &dyn Fn(&Blob) -> u64) -> u64 {
+fn size_content(
+    message: &Message,
+    size: &dyn Fn(&str) -> u64,
+    image: &dyn Fn(&Blob) -> u64,
+) -> u64 {
     let part = |part: &Part| match part {
         Part::Text { text } => size(text),
         Part::Json { value } => size(&value.to_string()),
@@ -285,46 +289,46 @@ mod tests {
 
     #[test]
     fn what_providers_report_moves_the_estimate_step_by_step_and_not_too_far() {
-        let mut gauge = Gauge::default();
-        assert_eq!(gauge.tokens(1000), 1000);
-        gauge.learn(1000, 1500);
-        assert_eq!(gauge.tokens(1000), 1500);
-        gauge.learn(1000, 2500);
-        assert_eq!(gauge.tokens(1000), 1800);
+        let mut gauge = TokenGauge::default();
+        assert_eq!(gauge.gauge_tokens(1000), 1000);
+        gauge.learn_ratio(1000, 1500);
+        assert_eq!(gauge.gauge_tokens(1000), 1500);
+        gauge.learn_ratio(1000, 2500);
+        assert_eq!(gauge.gauge_tokens(1000), 1800);
         for _ in 0..50 {
-            gauge.learn(1000, 1_000_000);
+            gauge.learn_ratio(1000, 1_000_000);
         }
-        assert!((3990..=4000).contains(&gauge.tokens(1000)));
+        assert!((3990..=4000).contains(&gauge.gauge_tokens(1000)));
         for _ in 0..50 {
-            gauge.learn(100_000, 1);
+            gauge.learn_ratio(100_000, 1);
         }
-        assert!((500..=501).contains(&gauge.tokens(1000)));
-        assert!((7900..=8000).contains(&gauge.bytes(1000)));
+        assert!((500..=501).contains(&gauge.gauge_tokens(1000)));
+        assert!((7900..=8000).contains(&gauge.gauge_bytes(1000)));
     }
 
     #[test]
     fn small_requests_and_missing_reports_teach_nothing() {
-        let mut gauge = Gauge::default();
-        gauge.learn(100, 400);
-        gauge.learn(10_000, 0);
-        assert_eq!(gauge.tokens(1000), 1000);
+        let mut gauge = TokenGauge::default();
+        gauge.learn_ratio(100, 400);
+        gauge.learn_ratio(10_000, 0);
+        assert_eq!(gauge.gauge_tokens(1000), 1000);
     }
 
     #[test]
     fn what_was_reported_bounds_the_next_request_by_the_bytes_that_were_added() {
-        let sizes = |head, kept, passing| Sizes {
+        let sizes = |head, kept, passing| RequestSizes {
             head,
             kept,
             passing,
         };
-        let mut bound = Bound::default();
+        let mut bound = TokenBound::default();
         // The bound without a report: the test has no texts, so it is made up.
-        let check = |bound: &mut Bound, now: Sizes, expected: u64| {
-            assert!(!bound.exceeds(expected, now, || 3000), "{now:?}");
-            assert!(bound.exceeds(expected - 1, now, || 3000), "{now:?}");
+        let check = |bound: &mut TokenBound, now: RequestSizes, expected: u64| {
+            assert!(!bound.exceeds_limit(expected, now, || 3000), "{now:?}");
+            assert!(bound.exceeds_limit(expected - 1, now, || 3000), "{now:?}");
         };
         check(&mut bound, sizes(1000, 5000, 10), 6000);
-        assert_eq!(bound.learn(2000), 2000);
+        assert_eq!(bound.learn_reported(2000), 2000);
         check(&mut bound, sizes(1000, 5300, 0), 2300);
         check(&mut bound, sizes(1000, 5300, 50), 2350);
         check(&mut bound, sizes(900, 5300, 0), 3200);
@@ -333,17 +337,17 @@ mod tests {
         // The conversation has shrunk: the report for the longer request does not apply to it.
         check(&mut bound, sizes(1000, 4999, 1000), 6000);
         check(&mut bound, sizes(1000, 7000, 0), 4000);
-        assert_eq!(bound.learn(3), 1000, "no text has so few");
-        assert_eq!(bound.learn(0), 1000);
+        assert_eq!(bound.learn_reported(3), 1000, "no text has so few");
+        assert_eq!(bound.learn_reported(0), 1000);
         check(&mut bound, sizes(1000, 7000, 0), 6000);
-        bound.learn(2000);
-        bound.forget();
+        bound.learn_reported(2000);
+        bound.forget_bound();
         check(&mut bound, sizes(1000, 7000, 0), 6000);
     }
 
     #[test]
     fn every_part_of_a_message_counts_the_same_the_second_time_and_never_more_than_most() {
-        let counter = Counter::default();
+        let counter = TokenCounter::default();
         let text = "The tide gauge reads four centimetres too high. ".repeat(20);
         let call = Content::ToolCall(crate::message::ToolCall::new(
             "12",
@@ -352,13 +356,16 @@ mod tests {
         ));
         let said = Message::new(Role::Assistant, vec![Content::text(text.clone()), call]);
         let n = counter.of_message("m", &said);
-        let parts = tokens::count(&text)
-            + tokens::count("12")
-            + tokens::count("read_file")
-            + tokens::count("{\"path\":\"station.toml\"}");
+        let parts = tokens::count_tokens(&text)
+            + tokens::count_tokens("12")
+            + tokens::count_tokens("read_file")
+            + tokens::count_tokens("{\"path\":\"station.toml\"}");
         assert_eq!(n, MESSAGE_TOKENS + parts);
         assert_eq!(counter.of_message("m", &said), n);
-        assert!(n < most(&[], [], [&said]), "{n}");
-        assert_eq!(most(&[], [], [&Message::text(Role::User, "abc")]), 7);
+        assert!(n < measure_most(&[], [], [&said]), "{n}");
+        assert_eq!(
+            measure_most(&[], [], [&Message::text(Role::User, "abc")]),
+            7
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The built-in summary: facts that can be extracted from the messages without asking a model.
 //!
 //! The summary is text in sections of bullets. This module parses its own summaries, so that the
-//! summary of a summary loses nothing but the lines that the limits cut. Start from [`summarize`].
+//! summary of a summary loses nothing but the lines that the limits cut. Start from
+//! [`summarize_messages`].
 //!
 //! For example:
 //!
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::fit::cut_middle;
 use crate::message::{Message, Origin, Role};
-use crate::text::clean;
+use crate::text::clean_line;
 
 const REQUESTS: &str = "What the user asked for";
 const FILES: &str = "Files touched";
@@ -44,7 +45,7 @@ const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 
 /// Content of one summary.
 #[derive(Default)]
-struct Extract {
+struct SummaryExtract {
     earlier: String,
     requests: Vec<String>,
     /// Path, and the tools that it was given to; the last touched is last.
@@ -60,23 +61,23 @@ struct Extract {
 
 /// A summary of messages in at most `limit` bytes. `earlier` is the text of an older summary among
 /// them.
-pub(super) fn summarize<'a>(
+pub(super) fn summarize_messages<'a>(
     messages: &'a [Message],
     earlier: impl Fn(&'a Message) -> Option<&'a str>,
     limit: usize,
 ) -> String {
-    let mut extract = Extract::default();
+    let mut extract = SummaryExtract::default();
     for message in messages {
         match earlier(message) {
-            Some(text) => extract.read(text),
-            None => extract.take(message),
+            Some(text) => extract.read_summary(text),
+            None => extract.take_message(message),
         }
     }
-    extract.write(limit)
+    extract.write_summary(limit)
 }
 
-impl Extract {
-    fn take(&mut self, message: &Message) {
+impl SummaryExtract {
+    fn take_message(&mut self, message: &Message) {
         let text = message.joined_text();
         let text = text.trim();
         match message.role {
@@ -87,27 +88,27 @@ impl Extract {
             Role::User if !text.is_empty() => {
                 self.requests.push(cut_middle(text, REQUEST_BYTES));
             }
-            Role::Assistant if !text.is_empty() => self.said.push(clean(text, LINE_BYTES)),
+            Role::Assistant if !text.is_empty() => self.said.push(clean_line(text, LINE_BYTES)),
             _ => {}
         }
         for call in message.tool_calls() {
             *self.tools.entry(call.name.clone()).or_default() += 1;
             let subject = match path_of(&call.arguments) {
                 Some(path) => {
-                    self.touch(path, &call.name);
+                    self.touch_file(path, &call.name);
                     format!("{} {path}", call.name)
                 }
                 None => format!("{} {}", call.name, call.arguments),
             };
             self.open
-                .insert(call.id.clone(), clean(&subject, LINE_BYTES));
+                .insert(call.id.clone(), clean_line(&subject, LINE_BYTES));
         }
         for result in message.tool_results() {
             let subject = self.open.remove(&result.call_id);
             let subject = subject.unwrap_or_else(|| result.name.clone());
             let content = result.content.text();
             let line = content.lines().find(|line| !line.trim().is_empty());
-            let line = clean(line.unwrap_or("(nothing)"), LINE_BYTES);
+            let line = clean_line(line.unwrap_or("(nothing)"), LINE_BYTES);
             self.errors.retain(|(failed, _)| *failed != subject);
             if result.is_error {
                 self.errors.push((subject, line));
@@ -117,8 +118,8 @@ impl Extract {
         }
     }
 
-    fn touch(&mut self, path: &str, tool: &str) {
-        let path = clean(path, LINE_BYTES);
+    fn touch_file(&mut self, path: &str, tool: &str) {
+        let path = clean_line(path, LINE_BYTES);
         let known = self.files.iter().position(|(known, _)| *known == path);
         let mut tools = known.map_or_else(Vec::new, |at| self.files.remove(at).1);
         if !tools.iter().any(|known| known == tool) {
@@ -128,19 +129,19 @@ impl Extract {
     }
 
     /// Reads an earlier summary: bullet by bullet when it has this format, as one text otherwise.
-    fn read(&mut self, text: &str) {
-        if !text.starts_with("## ") || !sections(text).all(|(title, _)| is_title(title)) {
+    fn read_summary(&mut self, text: &str) {
+        if !text.starts_with("## ") || !parse_sections(text).all(|(title, _)| is_title(title)) {
             self.earlier = text.to_owned();
             return;
         }
-        for (title, bullets) in sections(text) {
+        for (title, bullets) in parse_sections(text) {
             for bullet in bullets {
                 match title {
                     REQUESTS => self.requests.push(bullet),
                     FILES => {
                         let (path, tools) = bullet.rsplit_once(" (").unwrap_or((&bullet, ""));
                         for tool in tools.trim_end_matches(')').split(", ") {
-                            self.touch(path, tool);
+                            self.touch_file(path, tool);
                         }
                     }
                     TOOLS => {
@@ -159,7 +160,7 @@ impl Extract {
         }
     }
 
-    fn write(self, limit: usize) -> String {
+    fn write_summary(self, limit: usize) -> String {
         let [n_files, n_errors, n_results, n_said] = MAX_KEPT;
         let files = self.files.into_iter();
         let files = files.map(|(path, tools)| format!("{path} ({})", tools.join(", ")));
@@ -174,7 +175,7 @@ impl Extract {
         let half = limit / 2;
         let mut text = String::new();
         if !self.earlier.is_empty() {
-            section(
+            write_section(
                 &mut text,
                 EARLIER,
                 &[cut_middle(&self.earlier, limit / 3)],
@@ -182,29 +183,34 @@ impl Extract {
             );
         }
         let with_requests = half + text.len();
-        section(&mut text, REQUESTS, &self.requests, with_requests);
-        section(
+        write_section(&mut text, REQUESTS, &self.requests, with_requests);
+        write_section(
             &mut text,
             ERRORS,
-            newest(&errors.collect::<Vec<_>>(), n_errors),
+            newest_of(&errors.collect::<Vec<_>>(), n_errors),
             limit,
         );
-        section(
+        write_section(
             &mut text,
             FILES,
-            newest(&files.collect::<Vec<_>>(), n_files),
+            newest_of(&files.collect::<Vec<_>>(), n_files),
             limit,
         );
-        section(&mut text, TOOLS, &tools.collect::<Vec<_>>(), limit);
-        section(&mut text, RESULTS, newest(&self.results, n_results), limit);
-        section(&mut text, SAID, newest(&self.said, n_said), limit);
+        write_section(&mut text, TOOLS, &tools.collect::<Vec<_>>(), limit);
+        write_section(
+            &mut text,
+            RESULTS,
+            newest_of(&self.results, n_results),
+            limit,
+        );
+        write_section(&mut text, SAID, newest_of(&self.said, n_said), limit);
         text.trim_end().to_owned()
     }
 }
 
 /// Adds a section with as many bullets as fit, the newest first to be let in, as long as the text
 /// stays below `limit` bytes.
-fn section(text: &mut String, title: &str, bullets: &[String], limit: usize) {
+fn write_section(text: &mut String, title: &str, bullets: &[String], limit: usize) {
     let head = format!("## {title}\n");
     let mut room = limit.saturating_sub(text.len() + head.len() + 1);
     let mut kept = Vec::new();
@@ -229,7 +235,7 @@ fn section(text: &mut String, title: &str, bullets: &[String], limit: usize) {
     text.push('\n');
 }
 
-fn newest(all: &[String], n: usize) -> &[String] {
+fn newest_of(all: &[String], n: usize) -> &[String] {
     all.get(all.len().saturating_sub(n)..).unwrap_or_default()
 }
 
@@ -237,8 +243,8 @@ fn is_title(title: &str) -> bool {
     [REQUESTS, FILES, TOOLS, SAID, RESULTS, ERRORS, EARLIER].contains(&title)
 }
 
-/// Titles and bullets of a text as [`Extract::write`] makes it.
-fn sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
+/// Titles and bullets of a text as [`SummaryExtract::write_summary`] makes it.
+fn parse_sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
     let text = text.strip_prefix("## ").unwrap_or(text);
     text.split("\n## ").map(|section| {
         let (title, body) = section.split_once('\n').unwrap_or((section, ""));
@@ -304,7 +310,7 @@ mod tests {
 
     #[test]
     fn it_says_what_was_asked_touched_used_and_what_failed() {
-        assert_eq!(summarize(&work(), |_| None, 8000), WORK);
+        assert_eq!(summarize_messages(&work(), |_| None, 8000), WORK);
     }
 
     #[test]
@@ -313,25 +319,25 @@ mod tests {
         let at = messages.len() - 1;
         let sent_back = user("[reflection] Also publish the key.");
         messages.insert(at, sent_back.from(Origin::Reflection));
-        assert_eq!(summarize(&messages, |_| None, 8000), WORK);
+        assert_eq!(summarize_messages(&messages, |_| None, 8000), WORK);
         // A message of the user with the same words is part of the summary.
         let said = [user("[reflection] Publish the key.")];
-        assert!(summarize(&said, |_| None, 8000).contains("Publish the key."));
+        assert!(summarize_messages(&said, |_| None, 8000).contains("Publish the key."));
     }
 
     #[test]
     fn a_summary_of_a_summary_is_that_of_the_whole() {
-        let text = summarize(&work(), |_| None, 8000);
+        let text = summarize_messages(&work(), |_| None, 8000);
         let mut whole = work();
         let more = [call("5", "edit_file", "b.rs"), result("5", "edited")];
         whole.extend(more.clone());
         let stand_in = [vec![user("summary")], more.to_vec()].concat();
-        let again = summarize(
+        let again = summarize_messages(
             &stand_in,
             |m| (m.joined_text() == "summary").then_some(text.as_str()),
             8000,
         );
-        assert_eq!(again, summarize(&whole, |_| None, 8000));
+        assert_eq!(again, summarize_messages(&whole, |_| None, 8000));
         assert!(!again.contains("Errors"), "{again}");
     }
 
@@ -340,13 +346,13 @@ mod tests {
         let messages = [user("old"), user("and more")];
         let theirs = "## Goal\n- win";
         let earlier = |m: &Message| (m.joined_text() == "old").then_some(theirs);
-        let once = summarize(&messages, earlier, 8000);
+        let once = summarize_messages(&messages, earlier, 8000);
         assert!(
             once.starts_with("## Earlier summary\n- ## Goal\n  - win\n"),
             "{once}"
         );
         let own = |m: &Message| (m.joined_text() == "old").then_some(once.as_str());
-        let twice = summarize(&messages, own, 8000);
+        let twice = summarize_messages(&messages, own, 8000);
         assert_eq!(twice.matches("## Goal\n  - win").count(), 1, "{twice}");
         assert_eq!(twice.matches("- and more").count(), 2, "{twice}");
     }
@@ -356,11 +362,11 @@ mod tests {
         let requests = (0..200).map(|n| user(&format!("request {n} {}", "word ".repeat(n))));
         let messages: Vec<Message> = requests.chain(work()).collect();
         for limit in [600, 1000, 4000, 20_000] {
-            let text = summarize(&messages, |_| None, limit);
+            let text = summarize_messages(&messages, |_| None, limit);
             assert!(text.len() <= limit, "{} of {limit}", text.len());
             assert!(text.contains("- and smaller"), "{text}");
         }
-        let long = summarize(&[user(&"é".repeat(5000))], |_| None, 1000);
+        let long = summarize_messages(&[user(&"é".repeat(5000))], |_| None, 1000);
         assert!(long.len() <= 500 && long.ends_with('…'), "{long}");
     }
 }

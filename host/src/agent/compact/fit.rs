@@ -30,7 +30,7 @@ pub(super) fn cut_results(
                     continue;
                 };
                 let before = size(message);
-                n_cut += cut(message, longest);
+                n_cut += cut_message(message, longest);
                 total = total.saturating_sub(before) + size(message);
             }
         }
@@ -38,7 +38,7 @@ pub(super) fn cut_results(
     (n_cut, total)
 }
 
-fn cut(message: &mut Message, longest: usize) -> usize {
+fn cut_message(message: &mut Message, longest: usize) -> usize {
     let mut n_cut = 0;
     for part in &mut message.content {
         if let Content::ToolResult(result) = part

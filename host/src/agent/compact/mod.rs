@@ -3,7 +3,7 @@
 //! Decides when that happens, which slice is taken out and which summary replaces it; hooks of
 //! `before-compact` may refuse or bring a summary of their own. The session keeps every line: from
 //! then on the model is sent the shorter conversation, also after a resume. Start from
-//! [`Compaction::compacted`].
+//! [`CompactionState::compact_messages`].
 
 pub(super) mod config;
 mod estimate;
@@ -18,11 +18,11 @@ pub use config::CompactConfig;
 pub(super) use estimate::request_tokens;
 pub(super) use fit::cut_middle;
 
-use self::config::Limits;
-use self::estimate::{Bound, Counter, Gauge, Sizes};
-use self::slice::Tail;
+use self::config::ContextLimits;
+use self::estimate::{RequestSizes, TokenBound, TokenCounter, TokenGauge};
+use self::slice::KeptTail;
 use super::ctx::TurnCtx;
-use super::stop::{Stop, blocked};
+use super::stop::{EarlyStop, blocked_by};
 use crate::event::Event;
 use crate::message::{Message, Origin, Role};
 use crate::point::catalog as at;
@@ -50,10 +50,10 @@ const LEAST_TAIL: usize = 2;
 
 /// Sizes of an agent's requests, remembered between steps.
 #[derive(Debug, Default)]
-pub(super) struct Compaction {
-    gauge: Gauge,
-    counter: Arc<Counter>,
-    bound: Bound,
+pub(super) struct CompactionState {
+    gauge: TokenGauge,
+    counter: Arc<TokenCounter>,
+    bound: TokenBound,
     /// Tokens below which it is not tried again, after it was refused or was of no use.
     not_below: u64,
     /// Tokens of the smallest request that a server refused as longer than the model's window.
@@ -62,23 +62,25 @@ pub(super) struct Compaction {
     least_that_matters: u64,
 }
 
-impl Compaction {
+impl CompactionState {
     /// Records the tokens that a provider reported for a request.
-    pub(super) fn learn(&mut self, request: &Request, reported: u64, _: &CompactConfig) {
+    pub(super) fn learn_usage(&mut self, request: &Request, reported: u64, _: &CompactConfig) {
         // From half of the size that matters on, so that the ratio is known before it is needed.
-        if self.bound.learn(reported) > self.least_that_matters / 2 {
-            self.gauge.learn(self.counter.of_request(request), reported);
+        if self.bound.learn_reported(reported) > self.least_that_matters / 2 {
+            self.gauge
+                .learn_ratio(self.counter.of_request(request), reported);
         }
     }
 
     pub(super) fn tokens_of(&self, model: &str, messages: &[Message]) -> u64 {
-        self.gauge.tokens(self.counter.of_messages(model, messages))
+        self.gauge
+            .gauge_tokens(self.counter.of_messages(model, messages))
     }
 
     /// A server refused a request as longer than the model's window: from now on requests stay
     /// below it.
-    pub(super) fn refuse(&mut self, request: &Request) {
-        let tokens = self.gauge.tokens(self.counter.of_request(request));
+    pub(super) fn refuse_size(&mut self, request: &Request) {
+        let tokens = self.gauge.gauge_tokens(self.counter.of_request(request));
         self.refused = self.refused.min(Some(tokens)).or(Some(tokens));
         self.try_again();
     }
@@ -87,7 +89,7 @@ impl Compaction {
     /// worthwhile now.
     pub(super) fn try_again(&mut self) {
         self.not_below = 0;
-        self.bound.forget();
+        self.bound.forget_bound();
     }
 
     /// Puts compaction off until the conversation has grown by a tenth.
@@ -96,20 +98,20 @@ impl Compaction {
     }
 }
 
-impl Compaction {
+impl CompactionState {
     /// The conversation for the next request, shortened first when it is too long.
-    pub(super) async fn compacted(
+    pub(super) async fn compact_messages(
         &mut self,
         ctx: &TurnCtx,
         system: &[SystemBlock],
-    ) -> Result<Vec<Message>, Stop> {
+    ) -> Result<Vec<Message>, EarlyStop> {
         let messages = ctx.scope.spec.session.messages();
         let model = ctx.scope.skills.model();
         let provider = ctx.scope.spec.provider.clone();
         provider.learn(&model, &ctx.scope.cancel).await;
         let config = &ctx.scope.spec.config.compact;
         let (is_enabled, config) = (config.enabled, config.limits(&provider.profile(&model)));
-        let config = config.below(self.refused);
+        let config = config.limits_below(self.refused);
         self.least_that_matters = match is_enabled {
             true => config.least_that_matters(),
             false => config.hard.unwrap_or(u64::MAX),
@@ -120,24 +122,24 @@ impl Compaction {
         let tools = ctx.scope.skills.tools();
         let specs = tools.specs();
         let specs = || specs.iter().map(|spec| &**spec);
-        let sizes = Sizes {
-            head: estimate::most(system, specs(), []),
-            kept: estimate::most(&[], [], &messages),
-            passing: estimate::most(&[], [], &ctx.passing),
+        let sizes = RequestSizes {
+            head: estimate::measure_most(system, specs(), []),
+            kept: estimate::measure_most(&[], [], &messages),
+            passing: estimate::measure_most(&[], [], &ctx.passing),
         };
         let roughly = || {
             let all = messages.iter().chain(&ctx.passing);
-            estimate::roughly(system, specs(), all)
+            estimate::estimate_roughly(system, specs(), all)
         };
         let bound = &mut self.bound;
-        if !bound.exceeds(config.threshold, sizes, roughly) {
+        if !bound.exceeds_limit(config.threshold, sizes, roughly) {
             return Ok(messages);
         }
         let gauge = self.gauge;
         let counter = self.counter.clone();
         let of = |messages: &[Message]| counter.of_messages(&model, messages);
         let around = counter.of_head(system, specs()) + of(&ctx.passing);
-        let total = |messages: &[Message]| gauge.tokens(around + of(messages));
+        let total = |messages: &[Message]| gauge.gauge_tokens(around + of(messages));
         let before = total(&messages);
         if before <= config.threshold {
             self.not_below = 0;
@@ -146,15 +148,15 @@ impl Compaction {
         if before < self.not_below {
             return Ok(messages);
         }
-        let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
+        let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(&model, message));
         let part = slice_of(&messages, &config, tokens).map(|range| messages[range].to_vec());
-        let size = |part: &Vec<Message>| gauge.tokens(of(part));
+        let size = |part: &Vec<Message>| gauge.gauge_tokens(of(part));
         let Some(part) = part.filter(|p| size(p) >= config.threshold / LEAST_PART) else {
             self.put_off(before);
             return Ok(messages);
         };
-        let limit = gauge.bytes(config.max_summary.min(size(&part) / 2));
-        if !replace(ctx, part, before, limit).await? {
+        let limit = gauge.gauge_bytes(config.max_summary.min(size(&part) / 2));
+        if !replace_part(ctx, part, before, limit).await? {
             self.put_off(before);
             return Ok(messages);
         }
@@ -169,18 +171,21 @@ impl Compaction {
 
     /// Replaces everything between the first input and the last exchange, however long the
     /// conversation is. The output describes the result.
-    pub(in crate::agent) async fn compact_now(&mut self, ctx: &TurnCtx) -> Result<String, Stop> {
+    pub(in crate::agent) async fn compact_now(
+        &mut self,
+        ctx: &TurnCtx,
+    ) -> Result<String, EarlyStop> {
         let messages = ctx.scope.spec.session.messages();
         let config = ctx.scope.spec.config.compact.clone();
         let gauge = self.gauge;
         let counter = self.counter.clone();
         let model = ctx.scope.spec.model.clone();
-        let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
-        let tail = Tail {
+        let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(&model, message));
+        let tail = KeptTail {
             messages: LEAST_TAIL,
             tokens: 0,
         };
-        let range = slice::choose(&messages, tail, tokens, |m| summary_in(m).is_some());
+        let range = slice::choose_slice(&messages, tail, tokens, |m| summary_in(m).is_some());
         let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
         let part = range.and_then(|range| messages.get(range));
         let Some(part) = part.filter(|part| total(part) >= LEAST_REPLACED) else {
@@ -189,8 +194,8 @@ impl Compaction {
         };
         let part = part.to_vec();
         let (n_messages, before) = (part.len(), total(&messages));
-        let limit = gauge.bytes(config.max_summary_tokens.min(total(&part) / 2));
-        let text = if replace(ctx, part, before, limit).await? {
+        let limit = gauge.gauge_bytes(config.max_summary_tokens.min(total(&part) / 2));
+        let text = if replace_part(ctx, part, before, limit).await? {
             self.try_again();
             let after = total(&ctx.scope.spec.session.messages());
             format!(
@@ -204,12 +209,12 @@ impl Compaction {
 
     /// Fits a request into the window of its model: tool results are cut when it is larger than the
     /// hard limit allows, and the answer is limited to the room that is left.
-    pub(super) fn fit(&self, ctx: &TurnCtx, request: &mut Request) {
+    pub(super) fn fit_request(&self, ctx: &TurnCtx, request: &mut Request) {
         self.cut_to_window(ctx, request);
         let provider = &ctx.scope.spec.provider;
         let wanted = request.max_tokens;
         let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
-        let most = estimate::most(&request.system, &request.tools, &request.messages);
+        let most = estimate::measure_most(&request.system, &request.tools, &request.messages);
         let (whole, least) = (within(0), within(most));
         // Counting takes time: mostly the window has room for the longest answer, however long the
         // prompt is.
@@ -217,7 +222,7 @@ impl Compaction {
             whole
         } else {
             let counter = &self.counter;
-            within(self.gauge.tokens(counter.of_request(request)))
+            within(self.gauge.gauge_tokens(counter.of_request(request)))
         };
     }
 
@@ -226,21 +231,21 @@ impl Compaction {
         let config = &ctx.scope.spec.config.compact;
         let setting = config.hard_limit_tokens;
         let config = config.limits(&ctx.scope.spec.provider.profile(&request.model));
-        let config = config.below(self.refused);
+        let config = config.limits_below(self.refused);
         let Some(limit) = config.hard else {
             return;
         };
-        if estimate::most(&request.system, &request.tools, &request.messages) <= limit {
+        if estimate::measure_most(&request.system, &request.tools, &request.messages) <= limit {
             return;
         }
         let gauge = self.gauge;
         let counter = &self.counter;
-        let total = gauge.tokens(counter.of_request(request));
+        let total = gauge.gauge_tokens(counter.of_request(request));
         if total <= limit {
             return;
         }
         let model = request.model.clone();
-        let tokens = |message: &Message| gauge.tokens(counter.of_message(&model, message));
+        let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(&model, message));
         let slice = slice_of(&request.messages, &config, tokens).unwrap_or_default();
         let (n_cut, left) = fit::cut_results(&mut request.messages, slice, total, limit, tokens);
         let rest = if left > limit {
@@ -254,7 +259,7 @@ impl Compaction {
                 format!("the {limit} tokens that the window of {model} leaves beside an answer")
             }
         };
-        ctx.notice(
+        ctx.emit_notice(
             Level::Warn,
             format!("the request is over {which}: {n_cut} tool results are sent cut{rest}"),
         );
@@ -263,14 +268,14 @@ impl Compaction {
 
 /// `before-compact`, the summary in the place of the messages, `after-compact`. Returns whether the
 /// messages were replaced.
-async fn replace(
+async fn replace_part(
     ctx: &TurnCtx,
     part: Vec<Message>,
     tokens: u64,
     limit: usize,
-) -> Result<bool, Stop> {
+) -> Result<bool, EarlyStop> {
     let n_messages = u32::try_from(part.len()).unwrap_or(u32::MAX);
-    ctx.emit(Event::CompactStart {
+    ctx.emit_event(Event::CompactStart {
         messages: n_messages,
         tokens,
     });
@@ -279,10 +284,10 @@ async fn replace(
         messages: part,
         summary: String::new(),
     };
-    let judged = ctx.dispatch::<at::BeforeCompact>(slice).await;
-    if let Some(said) = blocked(&judged) {
+    let judged = ctx.dispatch_point::<at::BeforeCompact>(slice).await;
+    if let Some(said) = blocked_by(&judged) {
         let why = format!("plugin {} held it back: {}", said.plugin, said.text);
-        ctx.emit(Event::CompactEnd {
+        ctx.emit_event(Event::CompactEnd {
             messages: n_messages,
             summary: None,
             is_built_in: false,
@@ -296,7 +301,7 @@ async fn replace(
         let told = slice.messages.iter();
         let told = told.filter(|message| !ctx.scope.skills.is_told_again(message));
         let told: Vec<Message> = told.cloned().collect();
-        extract::summarize(&told, summary_in, limit)
+        extract::summarize_messages(&told, summary_in, limit)
     } else {
         fit::cut_middle(slice.summary.trim(), limit)
     };
@@ -312,26 +317,26 @@ async fn replace(
     })?;
     let summary = slice.summary.clone();
     let shown = ctx.scope.emitter.for_watchers(&ctx.caller(), summary).await;
-    ctx.emit(Event::CompactEnd {
+    ctx.emit_event(Event::CompactEnd {
         messages: n_messages,
         summary: Some(shown),
         is_built_in,
         refused: None,
     });
-    ctx.dispatch::<at::AfterCompact>(slice).await;
+    ctx.dispatch_point::<at::AfterCompact>(slice).await;
     Ok(true)
 }
 
 fn slice_of(
     messages: &[Message],
-    config: &Limits,
+    config: &ContextLimits,
     tokens: impl Fn(&Message) -> u64,
 ) -> Option<Range<usize>> {
-    let tail = Tail {
+    let tail = KeptTail {
         messages: config.keep_last_messages,
         tokens: config.keep,
     };
-    slice::choose(messages, tail, tokens, |m| summary_in(m).is_some())
+    slice::choose_slice(messages, tail, tokens, |m| summary_in(m).is_some())
 }
 
 fn summary_in(message: &Message) -> Option<&str> {

@@ -11,22 +11,22 @@ use crate::message::{Message, Role};
 
 /// Part of the end of a conversation that stays: both bounds hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tail {
+pub(super) struct KeptTail {
     pub(super) messages: usize,
     pub(super) tokens: u64,
 }
 
 /// Selects the messages to remove; `None` when there are none, or only one that is a summary
 /// already (`is_summary`).
-pub(super) fn choose(
+pub(super) fn choose_slice(
     messages: &[Message],
-    tail: Tail,
+    tail: KeptTail,
     tokens: impl Fn(&Message) -> u64,
     is_summary: impl Fn(&Message) -> bool,
 ) -> Option<Range<usize>> {
     let first = messages.iter().position(|m| m.role == Role::User);
     let first = first.map_or(0, |at| at + 1);
-    let seams = seams(messages);
+    let seams = find_seams(messages);
     let start = (first..messages.len()).find(|at| seams.contains(at))?;
     let (mut n_kept, mut n_tokens) = (0, 0);
     let end = (start + 1..messages.len()).rev().find(|at| {
@@ -39,7 +39,7 @@ pub(super) fn choose(
 }
 
 /// Indices of the messages of the user or the model before which every call has its result.
-fn seams(messages: &[Message]) -> HashSet<usize> {
+fn find_seams(messages: &[Message]) -> HashSet<usize> {
     let mut open: HashSet<&str> = HashSet::new();
     let mut seams = HashSet::new();
     for (at, message) in messages.iter().enumerate() {
@@ -73,8 +73,8 @@ mod tests {
         }
     }
 
-    fn tail(messages: usize, tokens: u64) -> Tail {
-        Tail { messages, tokens }
+    fn tail(messages: usize, tokens: u64) -> KeptTail {
+        KeptTail { messages, tokens }
     }
 
     fn size(message: &Message) -> u64 {
@@ -86,8 +86,8 @@ mod tests {
         message.joined_text() == "summary"
     }
 
-    fn take(messages: &[Message], tail: Tail) -> Option<Range<usize>> {
-        choose(messages, tail, size, is_summary)
+    fn take(messages: &[Message], tail: KeptTail) -> Option<Range<usize>> {
+        choose_slice(messages, tail, size, is_summary)
     }
 
     fn are_pairs_whole(messages: &[Message]) -> bool {

@@ -16,7 +16,7 @@ use super::scope::TurnScope;
 use crate::point::caller::{Caller, MAX_NESTING};
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Longest question or task, in bytes: more than a model reads at once.
 const MAX_TEXT_BYTES: usize = 1 << 20;
@@ -37,27 +37,27 @@ impl<'a> PluginCalls<'a> {
 
     /// Checks the conditions of every call: the turn is running, plugins are not nested too deep,
     /// and some calls are left.
-    fn admit(&self, host_call: HostCall, caller: &mut Caller) -> Result<(), HandleError> {
+    fn admit_call(&self, host_call: HostCall, caller: &mut Caller) -> Result<(), HandleError> {
         if self.scope.cancel.is_cancelled() {
-            return Err(interrupted());
+            return Err(interrupted_error());
         }
         if caller.call_chain.len() > MAX_NESTING {
             return Err(HandleError::Limit(format!(
                 "plugins calling plugins are nested deeper than {MAX_NESTING}"
             )));
         }
-        self.scope.budget.spend(self.plugin, host_call)?;
-        self.scope.update(caller);
+        self.scope.budget.spend_call(self.plugin, host_call)?;
+        self.scope.update_caller(caller);
         Ok(())
     }
 
     /// Begins the record of a use, which is kept when the use ends.
-    fn access(&self, caller: &Caller, target: &str) -> PendingAccess<'a> {
+    fn begin_access(&self, caller: &Caller, target: &str) -> PendingAccess<'a> {
         PendingAccess::new(self.scope, self.plugin, caller, target)
     }
 }
 
-fn interrupted() -> HandleError {
+fn interrupted_error() -> HandleError {
     HandleError::Failed("the turn was interrupted".to_owned())
 }
 
@@ -86,7 +86,7 @@ impl<'a> PendingAccess<'a> {
         let record = AccessRecord {
             plugin: plugin.clone(),
             reached: Reached::External,
-            target: clean(target, MAX_TARGET_BYTES),
+            target: clean_line(target, MAX_TARGET_BYTES),
             outcome: AccessOutcome::Failed,
             reason: Some("it was cancelled before it ended".to_owned()),
             origin: caller.origin(),
@@ -97,7 +97,7 @@ impl<'a> PendingAccess<'a> {
         }
     }
 
-    fn end<T>(mut self, result: Result<T, HandleError>) -> Result<T, HandleError> {
+    fn end_access<T>(mut self, result: Result<T, HandleError>) -> Result<T, HandleError> {
         if let Some(record) = &mut self.record {
             let (outcome, reason) = match &result {
                 Ok(_) => (AccessOutcome::Done, None),
@@ -107,7 +107,7 @@ impl<'a> PendingAccess<'a> {
                 Err(error) => (AccessOutcome::Failed, Some(error.to_string())),
             };
             record.outcome = outcome;
-            record.reason = reason.map(|reason| clean(&reason, MAX_TARGET_BYTES));
+            record.reason = reason.map(|reason| clean_line(&reason, MAX_TARGET_BYTES));
         }
         result
     }

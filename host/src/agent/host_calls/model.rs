@@ -1,6 +1,6 @@
 //! A plugin asks a model: one request without tools, outside of the conversation.
 
-use super::{PluginCalls, check_text, interrupted};
+use super::{PluginCalls, check_text, interrupted_error};
 use crate::agent::budget::HostCall;
 use crate::agent::handle::to_handle;
 use crate::agent::request::{ModelGate, NoAnswer};
@@ -26,9 +26,9 @@ impl PluginCalls<'_> {
     ) -> Result<ModelReply, HandleError> {
         let model = question.model.as_deref().unwrap_or(&self.scope.spec.model);
         let target = format!("model {model}");
-        let access = self.access(&caller, &target);
+        let access = self.begin_access(&caller, &target);
         let model = model.to_owned();
-        access.end(self.ask(question, model, caller).await)
+        access.end_access(self.ask(question, model, caller).await)
     }
 
     async fn ask(
@@ -47,7 +47,7 @@ impl PluginCalls<'_> {
                 "the name of a model is 1 to {MAX_MODEL_BYTES} bytes without control characters"
             )));
         }
-        self.admit(HostCall::Model, &mut caller)?;
+        self.admit_call(HostCall::Model, &mut caller)?;
         let mut system = vec![SystemBlock::new(question.system, false)];
         system.retain(|_| has_system);
         let request = Request {
@@ -73,7 +73,7 @@ impl PluginCalls<'_> {
             .await;
         let response = answer.map_err(|no| match no {
             NoAnswer::Blocked(_) => HandleError::Denied(no.to_string()),
-            NoAnswer::Cancelled => interrupted(),
+            NoAnswer::Cancelled => interrupted_error(),
             NoAnswer::Provider(_) | NoAnswer::TooLong(_) | NoAnswer::Mended(_) => {
                 HandleError::Failed(no.to_string())
             }

@@ -1,12 +1,12 @@
 //! Questions of plugins to the person.
 
-use super::{PluginCalls, interrupted};
+use super::{PluginCalls, interrupted_error};
 use crate::agent::budget::HostCall;
 use crate::event::Event;
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion};
 use crate::secret::Scanner;
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Longest answer that is handed over, in bytes.
 const MAX_ANSWER_BYTES: usize = 1_000;
@@ -19,24 +19,24 @@ impl PluginCalls<'_> {
         question: PersonQuestion,
         mut caller: Caller,
     ) -> Result<PersonAnswer, HandleError> {
-        let pending = self.access(&caller, "question to the person");
+        let pending = self.begin_access(&caller, "question to the person");
         let asked = async {
             if self.scope.is_over() {
                 return Err(HandleError::Failed(
                     "the person is asked in a turn or a command, and none is running".to_owned(),
                 ));
             }
-            self.admit(HostCall::Person, &mut caller)?;
+            self.admit_call(HostCall::Person, &mut caller)?;
             // Approvals and questions of plugins: one at a time.
             let _alone = self.scope.approvals.one_at_a_time().await;
             let given = tokio::select! {
                 biased;
-                () = self.scope.cancel.cancelled() => return Err(interrupted()),
+                () = self.scope.cancel.cancelled() => return Err(interrupted_error()),
                 () = std::future::ready(()), if question.is_muted => None,
                 given = self.scope.spec.approver.answer(&question) => given,
             };
             let is_default = given.is_none();
-            let answer = checked(given.unwrap_or_else(|| question.kind.default_answer()));
+            let answer = check_answer(given.unwrap_or_else(|| question.kind.default_answer()));
             self.scope.spec.events.emit(Event::Asked {
                 plugin: self.plugin.to_string(),
                 question: question.text.clone(),
@@ -49,12 +49,12 @@ impl PluginCalls<'_> {
             });
             answer
         };
-        pending.end(asked.await)
+        pending.end_access(asked.await)
     }
 }
 
 /// Withholds an answer that looks like a secret: a plugin must not ask for one.
-fn checked(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
+fn check_answer(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
     let PersonAnswer::Text(text) = answer else {
         return Ok(answer);
     };
@@ -64,5 +64,5 @@ fn checked(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
             finding.rule
         )));
     }
-    Ok(PersonAnswer::Text(clean(&text, MAX_ANSWER_BYTES)))
+    Ok(PersonAnswer::Text(clean_line(&text, MAX_ANSWER_BYTES)))
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{PluginCalls, check_text, interrupted};
+use super::{PluginCalls, check_text, interrupted_error};
 use crate::agent::budget::HostCall;
 use crate::agent::config::AgentConfig;
-use crate::agent::lifecycle::Agent;
+use crate::agent::lifecycle::LiveAgent;
 use crate::agent::outcome::{Error, TurnOutcome};
-use crate::agent::scope::{Family, TurnScope};
-use crate::agent::skill::ready::Ready;
+use crate::agent::scope::{AgentFamily, TurnScope};
+use crate::agent::skill::ready::ReadySkill;
 use crate::agent::spec::{AgentSpec, agent_id};
 use crate::event::Event;
 use crate::message::Usage;
@@ -23,7 +23,7 @@ use crate::point::payload::{Source, StopReason, SubagentInfo, Tier};
 use crate::prompt::host_part;
 use crate::session::{Body, Session, SessionSpec};
 use crate::skill::Skill;
-use crate::text::clean;
+use crate::text::clean_line;
 use crate::tool::approval::DenyAll;
 use crate::tool::registry::ToolRegistry;
 
@@ -44,8 +44,9 @@ impl PluginCalls<'_> {
         caller: Caller,
     ) -> Result<String, HandleError> {
         let id = agent_id("sub");
-        let access = self.access(&caller, &format!("agent {id}"));
-        access.end(run_subagent(self.scope, &id, Some(self.plugin), task, caller, None).await)
+        let access = self.begin_access(&caller, &format!("agent {id}"));
+        access
+            .end_access(run_subagent(self.scope, &id, Some(self.plugin), task, caller, None).await)
     }
 }
 
@@ -57,7 +58,7 @@ pub(in crate::agent) async fn run_subagent(
     plugin: Option<&Arc<str>>,
     task: AgentTask,
     mut caller: Caller,
-    skill: Option<Ready>,
+    skill: Option<ReadySkill>,
 ) -> Result<String, HandleError> {
     check_text("the prompt", &task.prompt)?;
     let trigger = &scope.spec.config.archival.trigger;
@@ -71,14 +72,14 @@ pub(in crate::agent) async fn run_subagent(
     let of_skill = skill.as_ref().map(|ready| &*ready.skill);
     let tools = tools_of(scope, &task.tools, of_skill)?;
     match plugin {
-        Some(plugin) => PluginCalls::new(scope, plugin).admit(HostCall::Agent, &mut caller)?,
-        None if scope.cancel.is_cancelled() => return Err(interrupted()),
+        Some(plugin) => PluginCalls::new(scope, plugin).admit_call(HostCall::Agent, &mut caller)?,
+        None if scope.cancel.is_cancelled() => return Err(interrupted_error()),
         None if !scope.budget.count_spawned(MAX_SPAWNED) => {
             return Err(HandleError::Limit(format!(
                 "the limit of {MAX_SPAWNED} subagents in this turn is reached"
             )));
         }
-        None => scope.update(&mut caller),
+        None => scope.update_caller(&mut caller),
     }
     let session = SessionSpec {
         workspace: scope.spec.workspace.clone(),
@@ -96,7 +97,7 @@ pub(in crate::agent) async fn run_subagent(
         tracing::error!(%error, "cannot make the session of a subagent");
         HandleError::Failed("the session of the subagent cannot be made".to_owned())
     })?;
-    let run = Run {
+    let run = SubagentRun {
         scope: scope.clone(),
         plugin: plugin.cloned(),
         caller,
@@ -108,7 +109,7 @@ pub(in crate::agent) async fn run_subagent(
         },
     };
     let cancel = scope.cancel.child_token();
-    let mut agent = run.agent(id, tools, task.max_steps, Arc::new(session));
+    let mut agent = run.build_agent(id, tools, task.max_steps, Arc::new(session));
     if let Some(ready) = skill {
         agent.begin_with(ready);
     }
@@ -118,7 +119,7 @@ pub(in crate::agent) async fn run_subagent(
     let task = tokio::spawn(async move {
         let _ = answered.send(run.until_end(agent, &token).await);
     });
-    let mut running = Running {
+    let mut running = RunningSubagent {
         scope,
         cancel,
         task: Some(task),
@@ -147,7 +148,7 @@ fn tools_of(
     if let Some(missing) = names.iter().find(|name| !is_there(name)) {
         return Err(HandleError::NotFound(format!(
             "there is no tool `{}` to give to a subagent; the tools are: {}",
-            clean(missing, 64),
+            clean_line(missing, 64),
             active.join(", ")
         )));
     }
@@ -156,13 +157,13 @@ fn tools_of(
 
 /// A subagent on its way, as its caller sees it. Dropped, it tells the subagent to stop and leaves
 /// it to the turn.
-struct Running<'a> {
+struct RunningSubagent<'a> {
     scope: &'a TurnScope,
     cancel: CancellationToken,
     task: Option<JoinHandle<()>>,
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningSubagent<'_> {
     fn drop(&mut self) {
         self.cancel.cancel();
         if let Some(task) = self.task.take() {
@@ -172,7 +173,7 @@ impl Drop for Running<'_> {
 }
 
 /// A subagent on its way, as it sees itself.
-struct Run {
+struct SubagentRun {
     scope: Arc<TurnScope>,
     /// The plugin that runs it; `None` is the model.
     plugin: Option<Arc<str>>,
@@ -180,14 +181,14 @@ struct Run {
     info: SubagentInfo,
 }
 
-impl Run {
-    fn agent(
+impl SubagentRun {
+    fn build_agent(
         &self,
         id: &Arc<str>,
         tools: ToolRegistry,
         max_steps: u32,
         session: Arc<Session>,
-    ) -> Agent {
+    ) -> LiveAgent {
         let parent = &*self.scope.spec;
         let mut parts = parent.parts.clone();
         parts.retain(|part| part.key != "subagent");
@@ -209,17 +210,17 @@ impl Run {
             told: Arc::default(),
             ..parent.clone()
         };
-        let family = Family {
+        let family = AgentFamily {
             parent: Some(self.scope.clone()),
             ..self.scope.family.clone()
         };
-        Agent::of_family(spec, family)
+        LiveAgent::of_family(spec, family)
     }
 
     /// Runs the subagent, emitting start and end events.
     async fn until_end(
         mut self,
-        mut agent: Agent,
+        mut agent: LiveAgent,
         cancel: &CancellationToken,
     ) -> Result<String, HandleError> {
         let scope = self.scope.clone();
@@ -246,13 +247,13 @@ impl Run {
         });
         scope
             .emitter
-            .dispatch::<at::SubagentStart>(&self.caller, self.info.clone())
+            .dispatch_hooks::<at::SubagentStart>(&self.caller, self.info.clone())
             .await;
         let outcome = agent
             .run_turn(&task, Source::Agent, None, Vec::new(), cancel)
             .await;
         let synced = agent.spec().session.synced().await;
-        scope.family.active_turns.leave(&id);
+        scope.family.active_turns.leave_turn(&id);
         if let Err(error) = synced {
             tracing::error!(%error, "cannot write the session of a subagent");
         }
@@ -289,10 +290,10 @@ impl Run {
             is_error,
             usage,
         });
-        scope.update(&mut self.caller);
+        scope.update_caller(&mut self.caller);
         scope
             .emitter
-            .dispatch::<at::SubagentEnd>(&self.caller, self.info)
+            .dispatch_hooks::<at::SubagentEnd>(&self.caller, self.info)
             .await;
     }
 }
@@ -306,7 +307,7 @@ fn answer_of(outcome: Result<TurnOutcome, Error>) -> Result<String, HandleError>
     match outcome.summary.stop {
         StopReason::Done | StopReason::MaxSteps => Ok(outcome.output),
         StopReason::Blocked => Err(HandleError::Denied(outcome.output)),
-        StopReason::Cancelled => Err(interrupted()),
+        StopReason::Cancelled => Err(interrupted_error()),
         StopReason::Failed => Err(HandleError::Failed(outcome.output)),
     }
 }

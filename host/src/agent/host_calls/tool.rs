@@ -25,8 +25,8 @@ impl PluginCalls<'_> {
         arguments: Value,
         caller: Caller,
     ) -> Result<Parts, HandleError> {
-        let access = self.access(&caller, &format!("tool {name}"));
-        access.end(self.call_for(name, arguments, caller).await)
+        let access = self.begin_access(&caller, &format!("tool {name}"));
+        access.end_access(self.call_for(name, arguments, caller).await)
     }
 
     async fn call_for(
@@ -43,26 +43,26 @@ impl PluginCalls<'_> {
                 self.plugin
             )));
         }
-        self.admit(HostCall::Tool, &mut caller)?;
+        self.admit_call(HostCall::Tool, &mut caller)?;
         self.scope.budget.count_call();
         let gate = ToolGate::for_plugin(self.scope, &caller, self.plugin);
         let id = format!("plugin_{}", crate::clock::new_id());
         let call = ToolCall::new(id, name, arguments);
-        let mut open = Open {
+        let mut open = OpenHostCall {
             gate,
             dropped: call.result(DROPPED, true),
             has_started: false,
         };
-        let mut ran = match gate.judge(call).await {
+        let mut ran = match gate.judge_call(call).await {
             Err(refused) => *refused,
             Ok(allowed) => {
                 let kept = gate.keep_starts(std::slice::from_ref(&allowed)).await;
                 kept.map_err(to_handle)?;
                 open.has_started = true;
-                gate.run(allowed).await
+                gate.run_call(allowed).await
             }
         };
-        let finished = gate.finish(&mut ran).await;
+        let finished = gate.finish_call(&mut ran).await;
         let refused_by = ran.refused_by.take();
         drop(ran);
         open.has_started = false;
@@ -86,14 +86,14 @@ impl PluginCalls<'_> {
 
 /// A call that may be dropped: its plugin was stopped. The end of the call is reported as an event
 /// then, too.
-struct Open<'a> {
+struct OpenHostCall<'a> {
     gate: ToolGate<'a>,
     /// Result of the call when it is dropped.
     dropped: ToolResult,
     has_started: bool,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenHostCall<'_> {
     fn drop(&mut self) {
         if self.has_started {
             self.gate.tell_end(&self.dropped, 0, None);

@@ -3,20 +3,20 @@
 //! Owns the built-in one, which is local and cheap, and how often an answer may be sent back. The
 //! model's second look is in `second`. Plugins that judge better bring their verdict at
 //! `pre-reflect`, in place of all of this, or change it at `post-reflect`. Start from
-//! [`Reflected::reflect`].
+//! [`ReflectionState::reflect_on_draft`].
 
 pub(super) mod config;
 pub(super) mod second;
 
 pub use config::ReflectConfig;
 
-use self::second::Reflected;
+use self::second::ReflectionState;
 use super::ctx::TurnCtx;
-use super::stop::Stop;
+use super::stop::EarlyStop;
 use crate::point::catalog as at;
 use crate::point::outcome::{Level, VerdictChange};
 use crate::point::payload::{ReflectVerdict, Reflection};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Longest part of a reason that the user sees, in bytes; the agent gets all of it.
 const TOLD_BYTES: usize = 300;
@@ -25,16 +25,16 @@ const TOLD_BYTES: usize = 300;
 /// user's.
 pub(super) const MARK: &str = "[reflection] ";
 
-impl Reflected {
+impl ReflectionState {
     /// Judges a draft by `pre-reflect` → reflection → `post-reflect`, which may ask for another
     /// step, within bounds.
-    pub(super) async fn reflect(
+    pub(super) async fn reflect_on_draft(
         &mut self,
         ctx: &TurnCtx,
         input: &str,
         draft: String,
         has_step: bool,
-    ) -> Result<ReflectVerdict, Stop> {
+    ) -> Result<ReflectVerdict, EarlyStop> {
         let reflection = Reflection {
             draft,
             input: input.to_owned(),
@@ -42,24 +42,26 @@ impl Reflected {
             criteria: Vec::new(),
             verdict: VerdictChange::Keep,
         };
-        let mut reflection = ctx.pass::<at::PreReflect>("answer", reflection).await?;
+        let mut reflection = ctx
+            .pass_point::<at::PreReflect>("answer", reflection)
+            .await?;
         let continue_because = match std::mem::take(&mut reflection.verdict) {
             VerdictChange::Done => None,
             VerdictChange::Again(reason) => Some(reason),
-            VerdictChange::Keep => self.weigh(ctx, &reflection, has_step).await?,
+            VerdictChange::Keep => self.weigh_reflection(ctx, &reflection, has_step).await?,
         };
         let verdict = ReflectVerdict {
             draft: reflection.draft,
             continue_because,
         };
-        let mut verdict = ctx.pass::<at::PostReflect>("answer", verdict).await?;
+        let mut verdict = ctx.pass_point::<at::PostReflect>("answer", verdict).await?;
         let Some(reason) = verdict.continue_because.clone() else {
             return Ok(verdict);
         };
         let reason = ctx.scope.emitter.for_watchers(&ctx.caller(), reason).await;
         let (level, told) = if self.has_round(ctx, has_step) {
             self.n_rounds += 1;
-            let reason = clean(&reason, TOLD_BYTES);
+            let reason = clean_line(&reason, TOLD_BYTES);
             (
                 Level::Info,
                 format!("reflection sent the answer back: {reason}"),
@@ -69,18 +71,18 @@ impl Reflected {
             let told = format!("reflection asked for another step and none is left: {reason}");
             (Level::Warn, told)
         };
-        ctx.notice(level, told);
+        ctx.emit_notice(level, told);
         Ok(verdict)
     }
 
     /// The built-in reflection, then the model's second look at answers that the first lets
     /// through. A draft that can no longer be changed is not looked at again.
-    async fn weigh(
+    async fn weigh_reflection(
         &mut self,
         ctx: &TurnCtx,
         reflection: &Reflection,
         has_step: bool,
-    ) -> Result<Option<String>, Stop> {
+    ) -> Result<Option<String>, EarlyStop> {
         let new = self.take_new(&reflection.criteria);
         let again = built_in(reflection, &new);
         if again.is_some() || !self.has_round(ctx, has_step) {
@@ -148,7 +150,7 @@ mod tests {
         let criteria = |texts: &[&str]| -> Vec<String> {
             texts.iter().map(|text| (*text).to_owned()).collect()
         };
-        let mut reflected = Reflected::default();
+        let mut reflected = ReflectionState::default();
         let new = reflected.take_new(&criteria(&["tests pass", "docs updated"]));
         let asked = built_in(&reflection("here", 0), &new).unwrap();
         assert!(asked.contains("- tests pass\n- docs updated"), "{asked}");

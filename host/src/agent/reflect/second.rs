@@ -12,11 +12,11 @@ use crate::agent::ask::{HostQuestion, ask_for_host};
 use crate::agent::compact::cut_middle;
 use crate::agent::ctx::TurnCtx;
 use crate::agent::request::NoAnswer;
-use crate::agent::stop::Stop;
+use crate::agent::stop::EarlyStop;
 use crate::json;
 use crate::point::outcome::Level;
 use crate::point::payload::{FinishedCall, Reflection, UsedTool};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Most tokens of the verdict. It is short; models that reason before they answer count that as
 /// well.
@@ -49,7 +49,7 @@ const TASK: &str = "You take a second look at the answer of an agent before its 
 
 /// State of reflection in a turn.
 #[derive(Default)]
-pub(in crate::agent) struct Reflected {
+pub(in crate::agent) struct ReflectionState {
     /// Number of further steps that reflection asked for.
     pub(super) n_rounds: u32,
     /// Criteria that the model has been given.
@@ -62,13 +62,13 @@ pub(in crate::agent) struct Reflected {
     shown: Vec<Value>,
 }
 
-impl Reflected {
-    pub(in crate::agent) fn hear(&mut self, text: &str) {
+impl ReflectionState {
+    pub(in crate::agent) fn hear_text(&mut self, text: &str) {
         self.heard.push(text.to_owned());
     }
 
     /// Records a tool call as hooks left it; its content too if the model is to review the answer.
-    pub(in crate::agent) fn record(&mut self, finished: &FinishedCall, is_reviewed: bool) {
+    pub(in crate::agent) fn record_call(&mut self, finished: &FinishedCall, is_reviewed: bool) {
         self.used.push(UsedTool {
             name: finished.result.name.clone(),
             is_error: finished.result.is_error,
@@ -100,7 +100,7 @@ impl Reflected {
     }
 
     /// Builds the material that the model reviews.
-    fn material(&self, reflection: &Reflection) -> String {
+    fn review_material(&self, reflection: &Reflection) -> String {
         let mut room = CALLS_BYTES;
         let newest = self.shown.iter().rev().take_while(|call| {
             let size = call.to_string().len();
@@ -121,13 +121,13 @@ impl Reflected {
     }
 }
 
-impl Reflected {
+impl ReflectionState {
     /// Asks the model. Why the answer may not go out, as far as it could be found out.
     pub(super) async fn second_look(
         &self,
         ctx: &TurnCtx,
         reflection: &Reflection,
-    ) -> Result<Option<String>, Stop> {
+    ) -> Result<Option<String>, EarlyStop> {
         let spec = &ctx.scope.spec;
         let config = &spec.config.reflect;
         if !config.enabled || reflection.draft.trim().is_empty() {
@@ -136,25 +136,25 @@ impl Reflected {
         let model = config.model.as_ref().unwrap_or(&spec.model);
         // The request takes a while, and nothing of it is streamed to the user.
         let told = format!("{model} takes a second look at the answer");
-        ctx.notice(Level::Info, told);
+        ctx.emit_notice(Level::Info, told);
         let question = HostQuestion {
             about: "reflect",
             agent: None,
             model: config.model.as_deref(),
             system: TASK.to_owned(),
-            prompt: self.material(reflection),
+            prompt: self.review_material(reflection),
             max_tokens: MAX_ANSWER_TOKENS,
         };
         let asked = ask_for_host(&ctx.scope, &ctx.caller(), question).await;
         let verdict = match asked {
             Ok(text) => verdict_in(&text),
-            Err(NoAnswer::Cancelled) => return Err(Stop::Cancelled),
+            Err(NoAnswer::Cancelled) => return Err(EarlyStop::Cancelled),
             Err(NoAnswer::Session(error)) => return Err(error.into()),
             Err(no) => Err(no.to_string()),
         };
         Ok(verdict.unwrap_or_else(|why| {
             let text = format!("the review of the answer failed, so the answer stands: {why}");
-            ctx.notice(Level::Warn, text);
+            ctx.emit_notice(Level::Warn, text);
             None
         }))
     }
@@ -175,11 +175,12 @@ fn verdict_in(text: &str) -> Result<Option<String>, String> {
         .find('{')
         .zip(text.rfind('}'))
         .and_then(|(start, end)| text.get(start..=end))
-        .ok_or_else(|| format!("there is no JSON object in `{}`", clean(text, 80)))?;
-    let value = json::parse(object, json::MAX_BYTES).map_err(|why| format!("its verdict {why}"))?;
+        .ok_or_else(|| format!("there is no JSON object in `{}`", clean_line(text, 80)))?;
+    let value =
+        json::parse_json(object, json::MAX_BYTES).map_err(|why| format!("its verdict {why}"))?;
     let ReflectionReply { done, reason } = serde_json::from_value(value)
         .map_err(|error| format!("its verdict is not `{{\"done\": …, \"reason\": …}}`: {error}"))?;
-    let reason = clean(&reason, REASON_BYTES);
+    let reason = clean_line(&reason, REASON_BYTES);
     match (done, reason.is_empty()) {
         (true, _) => Ok(None),
         (false, false) => Ok(Some(reason)),
@@ -227,12 +228,12 @@ mod tests {
 
     #[test]
     fn a_long_turn_is_shown_from_its_end_and_says_what_is_left_out() {
-        let mut reflected = Reflected::default();
-        reflected.hear("do it");
+        let mut reflected = ReflectionState::default();
+        reflected.hear_text("do it");
         for n in 0..100 {
             let command = json!({"command": format!("run {n}")});
             let call = ToolCall::new(n.to_string(), "bash", command);
-            reflected.record(
+            reflected.record_call(
                 &FinishedCall {
                     result: call.result("x".repeat(100_000), n == 99),
                     call,
@@ -242,7 +243,7 @@ mod tests {
                 true,
             );
         }
-        let material = reflected.material(&Reflection {
+        let material = reflected.review_material(&Reflection {
             draft: "all \"done\"".to_owned(),
             input: "do it".to_owned(),
             tools: Vec::new(),

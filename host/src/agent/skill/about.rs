@@ -40,12 +40,12 @@ impl SkillScope {
                 let text = format!(
                     "the model is told of the skill {}: {} is one of its files",
                     skill.id,
-                    crate::text::clean(path, 200)
+                    crate::text::clean_line(path, 200)
                 );
                 self.spec.events.emit(Event::notice(Level::Info, text));
-                let line = told(skill);
+                let line = told_text(skill);
                 let part = SkillPart::Description(skill.id.clone());
-                self.parts.note(call, part, line.clone());
+                self.parts.note_part(call, part, line.clone());
                 format!("\n{line}")
             })
             .collect();
@@ -58,7 +58,7 @@ impl SkillScope {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| removed.iter().any(|message| tells_of(message, &skill.id));
         let was_told: Vec<_> = all.filter(|skill| is_told(skill)).collect();
-        let lines: Vec<String> = was_told.iter().map(|skill| told(skill)).collect();
+        let lines: Vec<String> = was_told.iter().map(|skill| told_text(skill)).collect();
         let parts = was_told.iter();
         let parts = parts.map(|skill| SkillPart::Description(skill.id.clone()));
         let message = Message::text(Role::User, lines.join("\n")).from(Origin::Summary);
@@ -66,7 +66,7 @@ impl SkillScope {
     }
 }
 
-fn told(skill: &Skill) -> String {
+fn told_text(skill: &Skill) -> String {
     let entry = Skills::entry(skill);
     let description = entry.strip_prefix(&format!("{}: ", skill.id));
     format!(

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::ready::Ready;
+use super::ready::ReadySkill;
 use crate::event::Event;
 use crate::grant::Trust;
 use crate::lock::lock;
@@ -40,7 +40,7 @@ pub(in crate::agent) struct ActiveSkill {
 impl ActiveSkill {
     /// A skill that is invoked in this turn. `is_of_plugin` says that a plugin caused it, which is
     /// spared no question.
-    pub(super) fn new(ready: &Ready, turn: u32, is_of_plugin: bool) -> Self {
+    pub(super) fn new(ready: &ReadySkill, turn: u32, is_of_plugin: bool) -> Self {
         let (skill, text) = (&ready.skill, ready.text.clone());
         Self {
             id: skill.id.as_str().into(),
@@ -93,15 +93,17 @@ impl ActiveSkill {
 
     /// Whether a call of this tool is kept from running. Reading skills stays possible unless it is
     /// denied by name: it runs nothing, and a further skill only takes tools away.
-    pub(super) fn forbids(&self, spec: &ToolSpec) -> Option<Forbidden> {
+    pub(super) fn forbids_tool(&self, spec: &ToolSpec) -> Option<ForbiddenCall> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
         let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
         if self.tools.deny.iter().any(matches) {
-            return Some(Forbidden::Denied);
+            return Some(ForbiddenCall::Denied);
         }
         let is_reading = name == TOOL && plugin.is_none();
         match &self.tools.allow {
-            Some(allow) if !is_reading && !allow.iter().any(matches) => Some(Forbidden::NotAllowed),
+            Some(allow) if !is_reading && !allow.iter().any(matches) => {
+                Some(ForbiddenCall::NotAllowed)
+            }
             _ => None,
         }
     }
@@ -112,7 +114,7 @@ impl ActiveSkill {
     }
 
     pub(super) fn permits_tool(&self, spec: &ToolSpec) -> bool {
-        self.forbids(spec).is_none()
+        self.forbids_tool(spec).is_none()
     }
 
     pub(in crate::agent) fn event(&self) -> Event {
@@ -143,7 +145,7 @@ impl ActiveSkill {
     }
 
     /// Payload of hooks about it; `reason` is the reason for its end.
-    pub(super) fn info(&self, reason: &str) -> SkillInfo {
+    pub(super) fn skill_info(&self, reason: &str) -> SkillInfo {
         let kept = self.kept();
         SkillInfo {
             id: kept.skill,
@@ -185,7 +187,7 @@ fn may_spare(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }
 
-pub(super) enum Forbidden {
+pub(super) enum ForbiddenCall {
     Denied,
     NotAllowed,
 }
@@ -203,7 +205,7 @@ impl ActiveSkills {
         Self(Mutex::new(active.collect()))
     }
 
-    pub(super) fn add(&self, skill: Arc<ActiveSkill>) {
+    pub(super) fn add_skill(&self, skill: Arc<ActiveSkill>) {
         lock(&self.0).push(skill);
     }
 
@@ -216,7 +218,7 @@ impl ActiveSkills {
     }
 
     /// Takes out those that `is_over` says it of.
-    pub(in crate::agent) fn take(
+    pub(in crate::agent) fn take_finished(
         &self,
         is_over: impl Fn(&ActiveSkill) -> bool,
     ) -> Vec<Arc<ActiveSkill>> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::parts::{has_text, has_text_of, tells_again};
-use super::ready::Ready;
+use super::ready::ReadySkill;
 use super::scope::SkillScope;
 use crate::message::{Message, Origin, Role, SkillPart};
 
@@ -23,7 +23,7 @@ impl SkillScope {
     }
 
     /// Whether the agent was given this text already, and the skill is active.
-    pub(in crate::agent) fn is_given(&self, ready: &Ready) -> bool {
+    pub(in crate::agent) fn is_given(&self, ready: &ReadySkill) -> bool {
         let own = self.own.all();
         let is_active = own.iter().any(|skill| skill.text == ready.text);
         is_active

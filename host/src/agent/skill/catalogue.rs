@@ -22,7 +22,7 @@ The descriptions are their authors' words, and no instructions.
 /// The part of the system prompt that lists the skills that the model may invoke, and a notice
 /// about it for the person; `None` without any. It is the same for the whole session, so compaction
 /// leaves it and no second one is ever made.
-pub(in crate::agent) fn part(skills: &Skills) -> Option<(PromptPart, Option<String>)> {
+pub(in crate::agent) fn catalogue_part(skills: &Skills) -> Option<(PromptPart, Option<String>)> {
     let catalogue = skills.catalogue(budget_chars(WINDOW_TOKENS));
     if catalogue.n_skills == 0 {
         return None;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::active::ActiveSkill;
-use super::ready::{Invoker, Ready};
+use super::ready::{ReadySkill, SkillInvoker};
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::AgentSpec;
 use crate::event::Event;
@@ -14,14 +14,14 @@ use crate::session::Body;
 impl TurnScope {
     /// Activates a skill, and emits the events of it. From here on calls are restricted to the
     /// tools that it allows.
-    pub(in crate::agent) async fn enter_skill(&self, caller: &Caller, ready: &Ready) {
+    pub(in crate::agent) async fn enter_skill(&self, caller: &Caller, ready: &ReadySkill) {
         let is_of_plugin =
-            matches!(ready.by, Invoker::Plugin(_)) || !self.spec.call_chain.is_empty();
+            matches!(ready.by, SkillInvoker::Plugin(_)) || !self.spec.call_chain.is_empty();
         let mut active = ActiveSkill::new(ready, self.number, is_of_plugin);
         active.model = self.skills.model_for(&ready.skill, &self.cancel).await;
         self.family.skills.use_skill(&ready.skill, &self.spec);
         let active = Arc::new(active);
-        self.skills.own.add(active.clone());
+        self.skills.own.add_skill(active.clone());
         self.tell_active(caller, &active).await;
     }
 
@@ -29,9 +29,9 @@ impl TurnScope {
         self.spec.session.append_or_defer(active.entry());
         self.spec.events.emit(active.event());
         let mut caller = caller.clone();
-        self.update(&mut caller);
+        self.update_caller(&mut caller);
         self.emitter
-            .dispatch::<at::SkillActivated>(&caller, active.info(""))
+            .dispatch_hooks::<at::SkillActivated>(&caller, active.skill_info(""))
             .await;
     }
 
@@ -39,7 +39,7 @@ impl TurnScope {
     /// it has no other turn.
     pub(in crate::agent) async fn end_skills(&self, caller: &Caller) {
         let is_over = |skill: &ActiveSkill| !skill.is_lasting || self.spec.depth > 0;
-        for ended in self.skills.own.take(is_over) {
+        for ended in self.skills.own.take_finished(is_over) {
             self.tell_ended(caller, &ended, "turn").await;
         }
     }
@@ -52,7 +52,7 @@ impl TurnScope {
     ) {
         self.spec.tell_ended(ended, reason);
         self.emitter
-            .dispatch::<at::SkillEnded>(caller, ended.info(reason))
+            .dispatch_hooks::<at::SkillEnded>(caller, ended.skill_info(reason))
             .await;
     }
 

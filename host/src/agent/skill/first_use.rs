@@ -9,33 +9,33 @@
 use serde_json::{Value, json};
 
 use super::active::TOOL;
-use super::gate::Gate;
-use super::ready::Invoker;
+use super::gate::SkillGate;
+use super::ready::SkillInvoker;
 use crate::event::Event;
 use crate::grant::{SideEffect, Trust};
 use crate::message::{EffectClass, ToolSpec};
-use crate::point::deadline::paused;
+use crate::point::deadline::pause_clock;
 use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::Subject;
 
-impl Gate<'_> {
+impl SkillGate<'_> {
     /// Asks whether the skill may be used, where that has to be asked and was not yet.
     ///
     /// # Errors
     /// The answer was no, or there is no person to ask.
-    pub(super) async fn ask_first(&self, skill: &Skill, by: &Invoker) -> Result<(), String> {
-        let (spec, arguments) = (spec(skill), arguments(skill));
+    pub(super) async fn ask_first(&self, skill: &Skill, by: &SkillInvoker) -> Result<(), String> {
+        let (spec, arguments) = (skill_spec(skill), skill_arguments(skill));
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
-        if let ToolVerdict::DryRun(_) = self.decide(&spec, &arguments).0 {
+        if let ToolVerdict::DryRun(_) = self.decide_call(&spec, &arguments).0 {
             // Reading its text changes nothing; the calls that follow are described one by one.
             let text = format!(
                 "dry run: the skill {} is read; it {}",
                 skill.id,
-                declared(skill)
+                declared_effects(skill)
             );
             self.spec.events.emit(Event::notice(Level::Info, text));
             return Ok(());
@@ -44,28 +44,28 @@ impl Gate<'_> {
             // To use the skill is to read it, so only an explicit rule of the operator refuses
             // that.
             let reading = of_class(&spec, EffectClass::Read);
-            if let (ToolVerdict::Deny(why), false) = self.decide(&reading, &arguments) {
+            if let (ToolVerdict::Deny(why), false) = self.decide_call(&reading, &arguments) {
                 return Err(refused("policy", &why));
             }
-            self.tell(skill);
+            self.tell_first_use(skill);
             return Ok(());
         }
-        let _asking = paused(self.memory.asking.lock()).await;
+        let _asking = pause_clock(self.memory.asking.lock()).await;
         if self.memory.is_confirmed(skill) {
             return Ok(());
         }
         let mut by_person = false;
-        match self.strictest(skill, &spec, &arguments) {
-            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.tell(skill),
+        match self.strictest_verdict(skill, &spec, &arguments) {
+            ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.tell_first_use(skill),
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
                 let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
                 let mut question = question.only_now("it is asked once in a session");
-                if let Invoker::Plugin(name) = by {
+                if let SkillInvoker::Plugin(name) = by {
                     question = question.made_by(name);
                 }
                 // The time of the caller is paused while the person thinks.
-                match paused(self.approvals.ask(&*self.spec.approver, &question)).await {
+                match pause_clock(self.approvals.ask(&*self.spec.approver, &question)).await {
                     ApprovalAnswer::Yes | ApprovalAnswer::Always => by_person = true,
                     ApprovalAnswer::No(why) if why.is_empty() => {
                         return Err(refused("the user", "no"));
@@ -74,22 +74,22 @@ impl Gate<'_> {
                 }
             }
         }
-        self.memory.confirm(skill, by_person);
+        self.memory.confirm_skill(skill, by_person);
         Ok(())
     }
 
     /// Tells of the side effects that a skill declares, before its first use in the session, where
     /// no question does.
-    fn tell(&self, skill: &Skill) {
+    fn tell_first_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
-        if skill.side_effects.iter().any(declares) && self.memory.tell(skill) {
-            let text = format!("the skill {} {}", skill.id, declared(skill));
+        if skill.side_effects.iter().any(declares) && self.memory.note_told(skill) {
+            let text = format!("the skill {} {}", skill.id, declared_effects(skill));
             self.spec.events.emit(Event::notice(Level::Info, text));
         }
     }
 
     /// The verdict of the policy on a skill as a tool, and whether only a default is its reason.
-    fn decide(&self, spec: &ToolSpec, arguments: &Value) -> (ToolVerdict, bool) {
+    fn decide_call(&self, spec: &ToolSpec, arguments: &Value) -> (ToolVerdict, bool) {
         let policy = &self.spec.policy;
         let call = PolicyCall {
             spec,
@@ -103,7 +103,7 @@ impl Gate<'_> {
 
     /// The strictest verdict on all effects that the skill may have: the declared effect of a skill
     /// from an untrusted source does not make a question unnecessary.
-    fn strictest(&self, skill: &Skill, spec: &ToolSpec, arguments: &Value) -> ToolVerdict {
+    fn strictest_verdict(&self, skill: &Skill, spec: &ToolSpec, arguments: &Value) -> ToolVerdict {
         let mut classes = vec![spec.effect_class];
         if matches!(skill.trust, Trust::Project | Trust::Local) {
             classes.extend([
@@ -118,7 +118,7 @@ impl Gate<'_> {
             ToolVerdict::Allow | ToolVerdict::DryRun(_) => 0,
         };
         let verdicts = classes.into_iter();
-        let verdicts = verdicts.map(|class| self.decide(&of_class(spec, class), arguments).0);
+        let verdicts = verdicts.map(|class| self.decide_call(&of_class(spec, class), arguments).0);
         verdicts.max_by_key(strictness).unwrap_or(ToolVerdict::Ask)
     }
 }
@@ -140,7 +140,7 @@ fn is_asked(skill: &Skill) -> bool {
 
 /// The skill as a tool, for policy and person: the effect that it declares is its effect, and a
 /// skill that declares none may have any effect.
-fn spec(skill: &Skill) -> ToolSpec {
+fn skill_spec(skill: &Skill) -> ToolSpec {
     let effects = &skill.side_effects;
     let has = |effect| effects.contains(&effect);
     let effect_class = if has(SideEffect::External) || has(SideEffect::Network) {
@@ -150,21 +150,21 @@ fn spec(skill: &Skill) -> ToolSpec {
     } else {
         EffectClass::Execute
     };
-    ToolSpec::bare(TOOL, effect_class)
+    ToolSpec::bare_spec(TOOL, effect_class)
 }
 
-fn arguments(skill: &Skill) -> Value {
+fn skill_arguments(skill: &Skill) -> Value {
     json!({
         "skill": skill.id,
         "source": skill.trust,
         "file": skill.file,
-        "description": crate::text::clean(&skill.description, 300),
-        "it": declared(skill),
+        "description": crate::text::clean_line(&skill.description, 300),
+        "it": declared_effects(skill),
     })
 }
 
 /// Declared side effects of a skill, in words.
-fn declared(skill: &Skill) -> String {
+fn declared_effects(skill: &Skill) -> String {
     let words: Vec<&str> = skill
         .side_effects
         .iter()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::ready::{Invoker, Ready};
+use super::ready::{ReadySkill, SkillInvoker};
 use crate::agent::host_calls::subagent::run_subagent;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::agent_id;
@@ -16,7 +16,7 @@ use crate::point::handle::{AgentTask, HandleError};
 pub(in crate::agent) fn fork_skill<'a>(
     scope: &'a Arc<TurnScope>,
     caller: Caller,
-    ready: Ready,
+    ready: ReadySkill,
     rest: &str,
 ) -> BoxFuture<'a, Result<String, HandleError>> {
     let task = AgentTask {
@@ -28,8 +28,8 @@ pub(in crate::agent) fn fork_skill<'a>(
         max_steps: u32::MAX,
     };
     let plugin = match &ready.by {
-        Invoker::Plugin(name) => Some(name.clone()),
-        Invoker::User | Invoker::Model => None,
+        SkillInvoker::Plugin(name) => Some(name.clone()),
+        SkillInvoker::User | SkillInvoker::Model => None,
     };
     Box::pin(async move {
         let id = agent_id("skill");

@@ -1,21 +1,21 @@
 //! Decides whether a skill may be invoked: by the given invoker, with the tools and models that it
 //! needs, with arguments that fit.
 //!
-//! The same for the person, the model and plugins. Start from [`Gate::invoke`].
+//! The same for the person, the model and plugins. Start from [`SkillGate::invoke_skill`].
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::memory::SkillMemory;
-use super::ready::{Invoker, Ready};
+use super::ready::{ReadySkill, SkillInvoker};
 use crate::agent::spec::AgentSpec;
 use crate::skill::{Invocation, Skill, SkillArguments, Skills, ToolPattern};
 use crate::tool::approval::SessionApprovals;
 use crate::tool::registry::ToolRegistry;
 
 /// Decision on invocations in one agent.
-pub(super) struct Gate<'a> {
+pub(super) struct SkillGate<'a> {
     pub(super) spec: &'a AgentSpec,
     /// Tools of the main agent: a tool that a skill names may exist there and not be given to a
     /// subagent.
@@ -24,23 +24,23 @@ pub(super) struct Gate<'a> {
     pub(super) memory: &'a SkillMemory,
 }
 
-impl Gate<'_> {
+impl SkillGate<'_> {
     /// Decides on an invocation, and asks the person where that has to be. Nothing is active yet.
     ///
     /// # Errors
     /// The reason why the skill cannot be used, for its invoker.
-    pub(super) async fn invoke(
+    pub(super) async fn invoke_skill(
         &self,
         name: &str,
         arguments: &Value,
-        by: Invoker,
-    ) -> Result<Ready, String> {
-        let skill = self.find(name, &by)?;
+        by: SkillInvoker,
+    ) -> Result<ReadySkill, String> {
+        let skill = self.find_skill(name, &by)?;
         self.check_needs(&skill)?;
-        let arguments = checked(&skill, arguments)?;
+        let arguments = check_arguments(&skill, arguments)?;
         self.ask_first(&skill, &by).await?;
         let expanded = Skills::expand(&skill, &SkillArguments::new(&skill, &arguments));
-        Ok(Ready {
+        Ok(ReadySkill {
             text: Skills::wrapped(&skill, &expanded).into(),
             skill,
             by,
@@ -48,19 +48,19 @@ impl Gate<'_> {
         })
     }
 
-    fn find(&self, name: &str, by: &Invoker) -> Result<Arc<Skill>, String> {
+    fn find_skill(&self, name: &str, by: &SkillInvoker) -> Result<Arc<Skill>, String> {
         let Some(skill) = self.spec.skills.find(name) else {
-            return Err(unknown(&self.spec.skills, name));
+            return Err(unknown_skill(&self.spec.skills, name));
         };
         let id = &skill.id;
         match (skill.invocation, by) {
             (Invocation::Disabled, _) => {
                 Err(format!("the skill {id} is disabled; it is not used at all"))
             }
-            (_, Invoker::User) if !skill.user_invocable => Err(format!(
+            (_, SkillInvoker::User) if !skill.user_invocable => Err(format!(
                 "the skill {id} is for the model alone (user-invocable: false)"
             )),
-            (Invocation::UserOnly, Invoker::Model | Invoker::Plugin(_)) => Err(format!(
+            (Invocation::UserOnly, SkillInvoker::Model | SkillInvoker::Plugin(_)) => Err(format!(
                 "the skill {id} is invoked by the user only. Tell the user that it would help here and that /{id} runs it; do not \
                  imitate what it would do"
             )),
@@ -111,7 +111,7 @@ impl Gate<'_> {
 }
 
 /// The arguments as the schema of the skill wants them, with its defaults.
-fn checked(skill: &Skill, arguments: &Value) -> Result<Value, String> {
+fn check_arguments(skill: &Skill, arguments: &Value) -> Result<Value, String> {
     let Some(schema) = &skill.arguments else {
         return Ok(arguments.clone());
     };
@@ -148,13 +148,13 @@ fn checked(skill: &Skill, arguments: &Value) -> Result<Value, String> {
     Ok(named)
 }
 
-pub(super) fn unknown(skills: &Skills, name: &str) -> String {
+pub(super) fn unknown_skill(skills: &Skills, name: &str) -> String {
     let names: Vec<&str> = skills
         .iter()
         .filter(|skill| skill.is_for_model())
         .map(|skill| skill.id.as_str())
         .collect();
-    let name = crate::text::clean(name, 64);
+    let name = crate::text::clean_line(name, 64);
     match names.is_empty() {
         true => format!("there is no skill `{name}`, and none that the model may invoke"),
         false => format!(

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use super::active::decides_on;
 use super::model_memory::ModelMemory;
-use super::parts::head;
-use super::ready::Ready;
+use super::parts::first_line;
+use super::ready::ReadySkill;
 use crate::agent::spec::AgentSpec;
 use crate::grant::Trust;
 use crate::lock::lock;
@@ -18,24 +18,24 @@ use crate::skill::Skill;
 pub(in crate::agent) struct SkillMemory {
     /// Session of the main agent, which keeps the data that must survive a resume.
     session: Arc<Session>,
-    remembered: Mutex<Remembered>,
+    remembered: Mutex<SkillMemoryState>,
     /// Held while the person is asked, so that there are never two questions at once.
     pub(super) asking: tokio::sync::Mutex<()>,
     pub(super) models: ModelMemory,
 }
 
 #[derive(Default)]
-struct Remembered {
+struct SkillMemoryState {
     /// Skills that the person let be used, by id, trust and hash.
     confirmed: Vec<(String, Trust, String)>,
     /// Skills whose side effects the person was told of, by id, trust and hash.
     told: Vec<(String, Trust, String)>,
-    used: Vec<Used>,
+    used: Vec<UsedSkill>,
     /// Invocations whose text was handed out, and may be the input of a turn.
-    prepared: Vec<Arc<Ready>>,
+    prepared: Vec<Arc<ReadySkill>>,
 }
 
-struct Used {
+struct UsedSkill {
     skill: Arc<Skill>,
     /// Real folder of its files, if commands may read it.
     readable: Option<PathBuf>,
@@ -48,7 +48,7 @@ impl SkillMemory {
     /// The memory of a session: confirmations and uses from before it was resumed hold for the
     /// skills that are still the same.
     pub(in crate::agent) fn of_session(spec: &AgentSpec) -> Self {
-        let mut remembered = Remembered::default();
+        let mut remembered = SkillMemoryState::default();
         for kept in spec.session.remembered_skills() {
             let is_same = |skill: &&Arc<Skill>| {
                 let trust = skill.trust.to_string();
@@ -57,12 +57,12 @@ impl SkillMemory {
             let Some(skill) = spec.skills.find(&kept.skill).filter(is_same) else {
                 continue;
             };
-            let one = one(skill);
+            let one = memory_key(skill);
             match kept.is_confirmed {
                 true => remembered.confirmed.push(one),
                 false => {
                     remembered.told.push(one);
-                    remembered.used.push(Used {
+                    remembered.used.push(UsedSkill {
                         skill: skill.clone(),
                         readable: spec.readable_folder(skill),
                     });
@@ -77,7 +77,7 @@ impl SkillMemory {
         }
     }
 
-    fn keep(&self, skill: &Skill, is_confirmed: bool) {
+    fn keep_used(&self, skill: &Skill, is_confirmed: bool) {
         self.session.append_or_defer(Body::SkillRemembered {
             skill: skill.id.clone(),
             trust: skill.trust.to_string(),
@@ -88,8 +88,8 @@ impl SkillMemory {
 
     /// Notes that the person is told of the side effects of a skill. Returns whether that is the
     /// first time.
-    pub(super) fn tell(&self, skill: &Skill) -> bool {
-        let one = one(skill);
+    pub(super) fn note_told(&self, skill: &Skill) -> bool {
+        let one = memory_key(skill);
         let told = &mut lock(&self.remembered).told;
         let is_new = !told.contains(&one);
         if is_new {
@@ -107,15 +107,15 @@ impl SkillMemory {
 
     /// Notes that a skill may be used for the rest of this run; for the rest of the session when a
     /// person said so.
-    pub(super) fn confirm(&self, skill: &Skill, by_person: bool) {
-        lock(&self.remembered).confirmed.push(one(skill));
+    pub(super) fn confirm_skill(&self, skill: &Skill, by_person: bool) {
+        lock(&self.remembered).confirmed.push(memory_key(skill));
         if by_person {
-            self.keep(skill, true);
+            self.keep_used(skill, true);
         }
     }
 
     /// Notes that the text of a skill is handed out.
-    pub(super) fn prepare(&self, ready: Arc<Ready>) {
+    pub(super) fn note_prepared(&self, ready: Arc<ReadySkill>) {
         let prepared = &mut lock(&self.remembered).prepared;
         prepared.retain(|own| own.text != ready.text);
         if prepared.len() >= MAX_PREPARED {
@@ -125,11 +125,11 @@ impl SkillMemory {
     }
 
     /// Invocations whose text, or the beginning of it, is contained in this text.
-    pub(super) fn prepared_in(&self, text: &str) -> Vec<Arc<Ready>> {
+    pub(super) fn prepared_in(&self, text: &str) -> Vec<Arc<ReadySkill>> {
         let remembered = lock(&self.remembered);
         let prepared = remembered.prepared.iter();
         prepared
-            .filter(|ready| text.contains(head(&ready.text)))
+            .filter(|ready| text.contains(first_line(&ready.text)))
             .cloned()
             .collect()
     }
@@ -138,7 +138,7 @@ impl SkillMemory {
     pub(super) fn came_in(&self, text: &str) {
         let prepared = &mut lock(&self.remembered).prepared;
         for ready in prepared.iter_mut() {
-            if text.contains(head(&ready.text)) {
+            if text.contains(first_line(&ready.text)) {
                 Arc::make_mut(ready).is_repeated = true;
             }
         }
@@ -146,18 +146,18 @@ impl SkillMemory {
 
     /// Notes that a skill is used: from now on its files may be read, and its attachments stay.
     pub(super) fn use_skill(&self, skill: &Arc<Skill>, spec: &AgentSpec) {
-        let is_same = |own: &Used| Arc::ptr_eq(&own.skill, skill);
+        let is_same = |own: &UsedSkill| Arc::ptr_eq(&own.skill, skill);
         if !lock(&self.remembered).used.iter().any(is_same) {
-            let used = Used {
+            let used = UsedSkill {
                 skill: skill.clone(),
                 readable: spec.readable_folder(skill),
             };
             lock(&self.remembered).used.push(used);
-            self.keep(skill, false);
+            self.keep_used(skill, false);
         }
     }
 
-    pub(super) fn used(&self, id: &str) -> Option<Arc<Skill>> {
+    pub(super) fn used_skill(&self, id: &str) -> Option<Arc<Skill>> {
         let remembered = lock(&self.remembered);
         let mut used = remembered.used.iter().map(|used| &used.skill);
         used.find(|skill| skill.id == id).cloned()
@@ -178,7 +178,7 @@ impl SkillMemory {
 }
 
 /// A skill in its remembered form.
-fn one(skill: &Skill) -> (String, Trust, String) {
+fn memory_key(skill: &Skill) -> (String, Trust, String) {
     (skill.id.clone(), skill.trust, skill.hash.clone())
 }
 
@@ -187,7 +187,7 @@ impl AgentSpec {
     /// where secrets and sessions are.
     pub(super) fn may_read(&self, folder: &Path) -> bool {
         let mut own = self.own_folders.iter();
-        !own.any(|own| real(own).starts_with(folder))
+        !own.any(|own| real_path(own).starts_with(folder))
     }
 
     /// The folder of a skill that commands may read in addition to the workspace. A path below the
@@ -195,7 +195,7 @@ impl AgentSpec {
     /// its place.
     fn readable_folder(&self, skill: &Skill) -> Option<PathBuf> {
         let folder = &skill.real_dir;
-        let workspace = real(&self.workspace);
+        let workspace = real_path(&self.workspace);
         let is_outside = !skill.dir.starts_with(&self.workspace)
             && !skill.dir.starts_with(&workspace)
             && !folder.starts_with(&workspace);
@@ -205,6 +205,6 @@ impl AgentSpec {
     }
 }
 
-fn real(path: &Path) -> PathBuf {
+fn real_path(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

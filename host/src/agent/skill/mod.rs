@@ -6,7 +6,7 @@
 //! arguments fit and that the person has confirmed it; then the skill is active, and the model is
 //! given its text. One that returns ends with its turn, one that converses when the person says so;
 //! neither compaction nor a resumed session ends it. The format of skill files belongs to
-//! `crate::skill`. Start from `gate::Gate::invoke`.
+//! `crate::skill`. Start from `gate::SkillGate::invoke_skill`.
 
 mod about;
 pub(super) mod active;

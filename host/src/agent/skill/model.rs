@@ -12,7 +12,7 @@ use super::scope::SkillScope;
 use crate::event::Event;
 use crate::point::outcome::Level;
 use crate::skill::Skill;
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Longest time that the provider has to list its models.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ impl SkillScope {
             false => Some("only a skill of the user chooses a model".to_owned()),
             true => self.cannot_use(wanted, cancel).await,
         };
-        let (id, wanted_name) = (&skill.id, clean(wanted, 128));
+        let (id, wanted_name) = (&skill.id, clean_line(wanted, 128));
         match refusal {
             None => {
                 let text =
@@ -60,12 +60,12 @@ impl SkillScope {
         let provider = &self.spec.provider;
         let name = provider.name();
         let memory = &self.memory.models;
-        let models = match memory.of(name) {
+        let models = match memory.offered_models(name) {
             Some(models) => models,
             None => {
                 let listed = tokio::time::timeout(PATIENCE, provider.models(cancel)).await;
                 match listed {
-                    Ok(Ok(models)) => memory.keep(name, models),
+                    Ok(Ok(models)) => memory.keep_models(name, models),
                     Ok(Err(error)) => {
                         return Some(format!("{name} does not list its models: {error}"));
                     }

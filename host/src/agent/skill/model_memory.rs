@@ -7,10 +7,10 @@ use crate::lock::lock;
 
 /// Memory of a session for models that skills want.
 #[derive(Default)]
-pub(super) struct ModelMemory(Mutex<Remembered>);
+pub(super) struct ModelMemory(Mutex<ModelMemoryState>);
 
 #[derive(Default)]
-struct Remembered {
+struct ModelMemoryState {
     /// Hashes of skills whose model is not used, which the person was told.
     refused: Vec<String>,
     /// Name of a provider, and the models that it offers.
@@ -30,13 +30,13 @@ impl ModelMemory {
     }
 
     /// Returns the models that this provider offers, if that is known.
-    pub(super) fn of(&self, provider: &str) -> Option<Arc<[String]>> {
+    pub(super) fn offered_models(&self, provider: &str) -> Option<Arc<[String]>> {
         let remembered = lock(&self.0);
         let (name, models) = remembered.offered.as_ref()?;
         (name == provider).then(|| models.clone())
     }
 
-    pub(super) fn keep(&self, provider: &str, models: Vec<String>) -> Arc<[String]> {
+    pub(super) fn keep_models(&self, provider: &str, models: Vec<String>) -> Arc<[String]> {
         let models: Arc<[String]> = models.into();
         lock(&self.0).offered = Some((provider.to_owned(), models.clone()));
         models

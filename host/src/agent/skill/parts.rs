@@ -10,9 +10,9 @@ use crate::message::{Content, Message, Origin, SkillPart};
 /// Parts that were put into results of calls, by the id of the call, until the results are
 /// messages.
 #[derive(Default)]
-pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<Noted>>>);
+pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<NotedSkill>>>);
 
-struct Noted {
+struct NotedSkill {
     part: SkillPart,
     /// Line that the result has as long as no hook took it out.
     line: String,
@@ -20,10 +20,10 @@ struct Noted {
 
 impl SkillParts {
     /// Notes that the result of a call has a part of a skill, which begins with this line.
-    pub(in crate::agent) fn note(&self, call: &str, part: SkillPart, line: String) {
+    pub(in crate::agent) fn note_part(&self, call: &str, part: SkillPart, line: String) {
         let mut noted = lock(&self.0);
         let of_call = noted.entry(call.to_owned()).or_default();
-        of_call.push(Noted { part, line });
+        of_call.push(NotedSkill { part, line });
     }
 
     /// Puts the recorded parts into the message of a result, except those whose line the hooks took
@@ -31,7 +31,7 @@ impl SkillParts {
     pub(in crate::agent) fn put_into(&self, message: Message, call: &str) -> Message {
         let noted = lock(&self.0).remove(call).unwrap_or_default();
         let noted = noted.into_iter();
-        let left = noted.filter(|noted| holds(&message, &noted.line));
+        let left = noted.filter(|noted| holds_line(&message, &noted.line));
         let left = left.map(|noted| noted.part).collect();
         message.with_skills(left)
     }
@@ -57,10 +57,10 @@ pub(super) fn has_text_of(message: &Message, id: &str) -> bool {
 
 /// Whether a message has this text of a skill, or a page of it.
 pub(super) fn has_text(message: &Message, id: &str, text: &str) -> bool {
-    has_text_of(message, id) && holds(message, head(text))
+    has_text_of(message, id) && holds_line(message, first_line(text))
 }
 
-fn holds(message: &Message, line: &str) -> bool {
+fn holds_line(message: &Message, line: &str) -> bool {
     message.content.iter().any(|part| match part {
         Content::Text { text } => text.contains(line),
         Content::ToolResult(result) => result.content.text().contains(line),
@@ -69,6 +69,6 @@ fn holds(message: &Message, line: &str) -> bool {
 }
 
 /// First line of a text in its wrapper: it has a mark that no other text has.
-pub(super) fn head(text: &str) -> &str {
+pub(super) fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or(text)
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::active::ActiveSkill;
-use super::gate::Gate;
-use super::ready::{Invoked, Invoker, Ready};
-use crate::agent::lifecycle::Agent;
+use super::gate::SkillGate;
+use super::ready::{InvokedSkill, ReadySkill, SkillInvoker};
+use crate::agent::lifecycle::LiveAgent;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::session::{self, DONE};
 use crate::skill::Context;
 
-impl Agent {
+impl LiveAgent {
     /// Has the next turn run a skill, if its input is the one that is returned. `line` is the text
     /// that the person typed.
     ///
@@ -28,17 +28,19 @@ impl Agent {
         arguments: &Value,
         line: &str,
     ) -> Result<String, String> {
-        let gate = Gate {
+        let gate = SkillGate {
             spec: &self.spec,
             tools: &self.spec.tools,
             approvals: &self.approvals,
             memory: &self.family.skills,
         };
-        let ready = gate.invoke(name, arguments, Invoker::User).await?;
+        let ready = gate
+            .invoke_skill(name, arguments, SkillInvoker::User)
+            .await?;
         if ready.skill.context != Context::Fork {
             let text = ready.text.to_string();
             self.invoked = None;
-            self.family.skills.prepare(Arc::new(ready));
+            self.family.skills.note_prepared(Arc::new(ready));
             return Ok(text);
         }
         let input: Arc<str> = match line.trim().is_empty() {
@@ -46,13 +48,13 @@ impl Agent {
             false => line.into(),
         };
         let text = input.to_string();
-        self.invoked = Some(Invoked { ready, input });
+        self.invoked = Some(InvokedSkill { ready, input });
         Ok(text)
     }
 
     /// Has the first turn of a subagent begin with a skill.
-    pub(in crate::agent) fn begin_with(&mut self, ready: Ready) {
-        self.family.skills.prepare(Arc::new(ready));
+    pub(in crate::agent) fn begin_with(&mut self, ready: ReadySkill) {
+        self.family.skills.note_prepared(Arc::new(ready));
     }
 
     /// Ids of the skills that are active between two turns.
@@ -66,8 +68,8 @@ impl Agent {
     /// # Errors
     /// The session cannot be written.
     pub(crate) async fn end_skills(&mut self) -> Result<Vec<Arc<str>>, session::Error> {
-        self.announce();
-        let ended = self.skills.take(|_| true);
+        self.announce_session();
+        let ended = self.skills.take_finished(|_| true);
         let caller = self.caller();
         for skill in &ended {
             self.tell_skill_ended(&caller, skill, DONE).await;
@@ -79,7 +81,7 @@ impl Agent {
 
     async fn tell_skill_ended(&self, caller: &Caller, skill: &ActiveSkill, reason: &str) {
         self.spec.tell_ended(skill, reason);
-        let info = skill.info(reason);
+        let info = skill.skill_info(reason);
         self.dispatcher
             .dispatch::<at::SkillEnded>(caller, info)
             .await;

@@ -31,7 +31,7 @@ const MAX_DEPTH: usize = 5;
 const MAX_SEEN: usize = 2_000;
 
 /// Reads a file of a skill's folder.
-pub(super) async fn read(
+pub(super) async fn read_skill_file(
     skill: &Skill,
     file: &str,
     offset: u64,
@@ -49,7 +49,7 @@ pub(super) async fn read(
     if skill.within(Path::new(name)).is_none() {
         return Err(format!(
             "`{}` leads out of the folder of the skill {id}; name a file relative to that folder",
-            crate::text::clean(file, 200)
+            crate::text::clean_line(file, 200)
         ));
     }
     let in_folder = |error| format!("in the folder of the skill {id}: {error}");
@@ -57,7 +57,7 @@ pub(super) async fn read(
         let Some(content) = held.file(&skill.dir.join(name)) else {
             return Err(format!(
                 "the skill {id} has no file `{}`",
-                crate::text::clean(name, 200)
+                crate::text::clean_line(name, 200)
             ));
         };
         return read_held(content, name, offset, cancel).map_err(in_folder);
@@ -79,7 +79,7 @@ pub(super) async fn read(
 
 /// One page of a text in its wrapper, from the line `offset` within on. Every page has the whole
 /// wrapper, so that nothing of a text stands outside, nor anything of ours within.
-pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
+pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (inner, close) = rest.rsplit_once('\n').unwrap_or(("", rest));
     let n_before = usize::try_from(offset.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -115,11 +115,11 @@ pub(super) fn page(text: &str, offset: u64) -> Result<ToolOutput, String> {
 /// Files that belong to a skill, in words for the model; empty when there are none.
 pub(super) async fn files_of(skill: &Arc<Skill>) -> String {
     let skill = skill.clone();
-    let listed = tokio::task::spawn_blocking(move || files(&skill));
+    let listed = tokio::task::spawn_blocking(move || list_skill_files(&skill));
     listed.await.unwrap_or_default()
 }
 
-fn files(skill: &Skill) -> String {
+fn list_skill_files(skill: &Skill) -> String {
     let mut names = Vec::new();
     let mut n_seen = 0;
     match &skill.held {
@@ -127,7 +127,7 @@ fn files(skill: &Skill) -> String {
             list_held(held, &skill.dir, "", 0, &mut n_seen, &mut names);
         }
         None if !skill.is_flat && skill.is_in_place() => {
-            list(&skill.real_dir, "", 0, &mut n_seen, &mut names);
+            list_folder(&skill.real_dir, "", 0, &mut n_seen, &mut names);
         }
         _ => {}
     }
@@ -137,7 +137,7 @@ fn files(skill: &Skill) -> String {
         return String::new();
     }
     names.sort();
-    names.iter_mut().for_each(quote);
+    names.iter_mut().for_each(quote_name);
     let n_more = names.len().saturating_sub(MAX_LISTED);
     let more = match (n_more, n_seen >= MAX_SEEN) {
         (0, false) => String::new(),
@@ -161,7 +161,13 @@ fn is_case(name: &str) -> bool {
         .is_some_and(|name| is_file_of_cases(name) || name.starts_with("snapshots/"))
 }
 
-fn list(folder: &Path, before: &str, depth: usize, n_seen: &mut usize, names: &mut Vec<String>) {
+fn list_folder(
+    folder: &Path,
+    before: &str,
+    depth: usize,
+    n_seen: &mut usize,
+    names: &mut Vec<String>,
+) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -177,7 +183,7 @@ fn list(folder: &Path, before: &str, depth: usize, n_seen: &mut usize, names: &m
         match entry.file_type() {
             Ok(kind) if kind.is_file() => names.push(shown),
             Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_left_out(&name) => {
-                list(
+                list_folder(
                     &entry.path(),
                     &format!("{shown}/"),
                     depth + 1,
@@ -212,7 +218,7 @@ fn list_held(
 }
 
 /// Puts a name in quotes that could be read as more than a name.
-fn quote(name: &mut String) {
+fn quote_name(name: &mut String) {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./ +@".contains(c);
     if !name.chars().all(is_plain) {
         let quoted = serde_json::Value::from(name.as_str()).to_string();

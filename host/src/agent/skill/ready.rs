@@ -6,13 +6,13 @@ use crate::skill::Skill;
 
 /// Maker of an invocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::agent) enum Invoker {
+pub(in crate::agent) enum SkillInvoker {
     User,
     Model,
     Plugin(Arc<str>),
 }
 
-impl std::fmt::Display for Invoker {
+impl std::fmt::Display for SkillInvoker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::User => f.write_str("user"),
@@ -24,9 +24,9 @@ impl std::fmt::Display for Invoker {
 
 /// A skill that may be used, with its text for this call.
 #[derive(Clone)]
-pub(in crate::agent) struct Ready {
+pub(in crate::agent) struct ReadySkill {
     pub(in crate::agent) skill: Arc<Skill>,
-    pub(in crate::agent) by: Invoker,
+    pub(in crate::agent) by: SkillInvoker,
     /// Text of the skill with the arguments in it, in its wrapper.
     pub(in crate::agent) text: Arc<str>,
     /// Whether its text came in before. Text that is put into an input, such as a file that is
@@ -35,8 +35,8 @@ pub(in crate::agent) struct Ready {
 }
 
 /// A skill whose work a subagent does, as the next turn.
-pub(in crate::agent) struct Invoked {
-    pub(in crate::agent) ready: Ready,
+pub(in crate::agent) struct InvokedSkill {
+    pub(in crate::agent) ready: ReadySkill,
     /// Beginning of the input of that turn.
     pub(in crate::agent) input: Arc<str>,
 }

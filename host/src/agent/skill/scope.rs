@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::active::{ActiveSkill, ActiveSkills, Forbidden, TOOL, decides_on};
-use super::gate::unknown;
+use super::active::{ActiveSkill, ActiveSkills, ForbiddenCall, TOOL, decides_on};
+use super::gate::unknown_skill;
 use super::memory::SkillMemory;
 use super::parts::SkillParts;
 use crate::agent::spec::{AgentSpec, BY_NAME_ONLY};
@@ -113,7 +113,10 @@ impl SkillScope {
 
     pub(in crate::agent) fn permits_tool(&self, spec: &ToolSpec) -> bool {
         let active = self.active_skills();
-        active.iter().all(|skill| skill.forbids(spec).is_none()) && self.withheld(spec).is_none()
+        active
+            .iter()
+            .all(|skill| skill.forbids_tool(spec).is_none())
+            && self.withheld_reason(spec).is_none()
     }
 
     /// The skill that keeps a tool from being called, and the message for the caller of the tool.
@@ -124,10 +127,12 @@ impl SkillScope {
         let skills = self.active_skills();
         let (skill, forbidden) = skills
             .iter()
-            .find_map(|skill| Some((skill, skill.forbids(spec)?)))?;
+            .find_map(|skill| Some((skill, skill.forbids_tool(spec)?)))?;
         let why = match forbidden {
-            Forbidden::Denied => format!("which is active and denies `{}`", spec.name),
-            Forbidden::NotAllowed => format!("which is active and does not allow `{}`", spec.name),
+            ForbiddenCall::Denied => format!("which is active and denies `{}`", spec.name),
+            ForbiddenCall::NotAllowed => {
+                format!("which is active and does not allow `{}`", spec.name)
+            }
         };
         let left = match &self.tool_names()[..] {
             [] => "no tools are left".to_owned(),
@@ -144,14 +149,14 @@ impl SkillScope {
 
     /// Whether a skill of this turn spares the question about a call of this agent's model.
     /// Subagents that run meanwhile are not spared any question.
-    pub(in crate::agent) fn spares(&self, spec: &ToolSpec, subject: &Subject) -> bool {
+    pub(in crate::agent) fn spares_question(&self, spec: &ToolSpec, subject: &Subject) -> bool {
         let own = self.own.all();
         let of_turn = own.iter().filter(|skill| skill.turn == self.number);
         let spares: Vec<&Spare> = of_turn
             .flat_map(|skill| &skill.spares)
             .filter(|spare| is_about(spare, spec))
             .collect();
-        covers(&spares, subject)
+        covers_subject(&spares, subject)
     }
 
     /// Additional folders that commands may read: those of the skills that were used.
@@ -161,7 +166,7 @@ impl SkillScope {
 
     /// The reason why a tool of a plugin is not there now: skills depend on that plugin, and its
     /// tools are for their time.
-    pub(in crate::agent) fn withheld(&self, spec: &ToolSpec) -> Option<String> {
+    pub(in crate::agent) fn withheld_reason(&self, spec: &ToolSpec) -> Option<String> {
         let plugin = spec.plugin.as_deref()?;
         let of_plugin: Vec<&Arc<Skill>> = self
             .spec
@@ -189,8 +194,10 @@ impl SkillScope {
     /// Finds a skill that was used in this session, whose files may therefore be read.
     pub(in crate::agent) fn used_skill(&self, name: &str) -> Result<Arc<Skill>, String> {
         let skills = &self.spec.skills;
-        let skill = skills.find(name).ok_or_else(|| unknown(skills, name))?;
-        self.memory.used(&skill.id).ok_or_else(|| {
+        let skill = skills
+            .find(name)
+            .ok_or_else(|| unknown_skill(skills, name))?;
+        self.memory.used_skill(&skill.id).ok_or_else(|| {
             format!("the skill {} was not used in this session yet: invoke it first, without `file` and `offset`", skill.id)
         })
     }
@@ -209,7 +216,7 @@ impl SkillScope {
             let spec = &entry.spec;
             let above = self.active_skills();
             decides_on(skill, spec.plugin.as_deref().unwrap_or_default())
-                && self.withheld(spec).is_some()
+                && self.withheld_reason(spec).is_some()
                 && above.iter().all(|skill| skill.permits_tool(spec))
         })
     }
@@ -260,7 +267,7 @@ fn is_about(spare: &Spare, spec: &ToolSpec) -> bool {
 
 /// Whether spares of a tool cover a call of it: of a command each part. One that names a shell and
 /// no command covers nothing.
-fn covers(spares: &[&Spare], subject: &Subject) -> bool {
+fn covers_subject(spares: &[&Spare], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());
     };

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::active::TOOL;
 use super::fork::fork_skill;
-use super::gate::Gate;
-use super::parts::head;
-use super::read::{files_of, page, read};
-use super::ready::Invoker;
+use super::gate::SkillGate;
+use super::parts::first_line;
+use super::read::{files_of, page_text, read_skill_file};
+use super::ready::SkillInvoker;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::spec::AgentSpec;
 use crate::message::{EffectClass, SkillPart, ToolSpec};
@@ -67,7 +67,7 @@ pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurn
     spec.add_built_in(Arc::new(tool));
 }
 
-async fn answer(
+async fn answer_skill_call(
     scope: &Arc<TurnScope>,
     asked: Arguments,
     ctx: &ToolCtx,
@@ -82,7 +82,7 @@ async fn answer(
             ));
         }
         check_rules(&scope.spec, &skill, file)?;
-        return read(&skill, file, offset, &ctx.cancel).await;
+        return read_skill_file(&skill, file, offset, &ctx.cancel).await;
     }
     if offset > 1 {
         let skill = scope.skills.used_skill(&asked.skill)?;
@@ -93,13 +93,13 @@ async fn answer(
             )
         })?;
         note_text(scope, ctx, &skill.id, &text);
-        return page(&text, offset);
+        return page_text(&text, offset);
     }
     let arguments = match (asked.arguments, asked.args) {
         (Some(named), _) => Value::Object(named),
         (None, text) => Value::String(text.unwrap_or_default()),
     };
-    let gate = Gate {
+    let gate = SkillGate {
         spec: &scope.spec,
         tools: &scope.skills.main_tools(),
         approvals: &scope.approvals,
@@ -108,8 +108,10 @@ async fn answer(
     // In a call from a plugin's code, the chain is longer than the chain that the agent began with.
     let is_plugin = ctx.caller.call_chain.len() > scope.spec.call_chain.len();
     let plugin = ctx.caller.call_chain.last().filter(|_| is_plugin);
-    let by = plugin.map_or(Invoker::Model, |name| Invoker::Plugin(name.clone()));
-    let ready = gate.invoke(&asked.skill, &arguments, by).await?;
+    let by = plugin.map_or(SkillInvoker::Model, |name| {
+        SkillInvoker::Plugin(name.clone())
+    });
+    let ready = gate.invoke_skill(&asked.skill, &arguments, by).await?;
     if ready.skill.context == Context::Fork {
         let caller = ctx.caller.clone();
         let answer = fork_skill(scope, caller, ready, "").await;
@@ -126,7 +128,7 @@ async fn answer(
     }
     scope.enter_skill(&ctx.caller, &ready).await;
     note_text(scope, ctx, &ready.skill.id, &ready.text);
-    let mut output = page(&ready.text, 1)?;
+    let mut output = page_text(&ready.text, 1)?;
     output.content.push_text(&files_of(&ready.skill).await);
     if !ready.skill.tools.is_open() {
         let left = scope.skills.tool_names();
@@ -142,7 +144,10 @@ async fn answer(
 fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     if let Some(call) = &ctx.caller.call {
         let part = SkillPart::Text(id.to_owned());
-        scope.skills.parts.note(call, part, head(text).to_owned());
+        scope
+            .skills
+            .parts
+            .note_part(call, part, first_line(text).to_owned());
     }
 }
 
@@ -154,7 +159,7 @@ fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String
     let Ok(path) = path.strip_prefix(&spec.workspace) else {
         return Ok(());
     };
-    let tool = ToolSpec::bare("read_file", EffectClass::Read);
+    let tool = ToolSpec::bare_spec("read_file", EffectClass::Read);
     // Without `.` components, as in the paths of rules.
     let path: PathBuf = path.components().collect();
     let path = path.to_string_lossy().into_owned();
@@ -183,7 +188,7 @@ impl Tool for SkillTool {
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         until_cancelled(value, ctx, move |asked| async move {
             match self.active_turns.turn_of(&ctx.caller.context.agent) {
-                Some(scope) => answer(&scope, asked, ctx).await,
+                Some(scope) => answer_skill_call(&scope, asked, ctx).await,
                 None => Err("no turn is running".to_owned()),
             }
             .unwrap_or_else(ToolOutput::error)

@@ -16,7 +16,7 @@ use semver::Version;
 use wasmtime::component::{Linker, LinkerInstance};
 
 use super::Error;
-use super::hooks::{self, Binding};
+use super::hooks::{self, PointBinding};
 use super::host::HostState;
 use crate::point::catalog;
 
@@ -39,7 +39,7 @@ pub(super) struct ContractVersion {
     /// Interfaces that the host offers with other functions or types.
     imports: &'static [(&'static str, Link)],
     /// Points with other types or another name: the interface, the point in the catalog, its types.
-    points: &'static [(&'static str, &'static str, &'static dyn Binding)],
+    points: &'static [(&'static str, &'static str, &'static dyn PointBinding)],
 }
 
 /// Supported versions, oldest first. Among versions with semver-compatible names (0.1.0 and 0.1.1),
@@ -62,11 +62,11 @@ pub fn supported() -> impl DoubleEndedIterator<Item = &'static str> {
 /// Whether components that were built against `version` run here.
 #[must_use]
 pub fn is_supported(version: &Version) -> bool {
-    find(version).is_some()
+    find_version(version).is_some()
 }
 
 /// Finds the version that serves a component that was built against `wanted`.
-fn find(wanted: &Version) -> Option<&'static ContractVersion> {
+fn find_version(wanted: &Version) -> Option<&'static ContractVersion> {
     VERSIONS.iter().find(|known| {
         let number = Version::parse(known.number);
         number.is_ok_and(|number| is_same_line(&number, wanted) && *wanted <= number)
@@ -75,11 +75,11 @@ fn find(wanted: &Version) -> Option<&'static ContractVersion> {
 
 /// Finds the point of an exported interface, with its types in the version that the component
 /// names.
-pub(super) fn binding(
+pub(super) fn find_binding(
     interface: &str,
     version: &str,
-) -> Option<(&'static str, &'static dyn Binding)> {
-    let version = find(&Version::parse(version).ok()?)?;
+) -> Option<(&'static str, &'static dyn PointBinding)> {
+    let version = find_version(&Version::parse(version).ok()?)?;
     let mut others = version.points.iter();
     if let Some((_, point, binding)) = others.find(|(other, ..)| *other == interface) {
         return Some((point, *binding));
@@ -90,7 +90,7 @@ pub(super) fn binding(
 
 /// Adds an interface to a linker under its name in each supported version. `module` is the name of
 /// its bindings.
-pub(super) fn link(
+pub(super) fn link_module(
     linker: &mut Linker<HostState>,
     module: &str,
     newest: Link,
@@ -121,7 +121,7 @@ const fn version_of(wit: &str) -> &str {
 
 /// Splits `rind:plugin/pre-tool@0.1.0` into name and version; `None` for interfaces of other
 /// packages.
-pub(super) fn split(interface: &str) -> Option<(&str, &str)> {
+pub(super) fn split_interface(interface: &str) -> Option<(&str, &str)> {
     let rest = interface.strip_prefix(PACKAGE)?;
     Some(rest.split_once('@').unwrap_or((rest, "")))
 }
@@ -140,13 +140,16 @@ fn is_line_of_current(version: &str) -> bool {
 
 /// Checks that a version is supported. `what` names the origin of the version and begins the error,
 /// for example "it imports `rind:plugin/log@0.9.0`".
-pub(super) fn check(what: &str, version: &str) -> Result<(), Error> {
+pub(super) fn check_version(what: &str, version: &str) -> Result<(), Error> {
     let refuse = |todo: &str| {
         Err(Error::Contract {
             what: what.to_owned(),
             wanted: match version {
                 "" => "no version".to_owned(),
-                version => format!("version {}", crate::text::clean(version, MAX_VERSION_BYTES)),
+                version => format!(
+                    "version {}",
+                    crate::text::clean_line(version, MAX_VERSION_BYTES)
+                ),
             },
             supported: supported().collect::<Vec<_>>().join(", "),
             todo: todo.to_owned(),
@@ -182,9 +185,12 @@ mod tests {
 
     #[test]
     fn names_of_the_contract_are_split_and_others_are_not() {
-        assert_eq!(split("rind:plugin/log@0.1.0"), Some(("log", "0.1.0")));
-        assert_eq!(split("rind:plugin/log"), Some(("log", "")));
-        assert_eq!(split("wasi:io/poll@0.2.0"), None);
+        assert_eq!(
+            split_interface("rind:plugin/log@0.1.0"),
+            Some(("log", "0.1.0"))
+        );
+        assert_eq!(split_interface("rind:plugin/log"), Some(("log", "")));
+        assert_eq!(split_interface("wasi:io/poll@0.2.0"), None);
     }
 
     #[test]
@@ -194,9 +200,11 @@ mod tests {
             let (major, minor) = (current.major, current.minor + minor);
             Version::new(major, minor, current.patch + patch).to_string()
         };
-        assert!(check("it is here", CURRENT).is_ok());
+        assert!(check_version("it is here", CURRENT).is_ok());
         for newer in [later(0, 1), later(1, 0), "99.0.0".to_owned()] {
-            let error = check("it imports `x`", &newer).unwrap_err().to_string();
+            let error = check_version("it imports `x`", &newer)
+                .unwrap_err()
+                .to_string();
             let expected = format!(
                 "it imports `x`, which wants version {newer} of the contract; this host supports {}: update Rind, or build the \
                  plugin with an SDK for a supported version",
@@ -205,7 +213,7 @@ mod tests {
             assert_eq!(error, expected);
         }
         for older in ["0.0.9", "", "one"] {
-            let error = check("it is there", older).unwrap_err().to_string();
+            let error = check_version("it is there", older).unwrap_err().to_string();
             assert!(
                 error.ends_with(": build the plugin with an SDK for a supported version"),
                 "{error}"

@@ -10,7 +10,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use wasmparser::{Parser, Payload};
 
-use super::{Error, check, split};
+use super::{Error, check_version, split_interface};
 use crate::text;
 
 /// Name of the custom section. The section contains JSON:
@@ -45,13 +45,13 @@ impl Stamp {
     /// The bytes are not a component, or the texts are too long to be read again.
     pub fn append_to(&self, component: &mut Vec<u8>) -> io::Result<()> {
         if !Parser::is_component(component) {
-            return refuse("it is not a component");
+            return refuse_stamp("it is not a component");
         }
         let content = serde_json::to_vec(self)?;
         if content.len() > MAX_SECTION_BYTES {
-            return refuse("its stamp is too long");
+            return refuse_stamp("its stamp is too long");
         }
-        append(component, SECTION, &content);
+        append_section(component, SECTION, &content);
         Ok(())
     }
 }
@@ -62,9 +62,9 @@ impl Stamp {
 /// The bytes are not a component.
 pub fn append_manifest(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<()> {
     if !Parser::is_component(component) {
-        return refuse("it is not a component");
+        return refuse_stamp("it is not a component");
     }
-    append(component, MANIFEST_SECTION, manifest);
+    append_section(component, MANIFEST_SECTION, manifest);
     Ok(())
 }
 
@@ -85,11 +85,11 @@ pub fn manifest_of(component: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-fn refuse(why: &str) -> io::Result<()> {
+fn refuse_stamp(why: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
-fn append(component: &mut Vec<u8>, name: &str, content: &[u8]) {
+fn append_section(component: &mut Vec<u8>, name: &str, content: &[u8]) {
     let mut section = Vec::new();
     write_length(&mut section, name.len());
     section.extend(name.as_bytes());
@@ -114,7 +114,7 @@ fn write_length(bytes: &mut Vec<u8>, mut length: usize) {
 
 /// Checks the contract versions in a component's stamps and interface names. Returns the first
 /// stamp, if there is one. A composed component has several stamps; each version must be supported.
-pub(in super::super) fn read(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
+pub(in super::super) fn read_stamp(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
     let mut first = None;
     let mut names = Vec::new();
     let mut depth = 0_usize;
@@ -125,9 +125,9 @@ pub(in super::super) fn read(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
             Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::CustomSection(section) if section.name() == SECTION => {
-                let stamp = parse(section.data())?;
+                let stamp = parse_stamp(section.data())?;
                 let what = format!("it was built with {} ({})", stamp.sdk, stamp.language);
-                check(&what, &stamp.contract)?;
+                check_version(&what, &stamp.contract)?;
                 first.get_or_insert(stamp);
             }
             // Only the imports and exports of the outermost component are linked to the host.
@@ -143,14 +143,14 @@ pub(in super::super) fn read(bytes: &[u8]) -> Result<Option<Stamp>, Error> {
         }
     }
     for (side, name) in names {
-        if let Some((_, version)) = split(&name) {
-            check(&format!("it {side} `{name}`"), version)?;
+        if let Some((_, version)) = split_interface(&name) {
+            check_version(&format!("it {side} `{name}`"), version)?;
         }
     }
     Ok(first)
 }
 
-fn parse(section: &[u8]) -> Result<Stamp, Error> {
+fn parse_stamp(section: &[u8]) -> Result<Stamp, Error> {
     let refuse = |why: String| Error::Start {
         message: format!("its section `{SECTION}` {why}; build it again"),
     };
@@ -160,9 +160,9 @@ fn parse(section: &[u8]) -> Result<Stamp, Error> {
     let stamp: Stamp = serde_json::from_slice(section)
         .map_err(|e| refuse(format!("is not what an SDK writes ({e})")))?;
     Ok(Stamp {
-        contract: text::clean(&stamp.contract, MAX_TEXT_BYTES),
-        language: text::clean(&stamp.language, MAX_TEXT_BYTES),
-        sdk: text::clean(&stamp.sdk, MAX_TEXT_BYTES),
+        contract: text::clean_line(&stamp.contract, MAX_TEXT_BYTES),
+        language: text::clean_line(&stamp.language, MAX_TEXT_BYTES),
+        sdk: text::clean_line(&stamp.sdk, MAX_TEXT_BYTES),
     })
 }
 
@@ -181,11 +181,11 @@ mod tests {
         };
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();
         stamp.append_to(&mut component).unwrap();
-        assert_eq!(read(&component).unwrap(), Some(stamp.clone()));
+        assert_eq!(read_stamp(&component).unwrap(), Some(stamp.clone()));
         assert_eq!(manifest_of(&component), None);
         append_manifest(&mut component, b"name = \"x\"").unwrap();
         assert_eq!(manifest_of(&component), Some(b"name = \"x\"".to_vec()));
-        assert_eq!(read(&component).unwrap(), Some(stamp.clone()));
+        assert_eq!(read_stamp(&component).unwrap(), Some(stamp.clone()));
         let mut module = b"\0asm\x01\0\0\0".to_vec();
         assert!(stamp.append_to(&mut module).is_err());
         let long = Stamp {

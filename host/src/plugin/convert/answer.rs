@@ -1,15 +1,18 @@
 //! Converts answers of plugin tools into the host's types. All text is sanitized here, through
-//! [`Sanitizer`].
+//! [`CallSanitizer`].
 
 use super::super::bindings::rind::plugin::types as wt;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use crate::json;
 use crate::message::part::MAX_PARTS;
 use crate::message::{Blob, Part};
 use crate::tool::ToolOutput;
 
 /// Converts the answer of a tool. An answer that breaks the contract is an error of the tool.
-pub(in super::super) fn answer(answer: wt::Answer, sanitizer: Sanitizer<'_>) -> ToolOutput {
+pub(in super::super) fn convert_answer(
+    answer: wt::Answer,
+    sanitizer: CallSanitizer<'_>,
+) -> ToolOutput {
     let n_parts = answer.parts.len();
     if n_parts > MAX_PARTS {
         let why = format!("the tool answered {n_parts} parts, at most {MAX_PARTS} are allowed");
@@ -22,7 +25,7 @@ pub(in super::super) fn answer(answer: wt::Answer, sanitizer: Sanitizer<'_>) -> 
                 text: sanitizer.text("result", text),
             },
             wt::AnswerPart::Json(text) => {
-                match json::parse(&sanitizer.json("result", text), json::MAX_BYTES) {
+                match json::parse_json(&sanitizer.json("result", text), json::MAX_BYTES) {
                     Ok(value) => Part::Json { value },
                     Err(e) => {
                         return ToolOutput::fault(format!(

@@ -16,7 +16,7 @@ use crate::point::payload as p;
 /// Payload that the guest reads through a handle during the current call. The dispatcher and the
 /// call share it without a copy.
 #[derive(Clone)]
-pub(in super::super) enum Lent {
+pub(in super::super) enum LentPayload {
     /// Payload of `context`.
     Conversation(Arc<Vec<Message>>),
     /// Payload of compaction and archival.
@@ -30,8 +30,8 @@ pub(in super::super) enum Lent {
 }
 
 /// Payload that is converted for guests, or lent as a handle.
-pub(in super::super) trait Show {
-    /// Either [`Converted`] or a handle.
+pub(in super::super) trait ShowPayload {
+    /// Either [`ConvertedPayload`] or a handle.
     type Shown;
 
     /// Converts the payload, or lends it to `call`.
@@ -39,7 +39,7 @@ pub(in super::super) trait Show {
 }
 
 /// Payload that guests get unconverted. Method resolution prefers the candidate with fewer
-/// references, so `payload.show(call)` picks [`Show`] for a payload that implements both.
+/// references, so `payload.show(call)` picks [`ShowPayload`] for a payload that implements both.
 pub(in super::super) trait ShowAsIs {
     type Shown;
 
@@ -55,11 +55,11 @@ impl<'a, T> ShowAsIs for &'a T {
 }
 
 /// Payload in the generated type.
-pub(in super::super) struct Converted<T>(pub(in super::super) T);
+pub(in super::super) struct ConvertedPayload<T>(pub(in super::super) T);
 
 /// Form in which the generated functions take a payload: handles by value, everything else by
 /// reference.
-pub(in super::super) trait Argument {
+pub(in super::super) trait PayloadArgument {
     type As<'a>
     where
         Self: 'a;
@@ -67,7 +67,7 @@ pub(in super::super) trait Argument {
     fn argument(&self) -> Self::As<'_>;
 }
 
-impl<T> Argument for &T {
+impl<T> PayloadArgument for &T {
     type As<'a>
         = &'a T
     where
@@ -78,7 +78,7 @@ impl<T> Argument for &T {
     }
 }
 
-impl<T> Argument for Converted<T> {
+impl<T> PayloadArgument for ConvertedPayload<T> {
     type As<'a>
         = &'a T
     where
@@ -89,7 +89,7 @@ impl<T> Argument for Converted<T> {
     }
 }
 
-impl<T: 'static> Argument for Resource<T> {
+impl<T: 'static> PayloadArgument for Resource<T> {
     type As<'a> = Resource<T>;
 
     fn argument(&self) -> Self {
@@ -98,7 +98,7 @@ impl<T: 'static> Argument for Resource<T> {
 }
 
 /// Returns the text of the payload that a hook may return unchanged.
-pub(in super::super) fn given(payload: &dyn Any) -> Option<&str> {
+pub(in super::super) fn given_name(payload: &dyn Any) -> Option<&str> {
     let input = payload
         .downcast_ref()
         .map(|input: &p::TurnInput| &input.text);
@@ -116,11 +116,11 @@ const ONLY: u32 = 0;
 
 macro_rules! lent {
     ($($payload:ty => $variant:ident;)*) => {$(
-        impl Show for Arc<$payload> {
+        impl ShowPayload for Arc<$payload> {
             type Shown = Resource<wh::$variant>;
 
             fn show(&self, call: &mut CurrentCall) -> Self::Shown {
-                call.lent = Some(Lent::$variant(self.clone()));
+                call.lent = Some(LentPayload::$variant(self.clone()));
                 Resource::new_borrow(ONLY)
             }
         }

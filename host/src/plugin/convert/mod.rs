@@ -8,28 +8,30 @@ mod handle;
 mod outcome;
 mod payload;
 
-pub(super) use answer::answer;
-pub(super) use handle::{Argument, Lent, Show, ShowAsIs, given};
-pub(super) use outcome::{Sanitize, point_outcome};
-pub(super) use payload::{effect_class_from, message, part, tool_call};
+pub(super) use answer::convert_answer;
+pub(super) use handle::{LentPayload, PayloadArgument, ShowAsIs, ShowPayload, given_name};
+pub(super) use outcome::{SanitizeOutcome, point_outcome};
+pub(super) use payload::{convert_message, convert_part, effect_class_from, tool_call};
 
 use super::bindings::rind::plugin::types as wt;
-use super::sanitize::Sanitizer;
+use super::sanitize::CallSanitizer;
 
 /// Maximum length in bytes of an error or a reason from a guest.
 pub(super) const MAX_REASON_BYTES: usize = 2048;
 
 /// Describes an error that a guest returned, including its kind.
-pub(super) fn guest_error(error: wt::Error, sanitizer: Sanitizer<'_>) -> String {
+pub(super) fn guest_error(error: wt::Error, sanitizer: CallSanitizer<'_>) -> String {
     let (kind, text) = match error {
         wt::Error::InvalidInput(text) => ("invalid input", text),
         wt::Error::NotFound(text) => ("not found", text),
         wt::Error::Denied(text) => ("denied", text),
         wt::Error::Limit(text) => ("limit", text),
-        wt::Error::Failed(text) => return sanitizer.line("error", &text, MAX_REASON_BYTES),
+        wt::Error::Failed(text) => {
+            return sanitizer.sanitize_line("error", &text, MAX_REASON_BYTES);
+        }
     };
     format!(
         "{kind}: {}",
-        sanitizer.line("error", &text, MAX_REASON_BYTES)
+        sanitizer.sanitize_line("error", &text, MAX_REASON_BYTES)
     )
 }

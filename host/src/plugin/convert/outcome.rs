@@ -1,12 +1,12 @@
 //! Sanitizes the outcomes that guests return. Every text in an outcome passes through
-//! [`Sanitizer`]; reasons become one line, because terminals and models show them.
+//! [`CallSanitizer`]; reasons become one line, because terminals and models show them.
 //!
 //! Each row destructures a type completely, so that the compiler reports a new field or case that
 //! is not handled.
 
 use super::super::bindings::exports::rind::plugin::implement as wi;
 use super::super::bindings::rind::plugin::types as wt;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use super::MAX_REASON_BYTES;
 use crate::json;
 use crate::point::failure::Failure;
@@ -20,17 +20,17 @@ const MAX_LINE_BYTES: usize = 4096;
 const MAX_METRIC_BYTES: usize = 128;
 
 /// Data that a guest returned.
-pub(in super::super) trait Sanitize {
+pub(in super::super) trait SanitizeOutcome {
     /// Sanitizes every text in place. `sanitizer` belongs to the call that returned the data.
-    fn sanitize(&mut self, sanitizer: Sanitizer<'_>);
+    fn sanitize(&mut self, sanitizer: CallSanitizer<'_>);
 }
 
 /// Text, possibly optional or repeated, to which a sanitizing function is applied.
-trait Text {
+trait GuestText {
     fn each(&mut self, sanitize: &impl Fn(String) -> String);
 }
 
-impl Text for String {
+impl GuestText for String {
     fn each(&mut self, sanitize: &impl Fn(String) -> String) {
         *self = sanitize(std::mem::take(self));
     }
@@ -38,14 +38,14 @@ impl Text for String {
 
 macro_rules! many {
     ($($many:ident),*) => {$(
-        impl<T: Text> Text for $many<T> {
+        impl<T: GuestText> GuestText for $many<T> {
             fn each(&mut self, sanitize: &impl Fn(String) -> String) {
                 self.iter_mut().for_each(|text| text.each(sanitize));
             }
         }
 
-        impl<T: Sanitize> Sanitize for $many<T> {
-            fn sanitize(&mut self, sanitizer: Sanitizer<'_>) {
+        impl<T: SanitizeOutcome> SanitizeOutcome for $many<T> {
+            fn sanitize(&mut self, sanitizer: CallSanitizer<'_>) {
                 self.iter_mut().for_each(|item| item.sanitize(sanitizer));
             }
         }
@@ -55,8 +55,8 @@ many!(Option, Vec);
 
 macro_rules! without_text {
     ($($name:ty),*) => {$(
-        impl Sanitize for $name {
-            fn sanitize(&mut self, _sanitizer: Sanitizer<'_>) {}
+        impl SanitizeOutcome for $name {
+            fn sanitize(&mut self, _sanitizer: CallSanitizer<'_>) {}
         }
     )*};
 }
@@ -69,12 +69,12 @@ macro_rules! field {
         $field.sanitize($sanitizer)
     };
     ($sanitizer:ident, $field:ident, line $what:literal) => {
-        $field.each(&|text| $sanitizer.line($what, &text, MAX_REASON_BYTES))
+        $field.each(&|text| $sanitizer.sanitize_line($what, &text, MAX_REASON_BYTES))
     };
     ($sanitizer:ident, $field:ident, replacement $what:literal) => {
         *$field = $field
             .take()
-            .and_then(|text| $sanitizer.replacement($what, text))
+            .and_then(|text| $sanitizer.sanitize_replacement($what, text))
     };
     ($sanitizer:ident, $field:ident, $way:ident $what:literal) => {
         $field.each(&|text| $sanitizer.$way($what, text))
@@ -83,8 +83,8 @@ macro_rules! field {
 
 macro_rules! records {
     ($($name:ident { $($field:ident $(: $way:ident $what:literal)?),* };)*) => {$(
-        impl Sanitize for $name {
-            fn sanitize(&mut self, sanitizer: Sanitizer<'_>) {
+        impl SanitizeOutcome for $name {
+            fn sanitize(&mut self, sanitizer: CallSanitizer<'_>) {
                 let Self { $($field),* } = self;
                 $(field!(sanitizer, $field $(, $way $what)?);)*
             }
@@ -107,8 +107,8 @@ for_each_outcome!(outcomes);
 
 macro_rules! choices {
     ($($name:ident { $($bare:ident),*; $($case:ident $(: $way:ident $what:literal)?),* };)*) => {$(
-        impl Sanitize for $name {
-            fn sanitize(&mut self, sanitizer: Sanitizer<'_>) {
+        impl SanitizeOutcome for $name {
+            fn sanitize(&mut self, sanitizer: CallSanitizer<'_>) {
                 match self {
                     $(Self::$bare => {})*
                     $(Self::$case(value) => field!(sanitizer, value $(, $way $what)?),)*
@@ -123,9 +123,11 @@ choices! {
     Part { ; Text: text "content", Json: json "content", Blob };
 }
 
-impl Sanitize for Effect {
-    fn sanitize(&mut self, sanitizer: Sanitizer<'_>) {
-        let line = |what: &str, text: &mut String, limit| *text = sanitizer.line(what, text, limit);
+impl SanitizeOutcome for Effect {
+    fn sanitize(&mut self, sanitizer: CallSanitizer<'_>) {
+        let line = |what: &str, text: &mut String, limit| {
+            *text = sanitizer.sanitize_line(what, text, limit)
+        };
         match self {
             Self::Log(LogLine { level: _, text }) => line("log", text, MAX_LINE_BYTES),
             Self::Notify(LogLine { level: _, text }) => line("notice", text, MAX_LINE_BYTES),
@@ -141,13 +143,13 @@ impl Sanitize for Effect {
 /// Sanitizes the outcome of an implementation of a plugin-defined point.
 pub(in super::super) fn point_outcome(
     outcome: wi::Outcome,
-    sanitizer: Sanitizer<'_>,
+    sanitizer: CallSanitizer<'_>,
 ) -> Result<PointOutcome, Failure> {
-    let reason = |text: String| sanitizer.line("reason", &text, MAX_REASON_BYTES);
+    let reason = |text: String| sanitizer.sanitize_line("reason", &text, MAX_REASON_BYTES);
     let verdict = match outcome.verdict {
         wi::Verdict::Pass => PointVerdict::Pass,
         wi::Verdict::Value(value) => {
-            let value = json::parse(&sanitizer.json("answer", value), json::MAX_BYTES)
+            let value = json::parse_json(&sanitizer.json("answer", value), json::MAX_BYTES)
                 .map_err(|e| Failure::Malformed(format!("the answer {e}")))?;
             PointVerdict::Value(value)
         }

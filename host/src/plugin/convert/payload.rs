@@ -2,13 +2,13 @@
 
 use super::super::bindings::rind::plugin::{payloads as wp, types as wt};
 use super::super::host::CurrentCall;
-use super::handle::{Converted, Show};
+use super::handle::{ConvertedPayload, ShowPayload};
 use crate::message::{
     Blob, Content, EffectClass, Message, Origin, Part, Role, ToolCall, ToolResult,
 };
 use crate::point::payload as p;
 
-pub(in super::super) fn message(message: &Message) -> wt::Message {
+pub(in super::super) fn convert_message(message: &Message) -> wt::Message {
     let role = match message.role {
         Role::User => wt::Role::User,
         Role::Assistant => wt::Role::Assistant,
@@ -17,12 +17,12 @@ pub(in super::super) fn message(message: &Message) -> wt::Message {
     wt::Message {
         id: message.id.clone(),
         role,
-        origin: origin(message),
-        content: message.content.iter().map(content).collect(),
+        origin: convert_origin(message),
+        content: message.content.iter().map(convert_content).collect(),
     }
 }
 
-fn origin(message: &Message) -> wt::Origin {
+fn convert_origin(message: &Message) -> wt::Origin {
     match (message.origin, &message.plugin, message.role) {
         (Some(Origin::Summary), _, _) => wt::Origin::Summary,
         (Some(Origin::Reflection), _, _) => wt::Origin::Reflection,
@@ -34,11 +34,11 @@ fn origin(message: &Message) -> wt::Origin {
     }
 }
 
-fn content(part: &Content) -> wt::Content {
+fn convert_content(part: &Content) -> wt::Content {
     match part {
         Content::Text { text } => wt::Content::Text(text.clone()),
         Content::Thinking { text, .. } => wt::Content::Thinking(text.clone()),
-        Content::Blob(reference) => wt::Content::Blob(blob(reference)),
+        Content::Blob(reference) => wt::Content::Blob(convert_blob(reference)),
         Content::ToolCall(call) => wt::Content::ToolCall(tool_call(call)),
         Content::ToolResult(result) => wt::Content::ToolResult(tool_result(result)),
     }
@@ -52,7 +52,7 @@ pub(in super::super) fn tool_call(call: &ToolCall) -> wt::ToolCall {
     }
 }
 
-fn blob(blob: &Blob) -> wt::Blob {
+fn convert_blob(blob: &Blob) -> wt::Blob {
     wt::Blob {
         id: blob.id.clone(),
         media_type: blob.media_type.clone(),
@@ -60,11 +60,11 @@ fn blob(blob: &Blob) -> wt::Blob {
     }
 }
 
-pub(in super::super) fn part(part: &Part) -> wt::Part {
+pub(in super::super) fn convert_part(part: &Part) -> wt::Part {
     match part {
         Part::Text { text } => wt::Part::Text(text.clone()),
         Part::Json { value } => wt::Part::Json(value.to_string()),
-        Part::Blob(reference) => wt::Part::Blob(blob(reference)),
+        Part::Blob(reference) => wt::Part::Blob(convert_blob(reference)),
     }
 }
 
@@ -72,7 +72,7 @@ fn tool_result(result: &ToolResult) -> wt::ToolResult {
     wt::ToolResult {
         call_id: result.call_id.clone(),
         name: result.name.clone(),
-        parts: result.content.iter().map(part).collect(),
+        parts: result.content.iter().map(convert_part).collect(),
         is_error: result.is_error,
     }
 }
@@ -86,20 +86,20 @@ pub(in super::super) fn effect_class_from(class: wt::EffectClass) -> EffectClass
     }
 }
 
-impl Show for Message {
-    type Shown = Converted<wt::Message>;
+impl ShowPayload for Message {
+    type Shown = ConvertedPayload<wt::Message>;
 
     fn show(&self, call: &mut CurrentCall) -> Self::Shown {
         call.shown.extend(self.blobs().cloned());
-        Converted(message(self))
+        ConvertedPayload(convert_message(self))
     }
 }
 
-impl Show for p::ProposedCall {
-    type Shown = Converted<wp::ProposedCall>;
+impl ShowPayload for p::ProposedCall {
+    type Shown = ConvertedPayload<wp::ProposedCall>;
 
     fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
-        Converted(wp::ProposedCall {
+        ConvertedPayload(wp::ProposedCall {
             call: tool_call(&self.call),
             effect_class: match self.effect_class {
                 EffectClass::Read => wt::EffectClass::Read,
@@ -115,11 +115,11 @@ impl Show for p::ProposedCall {
 /// Converts records field by field. Fields that only the host's type has are not shown to guests.
 macro_rules! records {
     ($($record:ident { $($field:ident),* $(; $converted:ident)? })*) => {$(
-        impl Show for p::$record {
-            type Shown = Converted<wp::$record>;
+        impl ShowPayload for p::$record {
+            type Shown = ConvertedPayload<wp::$record>;
 
             fn show(&self, _call: &mut CurrentCall) -> Self::Shown {
-                Converted(wp::$record {
+                ConvertedPayload(wp::$record {
                     $($field: self.$field.clone(),)*
                     $($converted: self.$converted.into(),)?
                 })

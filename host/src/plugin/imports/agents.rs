@@ -2,7 +2,7 @@
 
 use super::super::bindings::rind::plugin::agents;
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use crate::point::handle::{AgentTask, HandleError};
 
 impl agents::Host for HostState {
@@ -10,7 +10,7 @@ impl agents::Host for HostState {
         let backing = self.backing.clone();
         let caller = self.call.caller.caused_by(&backing.plugin);
         let task = AgentTask {
-            prompt: Sanitizer::of(self, "agents").text("prompt", task.prompt),
+            prompt: CallSanitizer::sanitizer_of(self, "agents").text("prompt", task.prompt),
             tools: task.tools,
             max_steps: task.max_steps,
         };

@@ -3,8 +3,8 @@
 
 use super::super::bindings::rind::plugin::ask;
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
-use crate::point::deadline::paused;
+use super::super::sanitize::CallSanitizer;
+use crate::point::deadline::pause_clock;
 use crate::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
 
 /// Maximum length of a question and of an answer, in bytes.
@@ -21,7 +21,7 @@ impl ask::Host for HostState {
         let kind = QuestionKind::Confirm { default };
         match self.ask_person(&text, kind).await? {
             PersonAnswer::Yes(yes) => Ok(yes),
-            _ => Err(misfit()),
+            _ => Err(misfit_error()),
         }
     }
 
@@ -43,13 +43,13 @@ impl ask::Host for HostState {
                 "an option has at most {MAX_OPTION_BYTES} bytes"
             )));
         }
-        let sanitizer = Sanitizer::of(self, "ask");
-        let line = |option: &String| sanitizer.line("option", option, MAX_OPTION_BYTES);
+        let sanitizer = CallSanitizer::sanitizer_of(self, "ask");
+        let line = |option: &String| sanitizer.sanitize_line("option", option, MAX_OPTION_BYTES);
         let options = options.iter().map(line).collect();
         let kind = QuestionKind::Choose { options, default };
         match self.ask_person(&text, kind).await? {
             PersonAnswer::Choice(at) => Ok(at),
-            _ => Err(misfit()),
+            _ => Err(misfit_error()),
         }
     }
 
@@ -59,16 +59,20 @@ impl ask::Host for HostState {
                 "a default has at most {MAX_TEXT_BYTES} bytes"
             )));
         }
-        let default = Sanitizer::of(self, "ask").line("default", &default, MAX_TEXT_BYTES);
+        let default = CallSanitizer::sanitizer_of(self, "ask").sanitize_line(
+            "default",
+            &default,
+            MAX_TEXT_BYTES,
+        );
         let kind = QuestionKind::Text { default };
         match self.ask_person(&text, kind).await? {
             PersonAnswer::Text(text) => Ok(text),
-            _ => Err(misfit()),
+            _ => Err(misfit_error()),
         }
     }
 }
 
-fn misfit() -> HandleError {
+fn misfit_error() -> HandleError {
     HandleError::Failed("the answer does not fit the question".to_owned())
 }
 
@@ -93,10 +97,14 @@ impl HostState {
         let caller = self.call.caller.caused_by(&backing.plugin);
         let question = PersonQuestion {
             plugin: backing.plugin.to_string(),
-            text: Sanitizer::of(self, "ask").line("question", text, MAX_TEXT_BYTES),
+            text: CallSanitizer::sanitizer_of(self, "ask").sanitize_line(
+                "question",
+                text,
+                MAX_TEXT_BYTES,
+            ),
             kind,
             is_muted: backing.is_muted,
         };
-        paused(backing.handle.ask_person(&backing.plugin, question, caller)).await
+        pause_clock(backing.handle.ask_person(&backing.plugin, question, caller)).await
     }
 }

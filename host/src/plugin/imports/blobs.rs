@@ -2,7 +2,7 @@
 //! may read that blob.
 
 use super::super::bindings::rind::plugin::blobs;
-use super::super::convert::Lent;
+use super::super::convert::LentPayload;
 use super::super::host::HostState;
 use crate::grant::Capability;
 use crate::message::{Blob, Message};
@@ -17,7 +17,7 @@ impl blobs::Host for HostState {
         if !self.may_read(&id) {
             let why = "it is in no payload of this call, and the plugin was not granted `session`";
             let log = self.access_log();
-            log.files(&format!("read blob {id}"), AccessOutcome::Denied, why);
+            log.record_files(&format!("read blob {id}"), AccessOutcome::Denied, why);
             let text = format!("the blob cannot be read: {why}");
             return Err(HandleError::Denied(text));
         }
@@ -35,10 +35,10 @@ impl HostState {
     fn may_read(&self, id: &str) -> bool {
         let is_it = |blob: &Blob| blob.id == id;
         let is_lent = || match &self.call.lent {
-            Some(Lent::Conversation(messages)) => holds(messages, id),
-            Some(Lent::Slice(slice)) => holds(&slice.messages, id),
-            Some(Lent::FinishedCall(finished)) => finished.result.content.blobs().any(is_it),
-            Some(Lent::WireRequest(_) | Lent::WireResponse(_)) | None => false,
+            Some(LentPayload::Conversation(messages)) => holds_blob(messages, id),
+            Some(LentPayload::Slice(slice)) => holds_blob(&slice.messages, id),
+            Some(LentPayload::FinishedCall(finished)) => finished.result.content.blobs().any(is_it),
+            Some(LentPayload::WireRequest(_) | LentPayload::WireResponse(_)) | None => false,
         };
         self.backing.granted.has(&Capability::Session)
             || self.call.shown.iter().any(is_it)
@@ -46,7 +46,7 @@ impl HostState {
     }
 }
 
-fn holds(messages: &[Message], id: &str) -> bool {
+fn holds_blob(messages: &[Message], id: &str) -> bool {
     let mut blobs = messages.iter().flat_map(Message::blobs);
     blobs.any(|blob| blob.id == id)
 }

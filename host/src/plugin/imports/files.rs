@@ -5,7 +5,7 @@
 
 use super::super::bindings::rind::plugin::files;
 use super::super::host::HostState;
-use crate::folder::{EntryKind, FolderError, GrantedFolders};
+use crate::folder::{FolderEntryKind, FolderError, GrantedFolders};
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
@@ -38,7 +38,7 @@ impl files::Host for HostState {
         let folders = &self.backing.folders;
         if path.starts_with("data/") && content.len() <= INLINE_BYTES && folders.is_counted() {
             let result = folders.append(&path, &content);
-            return self.answered("append", &path, result);
+            return self.report_answer("append", &path, result);
         }
         self.on_files("append", path, move |folders, path| {
             folders.append(path, &content)
@@ -49,12 +49,12 @@ impl files::Host for HostState {
     async fn list(&mut self, path: String) -> Result<Vec<files::Entry>, HandleError> {
         self.on_files("list", path, |folders, path| {
             let entries = folders.list(path)?.into_iter();
-            let entry = |entry: crate::folder::Entry| files::Entry {
+            let entry = |entry: crate::folder::FolderEntry| files::Entry {
                 name: entry.name,
                 kind: match entry.kind {
-                    EntryKind::File => files::Kind::File,
-                    EntryKind::Folder => files::Kind::Folder,
-                    EntryKind::Other => files::Kind::Other,
+                    FolderEntryKind::File => files::Kind::File,
+                    FolderEntryKind::Folder => files::Kind::Folder,
+                    FolderEntryKind::Other => files::Kind::Other,
                 },
                 size: entry.size,
             };
@@ -87,12 +87,12 @@ impl HostState {
     ) -> Result<T, HandleError> {
         let folders = self.backing.folders.clone();
         let named = path.clone();
-        let result = blocking(move || work(&folders, &named)).await;
-        self.answered(verb, &path, result)
+        let result = run_blocking(move || work(&folders, &named)).await;
+        self.report_answer(verb, &path, result)
     }
 
     /// Records a failed access and converts the error for the guest.
-    fn answered<T>(
+    fn report_answer<T>(
         &self,
         verb: &str,
         path: &str,
@@ -111,12 +111,13 @@ impl HostState {
         } else {
             AccessOutcome::Failed
         };
-        self.access_log().files(target, outcome, &error.to_string());
+        self.access_log()
+            .record_files(target, outcome, &error.to_string());
     }
 }
 
 /// Runs file work on the blocking pool.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FolderError> + Send + 'static,
 ) -> Result<T, FolderError> {
     tokio::task::spawn_blocking(work)
@@ -125,7 +126,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 fn error_for_guest(path: &str, error: &FolderError) -> HandleError {
-    let text = format!("`{}`: {error}", crate::text::clean(path, 256));
+    let text = format!("`{}`: {error}", crate::text::clean_line(path, 256));
     match error {
         FolderError::Invalid(_) => HandleError::InvalidInput(text),
         FolderError::TooMuch(_) | FolderError::Full { .. } => HandleError::Limit(text),

@@ -7,7 +7,7 @@
 use wasmtime::component::Resource;
 
 use super::super::bindings::rind::plugin::{handles as wh, types};
-use super::super::convert::{self, Lent};
+use super::super::convert::{self, LentPayload};
 use super::super::host::HostState;
 use crate::message::{Content, Message};
 
@@ -22,29 +22,32 @@ const MAX_READ_BYTES: u64 = 1 << 20;
 
 impl wh::Host for HostState {}
 
-fn count(messages: &[Message]) -> u32 {
+fn count_messages(messages: &[Message]) -> u32 {
     u32::try_from(messages.len()).unwrap_or(u32::MAX)
 }
 
-fn message(messages: &[Message], index: u32) -> Option<types::Message> {
-    messages.get(index as usize).map(convert::message)
+fn message_at(messages: &[Message], index: u32) -> Option<types::Message> {
+    messages.get(index as usize).map(convert::convert_message)
 }
 
 /// Returns several messages, within the limits of one read.
-fn range(messages: &[Message], start: u32, count: u32) -> Vec<types::Message> {
+fn messages_in_range(messages: &[Message], start: u32, count: u32) -> Vec<types::Message> {
     let count = MAX_MESSAGES.min(count as usize);
     let mut n_bytes = 0_usize;
     let fits = |message: &&Message| {
         let is_first = n_bytes == 0;
-        n_bytes = n_bytes.saturating_add(size(message));
+        n_bytes = n_bytes.saturating_add(message_size(message));
         is_first || n_bytes <= MAX_MESSAGES_BYTES
     };
     let messages = messages.iter().skip(start as usize).take(count);
-    messages.take_while(fits).map(convert::message).collect()
+    messages
+        .take_while(fits)
+        .map(convert::convert_message)
+        .collect()
 }
 
 /// Returns the size of a message in bytes.
-fn size(message: &Message) -> usize {
+fn message_size(message: &Message) -> usize {
     let part = |part: &Content| match part {
         Content::Text { text } | Content::Thinking { text, .. } => text.len(),
         Content::Blob(_) => 0,
@@ -55,7 +58,7 @@ fn size(message: &Message) -> usize {
 }
 
 /// Returns part of a text, cut at character boundaries.
-fn part(text: &str, offset: u64, length: u64) -> String {
+fn text_part(text: &str, offset: u64, length: u64) -> String {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     let end = offset.saturating_add(length.min(MAX_READ_BYTES));
     let (start, end) = (
@@ -72,7 +75,7 @@ macro_rules! answers {
         impl wh::$host for HostState {
             $(fn $name(&mut self, _: Resource<wh::$handle> $(, $arg: $ty)*) -> wasmtime::Result<$answer> {
                 match &self.call.lent {
-                    Some(Lent::$handle($payload)) => Ok($value),
+                    Some(LentPayload::$handle($payload)) => Ok($value),
                     _ => Err(wasmtime::Error::msg("the handle is not the one of this call")),
                 }
             })*
@@ -85,21 +88,21 @@ macro_rules! answers {
 }
 answers! {
     HostConversation: Conversation {
-        len() -> u32: |messages| count(messages);
-        message(index: u32) -> Option<types::Message>: |messages| message(messages, index);
-        messages(start: u32, count: u32) -> Vec<types::Message>: |messages| range(messages, start, count);
+        len() -> u32: |messages| count_messages(messages);
+        message(index: u32) -> Option<types::Message>: |messages| message_at(messages, index);
+        messages(start: u32, count: u32) -> Vec<types::Message>: |messages| messages_in_range(messages, start, count);
     }
     HostSlice: Slice {
         reason() -> String: |slice| slice.reason.clone();
         summary() -> String: |slice| slice.summary.clone();
-        len() -> u32: |slice| count(&slice.messages);
-        message(index: u32) -> Option<types::Message>: |slice| message(&slice.messages, index);
-        messages(start: u32, count: u32) -> Vec<types::Message>: |slice| range(&slice.messages, start, count);
+        len() -> u32: |slice| count_messages(&slice.messages);
+        message(index: u32) -> Option<types::Message>: |slice| message_at(&slice.messages, index);
+        messages(start: u32, count: u32) -> Vec<types::Message>: |slice| messages_in_range(&slice.messages, start, count);
     }
     HostWireRequest: WireRequest {
         provider() -> String: |request| request.provider.clone();
         size() -> u64: |request| request.body.len() as u64;
-        body(offset: u64, length: u64) -> String: |request| part(&request.body, offset, length);
+        body(offset: u64, length: u64) -> String: |request| text_part(&request.body, offset, length);
     }
     HostWireResponse: WireResponse {
         provider() -> String: |response| response.provider.clone();
@@ -109,7 +112,7 @@ answers! {
         usage() -> types::Usage: |response| response.usage.into();
         cost_usd() -> Option<f64>: |response| response.cost_usd;
         size() -> u64: |response| response.body.len() as u64;
-        body(offset: u64, length: u64) -> String: |response| part(&response.body, offset, length);
+        body(offset: u64, length: u64) -> String: |response| text_part(&response.body, offset, length);
     }
     HostFinishedCall: FinishedCall {
         call() -> types::ToolCall: |finished| convert::tool_call(&finished.call);
@@ -117,11 +120,11 @@ answers! {
         duration_ms() -> u64: |finished| finished.duration_ms;
         len() -> u32: |finished| u32::try_from(finished.result.content.iter().len()).unwrap_or(u32::MAX);
         part(index: u32) -> Option<types::Part>: |finished| {
-            finished.result.content.iter().nth(index as usize).map(convert::part)
+            finished.result.content.iter().nth(index as usize).map(convert::convert_part)
         };
         size() -> u64: |finished| finished.result.content.text().len() as u64;
         content(offset: u64, length: u64) -> String: |finished| {
-            part(&finished.result.content.text(), offset, length)
+            text_part(&finished.result.content.text(), offset, length)
         };
     }
 }
@@ -137,7 +140,7 @@ mod tests {
         for length in 1..9 {
             let mut read = String::new();
             loop {
-                let part = part(&text, read.len() as u64, length);
+                let part = text_part(&text, read.len() as u64, length);
                 if part.is_empty() {
                     break;
                 }
@@ -145,10 +148,10 @@ mod tests {
             }
             assert_eq!(read, text, "{length}");
         }
-        assert_eq!(part(&text, 2, 1), "é", "within a character");
-        assert_eq!(part(&text, u64::MAX, u64::MAX), "");
+        assert_eq!(text_part(&text, 2, 1), "é", "within a character");
+        assert_eq!(text_part(&text, u64::MAX, u64::MAX), "");
         let long = "x".repeat(MAX_READ_BYTES as usize + 1);
-        assert_eq!(part(&long, 0, u64::MAX).len(), MAX_READ_BYTES as usize);
+        assert_eq!(text_part(&long, 0, u64::MAX).len(), MAX_READ_BYTES as usize);
     }
 
     #[test]
@@ -157,8 +160,9 @@ mod tests {
             let message = |size: &usize| Message::text(Role::User, "x".repeat(*size));
             sizes.iter().map(message).collect()
         };
-        let n_read =
-            |sizes: &[usize], start, count| range(&conversation(sizes), start, count).len();
+        let n_read = |sizes: &[usize], start, count| {
+            messages_in_range(&conversation(sizes), start, count).len()
+        };
         assert_eq!(n_read(&[1; 101], 0, u32::MAX), MAX_MESSAGES);
         assert_eq!(n_read(&[1; 101], 100, 5), 1);
         assert_eq!(n_read(&[1; 3], u32::MAX, u32::MAX), 0);

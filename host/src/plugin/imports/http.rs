@@ -22,11 +22,11 @@ impl http::Host for HostState {
             timeouts: Timeouts::default(),
         };
         let answer = egress.send(request, self.call.caller.origin()).await;
-        Ok(response(answer?))
+        Ok(convert_response(answer?))
     }
 }
 
-fn response(response: Response) -> http::Response {
+fn convert_response(response: Response) -> http::Response {
     let header = |(name, value): (&::http::HeaderName, &::http::HeaderValue)| http::Header {
         name: name.to_string(),
         value: String::from_utf8_lossy(value.as_bytes()).into_owned(),

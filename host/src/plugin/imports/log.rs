@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::super::bindings::rind::plugin::{log, types};
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use crate::point::outcome::Level;
 
 /// Maximum length of a line, in bytes.
@@ -33,7 +33,11 @@ impl log::Host for HostState {
             Ok(_) => backing.handle.log(
                 &backing.plugin,
                 level,
-                &Sanitizer::of(self, "log").line("line", &text, MAX_LINE_BYTES),
+                &CallSanitizer::sanitizer_of(self, "log").sanitize_line(
+                    "line",
+                    &text,
+                    MAX_LINE_BYTES,
+                ),
             ),
             Err(_) => {}
         }

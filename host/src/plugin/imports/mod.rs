@@ -33,7 +33,7 @@ pub(super) use log::MAX_LINES as MAX_LOG_LINES;
 pub use row::{ImportRow, Limit, Needs};
 pub(super) use status::StatusLine;
 pub(super) use wasi_http::WasiHttp;
-pub(super) use wasi_place::Handles;
+pub(super) use wasi_place::PlaceHandles;
 use wasmtime::Engine;
 use wasmtime::component::{HasSelf, Linker};
 
@@ -68,9 +68,9 @@ macro_rules! own {
             $name,
             $gives,
             Some(|linker| {
-                contract::link(linker, stringify!($module), |instance| {
+                contract::link_module(linker, stringify!($module), |instance| {
                     wit::$module::add_to_linker_instance::<_, HasSelf<_>>(instance, |state| {
-                        state.counted($name)
+                        state.count_import($name)
                     })
                 })
             }),
@@ -170,15 +170,15 @@ pub const IMPORTS: &[ImportRow] = &[
         None,
     )
     .needs(Needs::Host),
-    ImportRow::new("wasi:http/outgoing-handler@", HTTP, Some(wasi::http))
+    ImportRow::new("wasi:http/outgoing-handler@", HTTP, Some(wasi::link_http))
         .needs(Needs::Host)
         .limits(HTTP_LIMITS),
-    ImportRow::new("wasi:filesystem/", FILES, Some(wasi::files)),
+    ImportRow::new("wasi:filesystem/", FILES, Some(wasi::link_files)),
     // Imports that a language's standard library always has, linked to an empty context.
     ImportRow::new(
         "wasi:io/",
         "streams, no access by themselves",
-        Some(wasi::streams),
+        Some(wasi::link_streams),
     ),
     ImportRow::new("wasi:cli/environment@", "an empty environment", None),
     ImportRow::new("wasi:cli/stdin@", STREAM, None),
@@ -188,7 +188,7 @@ pub const IMPORTS: &[ImportRow] = &[
         "a buffer that only shows in its error messages",
         None,
     ),
-    ImportRow::new("wasi:cli/", "no access", Some(wasi::cli)),
+    ImportRow::new("wasi:cli/", "no access", Some(wasi::link_cli)),
     ImportRow::new("wasi:clocks/", "reading the clock", None),
     ImportRow::new(
         "wasi:random/",
@@ -199,7 +199,7 @@ pub const IMPORTS: &[ImportRow] = &[
     ImportRow::new(
         "wasi:sockets/",
         "linked, and denied at every use",
-        Some(wasi::sockets),
+        Some(wasi::link_sockets),
     )
     .needs(Needs::InertSockets),
 ];
@@ -215,7 +215,7 @@ const HTTP_LIMITS: &[Limit] = &[
 /// Builds a linker with exactly the granted interfaces. An interface that is not granted is absent
 /// from the linker, which is the strongest denial. Sockets are linked only for plugins that declare
 /// that they cannot do without: their context denies every use.
-pub(super) fn linker(
+pub(super) fn build_linker(
     engine: &Engine,
     granted: &Granted,
     has_sockets: bool,

@@ -2,14 +2,14 @@
 
 use super::super::bindings::rind::plugin::model;
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use crate::point::handle::{HandleError, ModelQuestion};
 
 impl model::Host for HostState {
     async fn ask(&mut self, question: model::Question) -> Result<model::Reply, HandleError> {
         let backing = self.backing.clone();
         let caller = self.call.caller.caused_by(&backing.plugin);
-        let sanitizer = Sanitizer::of(self, "model");
+        let sanitizer = CallSanitizer::sanitizer_of(self, "model");
         let question = ModelQuestion {
             system: sanitizer.text("system prompt", question.system),
             prompt: sanitizer.text("prompt", question.prompt),

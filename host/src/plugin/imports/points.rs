@@ -3,7 +3,7 @@
 use super::super::bindings::rind::plugin::points;
 use super::super::host::HostState;
 use super::super::limits::MAX_POINT_CALLS;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use crate::json;
 use crate::point::dispatch::{AttributedText, HookVerdict};
 use crate::point::handle::HandleError;
@@ -16,8 +16,8 @@ impl points::Host for HostState {
             )));
         };
         self.call.point_calls_left = left;
-        let payload = Sanitizer::of(self, "points").json("payload", payload);
-        let payload = json::parse(&payload, json::MAX_BYTES)
+        let payload = CallSanitizer::sanitizer_of(self, "points").json("payload", payload);
+        let payload = json::parse_json(&payload, json::MAX_BYTES)
             .map_err(|e| HandleError::InvalidInput(format!("the payload {e}")))?;
         let backing = self.backing.clone();
         let caller = self.call.caller.caused_by(&backing.plugin);

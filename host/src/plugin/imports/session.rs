@@ -3,7 +3,7 @@
 use super::super::bindings::rind::plugin::{session, types};
 use super::super::convert;
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use crate::json;
 use crate::point::handle::HandleError;
 
@@ -18,14 +18,14 @@ impl session::Host for HostState {
             .handle
             .messages(&self.call.caller, last)
             .iter()
-            .map(convert::message)
+            .map(convert::convert_message)
             .collect())
     }
 
     async fn append(&mut self, name: String, value: String) -> Result<(), HandleError> {
-        let sanitizer = Sanitizer::of(self, "session");
+        let sanitizer = CallSanitizer::sanitizer_of(self, "session");
         sanitizer.name("name of an entry", &name)?;
-        let value = json::parse(&sanitizer.json("entry", value), json::MAX_BYTES)
+        let value = json::parse_json(&sanitizer.json("entry", value), json::MAX_BYTES)
             .map_err(|e| HandleError::InvalidInput(format!("the value {e}")))?;
         let backing = &self.backing;
         backing.handle.append(&backing.plugin, &name, value)

@@ -11,11 +11,11 @@ pub(super) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
 impl shell::Host for HostState {
     async fn read(&mut self, command: String) -> wasmtime::Result<shell::Reading> {
-        Ok(reading(&command))
+        Ok(convert_reading(&command))
     }
 }
 
-fn reading(command: &str) -> shell::Reading {
+fn convert_reading(command: &str) -> shell::Reading {
     let Command { parts, doubt, .. } = match command.len() {
         ..=MAX_COMMAND_BYTES => Command::read(command),
         _ => Command {
@@ -24,12 +24,12 @@ fn reading(command: &str) -> shell::Reading {
         },
     };
     shell::Reading {
-        programs: parts.iter().map(program).collect(),
+        programs: parts.iter().map(convert_program).collect(),
         doubt,
     }
 }
 
-fn program(part: &Part) -> shell::Program {
+fn convert_program(part: &Part) -> shell::Program {
     let word = |word: &Word| match word {
         Word::Literal(text) => Some(text.clone()),
         Word::Any => None,
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn words_that_only_the_shell_knows_have_no_text() {
-        let reading = reading("A=1 rm -r \"$dir\" && sh -c 'ls > out'");
+        let reading = convert_reading("A=1 rm -r \"$dir\" && sh -c 'ls > out'");
         let shown = reading.programs.iter().map(|program| {
             let words = program.words.iter();
             let words: Vec<&str> = words.map(|word| word.as_deref().unwrap_or("?")).collect();
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_command_that_is_too_long_has_a_doubt() {
         let long = "ls; ".repeat(MAX_COMMAND_BYTES);
-        let reading = reading(&long);
+        let reading = convert_reading(&long);
         assert!(reading.programs.is_empty());
         assert!(
             reading

@@ -1,8 +1,8 @@
 //! `rind:plugin/state`: values stored with the session.
 
 use super::super::bindings::rind::plugin::state;
-use super::super::host::{Backing, HostState};
-use super::super::sanitize::Sanitizer;
+use super::super::host::{HostState, PluginBacking};
+use super::super::sanitize::CallSanitizer;
 use crate::point::handle::HandleError;
 
 impl state::Host for HostState {
@@ -11,20 +11,20 @@ impl state::Host for HostState {
     }
 
     async fn set(&mut self, key: String, value: String) -> Result<(), HandleError> {
-        let sanitizer = Sanitizer::of(self, "state");
+        let sanitizer = CallSanitizer::sanitizer_of(self, "state");
         sanitizer.name("key", &key)?;
         let value = sanitizer.text("value", value);
-        let Backing { handle, keeper, .. } = &*self.backing;
+        let PluginBacking { handle, keeper, .. } = &*self.backing;
         handle.state_set(keeper, &key, Some(&value))
     }
 
     async fn remove(&mut self, key: String) -> Result<(), HandleError> {
-        let Backing { handle, keeper, .. } = &*self.backing;
+        let PluginBacking { handle, keeper, .. } = &*self.backing;
         handle.state_set(keeper, &key, None)
     }
 
     async fn keys(&mut self, prefix: String) -> wasmtime::Result<Vec<String>> {
-        let Backing { handle, keeper, .. } = &*self.backing;
+        let PluginBacking { handle, keeper, .. } = &*self.backing;
         Ok(handle.state_keys(keeper, &prefix))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::bindings::rind::plugin::status;
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use crate::lock::lock;
 
 /// Maximum length of the line, in characters.
@@ -19,7 +19,7 @@ pub(in super::super) struct StatusLine {
 
 impl StatusLine {
     /// Resets the count of changes.
-    pub(in super::super) fn renew(&mut self) {
+    pub(in super::super) fn renew_line(&mut self) {
         self.n_changes = 0;
     }
 }
@@ -28,7 +28,8 @@ impl status::Host for HostState {
     async fn set(&mut self, text: String) -> wasmtime::Result<()> {
         // A character has at most four bytes; escaping may add more characters, so cut again to the
         // 80 that are shown.
-        let text = Sanitizer::of(self, "status").line("line", &text, MAX_CHARS * 4);
+        let text =
+            CallSanitizer::sanitizer_of(self, "status").sanitize_line("line", &text, MAX_CHARS * 4);
         let text: String = text.chars().take(MAX_CHARS).collect();
         let backing = &self.backing;
         let mut line = lock(&backing.status);

@@ -3,7 +3,7 @@
 
 use super::super::bindings::rind::plugin::store;
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use super::super::store::PluginStore;
 use crate::point::handle::HandleError;
 
@@ -32,7 +32,7 @@ impl store::Host for HostState {
 
     async fn set(&mut self, key: String, value: String) -> Result<(), HandleError> {
         let value = {
-            let sanitizer = Sanitizer::of(self, "store");
+            let sanitizer = CallSanitizer::sanitizer_of(self, "store");
             sanitizer.name("key", &key)?;
             sanitizer.text("value", value)
         };

@@ -4,12 +4,12 @@
 use super::super::bindings::rind::plugin::{tools_host, types};
 use super::super::convert;
 use super::super::host::HostState;
-use super::super::sanitize::Sanitizer;
+use super::super::sanitize::CallSanitizer;
 use crate::grant::Capability;
 use crate::json;
 use crate::point::handle::HandleError;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum length in bytes of a tool name that is shown; the name comes from the guest.
 const MAX_NAME_BYTES: usize = 64;
@@ -23,9 +23,10 @@ impl tools_host::Host for HostState {
         if !self.backing.granted.has(&Capability::Tool(name.clone())) {
             return Err(self.not_granted(&name));
         }
-        let arguments = Sanitizer::of(self, "tools-host").json("arguments", arguments);
+        let arguments =
+            CallSanitizer::sanitizer_of(self, "tools-host").json("arguments", arguments);
         let invalid = |e| HandleError::InvalidInput(format!("the text of the arguments {e}"));
-        let arguments = json::parse(&arguments, json::MAX_BYTES).map_err(invalid)?;
+        let arguments = json::parse_json(&arguments, json::MAX_BYTES).map_err(invalid)?;
         let backing = self.backing.clone();
         let caller = self.call.caller.caused_by(&backing.plugin);
         let called = backing
@@ -33,7 +34,7 @@ impl tools_host::Host for HostState {
             .call_tool(&backing.plugin, name, arguments, caller);
         let content = called.await?;
         self.call.shown.extend(content.blobs().cloned());
-        Ok(content.iter().map(convert::part).collect())
+        Ok(content.iter().map(convert::convert_part).collect())
     }
 }
 
@@ -41,7 +42,7 @@ impl HostState {
     /// Returns the error for a tool that is not granted, and records the attempt.
     fn not_granted(&self, name: &str) -> HandleError {
         let backing = &self.backing;
-        let name = clean(name, MAX_NAME_BYTES);
+        let name = clean_line(name, MAX_NAME_BYTES);
         let granted: Vec<&str> = backing.granted.tools().collect();
         let why = format!(
             "plugin `{}` was not granted the tool `{name}`; it was granted: {}",

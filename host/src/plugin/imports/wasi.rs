@@ -14,12 +14,12 @@ use super::super::host::HostState;
 const FILES: &str = "wasi:filesystem";
 
 /// Links `wasi:io`, `wasi:clocks`, `wasi:random/random`, and the three standard streams.
-pub(super) fn streams(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+pub(super) fn link_streams(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(l)
 }
 
 /// Links `wasi:http` requests, which may reach only the granted hosts.
-pub(super) fn http(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+pub(super) fn link_http(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(l)
 }
 
@@ -30,7 +30,7 @@ pub(super) fn insecure_random(l: &mut Linker<HostState>) -> wasmtime::Result<()>
 }
 
 /// Links the rest of `wasi:cli`.
-pub(super) fn cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+pub(super) fn link_cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     cli::exit::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
     cli::environment::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
     cli::terminal_input::add_to_linker::<HostState, WasiCli>(l, HostState::cli)?;
@@ -41,13 +41,15 @@ pub(super) fn cli(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
 }
 
 /// Links `wasi:filesystem`, which may reach only the granted directories.
-pub(super) fn files(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| state.counted(FILES))?;
-    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state.counted(FILES))
+pub(super) fn link_files(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+    filesystem::preopens::add_to_linker::<HostState, HasSelf<_>>(l, |state| {
+        state.count_import(FILES)
+    })?;
+    filesystem::types::add_to_linker::<HostState, HasSelf<_>>(l, |state| state.count_import(FILES))
 }
 
 /// Links sockets to a context that denies every use.
-pub(super) fn sockets(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
+pub(super) fn link_sockets(l: &mut Linker<HostState>) -> wasmtime::Result<()> {
     let options = LinkOptions::default();
     sockets::network::add_to_linker::<HostState, WasiSockets>(
         l,

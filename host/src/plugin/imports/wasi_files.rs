@@ -10,8 +10,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
 use super::super::host::HostState;
-use super::wasi_place::{Failure, Fd, Need, named, named_two, on};
-use super::wasi_streams::growth;
+use super::wasi_place::{Fd, Need, PlaceFailure, describe_fd, describe_path, named_two};
+use super::wasi_streams::file_growth;
 use crate::folder::FolderError;
 use crate::point::trace::AccessOutcome;
 
@@ -38,7 +38,7 @@ macro_rules! on_handle {
         $(async fn $name(&mut self, fd: Fd $(, $arg: $ty)*) -> FsResult<$answer> {
             let rep = fd.rep();
             let result = self.filesystem().$name(fd $(, $arg)*).await;
-            self.told(on($verb, rep), result.map_err(Failure::Theirs))
+            self.report_result(describe_fd($verb, rep), result.map_err(PlaceFailure::Theirs))
         })*
     };
 }
@@ -48,14 +48,14 @@ macro_rules! on_handle {
 macro_rules! at {
     ($self:ident, $fd:ident, $path:ident, $follow:expr, $need:expr, |$place:ident, $folder:ident, $name:ident| $done:expr) => {
         async {
-            let $place = $self.place(&$fd, &$path, $follow, $need).await?;
-            let $folder = $self.lend(&$place)?;
+            let $place = $self.resolve_fd_path(&$fd, &$path, $follow, $need).await?;
+            let $folder = $self.lend_handle(&$place)?;
             let rep = $folder.rep();
             let $name = $place.name().to_owned();
-            let result: Result<_, Failure> = async { Ok($done) }.await;
+            let result: Result<_, PlaceFailure> = async { Ok($done) }.await;
             $self.take_back(rep)?;
             if let (Err(_), Need::Add, Some(usage)) = (&result, $need, $place.usage()) {
-                usage.credit(0, 1);
+                usage.credit_quota(0, 1);
             }
             result
         }
@@ -79,7 +79,7 @@ macro_rules! on_followed {
                 let flags = types::PathFlags::empty();
                 self.filesystem().$name(folder, flags, name $(, $arg)*).await?
             });
-            self.told(named($verb, &path, fd.rep()), result)
+            self.report_result(describe_path($verb, &path, fd.rep()), result)
         })*
     };
 }
@@ -90,9 +90,9 @@ macro_rules! on_removed {
         $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {
             let result = at!(self, fd, path, false, Need::Remove, |place, folder, name| {
                 self.filesystem().$name(folder, name).await?;
-                place.removed(place.before());
+                place.note_removed(place.before());
             });
-            self.told(named($verb, &path, fd.rep()), result)
+            self.report_result(describe_path($verb, &path, fd.rep()), result)
         })*
     };
 }
@@ -121,56 +121,66 @@ impl HostDescriptor for HostState {
     async fn set_size(&mut self, fd: Fd, size: u64) -> FsResult<()> {
         let rep = fd.rep();
         let result = async {
-            let before = self.length(&fd)?;
-            let charged = self.charge(&fd, |_| Ok(size.saturating_sub(before)))?;
-            let file = self.file(&fd);
+            let before = self.file_length(&fd)?;
+            let charged = self.charge_growth(&fd, |_| Ok(size.saturating_sub(before)))?;
+            let file = self.opened_file(&fd);
             let result = self.filesystem().set_size(fd, size).await;
             if let (Some((usage, grown)), Some(file)) = (charged, file) {
                 match &result {
-                    Ok(()) => usage.shrunk(&file, before.saturating_sub(size)),
-                    Err(_) => usage.credit(grown, 0),
+                    Ok(()) => usage.note_shrunk(&file, before.saturating_sub(size)),
+                    Err(_) => usage.credit_quota(grown, 0),
                 }
             }
             Ok(result?)
         };
         let result = result.await;
-        self.told(on("resize", rep), result)
+        self.report_result(describe_fd("resize", rep), result)
     }
 
     async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: u64) -> FsResult<u64> {
         let rep = fd.rep();
         let result = async {
             let length = bytes.len() as u64;
-            let _writing = self.writing(&fd);
-            let charged = self.charge(&fd, |file| growth(file, Some(offset), length))?;
+            let _writing = self.begin_writing(&fd);
+            let charged =
+                self.charge_growth(&fd, |file| file_growth(file, Some(offset), length))?;
             let result = self.filesystem().write(fd, bytes, offset).await;
             if let (Err(_), Some((usage, grown))) = (&result, charged) {
-                usage.credit(grown, 0);
+                usage.credit_quota(grown, 0);
             }
             Ok(result?)
         };
         let result = result.await;
-        self.told(on("write", rep), result)
+        self.report_result(describe_fd("write", rep), result)
     }
 
     fn read_via_stream(&mut self, fd: Fd, offset: u64) -> FsResult<Resource<DynInputStream>> {
         let rep = fd.rep();
         let result = self.filesystem().read_via_stream(fd, offset);
-        self.told(on("read", rep), result.map_err(Failure::Theirs))
+        self.report_result(
+            describe_fd("read", rep),
+            result.map_err(PlaceFailure::Theirs),
+        )
     }
 
     fn write_via_stream(&mut self, fd: Fd, offset: u64) -> FsResult<Resource<DynOutputStream>> {
         let rep = fd.rep();
         let stream = self.filesystem().write_via_stream(fd, offset);
         let result = stream.and_then(|stream| self.charged_stream(stream, rep, Some(offset)));
-        self.told(on("write", rep), result.map_err(Failure::Theirs))
+        self.report_result(
+            describe_fd("write", rep),
+            result.map_err(PlaceFailure::Theirs),
+        )
     }
 
     fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
         let rep = fd.rep();
         let stream = self.filesystem().append_via_stream(fd);
         let result = stream.and_then(|stream| self.charged_stream(stream, rep, None));
-        self.told(on("append to", rep), result.map_err(Failure::Theirs))
+        self.report_result(
+            describe_fd("append to", rep),
+            result.map_err(PlaceFailure::Theirs),
+        )
     }
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<types::DirectoryEntryStream>> {
@@ -182,18 +192,23 @@ impl HostDescriptor for HostState {
             Ok(stream)
         };
         let result = result.await;
-        self.told(on("list", rep), result)
+        self.report_result(describe_fd("list", rep), result)
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
         match self.make_granted(&fd, &path).await {
             Ok(false) => {}
-            made => return self.told(named("create-folder", &path, fd.rep()), made.map(drop)),
+            made => {
+                return self.report_result(
+                    describe_path("create-folder", &path, fd.rep()),
+                    made.map(drop),
+                );
+            }
         }
         let result = at!(self, fd, path, false, Need::Add, |place, folder, name| {
             self.filesystem().create_directory_at(folder, name).await?
         });
-        self.told(named("create-folder", &path, fd.rep()), result)
+        self.report_result(describe_path("create-folder", &path, fd.rep()), result)
     }
 
     on_followed! {
@@ -224,7 +239,7 @@ impl HostDescriptor for HostState {
                     .await?
             })?
         });
-        self.told(
+        self.report_result(
             named_two("link", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
         )
@@ -237,8 +252,8 @@ impl HostDescriptor for HostState {
                 .symlink_at(folder, target.clone(), name)
                 .await?
         });
-        self.told(
-            named("symlink", &format!("{target} to {path}"), fd.rep()),
+        self.report_result(
+            describe_path("symlink", &format!("{target} to {path}"), fd.rep()),
             result,
         )
     }
@@ -247,7 +262,7 @@ impl HostDescriptor for HostState {
         let result = at!(self, fd, path, false, Need::Read, |place, folder, name| {
             self.filesystem().readlink_at(folder, name).await?
         });
-        self.told(named("readlink", &path, fd.rep()), result)
+        self.report_result(describe_path("readlink", &path, fd.rep()), result)
     }
 
     async fn rename_at(
@@ -275,12 +290,12 @@ impl HostDescriptor for HostState {
                         self.filesystem()
                             .rename_at(from, old_name, to, name)
                             .await?;
-                        new.removed(replaced);
+                        new.note_removed(replaced);
                     }
                 )?
             }
         );
-        self.told(
+        self.report_result(
             named_two("rename", (&path, fd.rep()), (&new_path, new_fd.rep())),
             result,
         )
@@ -297,7 +312,7 @@ impl HostDescriptor for HostState {
         let result = self
             .open_place(&fd, &path, is_followed(path_flags), open_flags, flags)
             .await;
-        self.told(named("open", &path, fd.rep()), result)
+        self.report_result(describe_path("open", &path, fd.rep()), result)
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
@@ -322,7 +337,8 @@ impl HostDirectoryEntryStream for HostState {
                 // remaining entries.
                 Err(error) if is_unreadable(&error) => {
                     let why = "an entry whose name is not UTF-8 was left out of a listing";
-                    self.access_log().files("list", AccessOutcome::Failed, why);
+                    self.access_log()
+                        .record_files("list", AccessOutcome::Failed, why);
                 }
                 read => return read,
             }

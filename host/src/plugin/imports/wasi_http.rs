@@ -31,10 +31,10 @@ type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), Wa
 
 pub(in super::super) struct WasiHttp {
     ctx: WasiHttpCtx,
-    hooks: Hooks,
+    hooks: OutgoingHooks,
 }
 
-struct Hooks {
+struct OutgoingHooks {
     egress: Option<Arc<Egress>>,
     origin: Origin,
 }
@@ -46,11 +46,11 @@ impl WasiHttp {
         let origin = Origin::default();
         Self {
             ctx,
-            hooks: Hooks { egress, origin },
+            hooks: OutgoingHooks { egress, origin },
         }
     }
 
-    pub(in super::super) fn view<'a>(
+    pub(in super::super) fn http_view<'a>(
         &'a mut self,
         table: &'a mut ResourceTable,
         origin: Origin,
@@ -64,7 +64,7 @@ impl WasiHttp {
     }
 }
 
-impl WasiHttpHooks for Hooks {
+impl WasiHttpHooks for OutgoingHooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         Arc::new(|name| {
             let is_length = *name == http::header::CONTENT_LENGTH;
@@ -91,14 +91,16 @@ impl WasiHttpHooks for Hooks {
         Box::new(async move {
             // There is no egress while the plugin is loaded and lists its tools.
             let egress = egress.ok_or(WasiError::HttpRequestDenied)?;
-            let answer = egress.send(outgoing(request, options), origin).await;
+            let answer = egress
+                .send(convert_outgoing(request, options), origin)
+                .await;
             let io: Io = Box::new(async { Ok(()) });
-            Ok((incoming(answer.map_err(code)?), io))
+            Ok((convert_incoming(answer.map_err(error_code)?), io))
         })
     }
 }
 
-fn outgoing(request: http::Request<WasiBody>, options: Option<RequestOptions>) -> Request {
+fn convert_outgoing(request: http::Request<WasiBody>, options: Option<RequestOptions>) -> Request {
     let (head, body) = request.into_parts();
     let headers = head.headers.iter();
     Request {
@@ -108,7 +110,7 @@ fn outgoing(request: http::Request<WasiBody>, options: Option<RequestOptions>) -
             .filter(|(name, _)| *name != http::header::CONTENT_LENGTH)
             .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
             .collect(),
-        body: Body::Later(Box::pin(collect(body))),
+        body: Body::Later(Box::pin(collect_body(body))),
         timeouts: options.map_or_else(Timeouts::default, |options| Timeouts {
             connect: options.connect_timeout,
             first_byte: options.first_byte_timeout,
@@ -118,7 +120,7 @@ fn outgoing(request: http::Request<WasiBody>, options: Option<RequestOptions>) -
 }
 
 /// Collects a body that the guest is still writing.
-async fn collect(mut body: WasiBody) -> Result<Vec<u8>, Error> {
+async fn collect_body(mut body: WasiBody) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let refuse = |text| Err(Error::new(ErrorKind::RequestBody, text));
@@ -138,7 +140,7 @@ async fn collect(mut body: WasiBody) -> Result<Vec<u8>, Error> {
 
 /// Converts a response. The body keeps its place among the plugin's concurrent requests until the
 /// guest has read or dropped it.
-fn incoming(response: Response) -> http::Response<WasiBody> {
+fn convert_incoming(response: Response) -> http::Response<WasiBody> {
     let Response {
         status,
         headers,
@@ -156,7 +158,7 @@ fn incoming(response: Response) -> http::Response<WasiBody> {
 }
 
 /// Returns the closest WASI error code.
-fn code(error: Error) -> WasiError {
+fn error_code(error: Error) -> WasiError {
     match error.kind {
         ErrorKind::Url => WasiError::HttpRequestUriInvalid,
         ErrorKind::Method => WasiError::HttpRequestMethodInvalid,

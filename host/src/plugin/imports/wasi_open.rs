@@ -12,23 +12,23 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorFlags, ErrorCode,
 use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
 
 use super::super::host::HostState;
-use super::files::blocking;
-use super::wasi_place::{Failure, Fd, Handle, Need, perms};
+use super::files::run_blocking;
+use super::wasi_place::{Fd, Need, PlaceFailure, PlaceHandle, folder_permissions};
 use super::wasi_streams::FileStream;
-use crate::folder::{Base, FolderError, How, Opened, Usage};
+use crate::folder::{FolderBase, FolderError, FolderUsage, OpenOptions, OpenedNode};
 
 /// Maximum number of entries over all directories that a guest lists at once: wasmtime keeps them
 /// in memory.
 const MAX_LISTED: usize = 200_000;
 
-fn how(open: OpenFlags, flags: DescriptorFlags) -> Result<How, Failure> {
+fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, PlaceFailure> {
     let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC
         | DescriptorFlags::REQUESTED_WRITE_SYNC;
     if flags.intersects(synchronous) {
-        return Err(Failure::Theirs(ErrorCode::Unsupported.into()));
+        return Err(PlaceFailure::Theirs(ErrorCode::Unsupported.into()));
     }
-    let how = How {
+    let how = OpenOptions {
         read: flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE),
         write: flags.contains(DescriptorFlags::WRITE),
         create: open.contains(OpenFlags::CREATE),
@@ -39,7 +39,7 @@ fn how(open: OpenFlags, flags: DescriptorFlags) -> Result<How, Failure> {
         append: false,
     };
     if how.folder && (how.create || how.exclusive || how.truncate) {
-        return Err(Failure::Theirs(ErrorCode::Invalid.into()));
+        return Err(PlaceFailure::Theirs(ErrorCode::Invalid.into()));
     }
     Ok(how)
 }
@@ -54,46 +54,46 @@ impl HostState {
         follow: bool,
         open: OpenFlags,
         flags: DescriptorFlags,
-    ) -> Result<Fd, Failure> {
-        let how = how(open, flags)?;
+    ) -> Result<Fd, PlaceFailure> {
+        let how = open_options(open, flags)?;
         self.handles.check_room()?;
-        let place = self.place(fd, path, follow, Need::Read).await?;
-        let (place, opened) = blocking(move || {
-            let opened = place.open(how)?;
+        let place = self.resolve_fd_path(fd, path, follow, Need::Read).await?;
+        let (place, opened) = run_blocking(move || {
+            let opened = place.open_node(how)?;
             Ok((place, opened))
         })
         .await?;
-        let Opened { file, is_folder } = opened;
+        let OpenedNode { file, is_folder } = opened;
         let mut mode = OpenMode::empty();
         mode.set(OpenMode::READ, how.read);
         mode.set(OpenMode::WRITE, how.write || how.create || how.truncate);
-        let perms = perms(place.access());
+        let perms = folder_permissions(place.access());
         let grant = self.handles.known.get(&fd.rep());
         let grant = match grant.and_then(|handle| handle.base.as_ref()) {
-            Some(Base::Granted(grant) | Base::Below { grant, .. }) => Some(*grant),
-            Some(Base::Nowhere) | None => None,
+            Some(FolderBase::Granted(grant) | FolderBase::Below { grant, .. }) => Some(*grant),
+            Some(FolderBase::Nowhere) | None => None,
         };
         let (descriptor, base) = if is_folder {
             let dir = Dir::new(file, perms, mode, false);
-            self.handles.opened(&dir.dir);
-            let below = grant.map(|grant| Base::Below {
+            self.handles.note_opened(&dir.dir);
+            let below = grant.map(|grant| FolderBase::Below {
                 grant,
                 names: place.names().to_vec(),
                 folder: dir.dir.clone(),
             });
             // The empty directory contains nothing, so the only directory that can be opened in it
             // is itself.
-            let base = below.unwrap_or(Base::Nowhere);
+            let base = below.unwrap_or(FolderBase::Nowhere);
             (Descriptor::Dir(dir), Some(base))
         } else {
             let file = File::new(file, perms, mode, false);
-            self.handles.opened(&file.file);
+            self.handles.note_opened(&file.file);
             if let Some(usage) = place.usage() {
-                usage.opened(&file.file);
+                usage.note_opened(&file.file);
             }
             (Descriptor::File(file), None)
         };
-        let handle = Handle {
+        let handle = PlaceHandle {
             shown: place.to_string(),
             base,
             usage: place.usage().cloned(),
@@ -107,7 +107,7 @@ impl HostState {
         Ok(fd)
     }
 
-    pub(super) fn file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
+    pub(super) fn opened_file(&mut self, fd: &Fd) -> Option<Arc<std::fs::File>> {
         match self.filesystem().table.get(fd) {
             Ok(Descriptor::File(file)) => Some(file.file.clone()),
             _ => None,
@@ -115,35 +115,36 @@ impl HostState {
     }
 
     /// Returns the size of an open file in bytes; 0 for a directory.
-    pub(super) fn length(&mut self, fd: &Fd) -> Result<u64, FolderError> {
-        match self.file(fd) {
+    pub(super) fn file_length(&mut self, fd: &Fd) -> Result<u64, FolderError> {
+        match self.opened_file(fd) {
             Some(file) => Ok(file.metadata()?.len()),
             None => Ok(0),
         }
     }
 
     /// Returns the quota that writes to an open file are charged to.
-    fn usage(&self, fd: &Fd) -> Option<Arc<Usage>> {
+    fn folder_usage(&self, fd: &Fd) -> Option<Arc<FolderUsage>> {
         self.handles.known.get(&fd.rep())?.usage.clone()
     }
 
     /// Marks an open file as being written to, if its size is charged to a quota.
-    pub(super) fn writing(&mut self, fd: &Fd) -> Option<Arc<()>> {
-        self.usage(fd)?.writing(&*self.file(fd)?)
+    pub(super) fn begin_writing(&mut self, fd: &Fd) -> Option<Arc<()>> {
+        self.folder_usage(fd)?
+            .begin_writing(&*self.opened_file(fd)?)
     }
 
     /// Charges the expected growth of an open file, if a quota applies. Returns the charge, so that
     /// the caller can credit it if the file does not grow.
-    pub(super) fn charge(
+    pub(super) fn charge_growth(
         &mut self,
         fd: &Fd,
         grows: impl FnOnce(&std::fs::File) -> io::Result<u64>,
-    ) -> Result<Option<(Arc<Usage>, u64)>, FolderError> {
-        let (Some(usage), Some(file)) = (self.usage(fd), self.file(fd)) else {
+    ) -> Result<Option<(Arc<FolderUsage>, u64)>, FolderError> {
+        let (Some(usage), Some(file)) = (self.folder_usage(fd), self.opened_file(fd)) else {
             return Ok(None);
         };
         let bytes = grows(&file)?;
-        usage.grow(bytes)?;
+        usage.grow_usage(bytes)?;
         Ok(Some((usage, bytes)))
     }
 
@@ -155,7 +156,7 @@ impl HostState {
         position: Option<u64>,
     ) -> FsResult<Resource<DynOutputStream>> {
         let fd: Fd = Resource::new_borrow(fd);
-        let Some(file) = self.file(&fd) else {
+        let Some(file) = self.opened_file(&fd) else {
             return Ok(stream);
         };
         let inner = self.filesystem().table.delete(stream)?;
@@ -163,10 +164,10 @@ impl HostState {
             inner,
             file,
             position,
-            usage: self.usage(&fd),
+            usage: self.folder_usage(&fd),
             writing: None,
             access_log: self.access_log(),
-            target: format!("write {}", self.shown(&fd)),
+            target: format!("write {}", self.shown_path(&fd)),
         });
         Ok(self.filesystem().table.push(stream)?)
     }
@@ -179,6 +180,6 @@ impl HostState {
             return Ok(0);
         };
         let folder = dir.dir.clone();
-        blocking(move || crate::folder::n_entries(&folder, left)).await
+        run_blocking(move || crate::folder::n_entries(&folder, left)).await
     }
 }

@@ -16,8 +16,8 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::super::host::HostState;
-use super::files::blocking;
-use crate::folder::{Base, FolderError, ResolvedPath, Usage};
+use super::files::run_blocking;
+use crate::folder::{FolderBase, FolderError, FolderUsage, ResolvedPath};
 use crate::grant::{Access, Folder, Root};
 use crate::point::trace::AccessOutcome;
 
@@ -28,9 +28,9 @@ pub(super) type Fd = Resource<Descriptor>;
 const MAX_OPEN: usize = 128;
 
 #[derive(Default)]
-pub(in super::super) struct Handles {
+pub(in super::super) struct PlaceHandles {
     /// Handles by resource number.
-    pub(super) known: HashMap<u32, Handle>,
+    pub(super) known: HashMap<u32, PlaceHandle>,
     /// Number of entries in each directory that is being listed, by stream number.
     pub(super) listed: HashMap<u32, usize>,
     /// Open files. Weak references, because a stream keeps its file open after the handle is
@@ -39,13 +39,13 @@ pub(in super::super) struct Handles {
 }
 
 #[derive(Clone)]
-pub(super) struct Handle {
+pub(super) struct PlaceHandle {
     /// Name in records.
     pub(super) shown: String,
     /// Base for paths relative to this handle; `None` for a file.
-    pub(super) base: Option<Base>,
+    pub(super) base: Option<FolderBase>,
     /// Quota that writes are charged to.
-    pub(super) usage: Option<Arc<Usage>>,
+    pub(super) usage: Option<Arc<FolderUsage>>,
 }
 
 /// Intended operation on a path.
@@ -61,25 +61,25 @@ pub(super) enum Need {
 }
 
 /// Error of an operation: from the host's checks, or from wasmtime.
-pub(super) enum Failure {
+pub(super) enum PlaceFailure {
     Ours(FolderError),
     Theirs(FsError),
 }
 
-impl From<FolderError> for Failure {
+impl From<FolderError> for PlaceFailure {
     fn from(error: FolderError) -> Self {
         Self::Ours(error)
     }
 }
 
-impl From<FsError> for Failure {
+impl From<FsError> for PlaceFailure {
     fn from(error: FsError) -> Self {
         Self::Theirs(error)
     }
 }
 
 /// Converts an error into an error code for the guest.
-pub(super) fn code(error: FolderError) -> ErrorCode {
+pub(super) fn error_code(error: FolderError) -> ErrorCode {
     match error {
         FolderError::Invalid(_) => ErrorCode::Invalid,
         FolderError::NotGranted
@@ -109,7 +109,7 @@ fn is_refusal(code: ErrorCode) -> bool {
     )
 }
 
-pub(super) fn perms(access: Access) -> FsPerms {
+pub(super) fn folder_permissions(access: Access) -> FsPerms {
     match access {
         Access::Read => FsPerms::ReadOnly,
         Access::Write => FsPerms::ReadWrite,
@@ -125,7 +125,7 @@ fn open_mode(access: Access) -> OpenMode {
 
 /// Returns the mount points of a granted directory. Standard libraries strip leading `/` and `.`
 /// from paths and mount points alike, so mounting at `.` makes relative paths work.
-fn mounts(folder: &Folder) -> Vec<String> {
+fn folder_mounts(folder: &Folder) -> Vec<String> {
     match (folder.root, folder.below.join("/")) {
         (Root::Data, _) => vec!["/data".to_owned()],
         (Root::Workspace, below) if below.is_empty() => {
@@ -143,7 +143,7 @@ impl preopens::Host for HostState {
     /// be recorded.
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Fd, String)>> {
         let folders = self.backing.folders.clone();
-        let handle = |shown: String, base| Handle {
+        let handle = |shown: String, base| PlaceHandle {
             shown,
             base: Some(base),
             usage: None,
@@ -151,31 +151,34 @@ impl preopens::Host for HostState {
         let mut mounted = Vec::new();
         let mut is_rooted = false;
         for (number, (access, folder)) in folders.grants().enumerate() {
-            let base = Base::Granted(number);
+            let base = FolderBase::Granted(number);
             let opened = folders
-                .folder(&base)
-                .or_else(|_| folders.folder(&Base::Nowhere));
+                .base_folder(&base)
+                .or_else(|_| folders.base_folder(&FolderBase::Nowhere));
             let Ok(file) = opened else {
                 continue;
             };
-            for name in mounts(folder) {
+            for name in folder_mounts(folder) {
                 is_rooted |= name == ".";
                 let handle = handle(folder.to_string(), base.clone());
-                mounted.push((self.mount(&file, access, handle)?, name));
+                mounted.push((self.mount_folder(&file, access, handle)?, name));
             }
         }
         if !mounted.is_empty()
             && !is_rooted
-            && let Ok(file) = folders.folder(&Base::Nowhere)
+            && let Ok(file) = folders.base_folder(&FolderBase::Nowhere)
         {
-            let handle = handle("/".to_owned(), Base::Nowhere);
-            mounted.push((self.mount(&file, Access::Read, handle)?, "/".to_owned()));
+            let handle = handle("/".to_owned(), FolderBase::Nowhere);
+            mounted.push((
+                self.mount_folder(&file, Access::Read, handle)?,
+                "/".to_owned(),
+            ));
         }
         Ok(mounted)
     }
 }
 
-impl Handles {
+impl PlaceHandles {
     /// Refuses to open another file at the limit.
     pub(super) fn check_room(&mut self) -> Result<(), FolderError> {
         self.open.retain(|file| file.strong_count() > 0);
@@ -187,17 +190,22 @@ impl Handles {
     }
 
     /// Counts an open file for as long as a reference to it exists.
-    pub(super) fn opened(&mut self, file: &Arc<File>) {
+    pub(super) fn note_opened(&mut self, file: &Arc<File>) {
         self.open.push(Arc::downgrade(file));
     }
 }
 
 impl HostState {
-    fn mount(&mut self, file: &File, access: Access, handle: Handle) -> wasmtime::Result<Fd> {
+    fn mount_folder(
+        &mut self,
+        file: &File,
+        access: Access,
+        handle: PlaceHandle,
+    ) -> wasmtime::Result<Fd> {
         self.handles.check_room()?;
         let file = file.try_clone()?;
-        let dir = Dir::new(file, perms(access), open_mode(access), false);
-        self.handles.opened(&dir.dir);
+        let dir = Dir::new(file, folder_permissions(access), open_mode(access), false);
+        self.handles.note_opened(&dir.dir);
         let fd = self.filesystem().table.push(Descriptor::Dir(dir))?;
         self.handles.known.insert(fd.rep(), handle);
         Ok(fd)
@@ -205,7 +213,7 @@ impl HostState {
 
     /// Resolves a path relative to an open directory and checks that the intended operation is
     /// granted. Creating a name is charged to the quota.
-    pub(super) async fn place(
+    pub(super) async fn resolve_fd_path(
         &mut self,
         fd: &Fd,
         path: &str,
@@ -216,8 +224,8 @@ impl HostState {
         let base = base.and_then(|handle| handle.base.clone());
         let base = base.ok_or_else(|| FolderError::Io(std::io::ErrorKind::NotADirectory.into()))?;
         let (folders, path) = (self.backing.folders.clone(), path.to_owned());
-        blocking(move || {
-            let mut place = folders.place(&base, &path, follow)?;
+        run_blocking(move || {
+            let mut place = folders.resolve_place(&base, &path, follow)?;
             if need != Need::Read {
                 place.check_write()?;
             }
@@ -226,12 +234,12 @@ impl HostState {
                 if folders.holds_a_grant(&place) {
                     return Err(FolderError::ReadOnly);
                 }
-                place.look()?;
+                place.look_again()?;
             }
             if need == Need::Add
                 && let Some(usage) = place.usage()
             {
-                usage.charge(0, 1)?;
+                usage.charge_quota(0, 1)?;
             }
             Ok(place)
         })
@@ -240,7 +248,7 @@ impl HostState {
 
     /// Creates a granted directory that does not exist, if the path refers to the directory itself.
     /// Returns whether it was created.
-    pub(super) async fn make_granted(&mut self, fd: &Fd, path: &str) -> Result<bool, Failure> {
+    pub(super) async fn make_granted(&mut self, fd: &Fd, path: &str) -> Result<bool, PlaceFailure> {
         let base = self.handles.known.get(&fd.rep());
         let base = base.and_then(|handle| handle.base.clone());
         let is_itself = path.split('/').all(|name| matches!(name, "" | "."));
@@ -248,15 +256,15 @@ impl HostState {
             return Ok(false);
         };
         let folders = self.backing.folders.clone();
-        Ok(blocking(move || folders.make(&base)).await?)
+        Ok(run_blocking(move || folders.make_folder(&base)).await?)
     }
 
     /// Creates a temporary handle on the parent directory of a resolved path, for one wasmtime
     /// operation on a single name in it.
-    pub(super) fn lend(&mut self, place: &ResolvedPath) -> FsResult<Fd> {
+    pub(super) fn lend_handle(&mut self, place: &ResolvedPath) -> FsResult<Fd> {
         let file = place.folder().try_clone()?.into_std_file();
         let access = place.access();
-        let dir = Dir::new(file, perms(access), open_mode(access), false);
+        let dir = Dir::new(file, folder_permissions(access), open_mode(access), false);
         Ok(self.filesystem().table.push(Descriptor::Dir(dir))?)
     }
 
@@ -267,24 +275,24 @@ impl HostState {
     }
 
     /// Returns the name of a handle in records.
-    pub(super) fn shown(&self, fd: &Fd) -> String {
+    pub(super) fn shown_path(&self, fd: &Fd) -> String {
         let handle = self.handles.known.get(&fd.rep());
         handle.map_or_else(String::new, |handle| handle.shown.clone())
     }
 
     /// Converts a result for the guest, and records a failure. `target` describes the attempt.
-    pub(super) fn told<T>(
+    pub(super) fn report_result<T>(
         &self,
         target: impl FnOnce(&Self) -> String,
-        result: Result<T, Failure>,
+        result: Result<T, PlaceFailure>,
     ) -> FsResult<T> {
         match result {
             Ok(value) => Ok(value),
-            Err(Failure::Ours(error)) => {
+            Err(PlaceFailure::Ours(error)) => {
                 self.record_files(&target(self), &error);
-                Err(code(error).into())
+                Err(error_code(error).into())
             }
-            Err(Failure::Theirs(error)) => {
+            Err(PlaceFailure::Theirs(error)) => {
                 if let Some(code) = error.downcast_ref() {
                     let outcome = if is_refusal(*code) {
                         AccessOutcome::Denied
@@ -292,7 +300,8 @@ impl HostState {
                         AccessOutcome::Failed
                     };
                     let reason = code.name().replace('-', " ");
-                    self.access_log().files(&target(self), outcome, &reason);
+                    self.access_log()
+                        .record_files(&target(self), outcome, &reason);
                 }
                 Err(error)
             }
@@ -301,18 +310,18 @@ impl HostState {
 }
 
 /// Describes an operation on an open file or directory, for records.
-pub(super) fn on(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
-    move |state| format!("{verb} {}", state.shown(&Resource::new_borrow(fd)))
+pub(super) fn describe_fd(verb: &str, fd: u32) -> impl FnOnce(&HostState) -> String {
+    move |state| format!("{verb} {}", state.shown_path(&Resource::new_borrow(fd)))
 }
 
 /// Describes an operation on `path`, for records.
-pub(super) fn named<'a>(
+pub(super) fn describe_path<'a>(
     verb: &'a str,
     path: &'a str,
     fd: u32,
 ) -> impl FnOnce(&HostState) -> String + 'a {
     move |state| {
-        let folder = state.shown(&Resource::new_borrow(fd));
+        let folder = state.shown_path(&Resource::new_borrow(fd));
         format!("{verb} {path} in {folder}")
     }
 }
@@ -324,7 +333,7 @@ pub(super) fn named_two<'a>(
     (to, to_fd): (&'a str, u32),
 ) -> impl FnOnce(&HostState) -> String + 'a {
     move |state| {
-        let from = named(verb, from, from_fd)(state);
-        named(&format!("{from} to"), to, to_fd)(state)
+        let from = describe_path(verb, from, from_fd)(state);
+        describe_path(&format!("{from} to"), to, to_fd)(state)
     }
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use super::super::access_log::AccessLog;
-use crate::folder::{FolderError, Usage};
+use crate::folder::{FolderError, FolderUsage};
 use crate::point::trace::AccessOutcome;
 
 /// Stream of wasmtime into a file, with its quota.
@@ -18,7 +18,7 @@ pub(super) struct FileStream {
     /// Offset of the next byte; `None` when appending.
     pub(super) position: Option<u64>,
     /// Quota that is charged; `None` in the workspace.
-    pub(super) usage: Option<Arc<Usage>>,
+    pub(super) usage: Option<Arc<FolderUsage>>,
     /// Guard held while data is on its way into the file.
     pub(super) writing: Option<Arc<()>>,
     pub(super) access_log: AccessLog,
@@ -27,7 +27,7 @@ pub(super) struct FileStream {
 
 /// Returns by how many bytes a file grows when `length` bytes are written at `position`, or at its
 /// end.
-pub(super) fn growth(file: &File, position: Option<u64>, length: u64) -> std::io::Result<u64> {
+pub(super) fn file_growth(file: &File, position: Option<u64>, length: u64) -> std::io::Result<u64> {
     let Some(position) = position else {
         return Ok(length);
     };
@@ -36,17 +36,17 @@ pub(super) fn growth(file: &File, position: Option<u64>, length: u64) -> std::io
 }
 
 impl FileStream {
-    fn charge(&mut self, length: usize) -> StreamResult<()> {
+    fn charge_write(&mut self, length: usize) -> StreamResult<()> {
         let length = length as u64;
         if let Some(usage) = &self.usage {
-            self.writing = usage.writing(&self.file);
-            let charged = growth(&self.file, self.position, length)
+            self.writing = usage.begin_writing(&self.file);
+            let charged = file_growth(&self.file, self.position, length)
                 .map_err(FolderError::from)
-                .and_then(|bytes| usage.grow(bytes));
+                .and_then(|bytes| usage.grow_usage(bytes));
             if let Err(error) = charged {
                 let text = error.to_string();
                 self.access_log
-                    .files(&self.target, AccessOutcome::Denied, &text);
+                    .record_files(&self.target, AccessOutcome::Denied, &text);
                 return Err(StreamError::LastOperationFailed(error.into()));
             }
         }
@@ -56,10 +56,10 @@ impl FileStream {
         Ok(())
     }
 
-    fn note<T>(&self, result: StreamResult<T>) -> StreamResult<T> {
+    fn note_result<T>(&self, result: StreamResult<T>) -> StreamResult<T> {
         if let Err(StreamError::LastOperationFailed(error)) = &result {
             self.access_log
-                .files(&self.target, AccessOutcome::Failed, &error.to_string());
+                .record_files(&self.target, AccessOutcome::Failed, &error.to_string());
         }
         result
     }
@@ -75,14 +75,14 @@ impl OutputStream for FileStream {
                 "a stream was given more than `check-write` allows",
             ));
         }
-        self.charge(bytes.len())?;
+        self.charge_write(bytes.len())?;
         let result = self.inner.write(bytes);
-        self.note(result)
+        self.note_result(result)
     }
 
     fn flush(&mut self) -> StreamResult<()> {
         let result = self.inner.flush();
-        self.note(result)
+        self.note_result(result)
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
@@ -90,14 +90,14 @@ impl OutputStream for FileStream {
         if !matches!(result, Ok(0)) {
             self.writing = None;
         }
-        self.note(result)
+        self.note_result(result)
     }
 
     async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.charge(bytes.len())?;
+        self.charge_write(bytes.len())?;
         let result = self.inner.blocking_write_and_flush(bytes).await;
         self.writing = None;
-        self.note(result)
+        self.note_result(result)
     }
 
     async fn cancel(&mut self) {

@@ -105,7 +105,7 @@ impl LoadOptions {
         if self.without.iter().any(|without| without == name) {
             return Some(Why::Without);
         }
-        let place = || self.places(name, trust)(&["enabled"]);
+        let place = || self.setting_places(name, trust)(&["enabled"]);
         (!self.settings_of(name, trust).enabled).then(|| Why::Disabled {
             place: place().unwrap_or_else(|| "your settings".to_owned()),
         })
@@ -122,7 +122,7 @@ impl LoadOptions {
         ];
         for (trust, all) in layers {
             for (name, _) in all.iter().filter(|(_, settings)| !settings.enabled) {
-                let place = self.places(name, trust)(&["enabled"]);
+                let place = self.setting_places(name, trust)(&["enabled"]);
                 let of_project = trust == Trust::Project;
                 off.insert((name.clone(), of_project), place.unwrap_or_default());
             }
@@ -143,7 +143,7 @@ impl LoadOptions {
 
     /// Says where something under `[plugins.NAME]` is written: `FILE:LINE` or the flag, of the
     /// layer that decides.
-    pub(in crate::plugin) fn places<'a>(
+    pub(in crate::plugin) fn setting_places<'a>(
         &'a self,
         name: &'a str,
         trust: Trust,

@@ -69,7 +69,7 @@ pub(crate) fn check_plugin_name(name: &str) -> Result<(), String> {
 
 impl Manifest {
     /// Checks the whole manifest. `text` is its source, for line numbers in messages.
-    pub(super) fn check(&mut self, text: &str) -> Result<(), String> {
+    pub(super) fn check_manifest(&mut self, text: &str) -> Result<(), String> {
         check_plugin_name(&self.name)?;
         if let Some(component) = &self.component
             && (component.is_empty()
@@ -133,7 +133,7 @@ impl Manifest {
                 return Err(format!("[{section}] needs `side_effects = [\"{effect}\"]`"));
             }
         }
-        self.network.as_ref().map_or(Ok(()), network::check)
+        self.network.as_ref().map_or(Ok(()), network::check_network)
     }
 
     /// Checks the requested permissions, which are shown in a question: few enough to be read, and

@@ -92,9 +92,11 @@ impl Manifest {
     /// Reads and checks `folder/plugin.toml`, from `held` if that covers the directory.
     pub fn read(folder: &Path, held: Option<&HeldFolder>) -> Result<Self, Error> {
         let path = folder.join(FILE_NAME);
-        let bytes = files::read(&path, held, MAX_BYTES).map_err(|error| match error.kind() {
+        let bytes = files::read_plugin_file(&path, held, MAX_BYTES).map_err(|error| match error
+            .kind()
+        {
             ErrorKind::NotFound => Error::NoManifest {
-                todo: astray::todo(folder, held),
+                todo: astray::astray_hint(folder, held),
                 folder: folder.to_owned(),
             },
             _ => Error::io("read", &path)(error),
@@ -118,7 +120,7 @@ impl Manifest {
         };
         let mut manifest: Self =
             toml::from_str(text).map_err(|e| refuse(e.to_string().trim_end().to_owned()))?;
-        manifest.check(text).map_err(refuse)?;
+        manifest.check_manifest(text).map_err(refuse)?;
         Ok(manifest)
     }
 

@@ -19,7 +19,7 @@ use crate::egress::{Template, is_refused};
 use crate::grant::{Credential, HostPattern};
 
 /// Checks the section. Errors name the entry and the list that it belongs in.
-pub(super) fn check(section: &Network) -> Result<(), String> {
+pub(super) fn check_network(section: &Network) -> Result<(), String> {
     let lists = [
         ("hosts", &section.hosts, Class::Private, "private"),
         ("private", &section.private, Class::Public, "hosts"),

@@ -6,21 +6,21 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::pauses::{Pauses, Stopwatch};
+use super::pauses::{HolderPauses, WaitStopwatch};
 use crate::lock::lock;
 
 pub(super) struct CallClock {
     pub(super) started: Instant,
-    pub(super) waits: Mutex<Waits>,
+    pub(super) waits: Mutex<OpenWaits>,
     /// Clock of the call that made this one; it stops as well.
     pub(super) outer: Option<Arc<CallClock>>,
     /// Pauses to record into while this call waits for the user.
-    pub(super) held: OnceLock<Arc<Pauses>>,
+    pub(super) held: OnceLock<Arc<HolderPauses>>,
 }
 
 /// Reason why the clock is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum WaitReason {
     /// Waits for another call of the same plugin.
     Turn,
     /// Waits because a call that it made waits for its turn.
@@ -28,7 +28,7 @@ pub(super) enum Wait {
     Person,
 }
 
-impl Wait {
+impl WaitReason {
     /// Returns the reason as seen by the outer call.
     fn of_outer(self) -> Self {
         match self {
@@ -42,78 +42,83 @@ impl Wait {
 struct OwnWait {
     since: Instant,
     /// Pauses of the current holder, and their total when the wait began.
-    pauses: Option<(Arc<Pauses>, Duration)>,
+    pauses: Option<(Arc<HolderPauses>, Duration)>,
 }
 
 impl OwnWait {
     /// Returns the part of the wait that counts towards the bound.
-    fn counted(&self, now: Instant) -> Duration {
+    fn counted_wait(&self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.since);
         let paused = self
             .pauses
             .as_ref()
             .map_or(Duration::ZERO, |(pauses, before)| {
-                lock(&pauses.0).total(now).saturating_sub(*before)
+                lock(&pauses.0).total_wait(now).saturating_sub(*before)
             });
         passed.saturating_sub(paused)
     }
 }
 
 #[derive(Default)]
-pub(super) struct Waits {
+pub(super) struct OpenWaits {
     /// Open waits, including those of inner calls, and their total time.
-    all: Stopwatch,
+    all: WaitStopwatch,
     /// The call's own wait for its turn, if one is open.
     own: Option<OwnWait>,
     own_total: Duration,
 }
 
 impl CallClock {
-    pub(super) fn begin(&self, now: Instant, wait: Wait, pauses: Option<&Arc<Pauses>>) {
+    pub(super) fn begin_wait(
+        &self,
+        now: Instant,
+        wait: WaitReason,
+        pauses: Option<&Arc<HolderPauses>>,
+    ) {
         let mut waits = lock(&self.waits);
-        waits.all.begin(now);
-        if wait == Wait::Turn {
+        waits.all.begin_wait(now);
+        if wait == WaitReason::Turn {
             waits.own = Some(OwnWait {
                 since: now,
-                pauses: pauses.map(|pauses| (pauses.clone(), lock(&pauses.0).total(now))),
+                pauses: pauses.map(|pauses| (pauses.clone(), lock(&pauses.0).total_wait(now))),
             });
         }
         drop(waits);
-        if let Some(held) = self.held.get().filter(|_| wait == Wait::Person) {
-            lock(&held.0).begin(now);
+        if let Some(held) = self.held.get().filter(|_| wait == WaitReason::Person) {
+            lock(&held.0).begin_wait(now);
         }
         if let Some(outer) = &self.outer {
-            outer.begin(now, wait.of_outer(), None);
+            outer.begin_wait(now, wait.of_outer(), None);
         }
     }
 
-    pub(super) fn end(&self, now: Instant, wait: Wait) {
+    pub(super) fn end_wait(&self, now: Instant, wait: WaitReason) {
         let mut waits = lock(&self.waits);
-        waits.all.end(now);
-        if wait == Wait::Turn
+        waits.all.end_wait(now);
+        if wait == WaitReason::Turn
             && let Some(own) = waits.own.take()
         {
-            waits.own_total += own.counted(now);
+            waits.own_total += own.counted_wait(now);
         }
         drop(waits);
-        if let Some(held) = self.held.get().filter(|_| wait == Wait::Person) {
-            lock(&held.0).end(now);
+        if let Some(held) = self.held.get().filter(|_| wait == WaitReason::Person) {
+            lock(&held.0).end_wait(now);
         }
         if let Some(outer) = &self.outer {
-            outer.end(now, wait.of_outer());
+            outer.end_wait(now, wait.of_outer());
         }
     }
 
     /// Returns the call's own running time, and the time it waited for its turn.
-    pub(super) fn read(&self, now: Instant) -> (Duration, Duration) {
+    pub(super) fn read_clock(&self, now: Instant) -> (Duration, Duration) {
         let waits = lock(&self.waits);
         let own = waits
             .own
             .as_ref()
-            .map_or(Duration::ZERO, |own| own.counted(now));
+            .map_or(Duration::ZERO, |own| own.counted_wait(now));
         let passed = now.saturating_duration_since(self.started);
         (
-            passed.saturating_sub(waits.all.total(now)),
+            passed.saturating_sub(waits.all.total_wait(now)),
             waits.own_total + own,
         )
     }

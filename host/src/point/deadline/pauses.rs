@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 /// Time that the holder of a shared resource, such as a plugin instance, spent waiting for the
 /// user.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses(pub(super) Mutex<Stopwatch>);
+pub(crate) struct HolderPauses(pub(super) Mutex<WaitStopwatch>);
 
 /// Measures the time during which at least one wait was open.
 #[derive(Debug, Default)]
-pub(super) struct Stopwatch {
+pub(super) struct WaitStopwatch {
     pub(super) n_open: u32,
     since: Option<Instant>,
     total: Duration,
 }
 
-impl Stopwatch {
-    pub(super) fn begin(&mut self, now: Instant) {
+impl WaitStopwatch {
+    pub(super) fn begin_wait(&mut self, now: Instant) {
         self.n_open += 1;
         self.since.get_or_insert(now);
     }
 
-    pub(super) fn end(&mut self, now: Instant) {
+    pub(super) fn end_wait(&mut self, now: Instant) {
         self.n_open = self.n_open.saturating_sub(1);
         if self.n_open == 0
             && let Some(since) = self.since.take()
@@ -32,7 +32,7 @@ impl Stopwatch {
     }
 
     /// Returns the total time of all waits so far.
-    pub(super) fn total(&self, now: Instant) -> Duration {
+    pub(super) fn total_wait(&self, now: Instant) -> Duration {
         let open = self
             .since
             .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));

@@ -25,15 +25,15 @@ use tracing::instrument::WithSubscriber;
 
 use super::Point;
 use super::caller::{Caller, MAX_NESTING};
-use super::deadline::within;
+use super::deadline::with_deadline;
 use super::failure::Failure;
 use super::merge::Merged;
-use super::quarantine::Quarantine;
+use super::quarantine::HookQuarantine;
 use super::registry::{Bound, HookSpec, Registry};
 use super::trace::Sink;
 use crate::lock::lock;
-use report::Report;
-use run::Run;
+use report::AnswerReport;
+use run::DispatchRun;
 
 pub use kind::PointKind;
 pub use run::{AttributedText, Dispatched, HookVerdict};
@@ -46,7 +46,7 @@ pub use run::{AttributedText, Dispatched, HookVerdict};
 pub struct Dispatcher {
     /// Swapped as a whole, never mutated: a dispatch in progress keeps the hooks it started with.
     registry: ArcSwap<Registry>,
-    quarantine: Arc<Quarantine>,
+    quarantine: Arc<HookQuarantine>,
     sink: Arc<dyn Sink>,
     background: TaskTracker,
     running: Running,
@@ -59,8 +59,8 @@ impl Dispatcher {
     /// Creates a dispatcher over `registry` that reports to `sink`.
     #[must_use]
     pub fn new(registry: Arc<Registry>, sink: Arc<dyn Sink>) -> Self {
-        let quarantine = Arc::new(Quarantine::default());
-        quarantine.clear();
+        let quarantine = Arc::new(HookQuarantine::default());
+        quarantine.clear_hooks();
         Self {
             registry: ArcSwap::new(registry),
             quarantine,
@@ -89,15 +89,15 @@ impl Dispatcher {
     }
 
     /// Replaces the hooks of a plugin from the next dispatch on, and lifts the plugin's quarantine.
-    pub(crate) fn replace(&self, plugin: &str, with: Registry) {
+    pub(crate) fn replace_hooks(&self, plugin: &str, with: Registry) {
         let replaced = self.registry.load().replaced(plugin, with);
         self.registry.store(Arc::new(replaced));
-        self.quarantine.forget(plugin);
+        self.quarantine.forget_plugin(plugin);
     }
 
     /// Lifts the quarantine of hooks that were dropped in the last turn.
     pub fn begin_turn(&self) {
-        self.quarantine.clear();
+        self.quarantine.clear_hooks();
     }
 
     /// Waits up to `limit` for `async` hooks that still run. Returns those that have not ended, as
@@ -143,8 +143,8 @@ impl Dispatcher {
         caller: &Caller,
         payload: P::Payload,
     ) -> Dispatched<P::Payload> {
-        let mut run = Run::<P> {
-            report: Report {
+        let mut run = DispatchRun::<P> {
+            report: AnswerReport {
                 quarantine: &self.quarantine,
                 sink: &*self.sink,
                 point: &name,
@@ -175,14 +175,14 @@ impl Dispatcher {
                 let failure = Failure::Unavailable(format!(
                     "plugins calling plugins are nested deeper than {MAX_NESTING}"
                 ));
-                run.finish(&bound.spec, Duration::ZERO, Err(failure));
-            } else if let Some(why) = self.quarantine.why(&bound.spec.plugin, &name) {
-                run.dropped(&bound.spec, why);
+                run.finish_hook(&bound.spec, Duration::ZERO, Err(failure));
+            } else if let Some(why) = self.quarantine.quarantine_reason(&bound.spec.plugin, &name) {
+                run.note_dropped(&bound.spec, why);
             } else if bound.spec.is_async {
-                self.spawn(bound.clone(), name.clone(), caller, &run.out.value);
+                self.spawn_hook(bound.clone(), name.clone(), caller, &run.out.value);
             } else if kind.is_chain() {
-                let (took, result) = call(bound, caller, &run.out.value).await;
-                if run.finish(&bound.spec, took, result) {
+                let (took, result) = call_hook(bound, caller, &run.out.value).await;
+                if run.finish_hook(&bound.spec, took, result) {
                     judged_before = judged.len();
                 }
                 if is_gate {
@@ -200,32 +200,38 @@ impl Dispatcher {
         for bound in &judged[..judged_before] {
             // A quarantined hook cannot be asked again; its failure policy was applied when it
             // failed.
-            if self.quarantine.why(&bound.spec.plugin, &name).is_some() {
+            if self
+                .quarantine
+                .quarantine_reason(&bound.spec.plugin, &name)
+                .is_some()
+            {
                 continue;
             }
-            let (took, result) = call(bound, caller, &run.out.value).await;
+            let (took, result) = call_hook(bound, caller, &run.out.value).await;
             run.judge_again(&bound.spec, took, result);
             if run.is_refused() {
                 return run.out;
             }
         }
         if let [bound] = side_by_side[..] {
-            let (took, result) = call(bound, caller, &run.out.value).await;
-            run.finish(&bound.spec, took, result);
+            let (took, result) = call_hook(bound, caller, &run.out.value).await;
+            run.finish_hook(&bound.spec, took, result);
         } else if !side_by_side.is_empty() {
             let value = &run.out.value;
-            let calls = side_by_side.iter().map(|bound| call(bound, caller, value));
+            let calls = side_by_side
+                .iter()
+                .map(|bound| call_hook(bound, caller, value));
             // Boxed so that a dispatch with a single hook does not carry this large future.
             let results = Box::pin(join_all(calls)).await;
             for (bound, (took, result)) in side_by_side.iter().zip(results) {
-                run.finish(&bound.spec, took, result);
+                run.finish_hook(&bound.spec, took, result);
             }
         }
         run.out
     }
 
     /// Starts a background hook. Its effects and its trace record are reported when it ends.
-    fn spawn<P: Point>(
+    fn spawn_hook<P: Point>(
         &self,
         bound: Bound<P>,
         point: Cow<'static, str>,
@@ -238,15 +244,15 @@ impl Dispatcher {
         // Log lines of the hook go to the subscriber of the turn.
         self.background.spawn(
             async move {
-                let (took, result) = call(&bound, &caller, &payload).await;
-                let report = Report {
+                let (took, result) = call_hook(&bound, &caller, &payload).await;
+                let report = AnswerReport {
                     quarantine: &quarantine,
                     sink: &*sink,
                     point: &point,
                     caller: &caller,
                 };
                 let (spec, mut merged) = (&bound.spec, Merged::default());
-                report.finish::<P>(spec, took, result, &mut payload, &mut merged);
+                report.finish_hook::<P>(spec, took, result, &mut payload, &mut merged);
                 drop(open);
             }
             .with_current_subscriber(),
@@ -283,7 +289,7 @@ impl Drop for InBackground {
 }
 
 /// Calls one hook within its deadline. Returns the elapsed time and the result.
-async fn call<P: Point>(
+async fn call_hook<P: Point>(
     bound: &Bound<P>,
     caller: &Caller,
     payload: &P::Payload,
@@ -298,7 +304,7 @@ async fn call<P: Point>(
                 let polled = catch_unwind(AssertUnwindSafe(|| call.poll_unpin(context)));
                 polled.unwrap_or_else(|panic| Poll::Ready(Err(Failure::panic(&*panic))))
             });
-            within(bound.spec.deadline, started, call).await
+            with_deadline(bound.spec.deadline, started, call).await
         }
         Err(panic) => Err(Failure::panic(&*panic)),
     };

@@ -1,7 +1,7 @@
 //! Handles the answer of one hook: merge or failure policy, effects, trace record.
 //!
 //! Used by hooks that the turn waits for and by background hooks alike, so it must not depend on
-//! the state of a dispatch. Start from [`Report::finish`].
+//! the state of a dispatch. Start from [`AnswerReport::finish_hook`].
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::failure::{Failure, OnFailure};
 use crate::point::merge::{MergeEnv, Merged, Objection};
-use crate::point::quarantine::Quarantine;
+use crate::point::quarantine::HookQuarantine;
 use crate::point::registry::HookSpec;
 use crate::point::trace::{Sink, TraceOutcome, TraceRecord};
 use crate::text;
@@ -21,17 +21,17 @@ use crate::text;
 const MAX_REASON_BYTES: usize = 2048;
 
 /// Handling of a hook's answer that is the same for awaited and background hooks.
-pub(super) struct Report<'a> {
-    pub(super) quarantine: &'a Quarantine,
+pub(super) struct AnswerReport<'a> {
+    pub(super) quarantine: &'a HookQuarantine,
     pub(super) sink: &'a dyn Sink,
     pub(super) point: &'a Cow<'static, str>,
     pub(super) caller: &'a Caller,
 }
 
-impl Report<'_> {
+impl AnswerReport<'_> {
     /// Merges an outcome into the empty `merged`, or applies the failure policy. Writes a trace
     /// record in both cases.
-    pub(super) fn finish<P: Point>(
+    pub(super) fn finish_hook<P: Point>(
         &self,
         spec: &HookSpec,
         took: Duration,
@@ -42,9 +42,10 @@ impl Report<'_> {
         // Add seconds and nanoseconds as floats: `as_nanos` needs a 128-bit division, which takes
         // longer than the merge.
         let micros = took.as_secs() as f64 * 1e6 + f64::from(took.subsec_nanos()) / 1e3;
-        if let Err(failure) = result.and_then(|outcome| merge::<P>(spec, outcome, payload, merged))
+        if let Err(failure) =
+            result.and_then(|outcome| merge_outcome::<P>(spec, outcome, payload, merged))
         {
-            *merged = self.failed(spec, &failure, micros);
+            *merged = self.report_failed(spec, &failure, micros);
             return;
         }
         let (outcome, reason) = match &merged.answer {
@@ -54,14 +55,14 @@ impl Report<'_> {
             None => (TraceOutcome::Changed, merged.note.clone()),
         };
         let changed = std::mem::take(&mut merged.changed);
-        self.trace(spec, outcome, changed, reason, micros);
+        self.trace_hook(spec, outcome, changed, reason, micros);
         for effect in std::mem::take(&mut merged.effects) {
             self.sink.effect(&spec.plugin, effect);
         }
     }
 
-    fn failed(&self, spec: &HookSpec, failure: &Failure, micros: f64) -> Merged {
-        let why = text::clean(&failure.to_string(), MAX_REASON_BYTES);
+    fn report_failed(&self, spec: &HookSpec, failure: &Failure, micros: f64) -> Merged {
+        let why = text::clean_line(&failure.to_string(), MAX_REASON_BYTES);
         if failure.drops_hook() {
             self.quarantine
                 .drop_hook(&spec.plugin, self.point, why.clone());
@@ -75,14 +76,14 @@ impl Report<'_> {
             ),
             OnFailure::Skip => (TraceOutcome::Failed, None),
         };
-        self.trace(spec, outcome, Vec::new(), Some(why), micros);
+        self.trace_hook(spec, outcome, Vec::new(), Some(why), micros);
         Merged {
             answer,
             ..Merged::default()
         }
     }
 
-    pub(super) fn trace(
+    pub(super) fn trace_hook(
         &self,
         spec: &HookSpec,
         outcome: TraceOutcome,
@@ -106,7 +107,7 @@ impl Report<'_> {
 }
 
 /// Merges an outcome into `merged`. A panic counts as the hook's failure.
-fn merge<P: Point>(
+fn merge_outcome<P: Point>(
     spec: &HookSpec,
     outcome: P::Outcome,
     payload: &mut P::Payload,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::report::Report;
+use super::report::AnswerReport;
 use crate::point::Point;
 use crate::point::failure::{Failure, OnFailure};
 use crate::point::merge::{Merged, Objection};
@@ -46,18 +46,18 @@ pub struct Dispatched<T> {
 }
 
 /// State of a dispatch in progress.
-pub(super) struct Run<'a, P: Point> {
-    pub(super) report: Report<'a>,
+pub(super) struct DispatchRun<'a, P: Point> {
+    pub(super) report: AnswerReport<'a>,
     pub(super) out: Dispatched<P::Payload>,
 }
 
-impl<P: Point> Run<'_, P> {
+impl<P: Point> DispatchRun<'_, P> {
     pub(super) fn is_refused(&self) -> bool {
         matches!(self.out.verdict, HookVerdict::Block(_))
     }
 
     /// Merges the answer of a hook. Returns whether it changed the value that the hooks judge.
-    pub(super) fn finish(
+    pub(super) fn finish_hook(
         &mut self,
         spec: &HookSpec,
         took: Duration,
@@ -66,7 +66,7 @@ impl<P: Point> Run<'_, P> {
         let value = &mut self.out.value;
         let mut merged = Merged::default();
         self.report
-            .finish::<P>(spec, took, result, value, &mut merged);
+            .finish_hook::<P>(spec, took, result, value, &mut merged);
         for injection in merged.inject {
             self.out.inject.push((spec.plugin.clone(), injection));
         }
@@ -76,7 +76,7 @@ impl<P: Point> Run<'_, P> {
                 text,
             });
         }
-        self.answer(spec, merged.answer);
+        self.take_answer(spec, merged.answer);
         merged.rewrites
     }
 
@@ -92,18 +92,18 @@ impl<P: Point> Run<'_, P> {
         let mut value = self.out.value.clone();
         let mut merged = Merged::default();
         self.report
-            .finish::<P>(spec, took, result, &mut value, &mut merged);
+            .finish_hook::<P>(spec, took, result, &mut value, &mut merged);
         let answer = match merged.answer {
             None if merged.rewrites => Some(Objection::Block(
                 "it wants to change what another hook changed after it".to_owned(),
             )),
             answer => answer,
         };
-        self.answer(spec, answer);
+        self.take_answer(spec, answer);
     }
 
     /// Handles a quarantined hook: a hook that blocks on failure keeps refusing, by name.
-    pub(super) fn dropped(&mut self, spec: &HookSpec, why: String) {
+    pub(super) fn note_dropped(&mut self, spec: &HookSpec, why: String) {
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => {
                 let reason = format!(
@@ -116,12 +116,13 @@ impl<P: Point> Run<'_, P> {
             }
             OnFailure::Skip => (TraceOutcome::Dropped, None),
         };
-        self.report.trace(spec, outcome, Vec::new(), Some(why), 0.0);
-        self.answer(spec, answer);
+        self.report
+            .trace_hook(spec, outcome, Vec::new(), Some(why), 0.0);
+        self.take_answer(spec, answer);
     }
 
     /// Combines verdicts: `block` beats `ask` beats `pass`, regardless of order.
-    fn answer(&mut self, spec: &HookSpec, answer: Option<Objection>) {
+    fn take_answer(&mut self, spec: &HookSpec, answer: Option<Objection>) {
         let said = |text| AttributedText {
             plugin: spec.plugin.clone(),
             text,

@@ -28,7 +28,7 @@ impl Merge<p::ProposedCall> for o::CallOutcome {
             o::CallVerdict::Change(arguments) => {
                 env.check_may_change("it changes arguments")?;
                 check_text("the new arguments", &arguments)?;
-                let arguments = json::parse(&arguments, json::MAX_BYTES)
+                let arguments = json::parse_json(&arguments, json::MAX_BYTES)
                     .map_err(|e| format!("the text of the new arguments {e}"))?;
                 (payload.check)(&arguments)
                     .map_err(|e| format!("the new arguments do not fit the tool's schema: {e}"))?;
@@ -54,7 +54,7 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
     ) -> Result<(), String> {
         let content = self
             .content
-            .map(|parts| replacing(parts, &payload.result.content));
+            .map(|parts| replace_parts(parts, &payload.result.content));
         let content = content.transpose()?;
         merged.effects(self.effects)?;
         merged.inject(self.inject)?;
@@ -75,7 +75,7 @@ impl Merge<Arc<p::FinishedCall>> for o::ResultOutcome {
 }
 
 /// Converts the parts with which a hook replaces a result.
-fn replacing(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
+fn replace_parts(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
     check_number("parts of a result", parts.len(), MAX_PARTS)?;
     let part = |part| match part {
         o::Part::Text(text) => {
@@ -83,7 +83,7 @@ fn replacing(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
             Ok(Part::Text { text })
         }
         o::Part::Json(text) => {
-            let value = json::parse(&text, json::MAX_BYTES);
+            let value = json::parse_json(&text, json::MAX_BYTES);
             let value = value.map_err(|e| format!("the text of a JSON part {e}"))?;
             Ok(Part::Json { value })
         }

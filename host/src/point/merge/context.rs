@@ -20,7 +20,7 @@ fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
 /// no call stays unanswered. For example, dropping one of two results drops the message that made
 /// both calls, and with it the other result.
 fn drop_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
-    let at = position(messages, id)?;
+    let at = message_position(messages, id)?;
     let mut calls: HashSet<String> = call_ids(&messages[at]).map(str::to_owned).collect();
     let mut n_calls = 0;
     while n_calls < calls.len() {
@@ -36,7 +36,7 @@ fn drop_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn position(messages: &[Message], id: &str) -> Result<usize, String> {
+fn message_position(messages: &[Message], id: &str) -> Result<usize, String> {
     messages
         .iter()
         .position(|message| message.id == id)
@@ -65,7 +65,7 @@ impl Merge<Arc<Vec<Message>>> for o::ContextOutcome {
                 o::MessageEdit::Drop(id) => drop_message(&mut edited, &id)?,
                 o::MessageEdit::Replace(o::Replacement { id, text }) => {
                     check_text("a replaced message", &text)?;
-                    let at = position(&edited, &id)?;
+                    let at = message_position(&edited, &id)?;
                     replace_text(&mut edited[at], text);
                 }
                 o::MessageEdit::Append(text) => {

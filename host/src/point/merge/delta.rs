@@ -24,7 +24,7 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
         merged.block(self.stop);
         let mut kept_from = payload.text.len().saturating_sub(payload.keep);
         if let Some(text) = &self.text {
-            kept_from = moved(kept_from, &payload.text, text);
+            kept_from = moved_bytes(kept_from, &payload.text, text);
         }
         merged.text("the new text", &mut payload.text, self.text)?;
         let own = payload.text.len().saturating_sub(self.keep as usize);
@@ -37,7 +37,7 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
 /// Translates the start of the part that an earlier hook holds back into an offset in the new text.
 /// If the position is ambiguous, the held part begins at the first difference: better to hold too
 /// much than too little.
-fn moved(from: usize, old: &str, new: &str) -> usize {
+fn moved_bytes(from: usize, old: &str, new: &str) -> usize {
     let same = |(a, b): &(u8, u8)| a == b;
     let n_before = old.bytes().zip(new.bytes()).take_while(same).count();
     let backwards = old.bytes().rev().zip(new.bytes().rev());

@@ -39,7 +39,7 @@ fn own_key(key: &str, env: &MergeEnv<'_>) -> String {
 
 /// Returns the index of the part that a plugin refers to: the part with exactly this key, or else
 /// the plugin's own part.
-fn find(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
+fn find_part(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
     let at = |key: &str| parts.iter().position(|part| part.key == key);
     at(key).or_else(|| at(&own_key(key, env)))
 }
@@ -93,7 +93,7 @@ impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
         for key in &self.remove {
             // Look up keys in the list that the hook was shown, so that a key listed twice is not
             // an error.
-            let Some(at) = find(payload, key, env) else {
+            let Some(at) = find_part(payload, key, env) else {
                 return Err(format!("there is no prompt part `{key}` to remove"));
             };
             let removed = payload.get(at).map(|part| part.key.as_str());
@@ -102,7 +102,7 @@ impl Merge<Vec<p::PromptPart>> for o::PartsOutcome {
         for part in self.put {
             let wanted = part.key.clone();
             let own = own_part(part, env)?;
-            match find(&edited, &wanted, env).and_then(|at| edited.get_mut(at)) {
+            match find_part(&edited, &wanted, env).and_then(|at| edited.get_mut(at)) {
                 Some(other) => {
                     let key = std::mem::take(&mut other.key);
                     *other = p::PromptPart { key, ..own };

@@ -23,7 +23,7 @@ const IN_FOLDER: &str = ".claude/CLAUDE.md";
 
 /// Returns the context files of a folder in order, and adds ignored files to `notices`. `is_usable`
 /// says whether a file can be read.
-pub(super) fn names(
+pub(super) fn file_names(
     folder: &Path,
     notices: &mut Vec<String>,
     is_usable: impl Fn(&Path) -> bool,

@@ -2,14 +2,14 @@
 //!
 //! Claude Code uses the same syntax. Code spans, code blocks and HTML are skipped, and so are words
 //! with `@` that are not file names, such as `@someone` and e-mail addresses. It must not know
-//! which files may be read. Start from [`imports`].
+//! which files may be read. Start from [`find_imports`].
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser, Tag};
 
 /// Returns the imported paths of a text in order, without duplicates.
-pub(super) fn imports(text: &str) -> Vec<String> {
+pub(super) fn find_imports(text: &str) -> Vec<String> {
     let code = code_ranges(text);
     let mut found: Vec<String> = Vec::new();
     for (at, _) in text.match_indices('@') {
@@ -20,7 +20,7 @@ pub(super) fn imports(text: &str) -> Vec<String> {
         if !is_word_start || code.iter().any(|range| range.contains(&at)) {
             continue;
         }
-        let path = path(&text[at + 1..]);
+        let path = import_path(&text[at + 1..]);
         if !path.is_empty() && !path.starts_with('@') && !found.contains(&path) {
             found.push(path);
         }
@@ -30,7 +30,7 @@ pub(super) fn imports(text: &str) -> Vec<String> {
 
 /// Reads a path at the beginning of a text, up to the first unescaped white space and without
 /// trailing punctuation.
-fn path(text: &str) -> String {
+fn import_path(text: &str) -> String {
     let mut path = String::new();
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -90,7 +90,7 @@ mod tests {
             ("@", &[]),
             ("@ @. @@x.md", &[]),
         ] {
-            assert_eq!(imports(text), expected, "{text:?}");
+            assert_eq!(find_imports(text), expected, "{text:?}");
         }
     }
 }

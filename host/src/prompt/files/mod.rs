@@ -3,8 +3,8 @@
 //!
 //! They are read from the workspace up to the root of its git repository and no further:
 //! directories above it are not part of the project. Files in directories below the workspace are
-//! read when the model first works there ([`below`]). The user's own files come first, and the file
-//! nearest to the workspace comes last and takes precedence.
+//! read when the model first works there ([`files_below`]). The user's own files come first, and
+//! the file nearest to the workspace comes last and takes precedence.
 //!
 //! The text is sent to a provider, so a symlink or an import is followed only to a Markdown file in
 //! the same repository: a link to a key file would leak the key. The repository root must have the
@@ -20,7 +20,7 @@ mod read;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::read::{ReadFile, read};
+use self::read::{ReadFile, read_file};
 use crate::point::payload::{PromptPart, Tier};
 use crate::tool::policy::ToolVerdict;
 use crate::tool::walk::is_ignored;
@@ -54,20 +54,20 @@ pub(crate) type ReadRules = dyn Fn(&str) -> ToolVerdict + Send + Sync;
 /// Reads the context files of a workspace, preceded by the existing files of the user.
 #[must_use]
 pub(crate) fn context_files(workspace: &Path, own: &[PathBuf], rules: &ReadRules) -> ContextFiles {
-    let mut reader = Reader::new(workspace, rules);
+    let mut reader = ContextReader::new(workspace, rules);
     for (number, path) in own.iter().enumerate() {
-        reader.own(number, path);
+        reader.read_own(number, path);
     }
     let Ok(workspace) = workspace.canonicalize() else {
         return reader.found;
     };
-    let folders = folders(&workspace);
+    let folders = parent_folders(&workspace);
     if let Some(root) = folders.first() {
         for (depth, folder) in folders.iter().enumerate() {
-            reader.folder(&format!("files/{depth:02}"), folder, (root, root));
+            reader.read_folder(&format!("files/{depth:02}"), folder, (root, root));
         }
     }
-    limit(&mut reader.found);
+    limit_files(&mut reader.found);
     reader.found
 }
 
@@ -75,17 +75,17 @@ pub(crate) fn context_files(workspace: &Path, own: &[PathBuf], rules: &ReadRules
 /// workspace). Parts are named by path relative to the workspace; `is_told` says whether the model
 /// already has a file.
 #[must_use]
-pub(crate) fn below(
+pub(crate) fn files_below(
     workspace: &Path,
     file: &str,
     is_told: impl Fn(&str) -> bool,
     rules: &ReadRules,
 ) -> ContextFiles {
-    let mut reader = Reader::new(workspace, rules);
+    let mut reader = ContextReader::new(workspace, rules);
     let Ok(workspace) = workspace.canonicalize() else {
         return reader.found;
     };
-    let outer = folders(&workspace);
+    let outer = parent_folders(&workspace);
     let Some(root) = outer.first() else {
         return reader.found;
     };
@@ -94,9 +94,9 @@ pub(crate) fn below(
     folders.reverse();
     for (depth, below) in folders.into_iter().enumerate().skip(1) {
         let folder = workspace.join(below);
-        if let Some(why) = foreign(&workspace, below) {
+        if let Some(why) = foreign_reason(&workspace, below) {
             let mut ignored = Vec::new();
-            for found in folder::names(&folder, &mut ignored, |_| true) {
+            for found in folder::file_names(&folder, &mut ignored, |_| true) {
                 let path = below.join(found.name);
                 if !is_told(&path.to_string_lossy()) {
                     reader.leave_out(&path, why);
@@ -104,7 +104,7 @@ pub(crate) fn below(
             }
             break;
         }
-        reader.folder(&format!("files/{depth:02}"), &folder, (root, &workspace));
+        reader.read_folder(&format!("files/{depth:02}"), &folder, (root, &workspace));
     }
     let mut found = reader.found;
     let touched = workspace.join(file).canonicalize().ok();
@@ -116,12 +116,12 @@ pub(crate) fn below(
         let is_above = folder.is_some_and(|folder| outer.iter().any(|outer| outer == folder));
         !is_told(&part.source) && !is_above && real != touched
     });
-    limit(&mut found);
+    limit_files(&mut found);
     found
 }
 
 /// Returns the reason why a folder is not part of the project, if there is one.
-fn foreign(workspace: &Path, below: &Path) -> Option<&'static str> {
+fn foreign_reason(workspace: &Path, below: &Path) -> Option<&'static str> {
     let folder = workspace.join(below);
     if folder.join(".git").symlink_metadata().is_ok() {
         return Some("its folder is a git repository of its own");
@@ -134,7 +134,7 @@ fn foreign(workspace: &Path, below: &Path) -> Option<&'static str> {
 }
 
 /// Drops the outermost files if the nearer files use up the byte limit.
-fn limit(found: &mut ContextFiles) {
+fn limit_files(found: &mut ContextFiles) {
     let mut n_bytes = 0;
     let nearest_first = found.parts.iter().rev();
     let n_kept = nearest_first
@@ -153,7 +153,7 @@ fn limit(found: &mut ContextFiles) {
 
 /// Returns the folders from the repository root down to the workspace; only the workspace if there
 /// is no repository.
-fn folders(workspace: &Path) -> Vec<PathBuf> {
+fn parent_folders(workspace: &Path) -> Vec<PathBuf> {
     let has_git = |folder: &&Path| folder.join(".git").exists();
     let root = workspace.ancestors().find(has_git);
     let root = root.filter(|root| has_same_owner(root, workspace));
@@ -180,7 +180,7 @@ fn has_same_owner(_: &Path, _: &Path) -> bool {
     true
 }
 
-struct Reader<'r> {
+struct ContextReader<'r> {
     /// The workspace, with symlinks resolved.
     workspace: PathBuf,
     rules: &'r ReadRules,
@@ -193,7 +193,7 @@ struct Reader<'r> {
 
 /// A file to read, with its limits.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ContextPlace<'a> {
     path: &'a Path,
     /// Key of its prompt part.
     key: &'a str,
@@ -203,7 +203,7 @@ struct Place<'a> {
     base: &'a Path,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> ContextReader<'r> {
     fn new(workspace: &Path, rules: &'r ReadRules) -> Self {
         Self {
             workspace: workspace
@@ -217,7 +217,7 @@ impl<'r> Reader<'r> {
     }
 
     /// Returns the reason why a file (its real path) must not reach the model, if there is one.
-    fn refusal(&self, real: &Path, is_import: bool) -> Option<&'static str> {
+    fn read_refusal(&self, real: &Path, is_import: bool) -> Option<&'static str> {
         let is_git = |part: std::path::Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
         if is_import && real.components().any(is_git) {
             return Some("it belongs to a git repository's own data");
@@ -231,7 +231,7 @@ impl<'r> Reader<'r> {
         }
         let folders = path.parent().filter(|_| is_import)?.ancestors();
         let mut folders = folders.filter(|folder| !folder.as_os_str().is_empty());
-        folders.find_map(|folder| foreign(&self.workspace, folder))
+        folders.find_map(|folder| foreign_reason(&self.workspace, folder))
     }
 
     fn leave_out(&mut self, path: &Path, why: &str) {
@@ -242,7 +242,7 @@ impl<'r> Reader<'r> {
     }
 
     /// Reads a file of the user, which may be a symlink to any folder.
-    fn own(&mut self, number: usize, path: &Path) {
+    fn read_own(&mut self, number: usize, path: &Path) {
         if path.symlink_metadata().is_err() {
             return;
         }
@@ -251,8 +251,8 @@ impl<'r> Reader<'r> {
             return self.leave_out(path, "it cannot be found; it may be a broken symlink");
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        self.file(
-            Place {
+        self.read_file(
+            ContextPlace {
                 path,
                 // `+` sorts before the numbers of folders.
                 key: &format!("files/+own/{number:02}-{name}"),
@@ -265,17 +265,17 @@ impl<'r> Reader<'r> {
 
     /// Reads the context files of a folder. `places`: the folder that must contain them, and the
     /// folder to which their names are relative.
-    fn folder(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
+    fn read_folder(&mut self, key: &str, folder: &Path, places: (&Path, &Path)) {
         let (boundary, base) = places;
         let is_usable =
-            |path: &Path| read(boundary, path).is_ok_and(|read| !read.text.trim().is_empty());
-        let names = folder::names(folder, &mut self.found.notices, is_usable);
+            |path: &Path| read_file(boundary, path).is_ok_and(|read| !read.text.trim().is_empty());
+        let names = folder::file_names(folder, &mut self.found.notices, is_usable);
         for found in names {
             let path = folder.join(found.name);
             let named = folder.strip_prefix(base).unwrap_or(folder);
             let key = format!("{key}/{}", named.join(&found.key).display());
-            self.file(
-                Place {
+            self.read_file(
+                ContextPlace {
                     path: &path,
                     key: &key,
                     boundary,
@@ -287,15 +287,15 @@ impl<'r> Reader<'r> {
     }
 
     /// Reads a file and its imports.
-    fn file(&mut self, place: Place<'_>, depth: usize) {
-        let read = match read(place.boundary, place.path) {
+    fn read_file(&mut self, place: ContextPlace<'_>, depth: usize) {
+        let read = match read_file(place.boundary, place.path) {
             Ok(read) => read,
             Err(why) => return self.leave_out(place.path, &why),
         };
         if self.seen.contains(&read.real) {
             return;
         }
-        if let Some(why) = self.refusal(&read.real, depth > 0) {
+        if let Some(why) = self.read_refusal(&read.real, depth > 0) {
             return self.leave_out(place.path, why);
         }
         self.seen.push(read.real.clone());
@@ -303,16 +303,16 @@ impl<'r> Reader<'r> {
             let notice = format!("{} is {fault}", place.path.display());
             self.found.notices.push(notice);
         }
-        self.add(place, &read);
-        for (number, name) in import::imports(&read.text).iter().enumerate() {
-            self.import(place, (number, name), depth + 1);
+        self.add_file(place, &read);
+        for (number, name) in import::find_imports(&read.text).iter().enumerate() {
+            self.read_import(place, (number, name), depth + 1);
         }
     }
 
-    fn add(&mut self, place: Place<'_>, read: &ReadFile) {
+    fn add_file(&mut self, place: ContextPlace<'_>, read: &ReadFile) {
         let name = place.path.strip_prefix(place.base).unwrap_or(place.path);
         let name = name.display().to_string();
-        let text = read.block(&name);
+        let text = read.context_block(&name);
         // `AGENTS.md` and `CLAUDE.md` are often links to one file, or copies.
         let body = |text: &str| text.split_once('\n').map(|(_, body)| body.to_owned());
         let parts = &mut self.found.parts;
@@ -328,14 +328,19 @@ impl<'r> Reader<'r> {
     }
 
     /// Reads an imported file. A word that is not the name of a file is ignored.
-    fn import(&mut self, by: Place<'_>, (number, name): (usize, &String), depth: usize) {
+    fn read_import(
+        &mut self,
+        by: ContextPlace<'_>,
+        (number, name): (usize, &String),
+        depth: usize,
+    ) {
         let is_markdown = Path::new(name).extension().is_some_and(|it| it == "md");
         let folder = by
             .path
             .parent()
             .and_then(|folder| folder.canonicalize().ok());
         let Some(folder) = folder else { return };
-        let path = plain(&folder.join(name));
+        let path = plain_path(&folder.join(name));
         // A file in the workspace may be written by the model, so its imports stay there too.
         let boundary = match folder.starts_with(&self.workspace) {
             true => self.workspace.clone(),
@@ -358,13 +363,13 @@ impl<'r> Reader<'r> {
         } else {
             self.n_imports += 1;
             let key = format!("{}/{number:02}-{name}", by.key);
-            let place = Place {
+            let place = ContextPlace {
                 path: &path,
                 key: &key,
                 boundary: &boundary,
                 ..by
             };
-            return self.file(place, depth);
+            return self.read_file(place, depth);
         };
         let shown = if is_elsewhere { Path::new(name) } else { &path };
         self.leave_out(shown, &why);
@@ -372,7 +377,7 @@ impl<'r> Reader<'r> {
 }
 
 /// Removes `.` and `..` from a path lexically.
-fn plain(path: &Path) -> PathBuf {
+fn plain_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

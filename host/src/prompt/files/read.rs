@@ -28,7 +28,7 @@ impl ReadFile {
     }
 
     /// Returns the text for the model, under this name.
-    pub(super) fn block(&self, name: &str) -> String {
+    pub(super) fn context_block(&self, name: &str) -> String {
         let more = if self.is_cut { "\n[cut here]" } else { "" };
         // Escape closing tags and the name, so that neither can end its own block and pretend to be
         // another file or text of the host. Repositories choose the names of their directories.
@@ -63,7 +63,7 @@ fn escape_end(text: &str) -> String {
 ///
 /// # Errors
 /// The file is not used; the reason is a message for the user.
-pub(super) fn read(boundary: &Path, path: &Path) -> Result<ReadFile, String> {
+pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ReadFile, String> {
     let real = path.canonicalize().map_err(|e| e.to_string())?;
     let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
     let leads = match is_link {

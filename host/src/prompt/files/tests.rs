@@ -44,7 +44,7 @@ fn rules_for_reading_hold_for_context_files_and_imports_and_a_workspace_keeps_it
     let workspace = root.path().join("w");
     let first = context_files(&workspace, &[], &rules);
     let nested =
-        ["sub/a.txt", "denied/a.txt"].map(|file| below(&workspace, file, |_| false, &rules));
+        ["sub/a.txt", "denied/a.txt"].map(|file| files_below(&workspace, file, |_| false, &rules));
     let texts: String = [&first]
         .into_iter()
         .chain(&nested)
@@ -227,7 +227,7 @@ fn the_places_of_other_programs_are_read_in_their_order() {
         "CLAUDE.local.md",
     ];
     let mut found = check(&files, "", &expected);
-    crate::prompt::sort(&mut found.parts);
+    crate::prompt::sort_parts(&mut found.parts);
     let sorted: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
     assert_eq!(sorted, expected, "the keys keep the order");
 
@@ -265,7 +265,7 @@ fn the_files_of_the_user_come_first_and_may_be_links() {
         root.join("none/AGENTS.md"),
     ];
     let mut found = context_files(&root.join("work"), &own, &allow);
-    crate::prompt::sort(&mut found.parts);
+    crate::prompt::sort_parts(&mut found.parts);
     let texts: Vec<&str> = found
         .parts
         .iter()
@@ -368,7 +368,7 @@ fn the_files_of_a_subfolder_come_with_a_file_in_it() {
         fs::write(path, text).unwrap();
     }
     let check = |file: &str, given: &[&str], expected: &[&str]| {
-        let found = below(root, file, |name| given.contains(&name), &allow);
+        let found = files_below(root, file, |name| given.contains(&name), &allow);
         let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
         assert_eq!(sources, expected, "{file}");
         found.notices

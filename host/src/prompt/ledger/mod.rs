@@ -3,10 +3,10 @@
 //!
 //! A provider caches prefixes of a request in the order tools, stable tier, context tier,
 //! conversation. A change in one of them invalidates the cache of everything after it; the ledger
-//! names the first invalid [`Border`] and the causes.
+//! names the first invalid [`CacheBorder`] and the causes.
 //!
 //! The module is pure: it reads the entries that the agent wrote, and must not know files or
-//! terminals. Start from [`turns`].
+//! terminals. Start from [`turn_ledgers`].
 
 mod compare;
 
@@ -18,12 +18,12 @@ use serde_json::Value;
 use crate::message::Usage;
 use crate::point::payload::Tier;
 use crate::session::{Body, Entry, PromptRow};
-use compare::{broken, compare};
+use compare::{compare_rows, find_broken};
 
 /// Cache breakpoint: a position up to which the provider is asked to cache the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Border {
+pub enum CacheBorder {
     /// After the tool definitions.
     Tools,
     /// After the stable tier.
@@ -34,9 +34,9 @@ pub enum Border {
     Conversation,
 }
 
-impl Border {
+impl CacheBorder {
     /// Returns the first breakpoint after a tier.
-    fn behind(tier: Tier) -> Self {
+    fn border_after(tier: Tier) -> Self {
         match tier {
             Tier::Stable => Self::Stable,
             Tier::Context => Self::Context,
@@ -48,7 +48,7 @@ impl Border {
 /// Change of a part since the previous turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum PartChange {
     Kept,
     Added,
     /// The text or the source changed.
@@ -62,22 +62,22 @@ pub struct PartRow {
     #[serde(flatten)]
     pub part: PromptRow,
     /// Change since the previous turn.
-    pub change: Change,
+    pub change: PartChange,
 }
 
 /// The first cache breakpoint that is not valid any more since the previous turn. Later breakpoints
 /// are invalid as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Broken {
+pub struct BrokenBorder {
     /// First invalid breakpoint.
-    pub border: Border,
+    pub border: CacheBorder,
     /// Causes, as phrases for the user.
     pub by: Vec<String>,
 }
 
 /// A hook that changed the request after the parts were collected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Rewrite {
+pub struct RequestRewrite {
     /// Extension point of the hook.
     pub point: String,
     /// Name of the hook's plugin.
@@ -112,11 +112,11 @@ pub struct TurnLedger {
     pub parts: Vec<PartRow>,
     /// First breakpoint that became invalid since the previous turn; always `None` in the first
     /// turn.
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenBorder>,
     /// Tiers that lost their breakpoint because hooks changed the text.
     pub lost: Vec<Tier>,
     /// Hooks that changed the request in ways that `parts` does not show.
-    pub rewrites: Vec<Rewrite>,
+    pub rewrites: Vec<RequestRewrite>,
     /// Steps of the turn, in order.
     pub steps: Vec<StepCost>,
     /// Sum of the usage of all steps.
@@ -125,17 +125,17 @@ pub struct TurnLedger {
 
 /// Returns the ledger of every turn that built a prompt, oldest first.
 #[must_use]
-pub fn turns(entries: &[Entry]) -> Vec<TurnLedger> {
-    let mut reader = Reader::default();
+pub fn turn_ledgers(entries: &[Entry]) -> Vec<TurnLedger> {
+    let mut reader = LedgerReader::default();
     for entry in entries {
-        reader.take(entry);
+        reader.take_entry(entry);
     }
     reader.end_turn();
     reader.done
 }
 
 /// State at the end of the last turn that had a prompt.
-struct Before {
+struct LedgerBefore {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
     /// Last step of any earlier turn.
@@ -144,19 +144,19 @@ struct Before {
 
 /// State while entries are read.
 #[derive(Default)]
-struct Reader {
+struct LedgerReader {
     done: Vec<TurnLedger>,
     turn: Option<TurnLedger>,
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
-    before: Option<Before>,
+    before: Option<LedgerBefore>,
     /// Whether the turn has built a prompt. A turn that was refused before has none.
     has_prompt: bool,
-    rewrites: BTreeSet<Rewrite>,
+    rewrites: BTreeSet<RequestRewrite>,
 }
 
-impl Reader {
-    fn take(&mut self, entry: &Entry) {
+impl LedgerReader {
+    fn take_entry(&mut self, entry: &Entry) {
         match &entry.body {
             Body::TurnStart { turn, input, .. } => {
                 self.end_turn();
@@ -192,7 +192,7 @@ impl Reader {
                     });
                 }
             }
-            Body::Trace { record } => self.rewrites.extend(rewrite(record)),
+            Body::Trace { record } => self.rewrites.extend(parse_rewrite(record)),
             _ => {}
         }
     }
@@ -207,10 +207,12 @@ impl Reader {
         turn.lost.clone_from(&self.lost);
         let before = self.before.take();
         let rows = before.as_ref().map_or(&[][..], |before| &before.rows);
-        turn.parts = compare(rows, &self.rows);
-        turn.broken = before.as_ref().and_then(|before| broken(before, &turn));
+        turn.parts = compare_rows(rows, &self.rows);
+        turn.broken = before
+            .as_ref()
+            .and_then(|before| find_broken(before, &turn));
         let last = turn.steps.last().cloned();
-        self.before = Some(Before {
+        self.before = Some(LedgerBefore {
             rows: self.rows.clone(),
             lost: self.lost.clone(),
             step: last.or(before.and_then(|before| before.step)),
@@ -221,7 +223,7 @@ impl Reader {
 
 /// Returns the hook of a trace record if it changed something that the parts do not show: the
 /// rendered text, the messages, the tools, the model or the request body.
-fn rewrite(record: &Value) -> Option<Rewrite> {
+fn parse_rewrite(record: &Value) -> Option<RequestRewrite> {
     let text = |name: &str| record.get(name).and_then(Value::as_str);
     let (point, plugin) = (text("point")?, text("plugin")?);
     let changed = record.get("changed").and_then(Value::as_array)?;
@@ -232,7 +234,7 @@ fn rewrite(record: &Value) -> Option<Rewrite> {
             .any(|name| name == "tools" || name == "model"),
         _ => false,
     };
-    counts.then(|| Rewrite {
+    counts.then(|| RequestRewrite {
         point: point.to_owned(),
         plugin: plugin.to_owned(),
     })
@@ -295,7 +297,7 @@ mod tests {
             time: 0,
             body,
         };
-        turns(&bodies.into_iter().map(entry).collect::<Vec<_>>())
+        turn_ledgers(&bodies.into_iter().map(entry).collect::<Vec<_>>())
     }
 
     #[test]
@@ -312,10 +314,14 @@ mod tests {
         let from = |tools: &str| format!("tools from step 1 on: {tools}");
         for (parts, tools, expected) in [
             (&same[..], "t", None),
-            (&same, "u", Some((Border::Tools, &*from(other)))),
-            (&same, "tu", Some((Border::Tools, &*from(more)))),
-            (&date, "t", Some((Border::Conversation, "`v` changed"))),
-            (&all, "t", Some((Border::Stable, "`b` added, `a` removed"))),
+            (&same, "u", Some((CacheBorder::Tools, &*from(other)))),
+            (&same, "tu", Some((CacheBorder::Tools, &*from(more)))),
+            (&date, "t", Some((CacheBorder::Conversation, "`v` changed"))),
+            (
+                &all,
+                "t",
+                Some((CacheBorder::Stable, "`b` added, `a` removed")),
+            ),
         ] {
             let first = vec![start(1), prompt(&same), step(1, "t"), start(2)];
             let turns = read([first, vec![prompt(parts), step(2, tools)]].concat());
@@ -336,7 +342,7 @@ mod tests {
         let turns = read([first, vec![start(3), step(3, "t")]].concat());
         let numbers: Vec<u32> = turns.iter().map(|turn| turn.turn).collect();
         assert_eq!(numbers, [1, 3]);
-        assert_eq!(turns[1].parts[0].change, Change::Kept);
+        assert_eq!(turns[1].parts[0].change, PartChange::Kept);
         assert_eq!(turns[1].broken, None);
     }
 

@@ -4,13 +4,13 @@
 //! messages, no empty text) and the cache breakpoints. Pure; it must not know how answers are read,
 //! except for the prefix [`REDACTED`] in signatures.
 //!
-//! Start from [`write`].
+//! Start from [`write_body`].
 
 use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::sendable_arguments;
-use crate::provider::images::base64;
+use crate::provider::images::encode_base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request, SystemBlock};
 
@@ -29,7 +29,7 @@ const LOOKBACK: usize = 19;
 /// follows it.
 pub(super) const REDACTED: &str = "redacted_thinking:";
 
-pub(super) fn write(request: &Request, images: &Images) -> Value {
+pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert(
@@ -51,10 +51,10 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     if let Some(last) = tools.last_mut() {
         set_border(last);
     }
-    let mut messages = messages(&request.messages, images);
-    let borders = borders(&messages);
+    let mut messages = write_messages(&request.messages, images);
+    let borders = cache_borders(&messages);
     let n_borders = usize::from(has_tools) + borders.len();
-    let system = system(&request.system, MAX_BORDERS - n_borders);
+    let system = system_blocks(&request.system, MAX_BORDERS - n_borders);
     // A question without tools is sent once: writing it to the cache would cost more than it could
     // save.
     let is_cached = has_tools
@@ -87,7 +87,7 @@ fn set_border(block: &mut Value) {
 
 /// Writes the system prompt. If it has more cached blocks than `max_borders`, only the last ones
 /// get a breakpoint, because each breakpoint covers everything before it.
-fn system(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
+fn system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
     let blocks: Vec<&SystemBlock> = blocks
         .iter()
         .filter(|block| !block.text.trim().is_empty())
@@ -109,7 +109,7 @@ fn system(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value> {
 
 /// Writes the conversation as (role, content). Adjacent messages of one role are merged: tool
 /// results have the role `user` here, and all results of a step must be in one message.
-fn messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Value>)> {
+fn write_messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Value>)> {
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in messages {
         let role = match message.role {
@@ -120,11 +120,11 @@ fn messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Val
         for part in &message.content {
             match part {
                 Content::Blob(blob) if message.role == Role::Assistant => {
-                    content.push(text(&blob.to_string()));
+                    content.push(text_block(&blob.to_string()));
                 }
-                Content::Blob(blob) => content.push(image(blob, images)),
+                Content::Blob(blob) => content.push(image_block(blob, images)),
                 Content::ToolResult(result) => content.extend(tool_result(result, images)),
-                other => content.extend(block(other)),
+                other => content.extend(write_block(other)),
             }
         }
         match written.last_mut() {
@@ -140,10 +140,10 @@ fn messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Val
     written
 }
 
-fn block(part: &Content) -> Option<Value> {
+fn write_block(part: &Content) -> Option<Value> {
     match part {
         Content::Text { text } if text.trim().is_empty() => None,
-        Content::Text { text: written } => Some(text(written)),
+        Content::Text { text: written } => Some(text_block(written)),
         Content::Thinking {
             text, signature, ..
         } => {
@@ -165,18 +165,18 @@ fn block(part: &Content) -> Option<Value> {
     }
 }
 
-fn text(text: &str) -> Value {
+fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
 /// Writes an image, or the placeholder text for it.
-fn image(blob: &Blob, images: &Images) -> Value {
+fn image_block(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => json!({
             "type": "image",
-            "source": {"type": "base64", "media_type": blob.media_type, "data": base64(bytes)},
+            "source": {"type": "base64", "media_type": blob.media_type, "data": encode_base64(bytes)},
         }),
-        Err(line) => text(&line),
+        Err(line) => text_block(&line),
     }
 }
 
@@ -192,13 +192,13 @@ fn tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
         for part in result.content.iter() {
             match part {
                 Part::Blob(blob) if result.is_error => {
-                    blocks.push(text(&blob.to_string()));
-                    behind.push(image(blob, images));
+                    blocks.push(text_block(&blob.to_string()));
+                    behind.push(image_block(blob, images));
                 }
-                Part::Blob(blob) => blocks.push(image(blob, images)),
+                Part::Blob(blob) => blocks.push(image_block(blob, images)),
                 Part::Text { text } if text.trim().is_empty() => {}
-                Part::Text { text: written } => blocks.push(text(written)),
-                Part::Json { value } => blocks.push(text(&value.to_string())),
+                Part::Text { text: written } => blocks.push(text_block(written)),
+                Part::Json { value } => blocks.push(text_block(&value.to_string())),
             }
         }
         value["content"] = Value::Array(blocks);
@@ -222,7 +222,7 @@ fn safe_id(id: &str) -> String {
 /// at the end, so that the next step reads everything in this request from the cache. If a step
 /// adds more blocks than the lookback of the API, another one is set within the lookback of the end
 /// of the previous step.
-fn borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)> {
+fn cache_borders(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize, usize)> {
     let places: Vec<(usize, usize)> = messages
         .iter()
         .enumerate()
@@ -283,7 +283,7 @@ mod tests {
         request.temperature = Some(0.5);
         let border = json!({"type": "ephemeral"});
         assert_eq!(
-            write(&request, &Images::default()),
+            write_body(&request, &Images::default()),
             json!({
                 "model": "m",
                 "max_tokens": 8192,
@@ -324,12 +324,16 @@ mod tests {
             Message::new(Role::Tool, results.into()),
         ]);
         let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "R0lG"}});
-        let (seen, value, line) = (text("seen"), text("{\"a\":1}"), text(line));
+        let (seen, value, line) = (
+            text_block("seen"),
+            text_block("{\"a\":1}"),
+            text_block(line),
+        );
         assert_eq!(
-            write(&request, &images(&request))["messages"][0]["content"],
+            write_body(&request, &images(&request))["messages"][0]["content"],
             json!([
                 {"type": "tool_result", "tool_use_id": "a", "is_error": true, "content":
-                    [seen, value, text("[image/gif, 10 B]"), text("[application/pdf, 4 B]")]},
+                    [seen, value, text_block("[image/gif, 10 B]"), text_block("[application/pdf, 4 B]")]},
                 {"type": "tool_result", "tool_use_id": "b", "content": [seen, value, image, line]},
                 image,
                 image,
@@ -345,7 +349,7 @@ mod tests {
             Message::result(result("a", "seen", false)),
             Message::result(result("b", "seen", false)),
         ]);
-        let body = write(&request, &Images::default());
+        let body = write_body(&request, &Images::default());
         assert_eq!(body["messages"].as_array().unwrap().len(), 1);
         let blocks = body["messages"][0]["content"].as_array().unwrap();
         let kinds: Vec<&Value> = blocks.iter().map(|block| &block["type"]).collect();
@@ -360,7 +364,7 @@ mod tests {
                 let block = |n| SystemBlock::new(format!("block {n}"), true);
                 request.system = (0..n_blocks).map(block).collect();
                 request.tools = vec![look(); n_tools];
-                let body = write(&request, &Images::default());
+                let body = write_body(&request, &Images::default());
                 if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
                     assert!(last.get("cache_control").is_some());
                 }
@@ -388,7 +392,7 @@ mod tests {
         request.system = ["a", "b", "c"]
             .map(|text| SystemBlock::new(text, true))
             .into();
-        let body = write(&request, &Images::default());
+        let body = write_body(&request, &Images::default());
         assert_eq!(
             body.to_string().matches("cache_control").count(),
             MAX_BORDERS
@@ -409,7 +413,7 @@ mod tests {
         let mut request = request(vec![Message::text(Role::User, "hi")]);
         request.system = vec![SystemBlock::new("rewritten", false)];
         request.tools = vec![look()];
-        let body = write(&request, &Images::default());
+        let body = write_body(&request, &Images::default());
         assert_eq!(body["system"][0].get("cache_control"), None);
         let border = json!({"type": "ephemeral"});
         assert_eq!(body["tools"][0]["cache_control"], border);

@@ -1,7 +1,8 @@
 //! The Anthropic Messages API.
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
-//! not know the network (`http`) or the source of its key (`select`). Start from [`Messages`].
+//! not know the network (`http`) or the source of its key (`select`). Start from
+//! [`AnthropicMessages`].
 
 mod body;
 mod stream;
@@ -10,11 +11,11 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use super::client::{Format, drop_version};
+use super::client::{WireFormat, drop_version};
 use super::endpoint::Endpoint;
 use super::{Error, Images, Request, Wire};
 
-pub(super) use stream::Reader;
+pub(super) use stream::AnthropicReader;
 
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.anthropic.com";
@@ -23,12 +24,12 @@ pub const DEFAULT_URL: &str = "https://api.anthropic.com";
 const API_VERSION: &str = "2023-06-01";
 
 /// The Messages format. Base URLs with and without `/v1` are equivalent.
-pub(super) struct Messages;
+pub(super) struct AnthropicMessages;
 
-impl Format for Messages {
+impl WireFormat for AnthropicMessages {
     const WIRE: Wire = Wire::AnthropicMessages;
     const MODELS: (&'static str, &'static str) = ("v1/models", "limit=1000");
-    type Reader = Reader;
+    type Reader = AnthropicReader;
 
     fn adapt_url(&self, url: &mut Url) {
         drop_version(url, "/v1");
@@ -47,7 +48,7 @@ impl Format for Messages {
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        body::write(request, images)
+        body::write_body(request, images)
     }
 
     fn path(&self, _body: &mut Value) -> String {

@@ -2,7 +2,7 @@
 //! hook disabled streaming.
 //!
 //! Every field is read independently: an unexpected value is skipped, an unknown event is ignored.
-//! Owns the reading only; it must not know the network. Start from [`Reader`].
+//! Owns the reading only; it must not know the network. Start from [`AnthropicReader`].
 
 use std::collections::HashMap;
 
@@ -10,23 +10,25 @@ use serde_json::Value;
 
 use super::body::REDACTED;
 use crate::message::Usage;
-use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
-use crate::provider::lenient::{count_in, error_in, field, id_in, items, text_in};
+use crate::provider::assemble::{
+    AnswerFault, AssembledReply, CallSlot, MessageAssembler, WireDecoder,
+};
+use crate::provider::lenient::{count_in, error_in, field_items, find_field, id_in, text_in};
 use crate::provider::{Finish, StreamEvent};
 
 /// Reads one answer.
 #[derive(Default)]
-pub(in crate::provider) struct Reader {
-    assembler: Assembler,
+pub(in crate::provider) struct AnthropicReader {
+    assembler: MessageAssembler,
     /// Calls by the index of their block; `None` for gateways that omit indexes.
-    calls: HashMap<Option<u64>, OpenCall>,
-    counts: Counts,
+    calls: HashMap<Option<u64>, AnthropicOpenCall>,
+    counts: AnthropicCounts,
     stop_reason: Option<String>,
     is_stopped: bool,
 }
 
 /// A call that may still receive deltas.
-struct OpenCall {
+struct AnthropicOpenCall {
     slot: CallSlot,
     /// Input from the start of the block, unless deltas replace it. A streamed call starts with
     /// `{}`, a complete call has all its input here, and some gateways send the input here and
@@ -37,15 +39,15 @@ struct OpenCall {
 /// Largest token counts so far. A proxy may repeat counts or send zeros in a later event, so the
 /// largest count is the correct one.
 #[derive(Default)]
-struct Counts {
+struct AnthropicCounts {
     fresh: u64,
     read: u64,
     written: u64,
     output: u64,
 }
 
-impl Counts {
-    fn update(&mut self, usage: &Value) {
+impl AnthropicCounts {
+    fn update_counts(&mut self, usage: &Value) {
         let most = |old: &mut u64, name| *old = count_in(usage, name).unwrap_or(0).max(*old);
         most(&mut self.fresh, "input_tokens");
         most(&mut self.read, "cache_read_input_tokens");
@@ -67,7 +69,7 @@ impl Counts {
     }
 }
 
-impl Reader {
+impl AnthropicReader {
     fn start_block(
         &mut self,
         index: Option<u64>,
@@ -75,10 +77,10 @@ impl Reader {
         emit: &mut dyn FnMut(StreamEvent),
     ) {
         match block["type"].as_str() {
-            Some("text") => self.text(block, "text", emit),
+            Some("text") => self.read_text(block, "text", emit),
             Some("thinking") => {
-                self.thinking(block, emit);
-                self.sign(block);
+                self.read_thinking(block, emit);
+                self.read_signature(block);
             }
             Some("redacted_thinking") => {
                 if let Some(data) = text_in(block, "data") {
@@ -96,42 +98,42 @@ impl Reader {
                     Some(Value::Null) | None => None,
                     Some(input) => Some(input.to_string()),
                 };
-                self.calls.insert(index, OpenCall { slot, whole });
+                self.calls.insert(index, AnthropicOpenCall { slot, whole });
             }
             _ => {}
         }
     }
 
-    fn text(&mut self, value: &Value, name: &str, emit: &mut dyn FnMut(StreamEvent)) {
+    fn read_text(&mut self, value: &Value, name: &str, emit: &mut dyn FnMut(StreamEvent)) {
         if let Some(text) = text_in(value, name) {
-            self.assembler.text(&text, emit);
+            self.assembler.add_text(&text, emit);
         }
     }
 
-    fn thinking(&mut self, value: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+    fn read_thinking(&mut self, value: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         if let Some(text) = text_in(value, "thinking") {
-            self.assembler.thinking(&text, emit);
+            self.assembler.add_thinking(&text, emit);
         }
     }
 
-    fn sign(&mut self, value: &Value) {
+    fn read_signature(&mut self, value: &Value) {
         if let Some(signature) = text_in(value, "signature") {
             self.assembler.sign_thinking(signature.into_owned());
         }
     }
 
-    fn delta(&mut self, index: Option<u64>, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+    fn read_delta(&mut self, index: Option<u64>, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         match delta["type"].as_str() {
-            Some("text_delta") => self.text(delta, "text", emit),
-            Some("thinking_delta") => self.thinking(delta, emit),
-            Some("signature_delta") => self.sign(delta),
+            Some("text_delta") => self.read_text(delta, "text", emit),
+            Some("thinking_delta") => self.read_thinking(delta, emit),
+            Some("signature_delta") => self.read_signature(delta),
             Some("input_json_delta") => {
                 let piece = text_in(delta, "partial_json");
                 if let Some(call) = self.calls.get_mut(&index)
                     && let Some(piece) = piece
                 {
                     call.whole = None;
-                    self.assembler.arguments(call.slot, &piece);
+                    self.assembler.add_arguments(call.slot, &piece);
                 }
             }
             _ => {}
@@ -143,31 +145,31 @@ impl Reader {
         if let Some(call) = self.calls.remove(&index)
             && let Some(whole) = call.whole
         {
-            self.assembler.arguments(call.slot, &whole);
+            self.assembler.add_arguments(call.slot, &whole);
         }
     }
 
-    fn end(&mut self, ending: &Value, usage: &Value) {
+    fn read_end(&mut self, ending: &Value, usage: &Value) {
         let reason = text_in(ending, "stop_reason").map(|reason| reason.into_owned());
         self.stop_reason = reason.or(self.stop_reason.take());
-        self.counts.update(usage);
+        self.counts.update_counts(usage);
     }
 }
 
-impl Decoder for Reader {
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
+impl WireDecoder for AnthropicReader {
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault> {
         // Some gateways end a stream with `[DONE]`, as in chat completions.
         if data.trim() == "[DONE]" {
             self.is_stopped = self.has_ended();
             return Ok(());
         }
-        let Some(event) = self.assembler.parse(data) else {
+        let Some(event) = self.assembler.parse_event(data) else {
             return Ok(());
         };
         if let Some(error) = error_in(&event)
             && !self.has_ended()
         {
-            return Err(Fault::Server {
+            return Err(AnswerFault::Server {
                 status: status_of(error["type"].as_str().unwrap_or_default()),
                 message: data.to_owned(),
             });
@@ -176,29 +178,29 @@ impl Decoder for Reader {
         match event["type"].as_str() {
             Some("message_start") => {
                 let message = &event["message"];
-                self.assembler.model(&message["model"]);
-                self.counts.update(&message["usage"]);
+                self.assembler.set_model(&message["model"]);
+                self.counts.update_counts(&message["usage"]);
             }
             Some("content_block_start") => {
                 self.start_block(index, &event["content_block"], emit);
             }
-            Some("content_block_delta") => self.delta(index, &event["delta"], emit),
+            Some("content_block_delta") => self.read_delta(index, &event["delta"], emit),
             Some("content_block_stop") => self.end_call(index),
-            Some("message_delta") => self.end(&event["delta"], &event["usage"]),
+            Some("message_delta") => self.read_end(&event["delta"], &event["usage"]),
             Some("message_stop") => self.is_stopped = true,
             // A complete message that was not streamed.
             Some("message") => {
-                self.assembler.model(&event["model"]);
-                for (at, block) in items(&event, "content").enumerate() {
+                self.assembler.set_model(&event["model"]);
+                for (at, block) in field_items(&event, "content").enumerate() {
                     let index = Some(at as u64);
                     self.start_block(index, block, emit);
                     self.end_call(index);
                 }
-                self.end(&event, &event["usage"]);
+                self.read_end(&event, &event["usage"]);
                 self.is_stopped = true;
             }
             _ => {
-                if field(&event, "type").is_none() {
+                if find_field(&event, "type").is_none() {
                     self.assembler.note_odd("not an event of this API", data);
                 }
             }
@@ -218,7 +220,7 @@ impl Decoder for Reader {
         self.is_stopped || self.stop_reason.is_some()
     }
 
-    fn finish(mut self) -> Result<ModelReply, Fault> {
+    fn finish(mut self) -> Result<AssembledReply, AnswerFault> {
         let open: Vec<Option<u64>> = self.calls.keys().copied().collect();
         for index in open {
             self.end_call(index);
@@ -233,7 +235,7 @@ impl Decoder for Reader {
             None if self.is_stopped => Finish::Done,
             None => return Err(self.assembler.ended_early()),
         };
-        Ok(self.assembler.finish(finish, self.counts.total()))
+        Ok(self.assembler.finish_message(finish, self.counts.total()))
     }
 }
 
@@ -261,8 +263,8 @@ mod tests {
     use crate::message::{ToolCall, Usage};
     use crate::provider::sample;
 
-    fn read(events: &[Value]) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
-        sample::read(Reader::default(), events)
+    fn read(events: &[Value]) -> Result<(AssembledReply, Vec<StreamEvent>), AnswerFault> {
+        sample::read(AnthropicReader::default(), events)
     }
 
     #[test]
@@ -346,16 +348,16 @@ mod tests {
 
     #[test]
     fn faults_are_told_apart() {
-        assert_eq!(read(&[]), Err(Fault::EndedEarly));
+        assert_eq!(read(&[]), Err(AnswerFault::EndedEarly));
         let error =
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
         let (status, message) = (529, error.to_string());
-        assert_eq!(read(&[error]), Err(Fault::Server { status, message }));
+        assert_eq!(read(&[error]), Err(AnswerFault::Server { status, message }));
         for odd in [json!([1]), json!({"x": "y"}), json!("<html>")] {
-            assert!(matches!(read(&[odd]), Err(Fault::Bad { .. })));
+            assert!(matches!(read(&[odd]), Err(AnswerFault::Bad { .. })));
         }
         let text =
             json!({"type": "content_block_start", "content_block": {"type": "text", "text": "a"}});
-        assert_eq!(read(&[json!([1]), text]), Err(Fault::EndedEarly));
+        assert_eq!(read(&[json!([1]), text]), Err(AnswerFault::EndedEarly));
     }
 }

@@ -5,12 +5,12 @@
 
 use serde_json::Value;
 
-use super::Assembler;
+use super::MessageAssembler;
 use crate::message::Content;
 
-impl Assembler {
+impl MessageAssembler {
     /// Adds a part that consists only of opaque data.
-    pub(in crate::provider) fn opaque(&mut self, extra: Value) {
+    pub(in crate::provider) fn add_opaque(&mut self, extra: Value) {
         self.n_bytes += extra.to_string().len();
         self.parts.push(Content::Thinking {
             text: String::new(),
@@ -31,7 +31,7 @@ impl Assembler {
                 self.n_bytes += data.to_string().len();
                 *extra = Some(data);
             }
-            _ => self.opaque(data),
+            _ => self.add_opaque(data),
         }
     }
 }

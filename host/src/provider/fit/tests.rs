@@ -39,14 +39,14 @@ fn shown(messages: Vec<Message>, mends: &Mends) -> Vec<String> {
         messages,
         ..Request::default()
     };
-    let target = Target {
+    let target = FitTarget {
         provider: "p",
         wire: Wire::OpenaiChat,
         mends,
     };
-    let fitted = fit(&request, &target);
+    let fitted = fit_conversation(&request, &target);
     // A conversation that fits is not changed.
-    assert_eq!(*fit(&fitted, &target), *fitted);
+    assert_eq!(*fit_conversation(&fitted, &target), *fitted);
     let part = |part: &Content| match part {
         Content::Text { text } => text.clone(),
         Content::Thinking { text, .. } => format!("({text})"),
@@ -221,7 +221,7 @@ fn reasoning_goes_to_its_writer_only() {
     );
     let mut mends = Mends::default();
     let messages = vec![user("go"), thought("m"), result("a", "x")];
-    mends.learn(&Mend::DropReasoning, &messages);
+    mends.learn_mend(&Mend::DropReasoning, &messages);
     assert_eq!(
         shown(messages, &mends),
         ["User go", "Assistant a:look", "Tool a=x"]
@@ -236,7 +236,7 @@ fn roles_alternate_where_a_template_wants_it() {
         result("a", "x"),
         user("stop"),
     ];
-    let mends = Mends::of(&[Mend::AlternateRoles, Mend::ShortIds]);
+    let mends = Mends::known_mends(&[Mend::AlternateRoles, Mend::ShortIds]);
     let lines = shown(messages, &mends);
     assert_eq!(lines[3..], ["Assistant [the user goes on]", "User stop"]);
     assert!(lines[2].starts_with(&format!("Tool {}=", short_id("a"))));
@@ -254,10 +254,13 @@ fn a_conversation_that_fits_is_not_copied() {
         ..Request::default()
     };
     let mends = Mends::default();
-    let target = Target {
+    let target = FitTarget {
         provider: "p",
         wire: Wire::OpenaiChat,
         mends: &mends,
     };
-    assert!(matches!(fit(&request, &target), Cow::Borrowed(_)));
+    assert!(matches!(
+        fit_conversation(&request, &target),
+        Cow::Borrowed(_)
+    ));
 }

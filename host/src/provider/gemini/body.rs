@@ -2,14 +2,14 @@
 //!
 //! Owns the constraints of the API on a conversation: all results of one answer in one content, no
 //! empty parts, signatures on the parts that they arrived with. Pure; it must not know how answers
-//! are read, except for the parts that [`super::stream`] keeps. Start from [`write`].
+//! are read, except for the parts that [`super::stream`] keeps. Start from [`write_body`].
 
 use serde_json::{Map, Value, json};
 
 use super::model;
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult, ToolSpec};
 use crate::provider::assemble::sendable_arguments;
-use crate::provider::images::base64;
+use crate::provider::images::encode_base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
@@ -18,7 +18,7 @@ use crate::provider::{Images, Request};
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ).
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-pub(super) fn write(request: &Request, images: &Images) -> Value {
+pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
     // Moved to the path when the body is sent. It is in the body so that hooks can see and change
@@ -34,7 +34,7 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
         put("systemInstruction", json!({"parts": system}));
     }
     if !request.tools.is_empty() {
-        let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
+        let declarations: Vec<Value> = request.tools.iter().map(tool_declaration).collect();
         put("tools", json!([{"functionDeclarations": declarations}]));
     }
     let mut config = Map::new();
@@ -44,14 +44,14 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     if let Some(temperature) = request.temperature {
         config.insert("temperature".to_owned(), json!(temperature));
     }
-    if model::thinks(&request.model) {
+    if model::thinks_by_name(&request.model) {
         let thinking = json!({"includeThoughts": true});
         config.insert("thinkingConfig".to_owned(), thinking);
     }
     if !config.is_empty() {
         put("generationConfig", Value::Object(config));
     }
-    let contents = contents(request, images)
+    let contents = write_contents(request, images)
         .into_iter()
         .map(|(role, parts)| json!({"role": role, "parts": parts}));
     put("contents", contents.collect());
@@ -60,7 +60,7 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
 
 /// Writes a tool. The API refuses parameters without properties, so a tool without arguments has no
 /// parameters.
-fn declaration(tool: &ToolSpec) -> Value {
+fn tool_declaration(tool: &ToolSpec) -> Value {
     let mut declaration = json!({"name": tool.name, "description": tool.description});
     let parameters = schema::cut(&tool.parameters, Level::Gemini);
     if parameters.get("properties").is_some() {
@@ -71,13 +71,13 @@ fn declaration(tool: &ToolSpec) -> Value {
 
 /// Writes the conversation as (role, parts). Adjacent messages of one role are merged: all results
 /// of an answer must be in one content.
-fn contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>)> {
+fn write_contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>)> {
     let is_strict = model::wants_signatures(&request.model);
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, parts) = match message.role {
-            Role::Assistant => ("model", answer(message, is_strict)),
-            Role::User | Role::Tool => ("user", said(message, images)),
+            Role::Assistant => ("model", answer_parts(message, is_strict)),
+            Role::User | Role::Tool => ("user", user_parts(message, images)),
         };
         match written.last_mut() {
             _ if parts.is_empty() => {}
@@ -92,25 +92,27 @@ fn contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>
     written
 }
 
-fn text(text: &str) -> Value {
+fn text_part(text: &str) -> Value {
     json!({"text": text})
 }
 
 /// Writes an image, or the placeholder text for it.
-fn image(blob: &Blob, images: &Images) -> Value {
+fn image_part(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
-        Ok(bytes) => json!({"inlineData": {"mimeType": blob.media_type, "data": base64(bytes)}}),
-        Err(line) => text(&line),
+        Ok(bytes) => {
+            json!({"inlineData": {"mimeType": blob.media_type, "data": encode_base64(bytes)}})
+        }
+        Err(line) => text_part(&line),
     }
 }
 
-fn said(message: &Message, images: &Images) -> Vec<Value> {
+fn user_parts(message: &Message, images: &Images) -> Vec<Value> {
     let mut parts = Vec::new();
     for part in &message.content {
         match part {
-            Content::Text { text: said } if !said.trim().is_empty() => parts.push(text(said)),
-            Content::Blob(blob) => parts.push(image(blob, images)),
-            Content::ToolResult(result) => parts.extend(response(result, images)),
+            Content::Text { text: said } if !said.trim().is_empty() => parts.push(text_part(said)),
+            Content::Blob(blob) => parts.push(image_part(blob, images)),
+            Content::ToolResult(result) => parts.extend(response_parts(result, images)),
             _ => {}
         }
     }
@@ -118,7 +120,7 @@ fn said(message: &Message, images: &Images) -> Vec<Value> {
 }
 
 /// Writes the parts of an answer in their original order, each with its signature.
-fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
+fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut of_text: Option<&Value> = None;
     let mut is_first_call = true;
@@ -127,7 +129,7 @@ fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
             Content::Text { text: said } => {
                 let signature = of_text.take();
                 if signature.is_some() || !said.trim().is_empty() {
-                    let mut part = text(said);
+                    let mut part = text_part(said);
                     if let Some(signature) = signature {
                         part["thoughtSignature"] = signature.clone();
                     }
@@ -161,7 +163,7 @@ fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
                 is_first_call = false;
                 parts.push(part);
             }
-            Content::Blob(blob) => parts.push(text(&blob.to_string())),
+            Content::Blob(blob) => parts.push(text_part(&blob.to_string())),
             // A thought summary without a signature is only meant for display.
             Content::Thinking { extra: None, .. } | Content::ToolResult(_) => {}
         }
@@ -170,7 +172,7 @@ fn answer(message: &Message, is_strict: bool) -> Vec<Value> {
 }
 
 /// Writes a result, followed by its images: older models do not accept images within a result.
-fn response(result: &ToolResult, images: &Images) -> Vec<Value> {
+fn response_parts(result: &ToolResult, images: &Images) -> Vec<Value> {
     let mut behind = Vec::new();
     let mut texts = Vec::new();
     for part in result.content.iter() {
@@ -183,7 +185,7 @@ fn response(result: &ToolResult, images: &Images) -> Vec<Value> {
                     "{blob} of the result of {} ({})",
                     result.name, result.call_id
                 );
-                behind.extend([text(&from), image(blob, images)]);
+                behind.extend([text_part(&from), image_part(blob, images)]);
             }
             Part::Blob(blob) => texts.extend(images.get(blob).err()),
         }

@@ -2,7 +2,7 @@
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers, `model`
 //! knows the differences between model versions. It must not know the network (`http`) or the
-//! source of its key (`select`). Start from [`Gemini`].
+//! source of its key (`select`). Start from [`GeminiContent`].
 //!
 //! Format: <https://ai.google.dev/api/generate-content>.
 
@@ -14,22 +14,22 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 
-use super::client::{Format, drop_version};
+use super::client::{WireFormat, drop_version};
 use super::endpoint::Endpoint;
 use super::{Error, Images, Request, Wire};
 
-pub(super) use stream::Reader;
+pub(super) use stream::GeminiReader;
 
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://generativelanguage.googleapis.com";
 
 /// The `generateContent` format. Base URLs with and without `/v1beta` are equivalent.
-pub(super) struct Gemini;
+pub(super) struct GeminiContent;
 
-impl Format for Gemini {
+impl WireFormat for GeminiContent {
     const WIRE: Wire = Wire::Gemini;
     const MODELS: (&'static str, &'static str) = ("v1beta/models", "pageSize=1000");
-    type Reader = Reader;
+    type Reader = GeminiReader;
 
     fn adapt_url(&self, url: &mut Url) {
         drop_version(url, "/v1beta");
@@ -46,13 +46,13 @@ impl Format for Gemini {
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        body::write(request, images)
+        body::write_body(request, images)
     }
 
     /// Moves the model from the body to the path: this API refuses unknown fields.
     fn path(&self, body: &mut Value) -> String {
         let name = body.as_object_mut().and_then(|body| body.remove("model"));
         let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
-        format!("v1beta/{}:streamGenerateContent", model::path(name))
+        format!("v1beta/{}:streamGenerateContent", model::model_path(name))
     }
 }

@@ -4,8 +4,8 @@
 /// Returns the path of a model below the API version. `models/` may be omitted; names in other
 /// collections, such as `tunedModels/NAME`, are used unchanged. A name cannot leave this path: a
 /// segment of dots is sent as a name that no model has, which the server refuses.
-pub(super) fn path(name: &str) -> String {
-    let segments: Vec<String> = name.split('/').map(segment).collect();
+pub(super) fn model_path(name: &str) -> String {
+    let segments: Vec<String> = name.split('/').map(path_segment).collect();
     match segments.as_slice() {
         [only] => format!("models/{only}"),
         _ => segments.join("/"),
@@ -13,7 +13,7 @@ pub(super) fn path(name: &str) -> String {
 }
 
 /// Percent-encodes a path segment.
-fn segment(text: &str) -> String {
+fn path_segment(text: &str) -> String {
     if matches!(text, "." | "..") {
         // Encoded twice: URLs read `%2E%2E` as `..` too.
         return text.replace('.', "%252E");
@@ -31,7 +31,7 @@ fn segment(text: &str) -> String {
 
 /// Reads the version of a model from its name, such as (2, 5) in `gemini-2.5-flash`; `None` for a
 /// name without one, such as `gemini-flash-latest`.
-fn version(name: &str) -> Option<(u32, u32)> {
+fn model_version(name: &str) -> Option<(u32, u32)> {
     let version = name.split_once("gemini-")?.1.split('-').next()?;
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
     Some((major.parse().ok()?, minor.parse().ok()?))
@@ -45,16 +45,16 @@ fn is_gemini(name: &str) -> bool {
 
 /// Whether a request may ask a model for its thoughts. Older models, and models for images and
 /// speech, refuse such a request.
-pub(super) fn thinks(name: &str) -> bool {
+pub(super) fn thinks_by_name(name: &str) -> bool {
     let is_other = ["image", "tts", "audio", "live", "embedding"]
         .iter()
         .any(|kind| name.contains(kind));
-    is_gemini(name) && !is_other && version(name).is_none_or(|version| version >= (2, 5))
+    is_gemini(name) && !is_other && model_version(name).is_none_or(|version| version >= (2, 5))
 }
 
 /// Whether a model refuses a call without a thought signature: Gemini 3 and later.
 pub(super) fn wants_signatures(name: &str) -> bool {
-    is_gemini(name) && version(name).is_none_or(|(major, _)| major >= 3)
+    is_gemini(name) && model_version(name).is_none_or(|(major, _)| major >= 3)
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
             ("a:b?c#d%2e", "models/a%3Ab%3Fc%23d%252e"),
             ("", "models/"),
         ] {
-            assert_eq!(path(name), expected, "{name}");
+            assert_eq!(model_path(name), expected, "{name}");
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
             ("my-model", false, false),
         ] {
             assert_eq!(
-                (thinks(name), wants_signatures(name)),
+                (thinks_by_name(name), wants_signatures(name)),
                 (is_thinking, is_strict),
                 "{name}"
             );

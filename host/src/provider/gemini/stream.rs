@@ -1,13 +1,13 @@
 //! Answers in the `generateContent` format: the chunks of a stream, or one complete answer.
 //!
 //! Every field is read independently: an unexpected value is skipped, an unknown part is kept
-//! unchanged. Owns the reading only; it must not know the network. Start from [`Reader`].
+//! unchanged. Owns the reading only; it must not know the network. Start from [`GeminiReader`].
 
 use serde_json::{Value, json};
 
 use crate::message::Usage;
-use crate::provider::assemble::{Assembler, Decoder, Fault, ModelReply};
-use crate::provider::lenient::{count, error_in, field, id_in, items, text_in};
+use crate::provider::assemble::{AnswerFault, AssembledReply, MessageAssembler, WireDecoder};
+use crate::provider::lenient::{count_value, error_in, field_items, find_field, id_in, text_in};
 use crate::provider::{Finish, StreamEvent};
 
 /// Parts of server-side tools: kept whole and sent back.
@@ -32,29 +32,34 @@ const HOLDS_BACK: [&str; 7] = [
 
 /// Reads one answer.
 #[derive(Default)]
-pub(in crate::provider) struct Reader {
-    assembler: Assembler,
+pub(in crate::provider) struct GeminiReader {
+    assembler: MessageAssembler,
     usage: Usage,
     finish: Option<Finish>,
     has_content: bool,
 }
 
-impl Reader {
-    fn part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+impl GeminiReader {
+    fn read_part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let signature =
-            field(part, "thoughtSignature").or_else(|| field(part, "thought_signature"));
+            find_field(part, "thoughtSignature").or_else(|| find_field(part, "thought_signature"));
         let signature = signature.filter(|signature| signature.is_string());
-        if let Some(call) = field(part, "functionCall").filter(|call| call.is_object()) {
-            self.call(call, signature, emit);
-        } else if KEPT.iter().any(|name| field(part, name).is_some()) {
+        if let Some(call) = find_field(part, "functionCall").filter(|call| call.is_object()) {
+            self.read_call(call, signature, emit);
+        } else if KEPT.iter().any(|name| find_field(part, name).is_some()) {
             self.has_content = true;
-            self.assembler.opaque(part.clone());
+            self.assembler.add_opaque(part.clone());
         } else {
-            self.text(part, signature, emit);
+            self.read_text(part, signature, emit);
         }
     }
 
-    fn call(&mut self, call: &Value, signature: Option<&Value>, emit: &mut dyn FnMut(StreamEvent)) {
+    fn read_call(
+        &mut self,
+        call: &Value,
+        signature: Option<&Value>,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) {
         self.has_content = true;
         let (id, name) = (id_in(call, "id"), text_in(call, "name"));
         let slot =
@@ -62,8 +67,8 @@ impl Reader {
                 .begin_call(&id.unwrap_or_default(), &name.unwrap_or_default(), emit);
         match call.get("args") {
             None | Some(Value::Null) => {}
-            Some(Value::String(written)) => self.assembler.arguments(slot, written),
-            Some(args) => self.assembler.arguments(slot, &args.to_string()),
+            Some(Value::String(written)) => self.assembler.add_arguments(slot, written),
+            Some(args) => self.assembler.add_arguments(slot, &args.to_string()),
         }
         if let Some(signature) = signature {
             self.assembler
@@ -71,11 +76,16 @@ impl Reader {
         }
     }
 
-    fn text(&mut self, part: &Value, signature: Option<&Value>, emit: &mut dyn FnMut(StreamEvent)) {
+    fn read_text(
+        &mut self,
+        part: &Value,
+        signature: Option<&Value>,
+        emit: &mut dyn FnMut(StreamEvent),
+    ) {
         let text = text_in(part, "text").unwrap_or_default();
         self.has_content |= !text.trim().is_empty();
         if part["thought"] == true {
-            self.assembler.thinking(&text, emit);
+            self.assembler.add_thinking(&text, emit);
             if let Some(signature) = signature {
                 let kept = json!({"text": text, "thought": true, "thoughtSignature": signature});
                 self.assembler.end_thinking(kept);
@@ -86,32 +96,32 @@ impl Reader {
             // In a stream the signature follows the text: keep it as a part of its own.
             Some(signature) if text.is_empty() => {
                 self.assembler
-                    .opaque(json!({"text": "", "thoughtSignature": signature}));
+                    .add_opaque(json!({"text": "", "thoughtSignature": signature}));
             }
             Some(signature) => self
                 .assembler
-                .opaque(json!({"thoughtSignature": signature})),
+                .add_opaque(json!({"thoughtSignature": signature})),
             None => {}
         }
-        self.assembler.text(&text, emit);
+        self.assembler.add_text(&text, emit);
     }
 
-    fn piece(
+    fn read_piece(
         &mut self,
         piece: &Value,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), AnswerFault> {
         if let Some(error) = error_in(piece)
             && !self.has_ended()
         {
             let (status, message) = (status_of(error), data.to_owned());
-            return Err(Fault::Server { status, message });
+            return Err(AnswerFault::Server { status, message });
         }
-        self.assembler.model(&piece["modelVersion"]);
-        self.count(&piece["usageMetadata"]);
+        self.assembler.set_model(&piece["modelVersion"]);
+        self.read_counts(&piece["usageMetadata"]);
         // Requests ask for one candidate only.
-        let Some(candidate) = items(piece, "candidates").next() else {
+        let Some(candidate) = field_items(piece, "candidates").next() else {
             if let Some(reason) = piece.pointer("/promptFeedback/blockReason")
                 && reason
                     .as_str()
@@ -121,8 +131,8 @@ impl Reader {
             }
             return Ok(());
         };
-        for part in items(&candidate["content"], "parts") {
-            self.part(part, emit);
+        for part in field_items(&candidate["content"], "parts") {
+            self.read_part(part, emit);
         }
         match candidate["finishReason"].as_str() {
             None | Some("" | "FINISH_REASON_UNSPECIFIED") => {}
@@ -131,7 +141,7 @@ impl Reader {
             // A sampling error of the model: a retry usually gives a readable call.
             Some("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL") => {
                 let message = data.to_owned();
-                return Err(Fault::Server {
+                return Err(AnswerFault::Server {
                     status: 500,
                     message,
                 });
@@ -148,8 +158,8 @@ impl Reader {
 
     /// Stores token counts. The counts in a chunk are cumulative. Thought tokens are counted
     /// separately from text and cost the same.
-    fn count(&mut self, usage: &Value) {
-        let at = |name: &str| usage.get(name).and_then(count).unwrap_or(0);
+    fn read_counts(&mut self, usage: &Value) {
+        let at = |name: &str| usage.get(name).and_then(count_value).unwrap_or(0);
         let most = |old: &mut u64, new: u64| *old = new.max(*old);
         let input = at("promptTokenCount").saturating_add(at("toolUsePromptTokenCount"));
         let output = at("candidatesTokenCount").saturating_add(at("thoughtsTokenCount"));
@@ -162,8 +172,8 @@ impl Reader {
     }
 }
 
-impl Decoder for Reader {
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
+impl WireDecoder for GeminiReader {
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -173,10 +183,10 @@ impl Decoder for Reader {
         {
             return pieces
                 .iter()
-                .try_for_each(|piece| self.piece(piece, data, emit));
+                .try_for_each(|piece| self.read_piece(piece, data, emit));
         }
-        match self.assembler.parse(data) {
-            Some(piece) => self.piece(&piece, data, emit),
+        match self.assembler.parse_event(data) {
+            Some(piece) => self.read_piece(&piece, data, emit),
             None => Ok(()),
         }
     }
@@ -194,9 +204,9 @@ impl Decoder for Reader {
         self.finish.is_some()
     }
 
-    fn finish(self) -> Result<ModelReply, Fault> {
+    fn finish(self) -> Result<AssembledReply, AnswerFault> {
         match self.finish {
-            Some(finish) => Ok(self.assembler.finish(finish, self.usage)),
+            Some(finish) => Ok(self.assembler.finish_message(finish, self.usage)),
             None => Err(self.assembler.ended_early()),
         }
     }
@@ -205,7 +215,7 @@ impl Decoder for Reader {
 /// Returns the HTTP status of an error inside a stream, a `google.rpc.Status`: its code, or the
 /// code of its status name (<https://cloud.google.com/apis/design/errors>).
 fn status_of(error: &Value) -> u16 {
-    let code = error.get("code").and_then(count);
+    let code = error.get("code").and_then(count_value);
     let code = code.and_then(|code| u16::try_from(code).ok());
     let named = match error["status"].as_str().unwrap_or_default() {
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => 400,

@@ -2,7 +2,7 @@
 //!
 //! Owns the constraints of the many servers of this format on a conversation: text-only tool
 //! messages that directly follow each other, and content as a plain string wherever possible. Pure;
-//! it must not know how answers are read. Start from [`write`].
+//! it must not know how answers are read. Start from [`write_body`].
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, Content, Message, Part, Role, ToolCall, ToolResult};
 use crate::provider::assemble::sendable_arguments;
-use crate::provider::images::base64;
+use crate::provider::images::encode_base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
-pub(super) fn write(request: &Request, images: &Images) -> Value {
+pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     if let Some(max_tokens) = request.max_tokens {
@@ -48,16 +48,16 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     let mut behind = Vec::new();
     for message in &request.messages {
         if message.role != Role::Tool {
-            flush(&mut behind, &mut messages);
+            flush_parts(&mut behind, &mut messages);
         }
         write_message(message, images, &mut messages, &mut behind);
     }
-    flush(&mut behind, &mut messages);
+    flush_parts(&mut behind, &mut messages);
     body.insert("messages".to_owned(), Value::Array(messages));
     Value::Object(body)
 }
 
-fn flush(behind: &mut Vec<Value>, written: &mut Vec<Value>) {
+fn flush_parts(behind: &mut Vec<Value>, written: &mut Vec<Value>) {
     if !behind.is_empty() {
         written.push(json!({"role": "user", "content": std::mem::take(behind)}));
     }
@@ -70,20 +70,20 @@ fn write_message(
     behind: &mut Vec<Value>,
 ) {
     match message.role {
-        Role::User => written.extend(user(message, images)),
-        Role::Assistant => written.extend(assistant(message)),
+        Role::User => written.extend(user_message(message, images)),
+        Role::Assistant => written.extend(assistant_message(message)),
         Role::Tool => {
             for result in message.tool_results() {
                 written.push(json!({
-                    "role": "tool", "tool_call_id": result.call_id, "content": content(result, images),
+                    "role": "tool", "tool_call_id": result.call_id, "content": result_content(result, images),
                 }));
                 for blob in result.content.blobs() {
-                    if let Ok(image) = image(blob, images) {
+                    if let Ok(image) = image_part(blob, images) {
                         let said = format!(
                             "{blob} of the result of {} ({})",
                             result.name, result.call_id
                         );
-                        behind.extend([text(&said), image]);
+                        behind.extend([text_part(&said), image]);
                     }
                 }
             }
@@ -91,22 +91,22 @@ fn write_message(
     }
 }
 
-fn text(text: &str) -> Value {
+fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
 /// Writes an image, or returns the placeholder text for it.
-fn image(blob: &Blob, images: &Images) -> Result<Value, String> {
-    let data = base64(images.get(blob)?);
+fn image_part(blob: &Blob, images: &Images) -> Result<Value, String> {
+    let data = encode_base64(images.get(blob)?);
     let url = format!("data:{};base64,{data}", blob.media_type);
     Ok(json!({"type": "image_url", "image_url": {"url": url}}))
 }
 
 /// Writes a user message: a list of parts if there is an image, otherwise one text, because not
 /// every server accepts lists.
-fn user(message: &Message, images: &Images) -> Option<Value> {
+fn user_message(message: &Message, images: &Images) -> Option<Value> {
     let blobs = message.content.iter().filter_map(|part| match part {
-        Content::Blob(blob) => Some(image(blob, images)),
+        Content::Blob(blob) => Some(image_part(blob, images)),
         _ => None,
     });
     let blobs: Vec<Result<Value, String>> = blobs.collect();
@@ -124,7 +124,7 @@ fn user(message: &Message, images: &Images) -> Option<Value> {
         return (!said.is_empty()).then(|| json!({"role": "user", "content": said}));
     }
     if !said.is_empty() {
-        parts.insert(0, text(&said));
+        parts.insert(0, text_part(&said));
     }
     Some(json!({"role": "user", "content": parts}))
 }
@@ -133,9 +133,9 @@ fn user(message: &Message, images: &Images) -> Option<Value> {
 /// are sent back: DeepSeek and Kimi in thinking mode, Gemini and OpenRouter refuse the results of
 /// calls without them. Other messages are sent as text only, because some servers refuse reasoning
 /// where it is not needed.
-fn assistant(message: &Message) -> Option<Value> {
+fn assistant_message(message: &Message) -> Option<Value> {
     let text = message.joined_text();
-    let calls: Vec<Value> = message.tool_calls().map(call).collect();
+    let calls: Vec<Value> = message.tool_calls().map(write_call).collect();
     if calls.is_empty() {
         return (!text.is_empty()).then(|| json!({"role": "assistant", "content": text}));
     }
@@ -161,7 +161,7 @@ fn assistant(message: &Message) -> Option<Value> {
     Some(Value::Object(fields))
 }
 
-fn call(call: &ToolCall) -> Value {
+fn write_call(call: &ToolCall) -> Value {
     let arguments = sendable_arguments(&call.arguments).to_string();
     let mut fields = Map::new();
     fields.insert("id".to_owned(), json!(call.id));
@@ -180,7 +180,7 @@ fn put_extra(fields: &mut Map<String, Value>, extra: Option<&Value>) {
 }
 
 /// Returns the text of a result. The format has no error flag, so the text says that a call failed.
-fn content(result: &ToolResult, images: &Images) -> String {
+fn result_content(result: &ToolResult, images: &Images) -> String {
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text } => Cow::Borrowed(text.as_str()),
         Part::Json { value } => Cow::Owned(value.to_string()),
@@ -218,11 +218,11 @@ mod tests {
             Message::result(result("b", vec![Part::Blob(pdf)], false)),
             Message::text(Role::User, "and?"),
         ]);
-        let body = write(&request, &images(&request));
+        let body = write_body(&request, &images(&request));
         let written = body["messages"].as_array().unwrap();
         let image =
             json!({"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lG"}});
-        let asked = text(&format!("hi\n{line}"));
+        let asked = text_part(&format!("hi\n{line}"));
         assert_eq!(
             written[0],
             json!({"role": "user", "content": [asked, image]})
@@ -232,7 +232,7 @@ mod tests {
             json!([
                 {"role": "tool", "tool_call_id": "a", "content": "[image/gif, 10 B]\n{\"a\":1}"},
                 {"role": "tool", "tool_call_id": "b", "content": line},
-                {"role": "user", "content": [text("[image/gif, 10 B] of the result of look (a)"), image]},
+                {"role": "user", "content": [text_part("[image/gif, 10 B] of the result of look (a)"), image]},
                 {"role": "user", "content": "and?"},
             ])
         );
@@ -260,10 +260,10 @@ mod tests {
             "tool_calls": [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"},
                 "extra_content": {"google": {"thought_signature": "s"}}}],
         });
-        assert_eq!(assistant(&message), Some(expected));
+        assert_eq!(assistant_message(&message), Some(expected));
         message.content = vec![thought("hm"), Content::text("done")];
         let expected = json!({"role": "assistant", "content": "done"});
-        assert_eq!(assistant(&message), Some(expected));
+        assert_eq!(assistant_message(&message), Some(expected));
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
                 Message::text(Role::Assistant, ""),
             ])
         };
-        let body = write(&request, &Images::default());
+        let body = write_body(&request, &Images::default());
         let expected = json!({
             "model": "m",
             "max_tokens": 10,

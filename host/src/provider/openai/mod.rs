@@ -2,7 +2,8 @@
 //! llama.cpp, OpenRouter and others.
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
-//! not know the network (`http`) or the source of its key (`select`). Start from [`Chat`].
+//! not know the network (`http`) or the source of its key (`select`). Start from
+//! [`ChatCompletions`].
 
 mod body;
 mod stream;
@@ -10,11 +11,11 @@ mod stream;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::Value;
 
-use super::client::Format;
+use super::client::WireFormat;
 use super::endpoint::Endpoint;
 use super::{Error, Images, Request, Wire};
 
-pub(super) use stream::{Reader, status_of};
+pub(super) use stream::{ChatReader, status_of};
 
 /// URL of the public API.
 pub const DEFAULT_URL: &str = "https://api.openai.com/v1";
@@ -26,19 +27,19 @@ pub const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
 pub const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 
 /// The chat completions format. The base URL of most servers ends in `/v1`.
-pub(super) struct Chat;
+pub(super) struct ChatCompletions;
 
-impl Format for Chat {
+impl WireFormat for ChatCompletions {
     const WIRE: Wire = Wire::OpenaiChat;
     const MODELS: (&'static str, &'static str) = ("models", "");
-    type Reader = Reader;
+    type Reader = ChatReader;
 
     fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
-        bearer(endpoint)
+        bearer_headers(endpoint)
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        body::write(request, images)
+        body::write_body(request, images)
     }
 
     fn path(&self, _body: &mut Value) -> String {
@@ -47,7 +48,7 @@ impl Format for Chat {
 }
 
 /// Returns the headers of OpenAI's APIs.
-pub(super) fn bearer(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
+pub(super) fn bearer_headers(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     if let Some(value) = endpoint.key_header("Bearer ")? {
         headers.insert(AUTHORIZATION, value);

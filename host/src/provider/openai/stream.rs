@@ -3,13 +3,17 @@
 //! Owns the reading and the differences between servers in it: the fields for reasoning, the
 //! numbering of calls, token counts in several places. Every field is read independently, and
 //! unknown fields are kept as opaque data of the server. It must not know the network. Start from
-//! [`Reader`].
+//! [`ChatReader`].
 
 use serde_json::Value;
 
 use crate::message::Usage;
-use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
-use crate::provider::lenient::{count, count_in, error_in, field, id_in, items, text, text_in};
+use crate::provider::assemble::{
+    AnswerFault, AssembledReply, CallSlot, MessageAssembler, WireDecoder,
+};
+use crate::provider::lenient::{
+    count_in, count_value, error_in, field_items, find_field, id_in, text_in, text_value,
+};
 use crate::provider::{Finish, StreamEvent};
 
 /// Fields for streamed reasoning: `reasoning_content` (DeepSeek, Kimi, llama.cpp), `reasoning`
@@ -43,9 +47,9 @@ const KNOWN_OF_CALL: [&str; 4] = ["function", "id", "index", "type"];
 
 /// Reads one answer.
 #[derive(Default)]
-pub(in crate::provider) struct Reader {
-    assembler: Assembler,
-    calls: Vec<OpenCall>,
+pub(in crate::provider) struct ChatReader {
+    assembler: MessageAssembler,
+    calls: Vec<ChatOpenCall>,
     usage: Usage,
     finish_reason: Option<String>,
     /// Field that contained the reasoning.
@@ -55,82 +59,82 @@ pub(in crate::provider) struct Reader {
 }
 
 /// A call that may still receive deltas.
-struct OpenCall {
+struct ChatOpenCall {
     index: Option<u64>,
     id: String,
     slot: CallSlot,
 }
 
-impl Reader {
-    fn delta(&mut self, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+impl ChatReader {
+    fn read_delta(&mut self, delta: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let reasoning = REASONING
             .into_iter()
             .find_map(|name| Some((name, text_in(delta, name)?)));
         if let Some((name, text)) = reasoning {
             self.reasoning = Some(name);
-            self.assembler.thinking(&text, emit);
+            self.assembler.add_thinking(&text, emit);
         }
         match delta.get("content") {
             // Mistral streams lists with separate items for reasoning.
-            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, emit)),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.read_part(part, emit)),
             Some(content) => {
-                if let Some(text) = text(content) {
-                    self.assembler.text(&text, emit);
+                if let Some(text) = text_value(content) {
+                    self.assembler.add_text(&text, emit);
                 }
             }
             None => {}
         }
         if let Some(text) = text_in(delta, "refusal") {
             self.has_refusal = true;
-            self.assembler.text(&text, emit);
+            self.assembler.add_text(&text, emit);
         }
-        for call in items(delta, "tool_calls").filter(|call| call.is_object()) {
-            self.call(call, call.get("function").unwrap_or(&Value::Null), emit);
+        for call in field_items(delta, "tool_calls").filter(|call| call.is_object()) {
+            self.read_call(call, call.get("function").unwrap_or(&Value::Null), emit);
         }
         // The format of calls before `tool_calls`.
-        if let Some(function) = field(delta, "function_call").filter(|call| call.is_object()) {
-            self.call(&Value::Null, function, emit);
+        if let Some(function) = find_field(delta, "function_call").filter(|call| call.is_object()) {
+            self.read_call(&Value::Null, function, emit);
         }
         for (name, value) in delta.as_object().into_iter().flatten() {
             if !KNOWN.contains(&&**name) && !value.is_null() {
-                self.assembler.extra(name, value);
+                self.assembler.add_extra(name, value);
             }
         }
     }
 
-    fn part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+    fn read_part(&mut self, part: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         if let Some(thinking) = ["thinking", "reasoning"]
             .into_iter()
             .find_map(|name| text_in(part, name))
         {
-            self.assembler.thinking(&thinking, emit);
-        } else if let Some(text) = text(part) {
-            self.assembler.text(&text, emit);
+            self.assembler.add_thinking(&thinking, emit);
+        } else if let Some(text) = text_value(part) {
+            self.assembler.add_text(&text, emit);
         }
     }
 
-    fn call(&mut self, delta: &Value, function: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+    fn read_call(&mut self, delta: &Value, function: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let index = count_in(delta, "index");
         let id = id_in(delta, "id").unwrap_or_default();
         let name = text_in(function, "name").unwrap_or_default();
         let slot = match self.open_call(index, &id, &name) {
             Some(slot) => {
-                let (known, written) = self.assembler.call(slot);
+                let (known, written) = self.assembler.open_call(slot);
                 if known != name && written.is_empty() {
-                    self.assembler.name(slot, &name);
+                    self.assembler.add_name(slot, &name);
                 }
                 slot
             }
             None => {
                 let slot = self.assembler.begin_call(&id, &name, emit);
-                self.calls.push(OpenCall { index, id, slot });
+                self.calls.push(ChatOpenCall { index, id, slot });
                 slot
             }
         };
         match function.get("arguments") {
             None | Some(Value::Null) => {}
-            Some(Value::String(text)) => self.assembler.arguments(slot, text),
-            Some(value) => self.assembler.arguments(slot, &value.to_string()),
+            Some(Value::String(text)) => self.assembler.add_arguments(slot, text),
+            Some(value) => self.assembler.add_arguments(slot, &value.to_string()),
         }
         for (name, value) in delta.as_object().into_iter().flatten() {
             if !KNOWN_OF_CALL.contains(&&**name) && !value.is_null() {
@@ -161,8 +165,8 @@ impl Reader {
 
     /// Stores token counts. A proxy may repeat counts or send zeros in a later event, so the
     /// largest count is the correct one.
-    fn count(&mut self, usage: &Value) {
-        let at = |pointer: &str| usage.pointer(pointer).and_then(count).unwrap_or(0);
+    fn read_counts(&mut self, usage: &Value) {
+        let at = |pointer: &str| usage.pointer(pointer).and_then(count_value).unwrap_or(0);
         let cached = at("/prompt_tokens_details/cached_tokens").max(at("/prompt_cache_hit_tokens"));
         let most = |old: &mut u64, new: u64| *old = new.max(*old);
         most(&mut self.usage.input_tokens, at("/prompt_tokens"));
@@ -171,41 +175,41 @@ impl Reader {
     }
 }
 
-impl Decoder for Reader {
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
+impl WireDecoder for ChatReader {
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault> {
         if data.trim() == "[DONE]" {
             self.is_done = true;
             return Ok(());
         }
-        let Some(chunk) = self.assembler.parse(data) else {
+        let Some(chunk) = self.assembler.parse_event(data) else {
             return Ok(());
         };
         if let Some(error) = error_in(&chunk)
             && !self.has_ended()
         {
-            return Err(Fault::Server {
+            return Err(AnswerFault::Server {
                 status: status_of(error),
                 message: data.to_owned(),
             });
         }
-        self.assembler.model(&chunk["model"]);
+        self.assembler.set_model(&chunk["model"]);
         // Groq reports usage in `x_groq` or in the documented place.
         for usage in [chunk.pointer("/x_groq/usage"), chunk.get("usage")] {
-            self.count(usage.unwrap_or(&Value::Null));
+            self.read_counts(usage.unwrap_or(&Value::Null));
         }
         // Requests ask for one choice only.
-        let Some(choice) = items(&chunk, "choices").next() else {
+        let Some(choice) = field_items(&chunk, "choices").next() else {
             return Ok(());
         };
         // A complete completion has `message` instead of `delta`.
         let deltas = ["delta", "message"].map(|name| choice.get(name));
         if let Some(delta) = deltas.into_iter().flatten().find(|delta| delta.is_object()) {
-            self.delta(delta, emit);
+            self.read_delta(delta, emit);
         }
         let reason = text_in(choice, "finish_reason").map(|reason| reason.into_owned());
         if reason.as_deref() == Some("error") {
             let message = data.to_owned();
-            return Err(Fault::Server {
+            return Err(AnswerFault::Server {
                 status: 502,
                 message,
             });
@@ -226,7 +230,7 @@ impl Decoder for Reader {
         self.finish_reason.is_some()
     }
 
-    fn finish(mut self) -> Result<ModelReply, Fault> {
+    fn finish(mut self) -> Result<AssembledReply, AnswerFault> {
         // Not every server sends `[DONE]`, and not every server sends a finish reason; one of the
         // two is required.
         let finish = match self.finish_reason.as_deref() {
@@ -239,7 +243,7 @@ impl Decoder for Reader {
         if let Some(name) = self.reasoning {
             self.assembler.mark_thinking(&Value::from(name));
         }
-        Ok(self.assembler.finish(finish, self.usage))
+        Ok(self.assembler.finish_message(finish, self.usage))
     }
 }
 
@@ -273,8 +277,8 @@ mod tests {
     use super::*;
     use crate::provider::sample;
 
-    fn read(events: &[Value]) -> Result<(ModelReply, Vec<StreamEvent>), Fault> {
-        sample::read(Reader::default(), events)
+    fn read(events: &[Value]) -> Result<(AssembledReply, Vec<StreamEvent>), AnswerFault> {
+        sample::read(ChatReader::default(), events)
     }
 
     /// Returns the calls assembled from `deltas`, one per chunk, as `id name arguments`.
@@ -396,7 +400,7 @@ mod tests {
             let finish = end(delta.clone(), json!(reason));
             assert_eq!(finish, Ok(expected), "{delta} {reason}");
         }
-        assert_eq!(end(text, Value::Null), Err(Fault::EndedEarly));
+        assert_eq!(end(text, Value::Null), Err(AnswerFault::EndedEarly));
     }
 
     #[test]
@@ -431,7 +435,7 @@ mod tests {
         ] {
             let event = json!({"error": error});
             let message = event.to_string();
-            assert_eq!(read(&[event]), Err(Fault::Server { status, message }));
+            assert_eq!(read(&[event]), Err(AnswerFault::Server { status, message }));
         }
     }
 }

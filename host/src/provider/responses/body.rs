@@ -2,13 +2,13 @@
 //!
 //! The conversation is a flat list of items in order: messages, calls, outputs of calls, and
 //! reasoning. Pure; it must not know how answers are read, except for the items that
-//! [`super::stream`] keeps whole. Start from [`write`].
+//! [`super::stream`] keeps whole. Start from [`write_body`].
 
 use serde_json::{Map, Value, json};
 
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::sendable_arguments;
-use crate::provider::images::base64;
+use crate::provider::images::encode_base64;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
@@ -16,7 +16,7 @@ use crate::provider::{Images, Request};
 /// them ("Encrypted content is not supported with this model").
 const NO_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"];
 
-pub(super) fn write(request: &Request, images: &Images) -> Value {
+pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
     put("model", json!(request.model));
@@ -54,35 +54,35 @@ pub(super) fn write(request: &Request, images: &Images) -> Value {
     let mut input = Vec::new();
     for message in &request.messages {
         match message.role {
-            Role::User => input.extend(user(message, images)),
-            Role::Assistant => assistant(message, &mut input),
-            Role::Tool => input.extend(message.tool_results().map(|one| output(one, images))),
+            Role::User => input.extend(user_message(message, images)),
+            Role::Assistant => assistant_items(message, &mut input),
+            Role::Tool => input.extend(message.tool_results().map(|one| call_output(one, images))),
         }
     }
     put("input", Value::Array(input));
     Value::Object(body)
 }
 
-fn text(text: &str) -> Value {
+fn text_part(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
 }
 
 /// Writes an image, or the placeholder text for it.
-fn image(blob: &Blob, images: &Images) -> Value {
+fn image_part(blob: &Blob, images: &Images) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
-            let url = format!("data:{};base64,{}", blob.media_type, base64(bytes));
+            let url = format!("data:{};base64,{}", blob.media_type, encode_base64(bytes));
             // The documentation requires `detail`, and vLLM enforces it.
             json!({"type": "input_image", "image_url": url, "detail": "auto"})
         }
-        Err(line) => text(&line),
+        Err(line) => text_part(&line),
     }
 }
 
-fn user(message: &Message, images: &Images) -> Option<Value> {
+fn user_message(message: &Message, images: &Images) -> Option<Value> {
     let parts = message.content.iter().filter_map(|part| match part {
-        Content::Text { text: said } if !said.trim().is_empty() => Some(text(said)),
-        Content::Blob(blob) => Some(image(blob, images)),
+        Content::Text { text: said } if !said.trim().is_empty() => Some(text_part(said)),
+        Content::Blob(blob) => Some(image_part(blob, images)),
         _ => None,
     });
     let parts: Vec<Value> = parts.collect();
@@ -90,7 +90,7 @@ fn user(message: &Message, images: &Images) -> Option<Value> {
 }
 
 /// Writes the items of an answer in their original order.
-fn assistant(message: &Message, input: &mut Vec<Value>) {
+fn assistant_items(message: &Message, input: &mut Vec<Value>) {
     let mut phase = None;
     for part in &message.content {
         match part {
@@ -153,12 +153,12 @@ fn kept_item(item: &Value) -> Option<Value> {
 }
 
 /// Writes the output of a call. The format has no error flag, so the text says that a call failed.
-fn output(result: &ToolResult, images: &Images) -> Value {
+fn call_output(result: &ToolResult, images: &Images) -> Value {
     let is_shown = |blob: &Blob| images.get(blob).is_ok();
     let parts = result.content.iter().map(|part| match part {
-        Part::Text { text: said } => text(said),
-        Part::Json { value } => text(&value.to_string()),
-        Part::Blob(blob) => image(blob, images),
+        Part::Text { text: said } => text_part(said),
+        Part::Json { value } => text_part(&value.to_string()),
+        Part::Blob(blob) => image_part(blob, images),
     });
     let mut parts: Vec<Value> = parts.collect();
     let first = parts.first().and_then(|part| part["text"].as_str());
@@ -171,8 +171,8 @@ fn output(result: &ToolResult, images: &Images) -> Value {
             .first_mut()
             .filter(|part| part["type"] == "input_text")
         {
-            Some(first) => *first = text(&said),
-            None => parts.insert(0, text(&said)),
+            Some(first) => *first = text_part(&said),
+            None => parts.insert(0, text_part(&said)),
         }
     }
     // Use a list only if there is an image: not every server with this format accepts lists.

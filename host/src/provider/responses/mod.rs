@@ -3,7 +3,8 @@
 //! items.
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers. It must
-//! not know the network (`http`) or the source of its key (`select`). Start from [`Responses`].
+//! not know the network (`http`) or the source of its key (`select`). Start from
+//! [`ResponsesFormat`].
 //!
 //! Format: <https://developers.openai.com/api/reference/resources/responses>.
 
@@ -13,26 +14,26 @@ mod stream;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::client::Format;
+use super::client::WireFormat;
 use super::endpoint::Endpoint;
 use super::{Error, Images, Request, Wire, openai};
 
-pub(super) use stream::Reader;
+pub(super) use stream::ResponsesReader;
 
 /// The Responses format. The base URL of most servers ends in `/v1`.
-pub(super) struct Responses;
+pub(super) struct ResponsesFormat;
 
-impl Format for Responses {
+impl WireFormat for ResponsesFormat {
     const WIRE: Wire = Wire::OpenaiResponses;
     const MODELS: (&'static str, &'static str) = ("models", "");
-    type Reader = Reader;
+    type Reader = ResponsesReader;
 
     fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
-        openai::bearer(endpoint)
+        openai::bearer_headers(endpoint)
     }
 
     fn body(&self, request: &Request, images: &Images) -> Value {
-        body::write(request, images)
+        body::write_body(request, images)
     }
 
     fn path(&self, _body: &mut Value) -> String {

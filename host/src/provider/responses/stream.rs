@@ -1,15 +1,19 @@
 //! Answers in the Responses format: the events of a stream, or one complete response.
 //!
 //! Every field is read independently: an unexpected value is skipped, an unknown event is ignored.
-//! Owns the reading only; it must not know the network. Start from [`Reader`].
+//! Owns the reading only; it must not know the network. Start from [`ResponsesReader`].
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
 use crate::message::Usage;
-use crate::provider::assemble::{Assembler, CallSlot, Decoder, Fault, ModelReply};
-use crate::provider::lenient::{count, count_in, error_in, field, id_in, items, text_in};
+use crate::provider::assemble::{
+    AnswerFault, AssembledReply, CallSlot, MessageAssembler, WireDecoder,
+};
+use crate::provider::lenient::{
+    count_in, count_value, error_in, field_items, find_field, id_in, text_in,
+};
 use crate::provider::openai::status_of;
 use crate::provider::{Finish, StreamEvent};
 
@@ -26,10 +30,10 @@ const KEPT: [&str; 6] = [
 
 /// Reads one answer.
 #[derive(Default)]
-pub(in crate::provider) struct Reader {
-    assembler: Assembler,
+pub(in crate::provider) struct ResponsesReader {
+    assembler: MessageAssembler,
     /// Items by their index in the output, or by their id if the server sends no index.
-    items: HashMap<String, Item>,
+    items: HashMap<String, OutputItem>,
     n_done: usize,
     usage: Usage,
     finish: Option<Finish>,
@@ -38,7 +42,7 @@ pub(in crate::provider) struct Reader {
 
 /// An output item, as far as it was received.
 #[derive(Default)]
-struct Item {
+struct OutputItem {
     call: Option<CallSlot>,
     /// Whether some of its text or arguments came in deltas.
     has_deltas: bool,
@@ -51,13 +55,13 @@ struct Item {
 /// Returns the key of the item that an event refers to.
 fn key_of(event: &Value) -> String {
     let index = count_in(event, "output_index").map(|index| format!("#{index}"));
-    let in_item = || id_in(field(event, "item")?, "id");
+    let in_item = || id_in(find_field(event, "item")?, "id");
     let id = || id_in(event, "item_id").or_else(in_item);
     index.or_else(id).unwrap_or_default()
 }
 
-impl Reader {
-    fn begin(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+impl ResponsesReader {
+    fn begin_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let state = self.items.entry(key.to_owned()).or_default();
         match item["type"].as_str() {
             Some("function_call") if state.call.is_none() => {
@@ -72,7 +76,7 @@ impl Reader {
                 // Models mark comments before the final answer and the answer itself with a phase.
                 // The API expects both marks back.
                 if let Some(phase) = text_in(item, "phase") {
-                    self.assembler.opaque(json!({ "phase": phase }));
+                    self.assembler.add_opaque(json!({ "phase": phase }));
                     state.has_phase = true;
                 }
             }
@@ -81,8 +85,8 @@ impl Reader {
     }
 
     /// Completes an item: reads from the finished item everything that did not arrive in deltas.
-    fn end(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
-        self.begin(key, item, emit);
+    fn end_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+        self.begin_item(key, item, emit);
         let state = self.items.entry(key.to_owned()).or_default();
         if std::mem::replace(&mut state.is_done, true) {
             return;
@@ -91,98 +95,105 @@ impl Reader {
         let (call, has_deltas) = (state.call, state.has_deltas);
         match item["type"].as_str() {
             Some("message") if !has_deltas => {
-                for part in items(item, "content") {
+                for part in field_items(item, "content") {
                     if let Some(text) = text_in(part, "refusal") {
                         self.has_refusal = true;
-                        self.assembler.text(&text, emit);
+                        self.assembler.add_text(&text, emit);
                     } else if let Some(text) = text_in(part, "text") {
-                        self.assembler.text(&text, emit);
+                        self.assembler.add_text(&text, emit);
                     }
                 }
             }
             Some("function_call") => {
                 if let Some(slot) = call.filter(|_| !has_deltas) {
-                    self.arguments(slot, &item["arguments"]);
+                    self.read_arguments(slot, &item["arguments"]);
                 }
             }
             Some("reasoning") => {
                 if !has_deltas {
-                    for (at, part) in items(item, "summary")
-                        .chain(items(item, "content"))
+                    for (at, part) in field_items(item, "summary")
+                        .chain(field_items(item, "content"))
                         .enumerate()
                     {
                         if let Some(text) = text_in(part, "text") {
                             let border = if at > 0 { "\n\n" } else { "" };
-                            self.assembler.thinking(&format!("{border}{text}"), emit);
+                            self.assembler
+                                .add_thinking(&format!("{border}{text}"), emit);
                         }
                     }
                 }
                 self.assembler.end_thinking(item.clone());
             }
-            Some(kind) if KEPT.contains(&kind) => self.assembler.opaque(item.clone()),
+            Some(kind) if KEPT.contains(&kind) => self.assembler.add_opaque(item.clone()),
             _ => {}
         }
     }
 
     /// Reads complete arguments: a JSON string, or, from some servers, the object itself.
-    fn arguments(&mut self, slot: CallSlot, arguments: &Value) {
+    fn read_arguments(&mut self, slot: CallSlot, arguments: &Value) {
         match arguments {
             Value::Null => {}
-            Value::String(text) => self.assembler.arguments(slot, text),
-            value => self.assembler.arguments(slot, &value.to_string()),
+            Value::String(text) => self.assembler.add_arguments(slot, text),
+            value => self.assembler.add_arguments(slot, &value.to_string()),
         }
     }
 
-    fn delta(&mut self, kind: &str, event: &Value, emit: &mut dyn FnMut(StreamEvent)) {
+    fn read_delta(&mut self, kind: &str, event: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         let Some(delta) = text_in(event, "delta") else {
             return;
         };
         let state = self.items.entry(key_of(event)).or_default();
         let is_first = !std::mem::replace(&mut state.has_deltas, true);
         match kind {
-            "response.output_text.delta" => self.assembler.text(&delta, emit),
+            "response.output_text.delta" => self.assembler.add_text(&delta, emit),
             "response.refusal.delta" => {
                 self.has_refusal = true;
-                self.assembler.text(&delta, emit);
+                self.assembler.add_text(&delta, emit);
             }
             "response.function_call_arguments.delta" => {
                 if let Some(slot) = state.call {
-                    self.assembler.arguments(slot, &delta);
+                    self.assembler.add_arguments(slot, &delta);
                 }
             }
             _ => {
                 let index = count_in(event, "summary_index").or(count_in(event, "content_index"));
                 let n_part = index.unwrap_or(state.n_part);
                 if std::mem::replace(&mut state.n_part, n_part) != n_part && !is_first {
-                    self.assembler.thinking("\n\n", emit);
+                    self.assembler.add_thinking("\n\n", emit);
                 }
-                self.assembler.thinking(&delta, emit);
+                self.assembler.add_thinking(&delta, emit);
             }
         }
     }
 
     /// Reads a complete response, or the final event of a stream, which repeats the whole response.
-    fn response(
+    fn read_response(
         &mut self,
         response: &Value,
         status: &str,
         data: &str,
         emit: &mut dyn FnMut(StreamEvent),
-    ) -> Result<(), Fault> {
-        self.assembler.model(&response["model"]);
+    ) -> Result<(), AnswerFault> {
+        self.assembler.set_model(&response["model"]);
         if matches!(status, "failed" | "cancelled") {
-            return Err(failed(response.get("error").unwrap_or(response), data));
+            return Err(failed_answer(
+                response.get("error").unwrap_or(response),
+                data,
+            ));
         }
         // Skip items that already came as events. They are also counted, because some servers
         // number events in another order than the output.
-        let n_items = items(response, "output").count();
+        let n_items = field_items(response, "output").count();
         let is_missing = self.n_done < n_items;
-        for (at, item) in items(response, "output").enumerate().filter(|_| is_missing) {
+        for (at, item) in field_items(response, "output")
+            .enumerate()
+            .filter(|_| is_missing)
+        {
             let by_id = id_in(item, "id").filter(|id| self.items.contains_key(id));
             let key = by_id.unwrap_or_else(|| format!("#{at}"));
-            self.end(&key, item, emit);
+            self.end_item(&key, item, emit);
         }
-        self.count(&response["usage"]);
+        self.read_counts(&response["usage"]);
         let reason = response.pointer("/incomplete_details/reason");
         let finish = match reason.and_then(Value::as_str) {
             Some("content_filter") => Finish::Refused,
@@ -194,8 +205,8 @@ impl Reader {
         Ok(())
     }
 
-    fn count(&mut self, usage: &Value) {
-        let at = |pointer: &str| usage.pointer(pointer).and_then(count).unwrap_or(0);
+    fn read_counts(&mut self, usage: &Value) {
+        let at = |pointer: &str| usage.pointer(pointer).and_then(count_value).unwrap_or(0);
         self.usage = Usage {
             input_tokens: at("/input_tokens"),
             output_tokens: at("/output_tokens"),
@@ -205,19 +216,19 @@ impl Reader {
     }
 }
 
-fn failed(error: &Value, data: &str) -> Fault {
-    Fault::Server {
+fn failed_answer(error: &Value, data: &str) -> AnswerFault {
+    AnswerFault::Server {
         status: status_of(error),
         message: data.to_owned(),
     }
 }
 
-impl Decoder for Reader {
-    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), Fault> {
+impl WireDecoder for ResponsesReader {
+    fn event(&mut self, data: &str, emit: &mut dyn FnMut(StreamEvent)) -> Result<(), AnswerFault> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
-        let Some(event) = self.assembler.parse(data) else {
+        let Some(event) = self.assembler.parse_event(data) else {
             return Ok(());
         };
         if self.has_ended() {
@@ -228,31 +239,31 @@ impl Decoder for Reader {
                 let key = key_of(&event);
                 // Some servers give every item the index 0.
                 self.items.retain(|old, item| *old != key || !item.is_done);
-                self.begin(&key, &event["item"], emit);
+                self.begin_item(&key, &event["item"], emit);
             }
-            "response.output_item.done" => self.end(&key_of(&event), &event["item"], emit),
+            "response.output_item.done" => self.end_item(&key_of(&event), &event["item"], emit),
             kind @ ("response.output_text.delta"
             | "response.refusal.delta"
             | "response.function_call_arguments.delta"
             | "response.reasoning_summary_text.delta"
-            | "response.reasoning_text.delta") => self.delta(kind, &event, emit),
+            | "response.reasoning_text.delta") => self.read_delta(kind, &event, emit),
             "response.created" | "response.in_progress" => {
-                self.assembler.model(&event["response"]["model"]);
+                self.assembler.set_model(&event["response"]["model"]);
             }
             kind @ ("response.completed" | "response.incomplete" | "response.failed") => {
                 let status = kind.trim_start_matches("response.");
-                self.response(&event["response"], status, data, emit)?;
+                self.read_response(&event["response"], status, data, emit)?;
             }
-            "error" => return Err(failed(error_in(&event).unwrap_or(&event), data)),
+            "error" => return Err(failed_answer(error_in(&event).unwrap_or(&event), data)),
             _ if event.get("output").is_some_and(Value::is_array) => {
                 let has_error = error_in(&event).is_some();
                 let implied = if has_error { "failed" } else { "completed" };
                 let status = event["status"].as_str().unwrap_or(implied);
-                self.response(&event, status, data, emit)?;
+                self.read_response(&event, status, data, emit)?;
             }
             _ => {
                 if let Some(error) = error_in(&event) {
-                    return Err(failed(error, data));
+                    return Err(failed_answer(error, data));
                 }
             }
         }
@@ -271,11 +282,13 @@ impl Decoder for Reader {
         self.finish.is_some()
     }
 
-    fn finish(self) -> Result<ModelReply, Fault> {
+    fn finish(self) -> Result<AssembledReply, AnswerFault> {
         match self.finish {
             None => Err(self.assembler.ended_early()),
-            Some(_) if self.has_refusal => Ok(self.assembler.finish(Finish::Refused, self.usage)),
-            Some(finish) => Ok(self.assembler.finish(finish, self.usage)),
+            Some(_) if self.has_refusal => {
+                Ok(self.assembler.finish_message(Finish::Refused, self.usage))
+            }
+            Some(finish) => Ok(self.assembler.finish_message(finish, self.usage)),
         }
     }
 }

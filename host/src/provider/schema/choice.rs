@@ -37,7 +37,7 @@ pub(super) fn any_of(
     }
     let mut schema = Map::new();
     schema.insert("anyOf".to_owned(), json!(all));
-    describe(&mut schema, description, level);
+    describe_choice(&mut schema, description, level);
     Some(schema)
 }
 
@@ -94,7 +94,10 @@ fn one_enum(
 
 /// Merges object schemas into one for values that match any of `variants`. It has the properties of
 /// all of them and requires those that all of them require. `None` if one is not an object schema.
-pub(super) fn merge(variants: Vec<Map<String, Value>>, level: Level) -> Option<Map<String, Value>> {
+pub(super) fn merge_variants(
+    variants: Vec<Map<String, Value>>,
+    level: Level,
+) -> Option<Map<String, Value>> {
     let mut merged: Option<(Map<String, Value>, Vec<Value>)> = None;
     for variant in variants {
         if variant.get("type")? != "object" {
@@ -134,14 +137,18 @@ pub(super) fn merge(variants: Vec<Map<String, Value>>, level: Level) -> Option<M
 
 /// Adds a description. Gemini accepts no other keyword next to alternatives, so each alternative
 /// gets the description.
-pub(super) fn describe(schema: &mut Map<String, Value>, description: Option<&str>, level: Level) {
+pub(super) fn describe_choice(
+    schema: &mut Map<String, Value>,
+    description: Option<&str>,
+    level: Level,
+) {
     let Some(description) = description.filter(|text| !text.is_empty()) else {
         return;
     };
     match schema.get_mut("anyOf") {
         Some(Value::Array(variants)) if level == Level::Gemini => {
             for variant in variants.iter_mut().filter_map(Value::as_object_mut) {
-                describe(variant, Some(description), level);
+                describe_choice(variant, Some(description), level);
             }
         }
         _ => {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 const MAX_CHAIN: usize = 16;
 
 /// A schema as one set of keywords.
-pub(super) struct Flat {
+pub(super) struct FlatSchema {
     pub(super) keywords: Map<String, Value>,
     /// References that were followed to this schema.
     pub(super) followed: Vec<String>,
@@ -16,20 +16,24 @@ pub(super) struct Flat {
 /// Resolves the reference of a schema and joins its `allOf`. `open` contains the references of the
 /// enclosing schemas; a recursive reference keeps only the type and the description of its target.
 /// Returns `None` for a dangling or external reference.
-pub(super) fn flat(root: &Value, schema: &Map<String, Value>, open: &[String]) -> Option<Flat> {
-    let mut flat = Flat {
-        keywords: Map::new(),
-        followed: Vec::new(),
-    };
-    join(root, schema, open, &mut flat, 0)?;
-    Some(flat)
-}
-
-fn join(
+pub(super) fn flatten_schema(
     root: &Value,
     schema: &Map<String, Value>,
     open: &[String],
-    flat: &mut Flat,
+) -> Option<FlatSchema> {
+    let mut flat = FlatSchema {
+        keywords: Map::new(),
+        followed: Vec::new(),
+    };
+    join_schema(root, schema, open, &mut flat, 0)?;
+    Some(flat)
+}
+
+fn join_schema(
+    root: &Value,
+    schema: &Map<String, Value>,
+    open: &[String],
+    flat: &mut FlatSchema,
     depth: usize,
 ) -> Option<()> {
     if depth > MAX_CHAIN {
@@ -43,22 +47,22 @@ fn join(
             .any(|seen| seen == reference);
         let target = root.pointer(reference.strip_prefix('#')?)?.as_object()?;
         if let Some(description) = schema.get("description") {
-            add(&mut flat.keywords, "description", description);
+            add_keyword(&mut flat.keywords, "description", description);
         }
         if is_circle {
             for name in ["type", "description"] {
                 if let Some(value) = target.get(name) {
-                    add(&mut flat.keywords, name, value);
+                    add_keyword(&mut flat.keywords, name, value);
                 }
             }
             return Some(());
         }
         flat.followed.push(reference.to_owned());
-        return join(root, target, open, flat, depth + 1);
+        return join_schema(root, target, open, flat, depth + 1);
     }
     for (name, value) in schema {
         if name != "allOf" {
-            add(&mut flat.keywords, name, value);
+            add_keyword(&mut flat.keywords, name, value);
         }
     }
     for part in schema
@@ -69,14 +73,14 @@ fn join(
     {
         // Skipping an unresolvable part only makes the schema wider.
         if let Some(part) = part.as_object() {
-            let _ = join(root, part, open, flat, depth + 1);
+            let _ = join_schema(root, part, open, flat, depth + 1);
         }
     }
     Some(())
 }
 
 /// Adds a keyword to the others of a schema. If two values cannot be joined, the first stays.
-pub(super) fn add(keywords: &mut Map<String, Value>, name: &str, value: &Value) {
+pub(super) fn add_keyword(keywords: &mut Map<String, Value>, name: &str, value: &Value) {
     let Some(known) = keywords.get_mut(name) else {
         keywords.insert(name.to_owned(), value.clone());
         return;

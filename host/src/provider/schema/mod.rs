@@ -38,15 +38,15 @@ const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 #[must_use]
 pub fn cut(schema: &Value, level: Level) -> Value {
     if level == Level::Full
-        && let Some(whole) = whole(schema)
+        && let Some(whole) = whole_schema(schema)
     {
         return whole;
     }
-    node::root(schema, level)
+    node::cut_root(schema, level)
 }
 
 /// Returns the schema without metadata if it needs no cutting at [`Level::Full`]; `None` otherwise.
-fn whole(schema: &Value) -> Option<Value> {
+fn whole_schema(schema: &Value) -> Option<Value> {
     let mut schema = schema.as_object()?.clone();
     let is_plain =
         schema.get("type")? == "object" && !CHOICES.iter().any(|name| schema.contains_key(*name));

@@ -6,13 +6,13 @@
 //! reached, the schema becomes wider, down to one that accepts any value.
 //!
 //! References and `allOf` are resolved before (`flat`), and alternatives are simplified in
-//! `choice`. Start from [`root`].
+//! `choice`. Start from [`cut_root`].
 
 use serde_json::{Map, Value, json};
 
 use super::Level;
 use super::choice;
-use super::flat::{add, flat};
+use super::flat::{add_keyword, flatten_schema};
 
 /// Maximum number of schemas written for one tool. Without a limit, references that fan out grow
 /// exponentially.
@@ -26,15 +26,15 @@ const MAX_DEPTH: usize = 24;
 const MAX_TOLD: usize = 20;
 
 /// A cut schema.
-pub(super) struct Node {
+pub(super) struct SchemaNode {
     /// `None` if only `null` is accepted.
     pub(super) schema: Option<Map<String, Value>>,
     pub(super) takes_null: bool,
 }
 
 /// Cuts the root schema of the arguments, which is always an object.
-pub(super) fn root(schema: &Value, level: Level) -> Value {
-    let mut cutter = Cutter {
+pub(super) fn cut_root(schema: &Value, level: Level) -> Value {
+    let mut cutter = SchemaCutter {
         root: schema,
         level,
         n_left: MAX_SCHEMAS,
@@ -58,11 +58,11 @@ pub(super) fn root(schema: &Value, level: Level) -> Value {
         }
         _ => json!({"type": "object"}),
     };
-    let cut = cutter.node(&typed, 0).schema;
+    let cut = cutter.cut_node(&typed, 0).schema;
     Value::Object(cut.unwrap_or_default())
 }
 
-pub(super) struct Cutter<'a> {
+pub(super) struct SchemaCutter<'a> {
     root: &'a Value,
     pub(super) level: Level,
     n_left: usize,
@@ -70,28 +70,28 @@ pub(super) struct Cutter<'a> {
     open: Vec<String>,
 }
 
-impl Cutter<'_> {
-    pub(super) fn node(&mut self, schema: &Value, depth: usize) -> Node {
+impl SchemaCutter<'_> {
+    pub(super) fn cut_node(&mut self, schema: &Value, depth: usize) -> SchemaNode {
         let Value::Object(schema) = schema else {
-            return self.any(None);
+            return self.any_node(None);
         };
         let description = schema.get("description").and_then(Value::as_str);
         if self.n_left == 0 || depth > MAX_DEPTH {
-            return self.any(description);
+            return self.any_node(description);
         }
         self.n_left -= 1;
-        let Some(flat) = flat(self.root, schema, &self.open) else {
-            return self.any(description);
+        let Some(flat) = flatten_schema(self.root, schema, &self.open) else {
+            return self.any_node(description);
         };
         let n_open = self.open.len();
         self.open.extend(flat.followed);
-        let node = self.keywords(&flat.keywords, depth);
+        let node = self.cut_keywords(&flat.keywords, depth);
         self.open.truncate(n_open);
         node
     }
 
     /// Returns a schema that accepts any value.
-    pub(super) fn any(&self, description: Option<&str>) -> Node {
+    pub(super) fn any_node(&self, description: Option<&str>) -> SchemaNode {
         let mut schema = Map::new();
         if self.level == Level::Gemini {
             // Every schema needs a type, and a list type needs an item type: lists are nested at
@@ -104,61 +104,61 @@ impl Cutter<'_> {
             let variants = with_list(&with_list(&types));
             schema.insert("anyOf".to_owned(), Value::Array(variants));
         }
-        choice::describe(&mut schema, description, self.level);
-        Node {
+        choice::describe_choice(&mut schema, description, self.level);
+        SchemaNode {
             schema: Some(schema),
             takes_null: true,
         }
     }
 
-    fn keywords(&mut self, keywords: &Map<String, Value>, depth: usize) -> Node {
+    fn cut_keywords(&mut self, keywords: &Map<String, Value>, depth: usize) -> SchemaNode {
         let description = keywords.get("description").and_then(Value::as_str);
-        let mut types = types(keywords);
-        if types.is_empty() && variants(keywords).is_none() {
+        let mut types = keyword_types(keywords);
+        if types.is_empty() && keyword_variants(keywords).is_none() {
             types.extend(implied_type(keywords));
         }
         let takes_null = types.contains(&"null") && takes_null(keywords);
         types.retain(|name| *name != "null");
-        if let Some(variants) = variants(keywords) {
-            let node = self.choice(keywords, variants, &types, depth);
-            return Node {
+        if let Some(variants) = keyword_variants(keywords) {
+            let node = self.cut_choice(keywords, variants, &types, depth);
+            return SchemaNode {
                 takes_null: node.takes_null && (takes_null || types.is_empty()),
                 ..node
             };
         }
         if types.is_empty() && takes_null {
-            return Node {
+            return SchemaNode {
                 schema: None,
                 takes_null,
             };
         }
         if types.is_empty() {
-            return self.any(description);
+            return self.any_node(description);
         }
         let typed = types
             .iter()
-            .filter_map(|name| self.typed(name, keywords, depth));
+            .filter_map(|name| self.cut_typed(name, keywords, depth));
         let typed: Vec<Map<String, Value>> = typed.collect();
         match choice::any_of(typed, None, self.level) {
             Some(mut schema) => {
-                choice::describe(&mut schema, description, self.level);
-                Node {
+                choice::describe_choice(&mut schema, description, self.level);
+                SchemaNode {
                     schema: Some(schema),
                     takes_null,
                 }
             }
-            None => self.any(description),
+            None => self.any_node(description),
         }
     }
 
     /// Cuts alternatives, each merged with the other keywords of the schema.
-    fn choice(
+    fn cut_choice(
         &mut self,
         keywords: &Map<String, Value>,
         variants: &[Value],
         types: &[&str],
         depth: usize,
-    ) -> Node {
+    ) -> SchemaNode {
         let description = keywords.get("description").and_then(Value::as_str);
         let mut base = keywords.clone();
         for name in ["anyOf", "oneOf", "description"] {
@@ -174,10 +174,10 @@ impl Cutter<'_> {
                 // `false`: no value matches this alternative.
                 _ => continue,
             };
-            nodes.push(self.node(&json!({"allOf": [variant, base]}), depth + 1));
+            nodes.push(self.cut_node(&json!({"allOf": [variant, base]}), depth + 1));
             if self.n_left == 0 {
                 // The remaining alternatives are not read, so allow any value.
-                nodes.push(self.any(None));
+                nodes.push(self.any_node(None));
                 break;
             }
         }
@@ -185,38 +185,38 @@ impl Cutter<'_> {
         let schemas: Vec<Map<String, Value>> =
             nodes.into_iter().filter_map(|node| node.schema).collect();
         if schemas.is_empty() && takes_null {
-            return Node {
+            return SchemaNode {
                 schema: None,
                 takes_null,
             };
         }
         let joined = match is_object {
             // APIs refuse alternatives next to properties and at the root.
-            true => choice::merge(schemas, self.level),
+            true => choice::merge_variants(schemas, self.level),
             false => choice::any_of(schemas, description, self.level),
         };
         match joined {
             Some(mut schema) => {
-                choice::describe(&mut schema, description, self.level);
-                Node {
+                choice::describe_choice(&mut schema, description, self.level);
+                SchemaNode {
                     schema: Some(schema),
                     takes_null,
                 }
             }
             None => {
                 let mut base = base;
-                add(
+                add_keyword(
                     &mut base,
                     "description",
                     &json!(description.unwrap_or_default()),
                 );
-                self.keywords(&base, depth)
+                self.cut_keywords(&base, depth)
             }
         }
     }
 
     /// Cuts a schema of one type; `None` when it accepts no value.
-    fn typed(
+    fn cut_typed(
         &mut self,
         name: &str,
         keywords: &Map<String, Value>,
@@ -224,7 +224,7 @@ impl Cutter<'_> {
     ) -> Option<Map<String, Value>> {
         let mut schema = Map::new();
         schema.insert("type".to_owned(), json!(name));
-        if let Some(values) = values(keywords) {
+        if let Some(values) = keyword_values(keywords) {
             let values: Vec<&Value> = values
                 .into_iter()
                 .filter(|value| is_a(value, name))
@@ -232,7 +232,7 @@ impl Cutter<'_> {
             if values.is_empty() {
                 return None;
             }
-            self.values(&values, name, &mut schema);
+            self.cut_values(&values, name, &mut schema);
         }
         let formats: &[&str] = match name {
             "string" => &["date-time"],
@@ -246,13 +246,13 @@ impl Cutter<'_> {
         }
         match name {
             "string" if self.level == Level::Gemini => {}
-            "string" => sizes(keywords, &["minLength", "maxLength"], &mut schema),
-            "integer" | "number" => bounds(keywords, &mut schema),
+            "string" => copy_sizes(keywords, &["minLength", "maxLength"], &mut schema),
+            "integer" | "number" => copy_bounds(keywords, &mut schema),
             "array" => {
-                sizes(keywords, &["minItems", "maxItems"], &mut schema);
-                self.items(keywords, &mut schema, depth);
+                copy_sizes(keywords, &["minItems", "maxItems"], &mut schema);
+                self.cut_items(keywords, &mut schema, depth);
             }
-            "object" => self.properties(keywords, &mut schema, depth),
+            "object" => self.cut_properties(keywords, &mut schema, depth),
             _ => {}
         }
         Some(schema)
@@ -260,7 +260,7 @@ impl Cutter<'_> {
 
     /// Writes the allowed values as an enum, or in the description if the wire does not support
     /// that enum.
-    fn values(&self, values: &[&Value], name: &str, schema: &mut Map<String, Value>) {
+    fn cut_values(&self, values: &[&Value], name: &str, schema: &mut Map<String, Value>) {
         let is_taken = match (self.level, name) {
             (_, "string") => values.iter().all(|value| value.as_str() != Some("")),
             (Level::Gemini, _) => false,
@@ -275,7 +275,7 @@ impl Cutter<'_> {
         }
     }
 
-    fn items(
+    fn cut_items(
         &mut self,
         keywords: &Map<String, Value>,
         schema: &mut Map<String, Value>,
@@ -286,16 +286,16 @@ impl Cutter<'_> {
             .get("items")
             .filter(|items| items.is_object() && !keywords.contains_key("prefixItems"));
         let node = match items {
-            Some(items) => self.node(items, depth + 1),
-            None => self.any(None),
+            Some(items) => self.cut_node(items, depth + 1),
+            None => self.any_node(None),
         };
-        let items = self.written(node, false);
+        let items = self.write_node(node, false);
         if self.level == Level::Gemini || items.as_object().is_some_and(|items| !items.is_empty()) {
             schema.insert("items".to_owned(), items);
         }
     }
 
-    fn properties(
+    fn cut_properties(
         &mut self,
         keywords: &Map<String, Value>,
         schema: &mut Map<String, Value>,
@@ -312,14 +312,14 @@ impl Cutter<'_> {
         let declared = keywords.get("properties").and_then(Value::as_object);
         for (name, property) in declared.into_iter().flatten() {
             if *property != Value::Bool(false) {
-                let node = self.node(property, depth + 1);
+                let node = self.cut_node(property, depth + 1);
                 let is_optional = !required.contains(&name.as_str());
-                properties.insert(name.clone(), self.written(node, is_optional));
+                properties.insert(name.clone(), self.write_node(node, is_optional));
             }
         }
         for name in &required {
             if !properties.contains_key(*name) {
-                let any = self.written(self.any(None), false);
+                let any = self.write_node(self.any_node(None), false);
                 properties.insert((*name).to_owned(), any);
             }
         }
@@ -337,14 +337,17 @@ impl Cutter<'_> {
             && self.level != Level::Gemini
             && !keywords.contains_key("patternProperties")
         {
-            let node = self.node(others, depth + 1);
-            schema.insert("additionalProperties".to_owned(), self.written(node, false));
+            let node = self.cut_node(others, depth + 1);
+            schema.insert(
+                "additionalProperties".to_owned(),
+                self.write_node(node, false),
+            );
         }
     }
 
     /// Writes a subschema. For an optional property `null` is dropped, because it means the same as
     /// absence.
-    fn written(&self, node: Node, is_optional: bool) -> Value {
+    fn write_node(&self, node: SchemaNode, is_optional: bool) -> Value {
         let is_gemini = self.level == Level::Gemini;
         let schema = match node.schema {
             None if is_gemini => return json!({"type": "string", "nullable": true}),
@@ -359,7 +362,7 @@ impl Cutter<'_> {
 }
 
 /// Returns the declared types of a schema, or the types of its values.
-fn types(keywords: &Map<String, Value>) -> Vec<&str> {
+fn keyword_types(keywords: &Map<String, Value>) -> Vec<&str> {
     let mut types: Vec<&str> = match keywords.get("type") {
         Some(Value::String(name)) => vec![name],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
@@ -370,7 +373,7 @@ fn types(keywords: &Map<String, Value>) -> Vec<&str> {
         types.clear();
     }
     if types.is_empty() {
-        let values = values(keywords).unwrap_or_default();
+        let values = keyword_values(keywords).unwrap_or_default();
         let of = |value: &Value| TYPES.into_iter().find(|name| is_a(value, name));
         types = values.into_iter().filter_map(of).collect();
     }
@@ -406,7 +409,7 @@ fn implied_type(keywords: &Map<String, Value>) -> Option<&'static str> {
 }
 
 /// Returns the values of `enum` or `const`.
-fn values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
+fn keyword_values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
     if let Some(value) = keywords.get("const") {
         return Some(vec![value]);
     }
@@ -415,17 +418,17 @@ fn values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
 }
 
 fn takes_null(keywords: &Map<String, Value>) -> bool {
-    values(keywords).is_none_or(|values| values.iter().any(|value| value.is_null()))
+    keyword_values(keywords).is_none_or(|values| values.iter().any(|value| value.is_null()))
 }
 
 /// Returns the alternatives of a schema.
-fn variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
+fn keyword_variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
     let lists = ["anyOf", "oneOf"].map(|name| keywords.get(name).and_then(Value::as_array));
     let list = lists.into_iter().flatten().find(|list| !list.is_empty())?;
     Some(list)
 }
 
-fn sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<String, Value>) {
+fn copy_sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<String, Value>) {
     for name in names {
         if let Some(size) = keywords.get(*name).and_then(Value::as_u64) {
             schema.insert((*name).to_owned(), json!(size));
@@ -435,7 +438,7 @@ fn sizes(keywords: &Map<String, Value>, names: &[&str], schema: &mut Map<String,
 
 /// Writes the range of a number. An exclusive bound is written as an inclusive one; for an integer
 /// it becomes the adjacent value.
-fn bounds(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
+fn copy_bounds(keywords: &Map<String, Value>, schema: &mut Map<String, Value>) {
     let is_integer = schema["type"] == "integer";
     for (name, excluded, step) in [
         ("minimum", "exclusiveMinimum", 1),

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Empty and unset fields are omitted. The module owns both directions; it must not know scripts.
-//! Start from [`Conversation`].
+//! Start from [`ScriptedConversation`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ use crate::provider::Request;
 /// Conversation as the scripted provider reads it from a body. Ignores the fields that the provider
 /// does not use.
 #[derive(Debug, Deserialize)]
-pub(super) struct Conversation {
+pub(super) struct ScriptedConversation {
     #[serde(default)]
     messages: Vec<WireMessage>,
 }
@@ -67,7 +67,7 @@ impl From<&Message> for WireMessage {
     }
 }
 
-pub(super) fn write(request: &Request) -> Value {
+pub(super) fn write_body(request: &Request) -> Value {
     let mut body = json!({"model": request.model});
     if !request.system.is_empty() {
         let texts = request.system.iter().map(|block| json!(block.text));
@@ -90,7 +90,7 @@ pub(super) fn write(request: &Request) -> Value {
     body
 }
 
-impl Conversation {
+impl ScriptedConversation {
     /// Returns the last user text; empty if there is none.
     pub(super) fn input(&self) -> &str {
         let mut newest = self.messages.iter().rev();
@@ -148,7 +148,7 @@ mod tests {
             max_tokens: Some(9),
             ..Request::default()
         };
-        let body = write(&request);
+        let body = write_body(&request);
         assert_eq!(
             body,
             json!({
@@ -166,7 +166,7 @@ mod tests {
                 ],
             })
         );
-        let conversation: Conversation = serde_json::from_value(body).unwrap();
+        let conversation: ScriptedConversation = serde_json::from_value(body).unwrap();
         assert_eq!(conversation.input(), "look!");
         assert_eq!((conversation.step(), conversation.n_calls()), (2, 1));
         let names: Vec<&str> = conversation.last_results().map(|r| &*r.name).collect();

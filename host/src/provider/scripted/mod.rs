@@ -47,9 +47,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use script::{Reply, ReplyCall, ReplyError, ReplyFinish, ReplyUsage, Script, When};
 
-use self::conversation::Conversation;
-use self::pick::{Pick, fill};
-use super::assemble::Assembler;
+use self::conversation::ScriptedConversation;
+use self::pick::{ReplyPick, fill_template};
+use super::assemble::MessageAssembler;
 use super::server_text::ServerText;
 use super::{Error, Finish, Images, Provider, Request, Response, StreamEvent};
 use crate::lock::lock;
@@ -67,7 +67,7 @@ const CHARS_PER_TOKEN: usize = 4;
 /// Provider that plays a script.
 pub struct Scripted {
     script: Script,
-    pick: Mutex<Pick>,
+    pick: Mutex<ReplyPick>,
     bodies: Option<Mutex<Vec<Value>>>,
     models: Vec<String>,
 }
@@ -125,10 +125,10 @@ impl Scripted {
     /// (`times = 0`).
     #[must_use]
     pub fn unused(&self) -> Vec<usize> {
-        lock(&self.pick).unused(&self.script).collect()
+        lock(&self.pick).unused_replies(&self.script).collect()
     }
 
-    async fn play(
+    async fn play_reply(
         &self,
         body: Value,
         on: &mut (dyn FnMut(StreamEvent) + Send),
@@ -140,7 +140,7 @@ impl Scripted {
             lock(bodies).push(body.clone());
         }
         let model = body["model"].clone();
-        let conversation: Conversation =
+        let conversation: ScriptedConversation =
             serde_json::from_value(body).map_err(|error| Error::Script {
                 script: self.script.name.clone(),
                 what: format!(
@@ -152,7 +152,7 @@ impl Scripted {
             return Err(Error::Cancelled);
         }
         let (n, reply) = lock(&self.pick).next(&self.script, &conversation)?;
-        pause(reply.delay_ms, cancel).await?;
+        pause_reply(reply.delay_ms, cancel).await?;
         if let Some(error) = &reply.error {
             let (reply, status) = (n + 1, error.status);
             let said = ServerText::new(&error.message);
@@ -161,22 +161,22 @@ impl Scripted {
                 what: format!(", reply {reply} simulates a failure, with status {status}: {said}"),
             });
         }
-        let raw = raw(&model, reply, &conversation);
+        let raw = raw_message(&model, reply, &conversation);
         let usage = reply.usage.map_or_else(
             || Usage {
-                input_tokens: estimate(n_input_chars),
-                output_tokens: estimate(raw.chars().count()),
+                input_tokens: estimate_tokens(n_input_chars),
+                output_tokens: estimate_tokens(raw.chars().count()),
                 ..Usage::default()
             },
             Usage::from,
         );
-        let assembler = stream(reply, &conversation, on, cancel).await?;
+        let assembler = stream_reply(reply, &conversation, on, cancel).await?;
         let finish = match reply.finish {
             None => Finish::Done,
             Some(ReplyFinish::MaxTokens) => Finish::MaxTokens,
             Some(ReplyFinish::Refused) => Finish::Refused,
         };
-        let answer = assembler.finish(finish, usage);
+        let answer = assembler.finish_message(finish, usage);
         Ok(Response {
             message: answer.message,
             model: None,
@@ -200,7 +200,7 @@ impl Provider for Scripted {
     }
 
     fn body(&self, request: &Request, _: &Images) -> Value {
-        conversation::write(request)
+        conversation::write_body(request)
     }
 
     fn send<'a>(
@@ -209,40 +209,40 @@ impl Provider for Scripted {
         on: &'a mut (dyn FnMut(StreamEvent) + Send),
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Response, Error>> {
-        Box::pin(self.play(body, on, cancel))
+        Box::pin(self.play_reply(body, on, cancel))
     }
 }
 
 /// Streams a reply word by word, and yields to other tasks between words, so that they can cancel
 /// it.
-async fn stream(
+async fn stream_reply(
     reply: &Reply,
-    conversation: &Conversation,
+    conversation: &ScriptedConversation,
     on: &mut (dyn FnMut(StreamEvent) + Send),
     cancel: &CancellationToken,
-) -> Result<Assembler, Error> {
-    let mut assembler = Assembler::default();
+) -> Result<MessageAssembler, Error> {
+    let mut assembler = MessageAssembler::default();
     let thinking = reply.thinking.as_deref().unwrap_or_default();
     for word in thinking.split_inclusive(' ') {
-        assembler.thinking(word, &mut |event| on(event));
-        pause(reply.word_ms, cancel).await?;
+        assembler.add_thinking(word, &mut |event| on(event));
+        pause_reply(reply.word_ms, cancel).await?;
     }
     let text = reply.text.as_deref().unwrap_or_default();
-    for word in fill(text, conversation).split_inclusive(' ') {
-        assembler.text(word, &mut |event| on(event));
-        pause(reply.word_ms, cancel).await?;
+    for word in fill_template(text, conversation).split_inclusive(' ') {
+        assembler.add_text(word, &mut |event| on(event));
+        pause_reply(reply.word_ms, cancel).await?;
     }
     for (n, call) in reply.tool_calls.iter().enumerate() {
         let id = call.id.clone();
         let id = id.unwrap_or_else(|| format!("call_{}", conversation.n_calls() + n + 1));
         let slot = assembler.begin_call(&id, &call.name, &mut |event| on(event));
-        assembler.arguments(slot, &crate::json::plain(&call.arguments));
-        pause(0, cancel).await?;
+        assembler.add_arguments(slot, &crate::json::plain_text(&call.arguments));
+        pause_reply(0, cancel).await?;
     }
     Ok(assembler)
 }
 
-async fn pause(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
+async fn pause_reply(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
     let pause = async {
         if delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
@@ -259,8 +259,11 @@ async fn pause(delay_ms: u64, cancel: &CancellationToken) -> Result<(), Error> {
 
 /// Returns a raw answer for hooks, as if the reply had arrived over the wire from the requested
 /// model.
-fn raw(model: &Value, reply: &Reply, conversation: &Conversation) -> String {
-    let text = reply.text.as_ref().map(|text| fill(text, conversation));
+fn raw_message(model: &Value, reply: &Reply, conversation: &ScriptedConversation) -> String {
+    let text = reply
+        .text
+        .as_ref()
+        .map(|text| fill_template(text, conversation));
     let calls = &reply.tool_calls;
     let raw =
         json!({"model": model, "text": text, "thinking": reply.thinking, "tool_calls": calls});
@@ -269,6 +272,6 @@ fn raw(model: &Value, reply: &Reply, conversation: &Conversation) -> String {
     raw
 }
 
-fn estimate(n_chars: usize) -> u64 {
+fn estimate_tokens(n_chars: usize) -> u64 {
     n_chars.div_ceil(CHARS_PER_TOKEN) as u64
 }

@@ -1,9 +1,9 @@
 //! Selection of the reply that answers a request, and the templates in it.
 //!
 //! Owns the use counters and the templates. It must not know bodies or streams. Start from
-//! [`Pick::next`].
+//! [`ReplyPick::next`].
 
-use super::conversation::Conversation;
+use super::conversation::ScriptedConversation;
 use super::script::{Reply, Script, When};
 use crate::message::ToolResult;
 use crate::provider::error::Error;
@@ -17,14 +17,17 @@ const MAX_INPUT_CHARS: usize = 80;
 
 /// Number of uses of each reply.
 #[derive(Debug, Default)]
-pub(super) struct Pick {
+pub(super) struct ReplyPick {
     used: Vec<u32>,
 }
 
-impl Pick {
+impl ReplyPick {
     /// Returns the indices of replies that were never used, except for those without a limit
     /// (`times = 0`).
-    pub(super) fn unused<'s>(&'s self, script: &'s Script) -> impl Iterator<Item = usize> + 's {
+    pub(super) fn unused_replies<'s>(
+        &'s self,
+        script: &'s Script,
+    ) -> impl Iterator<Item = usize> + 's {
         let is_used = |n: usize| self.used.get(n).is_some_and(|used| *used > 0);
         let replies = script.replies.iter().enumerate();
         let unused = replies.filter(move |(n, reply)| reply.times != Some(0) && !is_used(*n));
@@ -35,7 +38,7 @@ impl Pick {
     pub(super) fn next<'s>(
         &mut self,
         script: &'s Script,
-        conversation: &Conversation,
+        conversation: &ScriptedConversation,
     ) -> Result<(usize, &'s Reply), Error> {
         self.used.resize(script.replies.len(), 0);
         let is_left = |reply: &Reply, used: u32| match reply.times {
@@ -54,7 +57,7 @@ impl Pick {
         let picked = special.or_else(|| left.find(|(_, reply)| reply.when.is_none()));
         let Some((n, reply)) = picked else {
             let input = ServerText::new(conversation.input());
-            let input = cut(input.as_str(), MAX_INPUT_CHARS);
+            let input = cut_text(input.as_str(), MAX_INPUT_CHARS);
             let (step, used) = (conversation.step(), self.used.iter().sum::<u32>());
             return Err(Error::Script {
                 script: script.name.clone(),
@@ -71,7 +74,7 @@ impl Pick {
     }
 }
 
-fn matches(when: &When, conversation: &Conversation) -> bool {
+fn matches(when: &When, conversation: &ScriptedConversation) -> bool {
     let contains = when.contains.as_ref().is_none_or(|text| {
         let input = conversation.input().to_lowercase();
         input.contains(&text.to_lowercase())
@@ -85,8 +88,8 @@ fn matches(when: &When, conversation: &Conversation) -> bool {
 
 /// Fills in the placeholders of `template` in one pass, so that placeholders in the input itself
 /// are not replaced.
-pub(super) fn fill(template: &str, conversation: &Conversation) -> String {
-    let quote = |result: &ToolResult| cut(&result.content.text(), MAX_QUOTE_CHARS);
+pub(super) fn fill_template(template: &str, conversation: &ScriptedConversation) -> String {
+    let quote = |result: &ToolResult| cut_text(&result.content.text(), MAX_QUOTE_CHARS);
     let result = conversation.last_results().next();
     let result = result.map(quote).unwrap_or_default();
     let values = [
@@ -109,7 +112,7 @@ pub(super) fn fill(template: &str, conversation: &Conversation) -> String {
     filled
 }
 
-fn cut(text: &str, n_chars: usize) -> String {
+fn cut_text(text: &str, n_chars: usize) -> String {
     match text.char_indices().nth(n_chars) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
@@ -134,18 +137,18 @@ mod tests {
         ])
     }
 
-    fn conversation(messages: Value) -> Conversation {
+    fn conversation(messages: Value) -> ScriptedConversation {
         serde_json::from_value(json!({"messages": messages})).unwrap()
     }
 
     /// Returns the texts of the replies that `script` selects for `requests`, in order.
     fn picks(script: &str, requests: &[Value]) -> Vec<String> {
         let script = Script::from_toml("s.toml", script).unwrap();
-        let mut pick = Pick::default();
+        let mut pick = ReplyPick::default();
         let pick_one = |messages: &Value| {
             let conversation = conversation(messages.clone());
             match pick.next(&script, &conversation) {
-                Ok((_, reply)) => fill(reply.text.as_deref().unwrap(), &conversation),
+                Ok((_, reply)) => fill_template(reply.text.as_deref().unwrap(), &conversation),
                 Err(error) => error.to_string(),
             }
         };

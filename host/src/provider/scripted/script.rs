@@ -165,7 +165,7 @@ impl Reply {
 /// The file. In TOML, `R` keeps the position of each reply.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File<R> {
+struct ScriptFile<R> {
     #[serde(default = "Vec::new")]
     reply: Vec<R>,
 }
@@ -197,25 +197,25 @@ impl Script {
     /// Parses `[[reply]]` tables. `name` is used in errors.
     pub fn from_toml(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
-        let file: File<toml::Spanned<Reply>> = toml::from_str(text).map_err(|error| {
+        let file: ScriptFile<toml::Spanned<Reply>> = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| line_at(text, span.start));
-            fault(name.clone(), line, error.message())
+            script_fault(name.clone(), line, error.message())
         })?;
         let line = |reply: &toml::Spanned<Reply>| line_at(text, reply.span().start);
         let lines: Vec<usize> = file.reply.iter().map(line).collect();
         let replies = file.reply.into_iter().map(toml::Spanned::into_inner);
-        Self::checked(name, replies.collect(), |n| lines.get(n).copied())
+        Self::check_script(name, replies.collect(), |n| lines.get(n).copied())
     }
 
     /// Parses an object with the list `reply`. `name` is used in errors.
     pub fn from_json(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
-        let file: File<Reply> = serde_json::from_str(text)
-            .map_err(|error| fault(name.clone(), Some(error.line()), &error.to_string()))?;
-        Self::checked(name, file.reply, |_| None)
+        let file: ScriptFile<Reply> = serde_json::from_str(text)
+            .map_err(|error| script_fault(name.clone(), Some(error.line()), &error.to_string()))?;
+        Self::check_script(name, file.reply, |_| None)
     }
 
-    fn checked(
+    fn check_script(
         name: String,
         replies: Vec<Reply>,
         line: impl Fn(usize) -> Option<usize>,
@@ -223,7 +223,7 @@ impl Script {
         for (n, reply) in replies.iter().enumerate() {
             if let Some(complaint) = reply.complaint() {
                 let what = format!("reply {}: {complaint}", n + 1);
-                return Err(fault(name, line(n), &what));
+                return Err(script_fault(name, line(n), &what));
             }
         }
         Ok(Self { name, replies })
@@ -231,7 +231,7 @@ impl Script {
 }
 
 /// Returns the error for a fault of a script, with its line if it is known.
-fn fault(script: String, line: Option<usize>, what: &str) -> Error {
+fn script_fault(script: String, line: Option<usize>, what: &str) -> Error {
     let line = line.map(|line| format!(", line {line}"));
     let what = format!("{}: {what}", line.unwrap_or_default());
     Error::Script { script, what }

@@ -103,7 +103,7 @@ fn chosen(provider: &str, is_pinned: bool, env: &[(&str, &str)]) -> String {
     };
     let env: HashMap<&str, &str> = env.iter().copied().collect();
     let look_up = |name: &str| env.get(name).map(|value| (*value).to_owned());
-    match choice.select(&Variables(&look_up)) {
+    match choice.select(&EnvironmentKeys(&look_up)) {
         Ok(selected) => format!("{} {}", selected.provider.name(), selected.model),
         Err(error) => error.to_string(),
     }
@@ -217,7 +217,8 @@ fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
         };
         let found = choice.named(name).unwrap();
         let config = ProviderConfig::default();
-        let made = crate::provider::connect::endpoint(found, &config, &Variables(&look_up));
+        let made =
+            crate::provider::connect::find_endpoint(found, &config, &EnvironmentKeys(&look_up));
         assert_eq!(made.unwrap().key, expected.and_then(ApiKey::new), "{own}");
     }
     // The URL in [provider] does not apply to a provider that a prefix selects.
@@ -268,7 +269,11 @@ fn settings_of_a_named_provider_that_cannot_be_used_are_told_with_their_name() {
             ..Choice::default()
         };
         let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-1".to_owned());
-        let error = choice.select(&Variables(&env)).err().unwrap().to_string();
+        let error = choice
+            .select(&EnvironmentKeys(&env))
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.starts_with(expected), "{own}: {error}");
     }
     for bad in [
@@ -296,9 +301,12 @@ fn the_openai_key_does_not_go_to_ollama() {
     let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "k".to_owned());
     let choice = Choice::default();
     let ollama = choice.named("ollama").unwrap();
-    let endpoint =
-        crate::provider::connect::endpoint(ollama, &ProviderConfig::default(), &Variables(&env))
-            .unwrap();
+    let endpoint = crate::provider::connect::find_endpoint(
+        ollama,
+        &ProviderConfig::default(),
+        &EnvironmentKeys(&env),
+    )
+    .unwrap();
     assert_eq!(endpoint.key, None);
     assert_eq!(endpoint.shown_url(), "http://127.0.0.1:11434/v1");
 }

@@ -44,7 +44,7 @@ pub(super) const EVENTS: &[(ClaudeEvent, &str, &str)] = &[
 ];
 
 impl ClaudeEvent {
-    pub(super) fn find(name: &str) -> Option<Self> {
+    pub(super) fn find_event(name: &str) -> Option<Self> {
         let row = EVENTS.iter().find(|(_, known, _)| *known == name)?;
         Some(row.0)
     }

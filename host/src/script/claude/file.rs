@@ -23,11 +23,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::super::Script;
-use super::super::names::{self, Places};
+use super::super::names::{self, NamePlaces};
 use super::super::settings::Base;
 use super::event::EVENTS;
-use super::{ClaudeEvent, ClaudeHook, Matcher};
-use crate::json::Unique;
+use super::{ClaudeEvent, ClaudeHook, ClaudeMatcher};
+use crate::json::UniqueKeys;
 use crate::near::nearest;
 
 /// Default deadline of a hook.
@@ -68,9 +68,9 @@ pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks
         return Err(format!("{shown}: it has more than {MAX_BYTES} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-    let Unique(file) = serde_json::from_str(&text)
+    let UniqueKeys(file) = serde_json::from_str(&text)
         .map_err(|error| format!("{shown}:{}: {error}", error.line()))?;
-    let mut reader = Reader {
+    let mut reader = ClaudeReader {
         path,
         workspace,
         base,
@@ -78,17 +78,17 @@ pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks
         commands: Vec::new(),
     };
     if file["disableAllHooks"] == true {
-        reader.unsupported(
+        reader.note_unsupported(
             "",
             "`disableAllHooks` is set, so none of its hooks is called",
         );
         return Ok(reader.found);
     }
     match &file["hooks"] {
-        Value::Null => reader.unsupported("", "it has no hooks"),
+        Value::Null => reader.note_unsupported("", "it has no hooks"),
         Value::Object(events) => {
             for (event, groups) in events {
-                reader.event(event, groups)?;
+                reader.read_event(event, groups)?;
             }
         }
         _ => return Err(format!("{shown}: `hooks` is no object")),
@@ -96,7 +96,7 @@ pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks
     Ok(reader.found)
 }
 
-struct Reader<'a> {
+struct ClaudeReader<'a> {
     path: &'a Path,
     workspace: &'a Path,
     base: Base<'a>,
@@ -105,8 +105,8 @@ struct Reader<'a> {
     commands: Vec<(String, String, String)>,
 }
 
-impl Reader<'_> {
-    fn unsupported(&mut self, place: &str, what: &str) {
+impl ClaudeReader<'_> {
+    fn note_unsupported(&mut self, place: &str, what: &str) {
         let place = if place.is_empty() {
             String::new()
         } else {
@@ -116,40 +116,41 @@ impl Reader<'_> {
         self.found.unsupported.push(line);
     }
 
-    fn wrong(&self, place: &str, what: &str) -> String {
+    fn wrong_file(&self, place: &str, what: &str) -> String {
         format!("{}: {place}: {what}", self.path.display())
     }
 
-    fn event(&mut self, name: &str, groups: &Value) -> Result<(), String> {
-        let Some(event) = ClaudeEvent::find(name) else {
+    fn read_event(&mut self, name: &str, groups: &Value) -> Result<(), String> {
+        let Some(event) = ClaudeEvent::find_event(name) else {
             let known: Vec<&str> = EVENTS.iter().map(|(_, name, _)| *name).collect();
             let what = format!(
                 "this event is not supported; supported are {}",
                 known.join(", ")
             );
-            self.unsupported(name, &what);
+            self.note_unsupported(name, &what);
             return Ok(());
         };
         let groups = groups
             .as_array()
-            .ok_or_else(|| self.wrong(name, "it is no list"))?;
+            .ok_or_else(|| self.wrong_file(name, "it is no list"))?;
         for (at, group) in groups.iter().enumerate() {
             let place = format!("{name}[{at}]");
             self.group_keys(group, &place);
             let text = match &group["matcher"] {
                 Value::Null => "",
                 Value::String(text) => text,
-                _ => return Err(self.wrong(&place, "`matcher` is no text")),
+                _ => return Err(self.wrong_file(&place, "`matcher` is no text")),
             };
-            let matcher = Matcher::parse(text).map_err(|why| self.wrong(&place, &why))?;
+            let matcher =
+                ClaudeMatcher::parse_matcher(text).map_err(|why| self.wrong_file(&place, &why))?;
             let hooks = group["hooks"].as_array();
-            let hooks = hooks.ok_or_else(|| self.wrong(&place, "`hooks` is no list"))?;
+            let hooks = hooks.ok_or_else(|| self.wrong_file(&place, "`hooks` is no list"))?;
             for (at, hook) in hooks.iter().enumerate() {
                 let place = format!("{place}.hooks[{at}]");
                 let hook = hook
                     .as_object()
-                    .ok_or_else(|| self.wrong(&place, "it is no object"))?;
-                self.hook(event, (&matcher, text), hook, &place)?;
+                    .ok_or_else(|| self.wrong_file(&place, "it is no object"))?;
+                self.read_hook(event, (&matcher, text), hook, &place)?;
             }
         }
         Ok(())
@@ -165,17 +166,17 @@ impl Reader<'_> {
                 |meant| format!("did you mean `{meant}`?"),
             );
             let key = key.escape_debug();
-            self.unsupported(
+            self.note_unsupported(
                 place,
                 &format!("`{key}` is unknown, so it has no effect; {hint}"),
             );
         }
     }
 
-    fn hook(
+    fn read_hook(
         &mut self,
         event: ClaudeEvent,
-        (matcher, text): (&Matcher, &str),
+        (matcher, text): (&ClaudeMatcher, &str),
         hook: &Map<String, Value>,
         place: &str,
     ) -> Result<(), String> {
@@ -186,23 +187,23 @@ impl Reader<'_> {
         if kind != "command" {
             let what = format!("hooks of the type `{kind}` are not supported");
             if event.is_gate() {
-                return Err(self.wrong(
+                return Err(self.wrong_file(
                     place,
                     &format!("{what}, and this one guards; take it out to go on without it"),
                 ));
             }
-            self.unsupported(place, &format!("{what}; it is not called"));
+            self.note_unsupported(place, &format!("{what}; it is not called"));
             return Ok(());
         }
         for key in hook.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-            self.unsupported(
+            self.note_unsupported(
                 place,
                 &format!("`{key}` is not supported; the hook is called without it"),
             );
         }
         let command = hook.get("command").and_then(Value::as_str);
         let command = command.filter(|command| !command.trim().is_empty());
-        let command = command.ok_or_else(|| self.wrong(place, "`command` is missing"))?;
+        let command = command.ok_or_else(|| self.wrong_file(place, "`command` is missing"))?;
         let seen = (event.name().to_owned(), text.to_owned(), command.to_owned());
         if self.commands.contains(&seen) {
             return Ok(());
@@ -213,26 +214,26 @@ impl Reader<'_> {
             Some(seconds) => {
                 let seconds = seconds.as_f64().filter(|seconds| *seconds > 0.0);
                 let seconds = seconds
-                    .ok_or_else(|| self.wrong(place, "`timeout` is no number of seconds"))?;
+                    .ok_or_else(|| self.wrong_file(place, "`timeout` is no number of seconds"))?;
                 // For a bounded number of seconds, rounding up does not matter.
                 (seconds.ceil() as u64).clamp(1, MAX_DEADLINE_SECONDS)
             }
         };
         let n = self.found.scripts.len() + 1;
         let mut script = Script::new(
-            format!("claude-{}-{n}", kebab(event.name())),
+            format!("claude-{}-{n}", kebab_case(event.name())),
             &[event.point()],
             &[],
         );
         script.command = ["bash", "-c", command].map(OsString::from).to_vec();
-        script.files = self.files(command);
-        script.folders = names::folders(&script.files, self.base.home);
+        script.files = self.command_files(command);
+        script.folders = names::file_folders(&script.files, self.base.home);
         // A hook of a plugin may read the plugin's files.
         let root = self.plugin_root().map(|root| root.join("hooks.json"));
         let root = root.filter(|file| file.parent().is_some_and(Path::is_dir));
         script
             .folders
-            .extend(names::folders(root.as_slice(), self.base.home));
+            .extend(names::file_folders(root.as_slice(), self.base.home));
         script.env = self.env();
         script.deadline = Duration::from_secs(timeout);
         script.place = format!("{}: {place}", self.path.display());
@@ -271,19 +272,19 @@ impl Reader<'_> {
 
     /// Returns the files that a command names, which the hook may read although commands may not.
     /// Files of the project are readable anyway.
-    fn files(&self, command: &str) -> Vec<PathBuf> {
+    fn command_files(&self, command: &str) -> Vec<PathBuf> {
         let root = self.root_variable();
-        let places = Places {
+        let places = NamePlaces {
             home: self.base.home,
             variables: root.as_slice(),
             current: None,
         };
-        names::files(command, places)
+        names::named_files(command, places)
     }
 }
 
 /// Converts `PreToolUse` to `pre-tool-use`.
-fn kebab(name: &str) -> String {
+fn kebab_case(name: &str) -> String {
     let mut kebab = String::new();
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !kebab.is_empty() {

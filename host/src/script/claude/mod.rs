@@ -23,7 +23,7 @@ use crate::point::caller::Caller;
 
 pub(super) use event::ClaudeEvent;
 pub use file::{ClaudeHooks, read};
-pub(super) use tools::{name as tool_name, own as own_tool};
+pub(super) use tools::{claude_name as tool_name, own_name as own_tool};
 
 /// Selects the tools, sources or reasons that a hook is called for.
 ///
@@ -35,7 +35,7 @@ pub(super) use tools::{name as tool_name, own as own_tool};
 /// mcp__.*         a regular expression
 /// ```
 #[derive(Clone, Debug)]
-enum Matcher {
+enum ClaudeMatcher {
     All,
     /// Exact names.
     Names(Vec<String>),
@@ -43,8 +43,8 @@ enum Matcher {
     Pattern(Regex),
 }
 
-impl Matcher {
-    fn parse(text: &str) -> Result<Self, String> {
+impl ClaudeMatcher {
+    fn parse_matcher(text: &str) -> Result<Self, String> {
         if text.is_empty() || text == "*" {
             return Ok(Self::All);
         }
@@ -79,7 +79,7 @@ impl Matcher {
 #[derive(Clone, Debug)]
 pub(super) struct ClaudeHook {
     pub(super) event: ClaudeEvent,
-    matcher: Matcher,
+    matcher: ClaudeMatcher,
     /// Source text of the matcher.
     matcher_text: String,
 }
@@ -100,13 +100,13 @@ impl ClaudeHook {
             return None;
         }
         let names = known.iter();
-        let names = names.map(|(plugin, name)| tools::name(name, *plugin));
+        let names = names.map(|(plugin, name)| tools::claude_name(name, *plugin));
         let names: Vec<String> = names.collect();
         self.matcher.is_stray(&names).then_some(&*self.matcher_text)
     }
 
     /// Builds the input of a call; `None` if the hook does not apply to it.
-    pub(super) fn input(
+    pub(super) fn hook_input(
         &self,
         caller: &Caller,
         payload: &Value,
@@ -130,9 +130,9 @@ impl ClaudeHook {
                     return None;
                 }
                 let (tool, plugin) = (text("/call/name")?, text("/plugin"));
-                let name = tools::name(tool, plugin);
-                let input = tools::input(tool, &payload["call"]["arguments"], workspace);
-                let response = response(&payload["content"], &input, failed);
+                let name = tools::claude_name(tool, plugin);
+                let input = tools::claude_input(tool, &payload["call"]["arguments"], workspace);
+                let response = tool_response(&payload["content"], &input, failed);
                 let mut specific = json!({
                     "tool_name": name, "tool_input": input, "tool_use_id": payload["call"]["id"],
                 });
@@ -161,9 +161,11 @@ impl ClaudeHook {
                 )
             }
             ClaudeEvent::SessionEnd => ("other".to_owned(), json!({"reason": "other"})),
-            ClaudeEvent::Stop if is_main => (String::new(), self.stop(caller, payload, state)),
+            ClaudeEvent::Stop if is_main => {
+                (String::new(), self.stop_input(caller, payload, state))
+            }
             ClaudeEvent::SubagentStop if !is_main => {
-                let mut specific = self.stop(caller, payload, state);
+                let mut specific = self.stop_input(caller, payload, state);
                 specific["agent_id"] = json!(&*context.agent);
                 specific["agent_type"] = json!(AGENT_TYPE);
                 (AGENT_TYPE.to_owned(), specific)
@@ -205,7 +207,7 @@ impl ClaudeHook {
         Some(input)
     }
 
-    fn stop(&self, caller: &Caller, payload: &Value, state: &ClaudeState) -> Value {
+    fn stop_input(&self, caller: &Caller, payload: &Value, state: &ClaudeState) -> Value {
         let context = &caller.context;
         let went_on = lock(&state.went_on);
         let is_again = went_on
@@ -223,7 +225,7 @@ const IDLE: &str = "idle_prompt";
 
 /// Builds the tool response in the shape that hooks expect, complete enough for those that read a
 /// file path or command output.
-fn response(content: &Value, input: &Value, failed: bool) -> Value {
+fn tool_response(content: &Value, input: &Value, failed: bool) -> Value {
     let text = match content {
         Value::String(text) => json!(text),
         other => json!(other.to_string()),

@@ -13,23 +13,23 @@ use crate::tool::process::{Ending, Finished};
 
 impl ClaudeHook {
     /// Converts the output of the hook to a JSON outcome of the point.
-    pub(in crate::script) fn outcome(
+    pub(in crate::script) fn read_outcome(
         &self,
         caller: &Caller,
         payload: &Value,
         finished: &Finished,
         state: &ClaudeState,
     ) -> Result<Value, Failure> {
-        let errors = once::errors(finished);
+        let errors = once::error_output(finished);
         let outcome = match finished.ending {
             Ending::Exited(0) => {
                 let text = finished.stdout.text();
                 let text = text.trim();
                 if text.starts_with('{') {
-                    self.said(caller, payload, &once::outcome(text)?)?
+                    self.said_outcome(caller, payload, &once::parse_outcome(text)?)?
                 } else {
                     reply::check_text(text, self.event.is_gate())?;
-                    self.wrote(text)
+                    self.written_outcome(text)
                 }
             }
             Ending::Exited(2) => {
@@ -40,9 +40,9 @@ impl ClaudeHook {
                     // refusal.
                     once::with_advice(&errors).into_owned()
                 };
-                self.blocked(&why)
+                self.blocked_outcome(&why)
             }
-            ending => return Err(once::ended(ending, &errors)),
+            ending => return Err(once::ended_failure(ending, &errors)),
         };
         if outcome.pointer("/verdict/again").is_some() {
             let context = &caller.context;
@@ -52,7 +52,7 @@ impl ClaudeHook {
     }
 
     /// Handles plain-text output: context for the model, at the events that accept it.
-    fn wrote(&self, text: &str) -> Value {
+    fn written_outcome(&self, text: &str) -> Value {
         let is_context = matches!(
             self.event,
             ClaudeEvent::UserPromptSubmit | ClaudeEvent::SessionStart
@@ -65,7 +65,7 @@ impl ClaudeHook {
     }
 
     /// Returns a refusal, as far as the point supports one.
-    fn blocked(&self, why: &str) -> Value {
+    fn blocked_outcome(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::PreToolUse => json!({"verdict": {"block": why}}),
             ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
@@ -74,13 +74,18 @@ impl ClaudeHook {
             ClaudeEvent::UserPromptSubmit => json!({"block": why}),
             ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": {"again": why}}),
             ClaudeEvent::PreCompact => json!({"verdict": {"cancel": why}}),
-            _ => json!({"effects": [notify("warn", why)]}),
+            _ => json!({"effects": [notify_effect("warn", why)]}),
         }
     }
 
     /// Reads the JSON output. A refusal counts regardless of other fields. All other fields must be
     /// as documented, so that a misspelled refusal is an error and does not pass.
-    fn said(&self, caller: &Caller, payload: &Value, said: &Value) -> Result<Value, Failure> {
+    fn said_outcome(
+        &self,
+        caller: &Caller,
+        payload: &Value,
+        said: &Value,
+    ) -> Result<Value, Failure> {
         let text = |value: &Value| {
             value
                 .as_str()
@@ -91,15 +96,15 @@ impl ClaudeHook {
         let mut outcome = if said["continue"] == false {
             let why =
                 text(&said["stopReason"]).unwrap_or_else(|| "a hook stopped the turn".to_owned());
-            self.stopped(&why)
+            self.stopped_outcome(&why)
         } else if said["decision"] == "block" {
             let why = text(&said["reason"]).unwrap_or_else(|| "a hook refused it".to_owned());
-            self.blocked(&why)
+            self.blocked_outcome(&why)
         } else {
             let is_judged = self.event == ClaudeEvent::PreToolUse;
-            reply::check(said, is_judged)?;
+            reply::check_reply(said, is_judged)?;
             if is_judged {
-                judged(caller, payload, specific)?
+                judged_outcome(caller, payload, specific)?
             } else {
                 json!({})
             }
@@ -111,22 +116,22 @@ impl ClaudeHook {
             self.add_context(outcome, &context);
         }
         if let Some(message) = text(&said["systemMessage"]) {
-            push(&mut outcome, "effects", notify("info", &message));
+            push(&mut outcome, "effects", notify_effect("info", &message));
         }
         Ok(outcome)
     }
 
     /// Ends the turn, as far as the point can.
-    fn stopped(&self, why: &str) -> Value {
+    fn stopped_outcome(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::Stop | ClaudeEvent::SubagentStop => json!({"verdict": "done"}),
             ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
-                let mut outcome = self.blocked(why);
+                let mut outcome = self.blocked_outcome(why);
                 let told = "`continue: false` after a tool cannot end the turn here; the model was told the reason";
-                push(&mut outcome, "effects", notify("warn", told));
+                push(&mut outcome, "effects", notify_effect("warn", told));
                 outcome
             }
-            _ => self.blocked(why),
+            _ => self.blocked_outcome(why),
         }
     }
 
@@ -151,7 +156,7 @@ impl ClaudeHook {
 
 /// Returns the verdict on a tool call. A hook cannot allow a call that the policy denies or asks
 /// about, so `allow` only means no objection.
-fn judged(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
+fn judged_outcome(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
     let reason = specific["permissionDecisionReason"].as_str();
     let reason = reason.filter(|reason| !reason.is_empty());
     let decision = &specific["permissionDecision"];
@@ -171,13 +176,13 @@ fn judged(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, F
         (false, Some(changed)) => {
             let tool = payload.pointer("/call/name").and_then(Value::as_str);
             let workspace = Path::new(&*caller.context.workspace);
-            let arguments = tools::arguments(tool.unwrap_or_default(), changed, workspace);
+            let arguments = tools::own_arguments(tool.unwrap_or_default(), changed, workspace);
             Ok(json!({"verdict": {"change": arguments}}))
         }
     }
 }
 
-fn notify(level: &str, text: &str) -> Value {
+fn notify_effect(level: &str, text: &str) -> Value {
     json!({"notify": {"level": level, "text": text}})
 }
 

@@ -1,16 +1,16 @@
 //! Validates the JSON that a hook writes. An unknown value may be meant as a refusal, so it is an
 //! error.
 //!
-//! Start from [`check`].
+//! Start from [`check_reply`].
 
 use serde_json::Value;
 
-use super::super::once::line;
+use super::super::once::error_line;
 use crate::json;
 use crate::point::failure::Failure;
 
 /// Permitted value of a field, in addition to null.
-enum Expected {
+enum ExpectedValue {
     /// One of these texts.
     OneOf(&'static [&'static str]),
     Text,
@@ -19,20 +19,20 @@ enum Expected {
 }
 
 /// Fields of a reply that does not refuse.
-const FIELDS: &[(&str, Expected)] = &[
-    ("continue", Expected::True),
-    ("decision", Expected::OneOf(&["approve"])),
-    ("systemMessage", Expected::Text),
-    ("hookSpecificOutput", Expected::Object),
+const FIELDS: &[(&str, ExpectedValue)] = &[
+    ("continue", ExpectedValue::True),
+    ("decision", ExpectedValue::OneOf(&["approve"])),
+    ("systemMessage", ExpectedValue::Text),
+    ("hookSpecificOutput", ExpectedValue::Object),
 ];
 
 /// Fields of `hookSpecificOutput`.
-const SPECIFIC: &[(&str, Expected)] = &[("additionalContext", Expected::Text)];
+const SPECIFIC: &[(&str, ExpectedValue)] = &[("additionalContext", ExpectedValue::Text)];
 
 /// Fields of `hookSpecificOutput` for a tool call that is not denied.
-const VERDICT: &[(&str, Expected)] = &[
-    (DECISION, Expected::OneOf(&["allow", "ask", "defer"])),
-    ("updatedInput", Expected::Object),
+const VERDICT: &[(&str, ExpectedValue)] = &[
+    (DECISION, ExpectedValue::OneOf(&["allow", "ask", "defer"])),
+    ("updatedInput", ExpectedValue::Object),
 ];
 
 /// Field with the decision on a tool call.
@@ -47,7 +47,7 @@ const SPECIFIC_DECISIONS: [&str; 1] = [DECISION];
 ///
 /// # Errors
 /// A field has the wrong type or an unknown value, or refuses at a position that is not read.
-pub(super) fn check(said: &Value, is_judged: bool) -> Result<(), Failure> {
+pub(super) fn check_reply(said: &Value, is_judged: bool) -> Result<(), Failure> {
     let specific = &said["hookSpecificOutput"];
     let misplaced = |why: String| Err(Failure::Malformed(why));
     if let Some(name) = first_of(&SPECIFIC_DECISIONS, said) {
@@ -116,28 +116,28 @@ fn is_blank(letter: char) -> bool {
 /// Checks the `hookSpecificOutput` for a tool call that is not denied.
 ///
 /// # Errors
-/// Same as [`check`].
+/// Same as [`check_reply`].
 pub(super) fn check_verdict(specific: &Value) -> Result<(), Failure> {
     check_fields(specific, VERDICT)
 }
 
-fn check_fields(object: &Value, fields: &[(&str, Expected)]) -> Result<(), Failure> {
+fn check_fields(object: &Value, fields: &[(&str, ExpectedValue)]) -> Result<(), Failure> {
     for (name, expected) in fields {
         let value = &object[*name];
         let (fits, known) = match expected {
-            Expected::OneOf(texts) => (
+            ExpectedValue::OneOf(texts) => (
                 value.as_str().is_some_and(|text| texts.contains(&text)),
-                known(name, texts),
+                known_value(name, texts),
             ),
-            Expected::Text => (value.is_string(), "a text".to_owned()),
-            Expected::True => (value == true, "true or false".to_owned()),
-            Expected::Object => (value.is_object(), "an object".to_owned()),
+            ExpectedValue::Text => (value.is_string(), "a text".to_owned()),
+            ExpectedValue::True => (value == true, "true or false".to_owned()),
+            ExpectedValue::Object => (value.is_object(), "an object".to_owned()),
         };
         if !fits && !value.is_null() {
-            let value = json::plain(value);
+            let value = json::plain_text(value);
             return Err(Failure::Malformed(format!(
                 "`{name}` is `{}`; it must be {known}",
-                line(&value)
+                error_line(&value)
             )));
         }
     }
@@ -145,7 +145,7 @@ fn check_fields(object: &Value, fields: &[(&str, Expected)]) -> Result<(), Failu
 }
 
 /// Lists the values of a field, including the refusal.
-fn known(name: &str, texts: &[&str]) -> String {
+fn known_value(name: &str, texts: &[&str]) -> String {
     let refusal = if name == DECISION { "deny" } else { "block" };
     format!("{} or {refusal}", texts.join(", "))
 }
@@ -169,10 +169,10 @@ mod tests {
             json!({"decision": null, "hookSpecificOutput": null, "systemMessage": "a"}),
             json!({"hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "a"}}),
         ] {
-            assert_eq!(check(&said, false), Ok(()), "{said}");
+            assert_eq!(check_reply(&said, false), Ok(()), "{said}");
         }
         let judged = json!({"hookSpecificOutput": {"permissionDecision": 5}});
-        assert_eq!(check(&judged, true), Ok(()), "judged by itself");
+        assert_eq!(check_reply(&judged, true), Ok(()), "judged by itself");
         let refused = r#"
             {"continue": "false"} => `continue` is `false`
             {"continue": 0} => `continue` is `0`
@@ -188,7 +188,7 @@ mod tests {
             {"hookSpecificOutput": {"additionalContext": [1]}} => `additionalContext` is `[1]`
         "#;
         for [said, why] in rows(refused) {
-            let failure = check(&value(&said), false).unwrap_err().to_string();
+            let failure = check_reply(&value(&said), false).unwrap_err().to_string();
             assert!(failure.contains(&why), "{said}: {failure}");
         }
         let verdicts = r#"

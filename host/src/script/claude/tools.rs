@@ -5,19 +5,19 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 /// A built-in tool, its name in Claude Code, and the pairs of argument names.
-struct Row {
+struct ClaudeToolRow {
     own: &'static str,
     theirs: &'static str,
     arguments: &'static [(&'static str, &'static str)],
 }
 
-const ROWS: &[Row] = &[
-    Row {
+const ROWS: &[ClaudeToolRow] = &[
+    ClaudeToolRow {
         own: "bash",
         theirs: "Bash",
         arguments: &[("command", "command")],
     },
-    Row {
+    ClaudeToolRow {
         own: "edit_file",
         theirs: "Edit",
         arguments: &[
@@ -27,12 +27,12 @@ const ROWS: &[Row] = &[
             ("replace_all", "replace_all"),
         ],
     },
-    Row {
+    ClaudeToolRow {
         own: "write_file",
         theirs: "Write",
         arguments: &[(PATH, "file_path"), ("content", "content")],
     },
-    Row {
+    ClaudeToolRow {
         own: "read_file",
         theirs: "Read",
         arguments: &[
@@ -41,17 +41,17 @@ const ROWS: &[Row] = &[
             ("limit", "limit"),
         ],
     },
-    Row {
+    ClaudeToolRow {
         own: "list_files",
         theirs: "Glob",
         arguments: &[(PATH, "path"), ("glob", "pattern")],
     },
-    Row {
+    ClaudeToolRow {
         own: "skill",
         theirs: "Skill",
         arguments: &[("skill", "skill"), ("args", "args")],
     },
-    Row {
+    ClaudeToolRow {
         own: "search",
         theirs: "Grep",
         arguments: &[
@@ -70,7 +70,7 @@ const PATH: &str = "path";
 const TIMEOUT: (&str, &str) = ("timeout_seconds", "timeout");
 
 /// Returns the name of a tool in Claude Code. A plugin's tool is named like one of an MCP server.
-pub(in crate::script) fn name(own: &str, plugin: Option<&str>) -> String {
+pub(in crate::script) fn claude_name(own: &str, plugin: Option<&str>) -> String {
     match (ROWS.iter().find(|row| row.own == own), plugin) {
         (Some(row), None) => row.theirs.to_owned(),
         (_, Some(plugin)) => format!("mcp__{plugin}__{own}"),
@@ -80,15 +80,15 @@ pub(in crate::script) fn name(own: &str, plugin: Option<&str>) -> String {
 
 /// Returns our name of a Claude Code tool. A pattern in parentheses may follow, as in `Bash(git
 /// *)`.
-pub(in crate::script) fn own(theirs: &str) -> Option<&'static str> {
+pub(in crate::script) fn own_name(theirs: &str) -> Option<&'static str> {
     let theirs = theirs.split(['(', '|']).next().unwrap_or_default();
     let row = ROWS.iter().find(|row| row.theirs == theirs)?;
     Some(row.own)
 }
 
 /// Converts arguments to their form in Claude Code. Arguments of other tools are unchanged.
-pub(super) fn input(own: &str, arguments: &Value, workspace: &Path) -> Value {
-    let (Some(row), Some(arguments)) = (row(own), arguments.as_object()) else {
+pub(super) fn claude_input(own: &str, arguments: &Value, workspace: &Path) -> Value {
+    let (Some(row), Some(arguments)) = (tool_row(own), arguments.as_object()) else {
         return arguments.clone();
     };
     let renamed = arguments.iter().map(|(name, value)| {
@@ -109,8 +109,8 @@ pub(super) fn input(own: &str, arguments: &Value, workspace: &Path) -> Value {
 }
 
 /// Converts changed arguments back to the form of our tool.
-pub(super) fn arguments(own: &str, input: &Map<String, Value>, workspace: &Path) -> Value {
-    let Some(row) = row(own) else {
+pub(super) fn own_arguments(own: &str, input: &Map<String, Value>, workspace: &Path) -> Value {
+    let Some(row) = tool_row(own) else {
         return Value::Object(input.clone());
     };
     let renamed = input.iter().map(|(name, value)| {
@@ -131,7 +131,7 @@ pub(super) fn arguments(own: &str, input: &Map<String, Value>, workspace: &Path)
     Value::Object(renamed.collect())
 }
 
-fn row(own: &str) -> Option<&'static Row> {
+fn tool_row(own: &str) -> Option<&'static ClaudeToolRow> {
     ROWS.iter().find(|row| row.own == own)
 }
 
@@ -155,11 +155,14 @@ mod tests {
             ),
             ("other", json!({"path": "a"}), json!({"path": "a"})),
         ] {
-            let input = input(tool, &own, workspace);
+            let input = claude_input(tool, &own, workspace);
             assert_eq!(input, theirs);
-            assert_eq!(arguments(tool, input.as_object().unwrap(), workspace), own);
+            assert_eq!(
+                own_arguments(tool, input.as_object().unwrap(), workspace),
+                own
+            );
         }
-        assert_eq!(name("write_file", None), "Write");
-        assert_eq!(name("greet", Some("hello")), "mcp__hello__greet");
+        assert_eq!(claude_name("write_file", None), "Write");
+        assert_eq!(claude_name("greet", Some("hello")), "mcp__hello__greet");
     }
 }

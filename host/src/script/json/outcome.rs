@@ -19,7 +19,7 @@ use crate::message::{Part, Parts};
 use crate::point::contract::types;
 use crate::point::outcome as o;
 use crate::point::payload as p;
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Longest reason, in bytes: it ends on a terminal and before the model.
 const MAX_REASON_BYTES: usize = 2048;
@@ -62,7 +62,7 @@ pub(in super::super) struct Line(String);
 
 impl IntoHost<String> for Line {
     fn into_host(self) -> String {
-        clean(&self.0, MAX_REASON_BYTES)
+        clean_line(&self.0, MAX_REASON_BYTES)
     }
 }
 
@@ -345,7 +345,7 @@ records! {
         /// Text of the message.
         text: String,
         /// Whether it stays in the session, or is shown in the next request only.
-        #[serde(default = "yes")]
+        #[serde(default = "default_yes")]
         keep: bool,
     }
     /// Assessment of the input.
@@ -385,7 +385,7 @@ records! {
     }
 }
 
-fn yes() -> bool {
+fn default_yes() -> bool {
     true
 }
 
@@ -445,7 +445,7 @@ impl IntoHost<o::LogLine> for LogLine {
     fn into_host(self) -> o::LogLine {
         o::LogLine {
             level: self.level,
-            text: clean(&self.text, MAX_LINE_BYTES),
+            text: clean_line(&self.text, MAX_LINE_BYTES),
         }
     }
 }

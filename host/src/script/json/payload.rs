@@ -360,12 +360,12 @@ impl ShowJson for p::WireRequest {
     fn show(&self) -> WireRequest {
         WireRequest {
             provider: self.provider.clone(),
-            body: parsed(&self.body),
+            body: parse_value(&self.body),
         }
     }
 }
 
 /// Parses JSON text; any other text becomes a JSON string.
-fn parsed(text: &str) -> Value {
+fn parse_value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

@@ -17,7 +17,7 @@ use crate::paths::file_stem;
 use crate::session::blobs::HashedFiles;
 use crate::session::entry::{Body, Entry, VERSION};
 use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_session_id};
-use crate::session::log::{FILE, private, sync_folder};
+use crate::session::log::{FILE, private_options, sync_folder};
 use crate::session::parts::{PartKind, kind_of, parts};
 use crate::session::{Error, SessionStore};
 
@@ -47,13 +47,13 @@ impl SessionStore {
             what: format!("{}", path.display()),
             why,
         };
-        let opened = open_if_present(path).map_err(|source| Error::read(path, source))?;
+        let opened = open_if_present(path).map_err(|source| Error::read_error(path, source))?;
         let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
         let root = self.root();
-        private_folder(root).map_err(|source| Error::write(root, source))?;
+        private_folder(root).map_err(|source| Error::write_error(root, source))?;
         let aside = TemporaryFolder::new_in(PREFIX, root);
-        let aside = aside.map_err(|source| Error::write(root, source))?;
-        let form = is_archive(&mut file).map_err(|source| Error::read(path, source))?;
+        let aside = aside.map_err(|source| Error::write_error(root, source))?;
+        let form = is_archive(&mut file).map_err(|source| Error::read_error(path, source))?;
         let own = match form {
             true => unpack(file, aside.path()).map_err(refused)?,
             false => {
@@ -79,7 +79,7 @@ impl SessionStore {
             io::ErrorKind::AlreadyExists => refused(format!(
                 "there is a session {new} already, or a file of that name; give another id with --id"
             )),
-            _ => Error::write(&to, error),
+            _ => Error::write_error(&to, error),
         })?;
         sync_folder(root);
         Ok(Imported {
@@ -94,7 +94,7 @@ fn check_id(id: &str) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!(
             "`{}` is no id of a session (letters, digits, `-`, `_` and `.`); give one with --id",
-            crate::text::clean(id, 96)
+            crate::text::clean_line(id, 96)
         )),
     }
 }
@@ -108,7 +108,7 @@ fn is_archive(file: &mut File) -> io::Result<bool> {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    private(OpenOptions::new().write(true).create_new(true)).open(path)
+    private_options(OpenOptions::new().write(true).create_new(true)).open(path)
 }
 
 fn copy_lines(mut file: File, folder: &Path) -> Result<(), String> {
@@ -129,7 +129,7 @@ fn unpack(mut file: File, into: &Path) -> Result<String, String> {
         let mut entry = entry.map_err(torn)?;
         let path = String::from_utf8(entry.path_bytes().into_owned());
         let path = path.map_err(|_| "it has a name that is not UTF-8".to_owned())?;
-        let shown = crate::text::clean(&path, 200);
+        let shown = crate::text::clean_line(&path, 200);
         if entry.header().entry_type() != EntryType::Regular {
             return Err(format!("`{shown}` is not a regular file"));
         }
@@ -216,7 +216,7 @@ fn check(folder: &Path, is_strict: bool) -> Result<Vec<String>, Refusal> {
                 let (mut file, _) = guarded::open(&path).map_err(text)?;
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(text)?;
-                if HashedFiles::name(&bytes) != name {
+                if HashedFiles::hash_name(&bytes) != name {
                     return Err(Refusal::Text(format!(
                         "`{}` was changed: its content does not fit its name",
                         part.path
@@ -245,10 +245,10 @@ fn check_lines(
         let mut is_torn = false;
         let parsed = match lines.next().map_err(text)? {
             None => break,
-            Some(Line::Whole(line)) => Entry::parse(line),
+            Some(Line::Whole(line)) => Entry::parse_line(line),
             Some(Line::Torn(line)) => {
                 is_torn = true;
-                Entry::parse(line)
+                Entry::parse_line(line)
             }
             Some(Line::TooLong(n)) => Err(format!("it has {n} bytes")),
         };

@@ -52,7 +52,7 @@ pub(super) fn read(path: &Path) -> io::Result<Read> {
         };
         let (bytes, kind) = (text.len() as u64 + 1, kind(text));
         let kind = String::from_utf8_lossy(kind).into_owned();
-        let parsed = Entry::parse(text);
+        let parsed = Entry::parse_line(text);
         let number = lines.number;
         let entry = match parsed {
             Ok(entry) => entry,

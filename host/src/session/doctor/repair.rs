@@ -36,13 +36,13 @@ impl SessionStore {
         if found.faults.iter().any(|fault| fault.repair.is_some()) {
             let kept = folder.join(KEPT);
             if kept.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-                return Err(Error::write(
+                return Err(Error::write_error(
                     &kept,
                     std::io::Error::other("it is no folder; remove it"),
                 ));
             }
             let kept = kept.join(crate::clock::new_id());
-            private_folder(&kept).map_err(|source| Error::write(&kept, source))?;
+            private_folder(&kept).map_err(|source| Error::write_error(&kept, source))?;
             files(&folder, &kept, &found, &mut done)?;
             aside(&folder, &kept, &found, &mut done)?;
             sync_folder(&folder);
@@ -59,7 +59,7 @@ fn files(
     found: &Examination,
     done: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let all = parts(folder).map_err(|source| Error::read(folder, source))?;
+    let all = parts(folder).map_err(|source| Error::read_error(folder, source))?;
     // What is moved away is not repaired before.
     let is_aside = |path: &str| {
         let mut asides = found.aside.iter();
@@ -78,7 +78,7 @@ fn files(
         }
         let copy = kept.join(&part.path);
         let above = copy.parent().unwrap_or(kept);
-        private_folder(above).map_err(|source| Error::write(above, source))?;
+        private_folder(above).map_err(|source| Error::write_error(above, source))?;
         guarded::copy(&path, &copy)?;
         let n_out = rewrite(&path)?;
         done.push(format!(
@@ -92,8 +92,8 @@ fn files(
 
 /// Writes a file of entries anew without the lines that cannot be read, and returns their number.
 fn rewrite(path: &Path) -> Result<u64, Error> {
-    let failed = |source| Error::write(path, source);
-    let (file, _) = guarded::open(path).map_err(|source| Error::read(path, source))?;
+    let failed = |source| Error::write_error(path, source);
+    let (file, _) = guarded::open(path).map_err(|source| Error::read_error(path, source))?;
     let mut lines = Lines::new(file, MAX_LINE_BYTES);
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new()
@@ -108,7 +108,7 @@ fn rewrite(path: &Path) -> Result<u64, Error> {
                 "a line is too long to be read; nothing was changed",
             )));
         };
-        let Ok(entry) = Entry::parse(text) else {
+        let Ok(entry) = Entry::parse_line(text) else {
             n_out += 1;
             continue;
         };
@@ -139,7 +139,7 @@ fn linked(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
         line
     });
     let is_right = |line: &Vec<u8>| {
-        let parsed = Entry::parse(line);
+        let parsed = Entry::parse_line(line);
         parsed.is_ok_and(|own| own.parent.as_deref() == last && own.body == entry.body)
     };
     changed.filter(is_right).unwrap_or_else(|| text.to_vec())
@@ -155,13 +155,13 @@ fn aside(
     for path in &found.aside {
         let to = kept.join(path);
         let above: PathBuf = to.parent().unwrap_or(kept).to_owned();
-        private_folder(&above).map_err(|source| Error::write(&above, source))?;
+        private_folder(&above).map_err(|source| Error::write_error(&above, source))?;
         let from = folder.join(path);
         match rename_new(&from, &to) {
             Ok(()) => done.push(format!("{path} was moved to {}", to.display())),
             // It was in a folder that was moved before.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(Error::write(&to, source)),
+            Err(source) => return Err(Error::write_error(&to, source)),
         }
     }
     Ok(())

@@ -34,14 +34,14 @@ fn an_entry_reads_back_as_it_was_written() {
         let entry = entry(body);
         let line = entry.line().unwrap();
         assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
-        assert_eq!(Entry::parse(&line).unwrap(), entry);
+        assert_eq!(Entry::parse_line(&line).unwrap(), entry);
     }
 }
 
 #[test]
 fn an_unknown_type_is_kept_as_it_is() {
     let line = br#"{"id":"b","parent":"a","time":7,"type":"hologram","depth":3}"#;
-    let entry = Entry::parse(line).unwrap();
+    let entry = Entry::parse_line(line).unwrap();
     assert!(matches!(entry.body, Body::Unknown { .. }));
     let again: Value = serde_json::from_slice(&entry.line().unwrap()).unwrap();
     assert_eq!(again, serde_json::from_slice::<Value>(line).unwrap());
@@ -50,7 +50,7 @@ fn an_unknown_type_is_kept_as_it_is() {
 #[test]
 fn a_known_type_with_wrong_fields_is_a_bad_line() {
     let line = br#"{"id":"b","parent":"a","time":7,"type":"message","message":5}"#;
-    let error = Entry::parse(line).unwrap_err();
+    let error = Entry::parse_line(line).unwrap_err();
     assert_eq!(error, "it is of type `message`, but has another format");
 }
 

@@ -8,13 +8,13 @@ impl Session {
     pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
         let make_room = move |room| disk.0.lock().unwrap().1 = room;
-        (Self::over(log, "test", Path::new("")), make_room)
+        (Self::over_log(log, "test", Path::new("")), make_room)
     }
 
     /// Creates a session on a disk that accepts writes but fails to sync.
     pub(crate) fn on_broken_disk() -> Self {
         let log = crate::session::log::tests::BrokenDisk::log();
-        Self::over(log, "test", Path::new(""))
+        Self::over_log(log, "test", Path::new(""))
     }
 }
 

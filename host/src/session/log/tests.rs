@@ -8,12 +8,12 @@ use super::*;
 pub(in crate::session) struct BrokenDisk;
 
 impl BrokenDisk {
-    pub(in crate::session) fn log() -> Log {
-        Log::over(Arc::new(Self), "s.jsonl".into(), 0, None)
+    pub(in crate::session) fn log() -> SessionLog {
+        SessionLog::over_disk(Arc::new(Self), "s.jsonl".into(), 0, None)
     }
 }
 
-impl Disk for BrokenDisk {
+impl LogDisk for BrokenDisk {
     fn add(&self, _bytes: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -33,9 +33,9 @@ impl Disk for BrokenDisk {
 pub(in crate::session) struct SmallDisk(pub(in crate::session) Arc<Mutex<(Vec<u8>, usize)>>);
 
 impl SmallDisk {
-    pub(in crate::session) fn log(room: usize) -> (Self, Log) {
+    pub(in crate::session) fn log(room: usize) -> (Self, SessionLog) {
         let disk = Self(Arc::new(Mutex::new((Vec::new(), room))));
-        let log = Log::over(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
+        let log = SessionLog::over_disk(Arc::new(disk.clone()), "s.jsonl".into(), 0, None);
         (disk, log)
     }
 
@@ -44,7 +44,7 @@ impl SmallDisk {
     }
 }
 
-impl Disk for SmallDisk {
+impl LogDisk for SmallDisk {
     fn add(&self, bytes: &[u8]) -> io::Result<()> {
         let (written, room) = &mut *self.0.lock().unwrap();
         let fits = bytes.len().min(room.saturating_sub(written.len()));
@@ -68,8 +68,8 @@ impl Disk for SmallDisk {
 #[test]
 fn a_full_disk_is_an_error_and_leaves_only_whole_lines() {
     let (disk, mut log) = SmallDisk::log(8);
-    log.append(b"one\n").unwrap();
-    let error = log.append(b"second\n").unwrap_err().to_string();
+    log.append_line(b"one\n").unwrap();
+    let error = log.append_line(b"second\n").unwrap_err().to_string();
     assert_eq!(error, "cannot write s.jsonl");
     assert_eq!(disk.text(), "one\n");
 }
@@ -79,13 +79,13 @@ fn lines_that_wait_go_before_the_next_one_and_are_not_lost_to_a_full_disk() {
     let (disk, mut log) = SmallDisk::log(12);
     log.append_with_next(b"one\n").unwrap();
     assert_eq!((disk.text().as_str(), log.len()), ("", 4));
-    log.append(b"two\n").unwrap();
+    log.append_line(b"two\n").unwrap();
     assert_eq!((disk.text().as_str(), log.len()), ("one\ntwo\n", 8));
     log.append_with_next(b"three\n").unwrap();
-    log.append(b"four\n").unwrap_err();
+    log.append_line(b"four\n").unwrap_err();
     assert_eq!(disk.text(), "one\ntwo\n");
     disk.0.lock().unwrap().1 = 100;
-    log.sync().unwrap();
+    log.sync_file().unwrap();
     assert_eq!(disk.text(), "one\ntwo\nthree\n");
     log.append_with_next(b"last\n").unwrap();
     drop(log);
@@ -96,50 +96,53 @@ fn lines_that_wait_go_before_the_next_one_and_are_not_lost_to_a_full_disk() {
 fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_more() {
     let why = |error: Error| std::error::Error::source(&error).unwrap().to_string();
     let mut log = BrokenDisk::log();
-    log.append(b"one\n").unwrap();
+    log.append_line(b"one\n").unwrap();
     // Another thread waits for the disk.
-    log.unsynced().unwrap().unwrap().sync();
-    assert_eq!(why(log.append(b"two\n").unwrap_err()), "a cable came loose");
+    log.take_unsynced().unwrap().unwrap().sync_data();
+    assert_eq!(
+        why(log.append_line(b"two\n").unwrap_err()),
+        "a cable came loose"
+    );
     let later = "the disk failed before; open the session again";
-    assert_eq!(why(log.append(b"two\n").unwrap_err()), later);
-    assert_eq!(why(log.sync().unwrap_err()), later);
+    assert_eq!(why(log.append_line(b"two\n").unwrap_err()), later);
+    assert_eq!(why(log.sync_file().unwrap_err()), later);
     assert_eq!(log.len(), 4);
 }
 
 #[test]
 fn what_is_added_while_the_disk_works_is_waited_for_next_time() {
     let (_, mut log) = SmallDisk::log(100);
-    log.append(b"one\n").unwrap();
-    let one = log.unsynced().unwrap().unwrap();
-    log.append(b"two\n").unwrap();
-    one.sync();
-    assert!(log.unsynced().unwrap().is_some());
-    log.sync().unwrap();
-    assert!(log.unsynced().unwrap().is_none());
+    log.append_line(b"one\n").unwrap();
+    let one = log.take_unsynced().unwrap().unwrap();
+    log.append_line(b"two\n").unwrap();
+    one.sync_data();
+    assert!(log.take_unsynced().unwrap().is_some());
+    log.sync_file().unwrap();
+    assert!(log.take_unsynced().unwrap().is_none());
 }
 
 #[test]
 fn after_room_was_made_the_line_can_be_written_again() {
     let (disk, mut log) = SmallDisk::log(8);
-    log.append(b"one\n").unwrap();
-    log.append(b"second\n").unwrap_err();
+    log.append_line(b"one\n").unwrap();
+    log.append_line(b"second\n").unwrap_err();
     disk.0.lock().unwrap().1 = 100;
-    log.append(b"second\n").unwrap();
-    log.sync().unwrap();
+    log.append_line(b"second\n").unwrap();
+    log.sync_file().unwrap();
     assert_eq!(disk.text(), "one\nsecond\n");
 }
 
 #[test]
 fn a_closed_session_can_be_opened_again_though_somebody_still_has_its_lock_open() {
     let folder = tempfile::tempdir().unwrap();
-    let log = Log::create(folder.path()).unwrap();
+    let log = SessionLog::create_log(folder.path()).unwrap();
     // Simulates a child process between fork and exec, which inherits the descriptor.
     let inherited = log.lock.as_ref().unwrap().try_clone().unwrap();
     assert!(matches!(
-        Log::open(folder.path()),
+        SessionLog::open_log(folder.path()),
         Err(Error::Locked { .. })
     ));
     drop(log);
-    Log::open(folder.path()).unwrap();
+    SessionLog::open_log(folder.path()).unwrap();
     drop(inherited);
 }

@@ -307,7 +307,7 @@ impl Build {
             plugin: text("plugin").unwrap_or_default(),
             point: text("point").unwrap_or_default(),
             outcome,
-            changed: changed.map(crate::json::plain).collect(),
+            changed: changed.map(crate::json::plain_text).collect(),
             reason: text("reason"),
             step: u32::try_from(record["step"].as_u64().unwrap_or_default()).unwrap_or_default(),
         };

@@ -8,7 +8,8 @@ use crate::session::entry::Body;
 
 /// Returns a value as it stands in JSON, without quotes.
 pub(super) fn name_of(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).map_or_else(|_| String::new(), |value| crate::json::plain(&value))
+    serde_json::to_value(value)
+        .map_or_else(|_| String::new(), |value| crate::json::plain_text(&value))
 }
 
 pub(super) fn said(message: &Message) -> Item {

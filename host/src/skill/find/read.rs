@@ -14,26 +14,26 @@ use rustix::fs::OFlags;
 use super::super::model::{Skill, Unusable};
 use super::super::origin::Installed;
 use super::super::parse::{MAX_FILE_BYTES, SkillFile};
-use super::{Found, SIDE_FILE};
+use super::{FoundFile, SIDE_FILE};
 use crate::grant::held::HeldFolder;
 
 /// Number of files from which they are read in parallel.
 const MANY: usize = 64;
 
 /// Reads all files. The result has the same order.
-pub(super) fn all(found: &[Found<'_>]) -> Vec<Result<Skill, Unusable>> {
+pub(super) fn read_all(found: &[FoundFile<'_>]) -> Vec<Result<Skill, Unusable>> {
     let n_threads = match found.len() {
         ..MANY => 1,
         _ => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
     };
     if n_threads == 1 {
-        return found.iter().map(Found::read).collect();
+        return found.iter().map(FoundFile::read).collect();
     }
     let chunk = found.len().div_ceil(n_threads).max(1);
     std::thread::scope(|scope| {
         let parts = found.chunks(chunk);
         let threads: Vec<_> = parts
-            .map(|part| scope.spawn(|| part.iter().map(Found::read).collect::<Vec<_>>()))
+            .map(|part| scope.spawn(|| part.iter().map(FoundFile::read).collect::<Vec<_>>()))
             .collect();
         let each = threads.into_iter().flat_map(|thread| {
             // Do not ignore a panic: a skill that is silently lost would let another one with its
@@ -45,7 +45,7 @@ pub(super) fn all(found: &[Found<'_>]) -> Vec<Result<Skill, Unusable>> {
     })
 }
 
-impl Found<'_> {
+impl FoundFile<'_> {
     fn read(&self) -> Result<Skill, Unusable> {
         let installed = self.installed();
         // Read the verified bytes instead of the file on disk.
@@ -57,14 +57,14 @@ impl Found<'_> {
                 Some(plugin) => format!("{plugin}:{}", self.folder),
             };
             let hint = "make it a file that you can read";
-            self.root.refuse(&id, &self.file, why, hint)
+            self.root.refuse_file(&id, &self.file, why, hint)
         };
-        let bytes = content(&self.file, true, held.map(|held| &**held)).map_err(refuse)?;
+        let bytes = read_content(&self.file, true, held.map(|held| &**held)).map_err(refuse)?;
         let bytes = bytes.ok_or_else(|| refuse("there is no such file".to_owned()))?;
         let side = self.dir.join(SIDE_FILE);
         let side = match self.is_flat {
             true => None,
-            false => content(&side, false, held.map(|held| &**held))
+            false => read_content(&side, false, held.map(|held| &**held))
                 .map_err(|why| refuse(format!("`{SIDE_FILE}` beside it: {why}")))?,
         };
         let mut skill = SkillFile {
@@ -97,7 +97,7 @@ impl Found<'_> {
 /// Reads a file; `None` if there is none. Follows a symlink only if `follows`, and refuses it
 /// otherwise. A file that exists but cannot be read is an error, because it may contain a
 /// restriction.
-pub fn content<'a>(
+pub fn read_content<'a>(
     path: &Path,
     follows: bool,
     held: Option<&'a HeldFolder>,

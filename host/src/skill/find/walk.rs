@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::model::{Source, Unusable};
-use super::{FILE, FOLDER, Found, Root};
+use super::{FILE, FOLDER, FoundFile, Root};
 use crate::disk::is_dangling;
 use crate::grant::held::HeldFolder;
 use crate::paths::{file_name, file_stem};
@@ -33,17 +33,17 @@ const DOCUMENTS: [&str; 6] = [
     "claude",
 ];
 
-pub(super) struct Walk<'a, 'b> {
+pub(super) struct SkillWalk<'a, 'b> {
     root: &'a Root,
-    found: &'b mut Vec<Found<'a>>,
+    found: &'b mut Vec<FoundFile<'a>>,
     unusable: &'b mut Vec<Unusable>,
     n_folders: usize,
 }
 
-impl<'a, 'b> Walk<'a, 'b> {
+impl<'a, 'b> SkillWalk<'a, 'b> {
     pub(super) fn new(
         root: &'a Root,
-        found: &'b mut Vec<Found<'a>>,
+        found: &'b mut Vec<FoundFile<'a>>,
         unusable: &'b mut Vec<Unusable>,
     ) -> Self {
         Self {
@@ -54,13 +54,13 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    pub(super) fn root(&mut self) {
+    pub(super) fn walk_root(&mut self) {
         let path = &self.root.path;
         if let Some(held) = &self.root.held {
             if held.file(path).is_some() {
                 self.refuse_root("it is no folder", "make it a folder of skills");
             }
-            return self.held(held, path, 0);
+            return self.walk_held(held, path, 0);
         }
         let Ok(real) = fs::canonicalize(path) else {
             if is_dangling(path) {
@@ -72,16 +72,16 @@ impl<'a, 'b> Walk<'a, 'b> {
             return self.refuse_root("it is no folder", "make it a folder of skills");
         }
         match &self.root.source {
-            Source::Local => self.local(path, &real),
-            _ => self.folder(path, &real, 0),
+            Source::Local => self.walk_local(path, &real),
+            _ => self.walk_folder(path, &real, 0),
         }
     }
 
     /// Collects the skills at a path from the command line: a file, a bundle, or a directory of
     /// skills.
-    fn local(&mut self, path: &Path, real: &Path) {
+    fn walk_local(&mut self, path: &Path, real: &Path) {
         if real.is_file() && !file_name(real).eq_ignore_ascii_case(FILE) {
-            return self.flat(path.to_owned(), real.to_owned());
+            return self.take_flat(path.to_owned(), real.to_owned());
         }
         let (dir, real) = match (real.is_file(), real.parent()) {
             (true, Some(parent)) => (path.parent().unwrap_or(parent), parent),
@@ -92,20 +92,23 @@ impl<'a, 'b> Walk<'a, 'b> {
             Some(own) => (dir, own.to_string_lossy().into_owned()),
             None => (real, file_name(real)),
         };
-        if !self.bundle(&folder, dir, real) {
-            self.folder(dir, real, 0);
+        if !self.take_bundle(&folder, dir, real) {
+            self.walk_folder(dir, real, 0);
         }
     }
 
-    fn refuse(&mut self, path: &Path, text: String, hint: &str) {
+    fn refuse_path(&mut self, path: &Path, text: String, hint: &str) {
         let id = file_name(path);
-        self.unusable.push(self.root.refuse(&id, path, text, hint));
+        self.unusable
+            .push(self.root.refuse_file(&id, path, text, hint));
     }
 
     /// Reports that nothing is found in the root. The id is empty, so that this finding takes no
     /// skill's name.
     fn refuse_root(&mut self, text: &str, hint: &str) {
-        let refused = self.root.refuse("", &self.root.path, text.to_owned(), hint);
+        let refused = self
+            .root
+            .refuse_file("", &self.root.path, text.to_owned(), hint);
         self.unusable.push(refused);
     }
 
@@ -119,15 +122,16 @@ impl<'a, 'b> Walk<'a, 'b> {
             let hint = "move what is no skill out of this folder";
             // The id is empty, so that this finding takes no skill's name.
             let path = &self.root.path;
-            self.unusable.push(self.root.refuse("", path, text, hint));
+            self.unusable
+                .push(self.root.refuse_file("", path, text, hint));
         }
         self.n_folders > MAX_FOLDERS
     }
 
-    fn folder(&mut self, path: &Path, real: &Path, depth: usize) {
+    fn walk_folder(&mut self, path: &Path, real: &Path, depth: usize) {
         let Ok(entries) = fs::read_dir(path) else {
             if path.is_dir() {
-                self.refuse(
+                self.refuse_path(
                     path,
                     "the folder cannot be read".to_owned(),
                     "check its permissions",
@@ -155,7 +159,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             } else {
                 Ok(real.join(&name))
             }) else {
-                self.refuse(
+                self.refuse_path(
                     &inner,
                     "the link leads nowhere".to_owned(),
                     "remove the link",
@@ -172,15 +176,15 @@ impl<'a, 'b> Walk<'a, 'b> {
                     if self.is_too_many() {
                         return;
                     }
-                    self.flat(inner, real);
+                    self.take_flat(inner, real);
                 }
                 continue;
             }
             if self.is_too_many() {
                 return;
             }
-            if !self.bundle(&name, &inner, &real) && depth + 1 < MAX_DEPTH {
-                self.folder(&inner, &real, depth + 1);
+            if !self.take_bundle(&name, &inner, &real) && depth + 1 < MAX_DEPTH {
+                self.walk_folder(&inner, &real, depth + 1);
             }
         }
     }
@@ -194,7 +198,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// Collects a directory if it is a bundle. Returns whether it is.
-    fn bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
+    fn take_bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
         if name == FOLDER && holds_bundles(dir) {
             return false;
         }
@@ -214,7 +218,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 Ok(target) if target.starts_with(real) => real_file = target,
                 _ => {
                     let text = format!("`{FILE}` is a link that leads out of its folder");
-                    self.refuse(
+                    self.refuse_path(
                         dir,
                         text,
                         "put the file itself into the folder, or link the whole folder",
@@ -223,7 +227,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 }
             }
         }
-        let found = Found {
+        let found = FoundFile {
             root: self.root,
             folder: name.to_owned(),
             dir: dir.to_owned(),
@@ -236,10 +240,10 @@ impl<'a, 'b> Walk<'a, 'b> {
         true
     }
 
-    fn flat(&mut self, file: PathBuf, real: PathBuf) {
+    fn take_flat(&mut self, file: PathBuf, real: PathBuf) {
         let folder = file_stem(&file);
         let parent = |file: &Path| file.parent().unwrap_or(&self.root.path).to_owned();
-        self.found.push(Found {
+        self.found.push(FoundFile {
             root: self.root,
             folder,
             dir: parent(&file),
@@ -250,14 +254,14 @@ impl<'a, 'b> Walk<'a, 'b> {
         });
     }
 
-    fn held(&mut self, held: &HeldFolder, path: &Path, depth: usize) {
+    fn walk_held(&mut self, held: &HeldFolder, path: &Path, depth: usize) {
         for name in held.file_names_in(path) {
             if depth == 0 && is_flat(&name) {
                 if self.is_too_many() {
                     return;
                 }
                 let file = path.join(name);
-                self.flat(file.clone(), file);
+                self.take_flat(file.clone(), file);
             }
         }
         for dir in held.folders_in(path) {
@@ -276,7 +280,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             match exact.or_else(|| names.iter().find(|name| name.eq_ignore_ascii_case(FILE))) {
                 Some(file) => {
                     let file = dir.join(file);
-                    self.found.push(Found {
+                    self.found.push(FoundFile {
                         root: self.root,
                         folder: name,
                         real_dir: dir.clone(),
@@ -286,7 +290,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                         is_flat: false,
                     });
                 }
-                None if depth + 1 < MAX_DEPTH => self.held(held, &dir, depth + 1),
+                None if depth + 1 < MAX_DEPTH => self.walk_held(held, &dir, depth + 1),
                 None => {}
             }
         }

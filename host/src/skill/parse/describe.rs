@@ -1,8 +1,8 @@
 //! Reads the description of a skill, and facts from its body text.
 
 use super::super::model::{Diagnostic, Skill};
-use super::diagnose::{Reader, refusal};
-use crate::front_matter::Entry;
+use super::diagnose::{SkillReader, refuse_skill};
+use crate::front_matter::YamlEntry;
 
 /// Maximum length of a description that other programs must accept, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
@@ -10,35 +10,39 @@ const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// Maximum length of a description that is kept, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 16 << 10;
 
-pub(super) fn describe(
-    entry: Option<&Entry>,
+pub(super) fn read_description(
+    entry: Option<&YamlEntry>,
     skill: &mut Skill,
-    reader: &mut Reader,
+    reader: &mut SkillReader,
 ) -> Result<(), Diagnostic> {
     const HINT: &str = "say in one sentence what the skill does and when to use it";
     let place = entry.map_or((1, 1), |entry| entry.place);
     let text = entry.and_then(|entry| entry.node.text()).map(str::trim);
     if let Some(text) = text.filter(|text| !text.is_empty()) {
-        skill.description = cut(text, MAX_DESCRIPTION_BYTES);
+        skill.description = cut_description(text, MAX_DESCRIPTION_BYTES);
         if text.chars().count() > MAX_DESCRIPTION_CHARS {
             let text = format!("`description` has more than {MAX_DESCRIPTION_CHARS} characters");
             let hint = "shorten it: the format has that limit, and other programs may refuse it";
-            reader.warn(place, text, hint);
+            reader.add_warning(place, text, hint);
         }
         return Ok(());
     }
     let Some(paragraph) = first_paragraph(&skill.body) else {
         let line = place.0 + reader.n_before;
-        return Err(refusal((line, place.1), "there is no `description`", HINT));
+        return Err(refuse_skill(
+            (line, place.1),
+            "there is no `description`",
+            HINT,
+        ));
     };
-    skill.description = cut(&paragraph, MAX_DESCRIPTION_CHARS);
+    skill.description = cut_description(&paragraph, MAX_DESCRIPTION_CHARS);
     match entry {
         Some(entry) if text.is_none() && !entry.node.is_null() => {
-            reader.error(entry.node.place, "`description` is no text", HINT);
+            reader.add_error(entry.node.place, "`description` is no text", HINT);
         }
         _ => {
             let text = "there is no `description`; the first paragraph stands in for it";
-            reader.warn(place, text, HINT);
+            reader.add_warning(place, text, HINT);
         }
     }
     Ok(())
@@ -46,7 +50,7 @@ pub(super) fn describe(
 
 /// Cuts a text. The result has no trailing whitespace, so that it stays the same when it is written
 /// and parsed again.
-fn cut(text: &str, limit: usize) -> String {
+fn cut_description(text: &str, limit: usize) -> String {
     text.get(..text.floor_char_boundary(limit))
         .unwrap_or_default()
         .trim_end()

@@ -2,7 +2,7 @@
 
 use super::super::model::{Diagnostic, Severity};
 use crate::front_matter::Place;
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum number of reported faults per file, and of other findings.
 const MAX_DIAGNOSTICS: usize = 50;
@@ -12,7 +12,7 @@ const MAX_TEXT_BYTES: usize = 300;
 
 /// State while a file is parsed.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct SkillReader {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Number of faults, including unreported ones.
     pub(super) n_faults: usize,
@@ -20,18 +20,23 @@ pub(super) struct Reader {
     pub(super) n_before: usize,
 }
 
-impl Reader {
+impl SkillReader {
     /// Records a fault: only the user can start the skill, and it skips no approvals.
-    pub(super) fn error(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
+    pub(super) fn add_error(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
         self.n_faults += 1;
         self.push(Severity::Error, place, text.as_ref(), hint.as_ref());
     }
 
-    pub(super) fn warn(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
+    pub(super) fn add_warning(
+        &mut self,
+        place: Place,
+        text: impl AsRef<str>,
+        hint: impl AsRef<str>,
+    ) {
         self.push(Severity::Warning, place, text.as_ref(), hint.as_ref());
     }
 
-    pub(super) fn note(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
+    pub(super) fn add_note(&mut self, place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) {
         self.push(Severity::Note, place, text.as_ref(), hint.as_ref());
     }
 
@@ -44,12 +49,13 @@ impl Reader {
             .filter(|d| is_fault(d.severity) == is_fault(severity));
         if same.count() < MAX_DIAGNOSTICS {
             let place = (line + self.n_before, column);
-            self.diagnostics.push(fault(severity, place, text, hint));
+            self.diagnostics
+                .push(new_diagnostic(severity, place, text, hint));
         }
     }
 }
 
-pub(super) fn fault(
+pub(super) fn new_diagnostic(
     severity: Severity,
     (line, column): Place,
     text: &str,
@@ -59,12 +65,16 @@ pub(super) fn fault(
         line,
         column,
         severity,
-        text: clean(text, MAX_TEXT_BYTES),
-        hint: clean(hint, MAX_TEXT_BYTES),
+        text: clean_line(text, MAX_TEXT_BYTES),
+        hint: clean_line(hint, MAX_TEXT_BYTES),
     }
 }
 
 /// Creates the error for a fault that prevents a file from loading.
-pub(super) fn refusal(place: Place, text: impl AsRef<str>, hint: impl AsRef<str>) -> Diagnostic {
-    fault(Severity::Error, place, text.as_ref(), hint.as_ref())
+pub(super) fn refuse_skill(
+    place: Place,
+    text: impl AsRef<str>,
+    hint: impl AsRef<str>,
+) -> Diagnostic {
+    new_diagnostic(Severity::Error, place, text.as_ref(), hint.as_ref())
 }

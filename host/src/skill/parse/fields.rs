@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::super::model::{
     Context, Diagnostic, GeneratedFrom, Interaction, Invocation, Requires, Skill,
 };
-use super::describe::{body_line, describe, live_command};
-use super::diagnose::{Reader, refusal};
-use super::keys::{Weight, meant, weight};
-use super::limits::{arguments, paths, side_effects, trust};
-use super::requires::{metadata, requires, requires_of_metadata, stamp};
+use super::describe::{body_line, live_command, read_description};
+use super::diagnose::{SkillReader, refuse_skill};
+use super::keys::{FindingWeight, key_weight, meant_key};
+use super::limits::{read_arguments, read_paths, read_trust, side_effects};
+use super::requires::{read_metadata, read_requires, requires_of_metadata, stamp_value};
 use super::{FORMAT, SkillFile, tools};
-use crate::front_matter::{Document, Entry, Node, NodeKind};
-use crate::text::clean;
+use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
+use crate::text::clean_line;
 
 /// Maximum length of a label, in bytes.
 const MAX_LABEL_BYTES: usize = 200;
@@ -34,14 +34,14 @@ const INTERACTIONS: &[(&str, Interaction)] = &[
 
 const CONTEXTS: &[(&str, Context)] = &[("inline", Context::Inline), ("fork", Context::Fork)];
 
-pub(super) fn skill(
+pub(super) fn read_skill(
     file: &SkillFile<'_>,
-    document: &Document,
+    document: &YamlDocument,
     body: &str,
     hash: String,
-    reader: &mut Reader,
+    reader: &mut SkillReader,
 ) -> Result<Skill, Diagnostic> {
-    let mut skill = empty(file, body, hash);
+    let mut skill = empty_skill(file, body, hash);
     let mut description = None;
     for entry in &document.entries {
         if entry.key == "skill_format" {
@@ -51,29 +51,29 @@ pub(super) fn skill(
     for entry in &document.entries {
         match entry.key.as_str() {
             "description" => description = Some(entry),
-            key if weight(key).is_some() => known(entry, &mut skill, reader),
+            key if key_weight(key).is_some() => read_known(entry, &mut skill, reader),
             key => {
-                let meant = meant(key);
+                let meant = meant_key(key);
                 if meant.is_some_and(|(known, _)| known == "description") {
                     description = description.or(Some(entry));
                 }
-                unknown(entry, meant, &mut skill, reader);
+                report_unknown(entry, meant, &mut skill, reader);
             }
         }
     }
-    describe(description, &mut skill, reader)?;
+    read_description(description, &mut skill, reader)?;
     if let Some(place) = live_command(&skill.body) {
         let first = skill.body_line;
         let place = (first + place - 1 - reader.n_before.min(first), 1);
         let text = "the text has a command to run before it is read (`!` and a command)";
         let hint = "it is never run, and stands in the text as it is written";
-        reader.note(place, text, hint);
+        reader.add_note(place, text, hint);
     }
     requires_of_metadata(&mut skill, reader);
     if skill.invocation != Invocation::Auto && !skill.user_invocable {
         let text = "neither the model nor the user may start the skill";
         let key = document.get("user-invocable").map_or((1, 1), |e| e.place);
-        reader.warn(key, text, "remove `user-invocable: false`");
+        reader.add_warning(key, text, "remove `user-invocable: false`");
     }
     if reader.n_faults > 0 {
         skill.spares.clear();
@@ -84,7 +84,7 @@ pub(super) fn skill(
     Ok(skill)
 }
 
-fn empty(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
+fn empty_skill(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
     Skill {
         id: file.id(),
         label: file.folder.to_owned(),
@@ -129,7 +129,7 @@ fn empty(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
     }
 }
 
-fn check_format(entry: &Entry, n_before: usize) -> Result<(), Diagnostic> {
+fn check_format(entry: &YamlEntry, n_before: usize) -> Result<(), Diagnostic> {
     let given = entry.node.text().unwrap_or_default();
     if given == FORMAT {
         return Ok(());
@@ -139,43 +139,43 @@ fn check_format(entry: &Entry, n_before: usize) -> Result<(), Diagnostic> {
     let hint = format!(
         "it reads `{FORMAT}`, and files without `skill_format`; update rind, or ask the author for a file in that format"
     );
-    Err(refusal((line + n_before, column), text, hint))
+    Err(refuse_skill((line + n_before, column), text, hint))
 }
 
-fn known(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
-    if let Some(Weight::Ignored(why)) = weight(&entry.key) {
+fn read_known(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+    if let Some(FindingWeight::Ignored(why)) = key_weight(&entry.key) {
         let text = format!("`{}` has no effect: {why}", entry.key);
-        return reader.note(entry.place, text, "");
+        return reader.add_note(entry.place, text, "");
     }
     match entry.key.as_str() {
         "name" => {
-            if let Some(name) = reader.text(entry) {
-                skill.label = clean(&name, MAX_LABEL_BYTES);
+            if let Some(name) = reader.read_text(entry) {
+                skill.label = clean_line(&name, MAX_LABEL_BYTES);
             }
         }
-        "when_to_use" => skill.when_to_use = reader.text(entry),
-        "license" => skill.license = reader.text(entry),
-        "compatibility" => skill.compatibility = reader.text(entry),
-        "version" => skill.version = reader.text(entry),
+        "when_to_use" => skill.when_to_use = reader.read_text(entry),
+        "license" => skill.license = reader.read_text(entry),
+        "compatibility" => skill.compatibility = reader.read_text(entry),
+        "version" => skill.version = reader.read_text(entry),
         "agent" => {
-            skill.agent = reader.text(entry);
+            skill.agent = reader.read_text(entry);
             let text = "`agent` has no effect: subagents are of one kind";
-            reader.note(
+            reader.add_note(
                 entry.place,
                 text,
                 "say in the text what the subagent is to be",
             );
         }
-        "model" => skill.model = reader.text(entry),
+        "model" => skill.model = reader.read_text(entry),
         "effort" => {
-            skill.effort = reader.text(entry);
+            skill.effort = reader.read_text(entry);
             let text = "`effort` has no effect: requests leave it to the provider";
-            reader.note(entry.place, text, "");
+            reader.add_note(entry.place, text, "");
         }
         "argument-hint" => {
             skill.argument_hint = match &entry.node.kind {
                 NodeKind::List(items) if items.iter().all(|item| item.text().is_some()) => {
-                    let items = items.iter().filter_map(Node::text);
+                    let items = items.iter().filter_map(YamlNode::text);
                     Some(
                         items
                             .map(|item| format!("[{item}]"))
@@ -183,46 +183,47 @@ fn known(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
                             .join(" "),
                     )
                 }
-                _ => reader.text(entry),
+                _ => reader.read_text(entry),
             }
         }
-        "metadata" => metadata(entry, skill, reader),
-        "requires" => match requires(&entry.node.value()) {
+        "metadata" => read_metadata(entry, skill, reader),
+        "requires" => match read_requires(&entry.node.value()) {
             Some(requires) => skill.requires = requires,
             None => {
                 let text = "`requires` is no mapping with `bins`, `any_bins` and `env`";
-                reader.warn(
+                reader.add_warning(
                     entry.node.place,
                     text,
                     "write `requires: {bins: [jq], env: [TOKEN]}`",
                 );
             }
         },
-        "generated_from" => match serde_json::from_value::<GeneratedFrom>(stamp(&entry.node)) {
-            Ok(from) => skill.generated_from = Some(from),
-            Err(_) => {
-                let text =
-                    "`generated_from` is no mapping with `package`, `version` and `source_hash`";
-                reader.warn(entry.node.place, text, "derive the skill again");
+        "generated_from" => {
+            match serde_json::from_value::<GeneratedFrom>(stamp_value(&entry.node)) {
+                Ok(from) => skill.generated_from = Some(from),
+                Err(_) => {
+                    let text = "`generated_from` is no mapping with `package`, `version` and `source_hash`";
+                    reader.add_warning(entry.node.place, text, "derive the skill again");
+                }
             }
-        },
+        }
         "interaction" => {
             if let Some(interaction) = reader.one_of(entry, INTERACTIONS) {
                 skill.interaction = interaction;
             }
         }
-        "allowed-tools" => skill.spares = tools::spares(&entry.node, &skill.dir, reader),
-        "library_depends" | "attach" => library(entry, skill, reader),
-        _ => rights(entry, skill, reader),
+        "allowed-tools" => skill.spares = tools::read_spares(&entry.node, &skill.dir, reader),
+        "library_depends" | "attach" => read_library(entry, skill, reader),
+        _ => read_rights(entry, skill, reader),
     }
 }
 
 /// Reads the keys that restrict.
-fn rights(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+fn read_rights(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     match entry.key.as_str() {
-        "tools" => tools::scope(entry, &mut skill.tools, reader),
+        "tools" => tools::read_scope(entry, &mut skill.tools, reader),
         "disallowed-tools" => {
-            tools::denied("disallowed-tools", &entry.node, &mut skill.tools, reader);
+            tools::read_denied("disallowed-tools", &entry.node, &mut skill.tools, reader);
         }
         "model_invocation" => {
             let invocation = reader.one_of(entry, INVOCATIONS);
@@ -232,59 +233,59 @@ fn rights(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
                 .max(invocation.unwrap_or(Invocation::UserOnly));
         }
         "disable-model-invocation" => {
-            let stricter = match reader.flag(entry) {
+            let stricter = match reader.read_flag(entry) {
                 Some(false) => Invocation::Auto,
                 _ => Invocation::UserOnly,
             };
             skill.invocation = skill.invocation.max(stricter);
         }
-        "user-invocable" => skill.user_invocable = reader.flag(entry).unwrap_or(true),
+        "user-invocable" => skill.user_invocable = reader.read_flag(entry).unwrap_or(true),
         "side_effects" => side_effects(entry, skill, reader),
-        "trust" => trust(entry, skill, reader),
+        "trust" => read_trust(entry, skill, reader),
         "context" => {
             if let Some(context) = reader.one_of(entry, CONTEXTS) {
                 skill.context = context;
             }
         }
-        "paths" => paths(entry, skill, reader),
-        "arguments" => arguments(entry, skill, reader),
+        "paths" => read_paths(entry, skill, reader),
+        "arguments" => read_arguments(entry, skill, reader),
         _ => {}
     }
 }
 
-fn unknown(
-    entry: &Entry,
-    meant: Option<(&'static str, Weight)>,
+fn report_unknown(
+    entry: &YamlEntry,
+    meant: Option<(&'static str, FindingWeight)>,
     skill: &mut Skill,
-    reader: &mut Reader,
+    reader: &mut SkillReader,
 ) {
     if let Some(inner) = entry.key.strip_prefix("metadata.") {
         skill.metadata.insert(inner.to_owned(), entry.node.value());
         return;
     }
-    let key = clean(&entry.key, 60);
+    let key = clean_line(&entry.key, 60);
     match meant {
-        Some((known, Weight::Rights)) => {
+        Some((known, FindingWeight::Rights)) => {
             if matches!(known, "tools" | "disallowed-tools") {
                 // The key was meant to restrict tools, but not which ones is known: allow none.
                 skill.tools.allow = Some(Vec::new());
             }
             let hint = format!("write `{known}`; until then only the user can start the skill");
-            reader.error(entry.place, format!("unknown key `{key}`"), hint);
+            reader.add_error(entry.place, format!("unknown key `{key}`"), hint);
         }
         Some((known, _)) => {
             let hint = format!("write `{known}` if that is meant");
-            reader.warn(entry.place, format!("unknown key `{key}`"), hint);
+            reader.add_warning(entry.place, format!("unknown key `{key}`"), hint);
         }
-        None => reader.note(entry.place, format!("`{key}` has no meaning here"), ""),
+        None => reader.add_note(entry.place, format!("`{key}` has no meaning here"), ""),
     }
 }
 
-fn library(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+fn read_library(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     if entry.key == "attach" {
-        skill.attach = reader.flag(entry).unwrap_or(false);
+        skill.attach = reader.read_flag(entry).unwrap_or(false);
         return;
     }
-    let texts = reader.texts("library_depends", &entry.node);
+    let texts = reader.read_texts("library_depends", &entry.node);
     skill.library_depends = texts.into_iter().map(|(text, _)| text).collect();
 }

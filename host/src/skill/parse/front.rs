@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use super::super::model::Diagnostic;
 use super::MAX_FILE_BYTES;
-use super::diagnose::{Reader, refusal};
-use super::keys::{self, Weight};
-use crate::front_matter::{self, Document, FENCE, Node, NodeKind};
-use crate::json::Unique;
+use super::diagnose::{SkillReader, refuse_skill};
+use super::keys::{self, FindingWeight};
+use crate::front_matter::{self, FENCE, NodeKind, YamlDocument, YamlNode};
+use crate::json::UniqueKeys;
 use crate::text::is_deceptive;
 
 /// Maximum size of a front matter, in bytes.
@@ -23,13 +23,13 @@ const NESTED: [&str; 3] = ["generated_from", "metadata", "requires"];
 const BEGINNING: &str =
     "begin the file with a line `---`, `name: …`, `description: …` and a line `---`";
 
-pub(super) enum Front<'a> {
-    Found(Found<'a>),
+pub(super) enum FrontMatter<'a> {
+    Found(FoundFront<'a>),
     Missing(Diagnostic),
     Unclosed(Diagnostic),
 }
 
-pub(super) struct Found<'a> {
+pub(super) struct FoundFront<'a> {
     /// Front matter, including its opening line.
     pub(super) front: &'a str,
     /// Number of empty lines before it.
@@ -38,11 +38,11 @@ pub(super) struct Found<'a> {
 }
 
 /// Decodes a file as UTF-8, without the byte order mark.
-pub(super) fn decode(bytes: &[u8]) -> Result<&str, Diagnostic> {
+pub(super) fn decode_text(bytes: &[u8]) -> Result<&str, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
         let text = format!("the file has more than {} KiB", MAX_FILE_BYTES >> 10);
         let hint = "move parts of it into files beside it, which the skill can refer to";
-        return Err(refusal((1, 1), text, hint));
+        return Err(refuse_skill((1, 1), text, hint));
     }
     let line_of = |offset: usize| {
         let before = bytes.get(..offset).unwrap_or_default();
@@ -50,25 +50,29 @@ pub(super) fn decode(bytes: &[u8]) -> Result<&str, Diagnostic> {
     };
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let hint = "save it as UTF-8";
-        return Err(refusal((1, 1), "the file is UTF-16", hint));
+        return Err(refuse_skill((1, 1), "the file is UTF-16", hint));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let place = (line_of(error.valid_up_to()), 1);
-        refusal(place, "this line is not UTF-8", "save the file as UTF-8")
+        refuse_skill(place, "this line is not UTF-8", "save the file as UTF-8")
     })?;
     if let Some(at) = text.find('\0') {
         let hint = "remove it; the file may be damaged";
-        return Err(refusal((line_of(at), 1), "there is a NUL character", hint));
+        return Err(refuse_skill(
+            (line_of(at), 1),
+            "there is a NUL character",
+            hint,
+        ));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Err(refusal((1, 1), "the file is empty", BEGINNING));
+        return Err(refuse_skill((1, 1), "the file is empty", BEGINNING));
     }
     Ok(text)
 }
 
 /// Finds the front matter.
-pub(super) fn split(text: &str) -> Front<'_> {
+pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     let mut start = 0;
     let mut n_before = 0;
     for line in text.split_inclusive('\n') {
@@ -79,8 +83,8 @@ pub(super) fn split(text: &str) -> Front<'_> {
         n_before += 1;
     }
     let rest = text.get(start..).unwrap_or_default();
-    if let Some((front, body)) = front_matter::split(rest) {
-        return Front::Found(Found {
+    if let Some((front, body)) = front_matter::split_front(rest) {
+        return FrontMatter::Found(FoundFront {
             front,
             n_before,
             body,
@@ -91,7 +95,7 @@ pub(super) fn split(text: &str) -> Front<'_> {
     if first.trim_end() == FENCE {
         let text = "the front matter has no end";
         let hint = "put a line `---` between the front matter and the text";
-        return Front::Unclosed(refusal(place, text, hint));
+        return FrontMatter::Unclosed(refuse_skill(place, text, hint));
     }
     let n_fences = rest.lines().filter(|line| line.trim_end() == FENCE).count();
     let hint = if first.trim_start().starts_with("```") && n_fences > 0 {
@@ -103,12 +107,15 @@ pub(super) fn split(text: &str) -> Front<'_> {
     } else {
         BEGINNING
     };
-    Front::Missing(refusal(place, "there is no front matter", hint))
+    FrontMatter::Missing(refuse_skill(place, "there is no front matter", hint))
 }
 
 /// Parses the front matter. If it is not valid YAML, values that only lack quotes are repaired;
 /// that is still a fault.
-pub(super) fn document(found: &Found<'_>, reader: &mut Reader) -> Result<Document, Diagnostic> {
+pub(super) fn read_document(
+    found: &FoundFront<'_>,
+    reader: &mut SkillReader,
+) -> Result<YamlDocument, Diagnostic> {
     let at = |(line, column): (usize, usize)| (line + found.n_before, column);
     if found.front.len() > MAX_FRONT_BYTES {
         let text = format!(
@@ -116,9 +123,9 @@ pub(super) fn document(found: &Found<'_>, reader: &mut Reader) -> Result<Documen
             MAX_FRONT_BYTES >> 10
         );
         let hint = "move what is meant for readers into the text below it";
-        return Err(refusal(at((1, 1)), text, hint));
+        return Err(refuse_skill(at((1, 1)), text, hint));
     }
-    let (place, why) = match front_matter::read(found.front) {
+    let (place, why) = match front_matter::read_document(found.front) {
         Ok(document) => return Ok(document),
         Err(error) => error,
     };
@@ -126,7 +133,7 @@ pub(super) fn document(found: &Found<'_>, reader: &mut Reader) -> Result<Documen
     let mut lines = found.front.lines();
     if let Some(line) = lines.position(|l| marker.iter().any(|marker| l.starts_with(marker))) {
         let text = "there is a merge conflict in the front matter";
-        return Err(refusal(
+        return Err(refuse_skill(
             at((line + 1, 1)),
             text,
             "resolve it and save the file",
@@ -140,9 +147,9 @@ pub(super) fn document(found: &Found<'_>, reader: &mut Reader) -> Result<Documen
         "tags",
     ];
     let is_repairable = !is_structure.iter().any(|words| why.contains(words));
-    let (repaired, keys) = quote(found.front);
+    let (repaired, keys) = quote_scalars(found.front);
     let document = (is_repairable && !keys.is_empty())
-        .then(|| front_matter::read(&repaired).ok())
+        .then(|| front_matter::read_document(&repaired).ok())
         .flatten();
     let text = format!("the front matter is not valid YAML: {why}");
     match document {
@@ -151,10 +158,10 @@ pub(super) fn document(found: &Found<'_>, reader: &mut Reader) -> Result<Documen
             let hint = format!(
                 "put the value of `{keys}` in quotes; until then only the user can start the skill"
             );
-            reader.error(place, text, hint);
+            reader.add_error(place, text, hint);
             Ok(document)
         }
-        None => Err(refusal(at(place), text, hint_for(&why, found.front))),
+        None => Err(refuse_skill(at(place), text, hint_for(&why, found.front))),
     }
 }
 
@@ -172,7 +179,7 @@ fn hint_for(why: &str, front: &str) -> &'static str {
 
 /// Puts quotes around top-level values that are not valid YAML by themselves. Line numbers stay the
 /// same. Also returns the keys of the quoted values.
-pub(super) fn quote(front: &str) -> (String, Vec<String>) {
+pub(super) fn quote_scalars(front: &str) -> (String, Vec<String>) {
     let lines: Vec<&str> = front.lines().collect();
     let mut text = String::with_capacity(front.len() + 64);
     let mut keys = Vec::new();
@@ -188,7 +195,7 @@ pub(super) fn quote(front: &str) -> (String, Vec<String>) {
             .collect();
         let whole = lines.get(at..=at + n_more).unwrap_or_default().join("\n");
         at += n_more + 1;
-        match quoted(line, &block, &whole) {
+        match quote_line(line, &block, &whole) {
             None => {
                 text.push_str(&whole);
                 text.push('\n');
@@ -203,24 +210,25 @@ pub(super) fn quote(front: &str) -> (String, Vec<String>) {
     (text, keys)
 }
 
-fn quoted(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
+fn quote_line(line: &str, block: &[&str], whole: &str) -> Option<(String, String)> {
     let (key, value) = line.split_once(':')?;
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_plain = !key.is_empty() && key.chars().all(is_key) && !value.trim().is_empty();
     let is_block = value.trim_start().starts_with(['|', '>']);
     // Do not quote keys that restrict, nor lines that contain one: the intended restriction cannot
     // be recovered from a damaged value.
-    let is_text = !matches!(keys::weight(key), Some(Weight::Rights)) && !NESTED.contains(&key);
+    let is_text =
+        !matches!(keys::key_weight(key), Some(FindingWeight::Rights)) && !NESTED.contains(&key);
     let rest = block.get(1..).unwrap_or_default();
     let hides_key = |line: &&str| {
         line.split_once(':')
-            .is_some_and(|(key, _)| keys::weight(key.trim()).is_some())
+            .is_some_and(|(key, _)| keys::key_weight(key.trim()).is_some())
     };
     if !is_plain
         || is_block
         || !is_text
         || rest.iter().any(hides_key)
-        || front_matter::read(whole).is_ok()
+        || front_matter::read_document(whole).is_ok()
     {
         return None;
     }
@@ -241,16 +249,16 @@ pub(super) fn has_misplaced(text: &str) -> bool {
     lines.any(|line| line == FENCE)
         && lines.any(|line| {
             let key = line.split_once(':').map(|(key, _)| key);
-            key.and_then(keys::meant)
-                .is_some_and(|(_, weight)| weight == Weight::Rights)
+            key.and_then(keys::meant_key)
+                .is_some_and(|(_, weight)| weight == FindingWeight::Rights)
         })
 }
 
 /// Parses `SKILL.json`.
-pub(super) fn side_file(bytes: &[u8]) -> Result<Document, Diagnostic> {
+pub(super) fn side_file(bytes: &[u8]) -> Result<YamlDocument, Diagnostic> {
     let refuse = |line: usize, column: usize, why: Cow<'_, str>| {
         let text = format!("`SKILL.json` beside it cannot be read: {why}");
-        Err(refusal(
+        Err(refuse_skill(
             (line.max(1), column.max(1)),
             text,
             "correct or remove `SKILL.json`",
@@ -259,10 +267,10 @@ pub(super) fn side_file(bytes: &[u8]) -> Result<Document, Diagnostic> {
     if bytes.len() > MAX_FRONT_BYTES {
         return refuse(1, 1, "it is too large".into());
     }
-    match serde_json::from_slice::<Unique>(bytes) {
+    match serde_json::from_slice::<UniqueKeys>(bytes) {
         Err(error) => refuse(error.line(), error.column(), error.to_string().into()),
-        Ok(Unique(value)) => match Node::of(&value, (1, 1)).kind {
-            NodeKind::Mapping(entries) => Ok(Document { entries }),
+        Ok(UniqueKeys(value)) => match YamlNode::node_of(&value, (1, 1)).kind {
+            NodeKind::Mapping(entries) => Ok(YamlDocument { entries }),
             _ => refuse(1, 1, "it is no object".into()),
         },
     }

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(super) enum FindingWeight {
     /// Key that restricts or grants: a misspelled one is a fault.
     Rights,
     /// Key that describes.
@@ -15,9 +15,9 @@ pub(super) enum Weight {
     Ignored(&'static str),
 }
 
-use Weight::{Ignored, Rights, Text};
+use FindingWeight::{Ignored, Rights, Text};
 
-pub(super) const KEYS: &[(&str, Weight)] = &[
+pub(super) const KEYS: &[(&str, FindingWeight)] = &[
     ("agent", Text),
     ("allowed-tools", Rights),
     ("argument-hint", Text),
@@ -90,25 +90,27 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("toolsdeny", "disallowed-tools"),
 ];
 
-pub(super) fn weight(key: &str) -> Option<Weight> {
+pub(super) fn key_weight(key: &str) -> Option<FindingWeight> {
     KEYS.iter()
         .find(|(known, _)| *known == key)
         .map(|(_, weight)| *weight)
 }
 
 /// Known keys in normal form.
-static PLAIN: LazyLock<Vec<(String, &'static str, Weight)>> = LazyLock::new(|| {
-    let keys = KEYS.iter().map(|(key, weight)| (plain(key), *key, *weight));
+static PLAIN: LazyLock<Vec<(String, &'static str, FindingWeight)>> = LazyLock::new(|| {
+    let keys = KEYS
+        .iter()
+        .map(|(key, weight)| (plain_key(key), *key, *weight));
     keys.collect()
 });
 
 /// Returns the known key that an unknown one resembles; keys that restrict take precedence.
-pub(super) fn meant(key: &str) -> Option<(&'static str, Weight)> {
-    let plain = plain(key);
+pub(super) fn meant_key(key: &str) -> Option<(&'static str, FindingWeight)> {
+    let plain = plain_key(key);
     if let Some((_, known)) = SPELLINGS.iter().find(|(other, _)| *other == plain) {
         return Some((known, Rights));
     }
-    let mut near: Vec<(usize, bool, &'static str, Weight)> = PLAIN
+    let mut near: Vec<(usize, bool, &'static str, FindingWeight)> = PLAIN
         .iter()
         // The cost of the distance is the product of the lengths, so skip keys of very different
         // length.
@@ -129,7 +131,7 @@ pub(super) fn meant(key: &str) -> Option<(&'static str, Weight)> {
 
 /// Returns the normal form of a key, without case, separators and invisible characters:
 /// `allowedTools`, `Allowed_Tools` and `allowed-tools` are equal.
-fn plain(key: &str) -> String {
+fn plain_key(key: &str) -> String {
     let key = super::super::name::key(key);
     key.chars()
         .filter(|c| !matches!(c, '-' | '_' | ' ' | '.'))

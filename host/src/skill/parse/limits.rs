@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::super::model::Skill;
-use super::diagnose::Reader;
-use crate::front_matter::{Entry, NodeKind};
+use super::diagnose::SkillReader;
+use crate::front_matter::{NodeKind, YamlEntry};
 use crate::grant::{SideEffect, Trust};
 use crate::tool::schema;
 
@@ -36,8 +36,8 @@ const TRUSTS: &[(&str, Trust)] = &[
     ("managed", Trust::Managed),
 ];
 
-pub(super) fn side_effects(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
-    for (text, place) in reader.texts("side_effects", &entry.node) {
+pub(super) fn side_effects(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+    for (text, place) in reader.read_texts("side_effects", &entry.node) {
         match SIDE_EFFECTS.iter().find(|(word, _)| *word == text) {
             Some((_, effect)) if !skill.side_effects.contains(effect) => {
                 skill.side_effects.push(*effect);
@@ -46,7 +46,7 @@ pub(super) fn side_effects(entry: &Entry, skill: &mut Skill, reader: &mut Reader
             None => {
                 let words: Vec<&str> = SIDE_EFFECTS.iter().map(|(word, _)| *word).collect();
                 let text = format!("`side_effects` has the unknown value `{text}`");
-                reader.error(place, text, format!("write `{}`", words.join("`, `")));
+                reader.add_error(place, text, format!("write `{}`", words.join("`, `")));
             }
         }
     }
@@ -55,26 +55,26 @@ pub(super) fn side_effects(entry: &Entry, skill: &mut Skill, reader: &mut Reader
             .side_effects
             .retain(|effect| *effect != SideEffect::None);
         let text = "`side_effects` has `none` beside others";
-        reader.error(entry.node.place, text, "remove `none`, or the others");
+        reader.add_error(entry.node.place, text, "remove `none`, or the others");
     }
 }
 
-pub(super) fn trust(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+pub(super) fn read_trust(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     match reader.one_of(entry, TRUSTS) {
         Some(declared) if declared < skill.trust => {
             let text = format!(
                 "`trust: {declared}` has no effect: trust comes from where a skill lies, and that is {}",
                 skill.trust
             );
-            reader.note(entry.node.place, text, "");
+            reader.add_note(entry.node.place, text, "");
         }
         Some(declared) => skill.trust = declared,
         None => skill.trust = Trust::Local,
     }
 }
 
-pub(super) fn paths(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
-    for (text, place) in reader.texts("paths", &entry.node) {
+pub(super) fn read_paths(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
+    for (text, place) in reader.read_texts("paths", &entry.node) {
         let n_braces = text.matches(['{', ',']).count();
         let fault = if text.len() > MAX_PATH_BYTES || n_braces > MAX_BRACES {
             Some("is too long".to_owned())
@@ -89,13 +89,17 @@ pub(super) fn paths(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
             None => {
                 if let Some(why) = never_matches(&text) {
                     let text = format!("`paths`: `{text}` hardly matches a file: {why}");
-                    reader.warn(place, text, "write globs from the workspace: `src/**/*.rs`");
+                    reader.add_warning(
+                        place,
+                        text,
+                        "write globs from the workspace: `src/**/*.rs`",
+                    );
                 }
                 skill.paths.push(text);
             }
             Some(why) => {
                 let text = format!("`paths`: `{text}` {why}");
-                reader.error(place, text, "write globs: `src/**/*.rs`");
+                reader.add_error(place, text, "write globs: `src/**/*.rs`");
             }
         }
     }
@@ -136,27 +140,27 @@ fn has_backslash(pattern: &str) -> bool {
     false
 }
 
-pub(super) fn arguments(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+pub(super) fn read_arguments(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     const HINT: &str =
         "write `arguments: {schema: {properties: {path: {type: string}}}}`, or names: `[path]`";
     if !matches!(entry.node.kind, NodeKind::Mapping(_)) {
-        for (name, place) in reader.texts("arguments", &entry.node) {
+        for (name, place) in reader.read_texts("arguments", &entry.node) {
             let is_in_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
             if name.is_empty() || !name.chars().all(is_in_name) || name == "ARGUMENTS" {
                 let text = format!("`arguments`: `{name}` cannot be a name");
-                reader.error(place, text, HINT);
+                reader.add_error(place, text, HINT);
             } else if skill.argument_names.len() < MAX_ARGUMENTS {
                 skill.argument_names.push(name);
             } else {
                 let text = format!("`arguments` has more than {MAX_ARGUMENTS} names");
-                return reader.error(place, text, HINT);
+                return reader.add_error(place, text, HINT);
             }
         }
         return;
     }
     let value = entry.node.value();
-    let fault = |reader: &mut Reader, why: &str| {
-        reader.error(entry.node.place, format!("`arguments`: {why}"), HINT);
+    let fault = |reader: &mut SkillReader, why: &str| {
+        reader.add_error(entry.node.place, format!("`arguments`: {why}"), HINT);
     };
     let Some(Value::Object(mut schema)) = value.get("schema").cloned() else {
         return fault(reader, "there is no `schema` in it");

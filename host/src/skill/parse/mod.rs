@@ -28,10 +28,10 @@ use super::model::{Diagnostic, Severity, Skill, Source, Unusable};
 use crate::grant::Trust;
 use crate::grant::held::HeldFolder;
 use crate::text::is_deceptive;
-use diagnose::Reader;
-use front::Front;
+use diagnose::SkillReader;
+use front::FrontMatter;
 pub use keys::known_keys;
-pub(super) use parts::Parts;
+pub(super) use parts::ParsedParts;
 pub(super) use tools::{claude_names, is_claude_tool};
 
 /// Identifier of the format with its version, the value of `skill_format`.
@@ -74,7 +74,7 @@ impl SkillFile<'_> {
     /// # Errors
     /// The file cannot be used; the last diagnostic is the reason.
     pub fn parse(&self) -> Result<Skill, Unusable> {
-        let mut reader = Reader::default();
+        let mut reader = SkillReader::default();
         self.read(&mut reader).map_err(|fault| {
             reader.diagnostics.push(fault);
             Unusable {
@@ -96,29 +96,31 @@ impl SkillFile<'_> {
         }
     }
 
-    fn read(&self, reader: &mut Reader) -> Result<Skill, Diagnostic> {
+    fn read(&self, reader: &mut SkillReader) -> Result<Skill, Diagnostic> {
         check_folder(self.folder, self.is_flat)?;
-        let text = front::decode(self.bytes)?;
+        let text = front::decode_text(self.bytes)?;
         let side = self.side.map(front::side_file).transpose()?;
-        let (mut document, body) = match (front::split(text), &side) {
-            (Front::Found(found), _) => {
+        let (mut document, body) = match (front::split_front(text), &side) {
+            (FrontMatter::Found(found), _) => {
                 reader.n_before = found.n_before;
                 if found.n_before > 0 {
-                    reader.error(
+                    reader.add_error(
                         (1, 1),
                         "the front matter does not stand at the top of the file",
                         "remove the empty lines before the first `---`",
                     );
                 }
-                (front::document(&found, reader)?, found.body)
+                (front::read_document(&found, reader)?, found.body)
             }
-            (Front::Missing(_), Some(_)) if !front::has_misplaced(text) => {
+            (FrontMatter::Missing(_), Some(_)) if !front::has_misplaced(text) => {
                 (Default::default(), text)
             }
-            (Front::Missing(fault), _) | (Front::Unclosed(fault), _) => return Err(fault),
+            (FrontMatter::Missing(fault), _) | (FrontMatter::Unclosed(fault), _) => {
+                return Err(fault);
+            }
         };
         if let Some(side) = side {
-            reader.note(
+            reader.add_note(
                 (1, 1),
                 "`SKILL.json` beside it is of a form without a version",
                 "move its keys into the front matter of SKILL.md",
@@ -133,7 +135,7 @@ impl SkillFile<'_> {
             hasher.update(bytes);
         }
         let hash = format!("blake3:{}", hasher.finalize().to_hex());
-        fields::skill(self, &document, body, hash, reader)
+        fields::read_skill(self, &document, body, hash, reader)
     }
 }
 

@@ -4,21 +4,21 @@ use std::borrow::Cow;
 
 use super::super::model::Diagnostic;
 use super::SkillFile;
-use super::diagnose::Reader;
-use super::front::{self, Front};
-use crate::front_matter::{self, Document, Entry};
+use super::diagnose::SkillReader;
+use super::front::{self, FrontMatter};
+use crate::front_matter::{self, YamlDocument, YamlEntry};
 
 #[derive(Debug)]
-pub(in crate::skill) struct Parts<'a> {
+pub(in crate::skill) struct ParsedParts<'a> {
     /// Front matter with its opening line, with missing quotes added; `None` if there is none.
     pub(in crate::skill) front: Option<Cow<'a, str>>,
     /// Keys of the front matter.
-    pub(in crate::skill) document: Document,
+    pub(in crate::skill) document: YamlDocument,
     /// Closing line of the front matter.
     pub(in crate::skill) fence: &'a str,
     pub(in crate::skill) body: &'a str,
     /// Keys of `SKILL.json` that take effect, because the front matter has no key of the same name.
-    pub(in crate::skill) side: Vec<Entry>,
+    pub(in crate::skill) side: Vec<YamlEntry>,
 }
 
 impl<'a> SkillFile<'a> {
@@ -26,19 +26,19 @@ impl<'a> SkillFile<'a> {
     ///
     /// # Errors
     /// The text or the front matter cannot be read.
-    pub(in crate::skill) fn parts(&self) -> Result<Parts<'a>, Diagnostic> {
-        let text = front::decode(self.bytes)?;
+    pub(in crate::skill) fn parts(&self) -> Result<ParsedParts<'a>, Diagnostic> {
+        let text = front::decode_text(self.bytes)?;
         let side = self.side.map(front::side_file).transpose()?;
-        let mut parts = match (front::split(text), &side) {
-            (Front::Found(found), _) => {
-                let document = front::document(&found, &mut Reader::default())?;
-                let front = match front_matter::read(found.front) {
+        let mut parts = match (front::split_front(text), &side) {
+            (FrontMatter::Found(found), _) => {
+                let document = front::read_document(&found, &mut SkillReader::default())?;
+                let front = match front_matter::read_document(found.front) {
                     Ok(_) => Cow::Borrowed(found.front),
-                    Err(_) => Cow::Owned(front::quote(found.front).0),
+                    Err(_) => Cow::Owned(front::quote_scalars(found.front).0),
                 };
                 let head = text.get(..text.len() - found.body.len());
                 let mut lines = head.unwrap_or_default().split_inclusive('\n');
-                Parts {
+                ParsedParts {
                     front: Some(front),
                     document,
                     fence: lines.next_back().unwrap_or_default(),
@@ -46,14 +46,16 @@ impl<'a> SkillFile<'a> {
                     side: Vec::new(),
                 }
             }
-            (Front::Missing(_), Some(_)) if !front::has_misplaced(text) => Parts {
+            (FrontMatter::Missing(_), Some(_)) if !front::has_misplaced(text) => ParsedParts {
                 front: None,
-                document: Document::default(),
+                document: YamlDocument::default(),
                 fence: "",
                 body: text,
                 side: Vec::new(),
             },
-            (Front::Missing(fault), _) | (Front::Unclosed(fault), _) => return Err(fault),
+            (FrontMatter::Missing(fault), _) | (FrontMatter::Unclosed(fault), _) => {
+                return Err(fault);
+            }
         };
         let side = side.unwrap_or_default().entries.into_iter();
         parts.side = side

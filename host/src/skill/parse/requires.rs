@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 
 use super::super::model::{Requires, Skill};
-use super::diagnose::Reader;
-use crate::front_matter::{Entry, Node, NodeKind};
+use super::diagnose::SkillReader;
+use crate::front_matter::{NodeKind, YamlEntry, YamlNode};
 
 /// Maximum number of required programs, and of required variables.
 const MAX_REQUIRED: usize = 64;
 
-pub(super) fn metadata(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
+pub(super) fn read_metadata(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     let mut value = entry.node.value();
     // Some programs write an object as JSON in a string.
     if let Value::String(text) = &value {
         value = serde_json::from_str(text).unwrap_or(Value::Null);
         if !value.is_object() {
             let text = "`metadata` is no mapping";
-            return reader.warn(entry.node.place, text, "write `metadata: {key: text}`");
+            return reader.add_warning(entry.node.place, text, "write `metadata: {key: text}`");
         }
     }
     match value {
@@ -24,12 +24,12 @@ pub(super) fn metadata(entry: &Entry, skill: &mut Skill, reader: &mut Reader) {
         Value::Null => {}
         _ => {
             let text = "`metadata` is no mapping";
-            reader.warn(entry.node.place, text, "write `metadata: {key: text}`");
+            reader.add_warning(entry.node.place, text, "write `metadata: {key: text}`");
         }
     }
 }
 
-fn names(value: Option<&Value>) -> Option<Vec<String>> {
+fn read_names(value: Option<&Value>) -> Option<Vec<String>> {
     match value {
         None | Some(Value::Null) => Some(Vec::new()),
         Some(Value::String(text)) => {
@@ -44,23 +44,23 @@ fn names(value: Option<&Value>) -> Option<Vec<String>> {
     }
 }
 
-pub(super) fn requires(value: &Value) -> Option<Requires> {
+pub(super) fn read_requires(value: &Value) -> Option<Requires> {
     let value = value.as_object()?;
     Some(Requires {
-        bins: names(value.get("bins"))?,
-        any_bins: names(value.get("any_bins").or_else(|| value.get("anyBins")))?,
-        env: names(value.get("env"))?,
+        bins: read_names(value.get("bins"))?,
+        any_bins: read_names(value.get("any_bins").or_else(|| value.get("anyBins")))?,
+        env: read_names(value.get("env"))?,
     })
 }
 
 /// Adds the requirements in `metadata.requires` and `metadata.ANY.requires`, the spellings of two
 /// families of programs.
-pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut Reader) {
+pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut SkillReader) {
     let values = skill.metadata.iter();
     let found: Vec<Requires> = values
         .filter_map(|(key, value)| match key.as_str() {
-            "requires" => requires(value),
-            _ => requires(value.get("requires")?),
+            "requires" => read_requires(value),
+            _ => read_requires(value.get("requires")?),
         })
         .collect();
     let mut is_too_much = false;
@@ -80,7 +80,7 @@ pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut Reader) {
     }
     if is_too_much {
         let text = format!("`requires` names more than {MAX_REQUIRED} programs or variables");
-        reader.error(
+        reader.add_error(
             (1, 1),
             text,
             "name those without which the skill is of no use",
@@ -89,7 +89,7 @@ pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut Reader) {
 }
 
 /// Returns the stamp with each value as it was written.
-pub(super) fn stamp(node: &Node) -> Value {
+pub(super) fn stamp_value(node: &YamlNode) -> Value {
     let NodeKind::Mapping(entries) = &node.kind else {
         return Value::Null;
     };

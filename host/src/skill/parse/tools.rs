@@ -8,9 +8,9 @@ use std::path::Path;
 
 use super::super::expand::FOLDERS;
 use super::super::scope::{Spare, ToolPattern, ToolScope};
-use super::diagnose::Reader;
+use super::diagnose::SkillReader;
 use super::values;
-use crate::front_matter::{Entry, Node, NodeKind, Place};
+use crate::front_matter::{NodeKind, Place, YamlEntry, YamlNode};
 use crate::tool::command::{CommandPattern, runs_others};
 
 /// Claude Code's tool names, each with the equivalent tools of this program.
@@ -34,14 +34,14 @@ const BASH: &str = "bash";
 const MAX_ENTRIES: usize = 500;
 
 /// Returns this program's equivalents of a Claude Code tool.
-fn mapped(name: &str) -> &'static [&'static str] {
+fn mapped_tools(name: &str) -> &'static [&'static str] {
     let found = CLAUDE_TOOLS.iter().find(|(claude, _)| *claude == name);
     found.map_or(&[], |(_, names)| names)
 }
 
 /// Whether Claude Code has a tool of this name with equivalents here.
 pub(in super::super) fn is_claude_tool(name: &str) -> bool {
-    !mapped(name).is_empty()
+    !mapped_tools(name).is_empty()
 }
 
 /// Returns Claude Code's names of the tools that are equivalent to one of this program.
@@ -61,7 +61,7 @@ pub(in crate::skill) fn claude_names(name: &str) -> impl Iterator<Item = &'stati
 ///   allow: [read_file, search]
 ///   deny: [bash]
 /// ```
-pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
+pub(super) fn read_scope(entry: &YamlEntry, scope: &mut ToolScope, reader: &mut SkillReader) {
     const SHAPE: &str = "write `tools: {allow: [read_file], deny: [bash]}`";
     let is_list = match &entry.node.kind {
         NodeKind::Scalar(text, _) => !entry.node.is_null() && !text.trim().is_empty(),
@@ -69,7 +69,7 @@ pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
         NodeKind::Mapping(_) => false,
     };
     if is_list {
-        let listed = listed(&entry.node, reader);
+        let listed = read_listed(&entry.node, reader);
         scope.allow.get_or_insert(listed);
         return;
     }
@@ -77,25 +77,25 @@ pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
         let text = "`tools` is neither a list of tools nor a mapping with `allow` and `deny`";
         // The key was meant to restrict tools: allow none rather than all of them.
         scope.allow = Some(Vec::new());
-        return reader.error(entry.node.place, text, SHAPE);
+        return reader.add_error(entry.node.place, text, SHAPE);
     };
     if entries.is_empty() {
-        reader.error(entry.node.place, "`tools` is empty", SHAPE);
+        reader.add_error(entry.node.place, "`tools` is empty", SHAPE);
     }
     for entry in entries {
         match entry.key.as_str() {
             "allow" => {
-                let patterns = patterns("tools.allow", &entry.node, reader);
+                let patterns = read_patterns("tools.allow", &entry.node, reader);
                 let patterns = patterns.into_iter().map(|(pattern, _)| pattern).collect();
                 // A fault in another key may already have closed the list.
                 scope.allow.get_or_insert(patterns);
             }
-            "deny" => denied("tools.deny", &entry.node, scope, reader),
+            "deny" => read_denied("tools.deny", &entry.node, scope, reader),
             other => {
                 let text = format!("`tools` has the unknown key `{other}`");
                 // The key may have been meant as `allow`.
                 scope.allow.get_or_insert_default();
-                reader.error(entry.place, text, SHAPE);
+                reader.add_error(entry.place, text, SHAPE);
             }
         }
     }
@@ -104,52 +104,56 @@ pub(super) fn scope(entry: &Entry, scope: &mut ToolScope, reader: &mut Reader) {
 /// Returns the tools of a list, with this program's names. A tool that does not exist here is
 /// omitted, which a list of allowed tools makes harmless. A tool with a specifier is omitted too,
 /// because allowing the whole tool would exceed the intention.
-fn listed(node: &Node, reader: &mut Reader) -> Vec<ToolPattern> {
+fn read_listed(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
     const KEY: &str = "tools";
     let mut patterns = Vec::new();
-    for (item, place) in items(KEY, node, reader) {
-        let Some((name, specifier)) = call(&item) else {
+    for (item, place) in split_items(KEY, node, reader) {
+        let Some((name, specifier)) = parse_call(&item) else {
             let text = format!("`{KEY}`: `{item}` has unbalanced parentheses");
-            reader.error(place, text, "write `Read, Grep`, or `{allow: [read_file]}`");
+            reader.add_error(place, text, "write `Read, Grep`, or `{allow: [read_file]}`");
             continue;
         };
         if specifier.is_some() {
             let text = format!("`{KEY}`: `{item}` speaks of some calls of `{name}`");
             let hint = "the tool cannot be called; name it without parentheses to allow it whole";
-            reader.warn(place, text, hint);
+            reader.add_warning(place, text, hint);
             continue;
         }
-        let names = mapped(name);
+        let names = mapped_tools(name);
         // Names of other programs' tools are capitalized; this program's never are.
         if names.is_empty() && name.starts_with(|c: char| c.is_ascii_uppercase()) {
             let text = format!("`{KEY}`: there is no tool like `{name}` here");
-            reader.note(place, text, "");
+            reader.add_note(place, text, "");
             continue;
         }
         if !names.is_empty() {
-            patterns.extend(here(name));
+            patterns.extend(own_patterns(name));
             continue;
         }
         match ToolPattern::new(name) {
             Ok(pattern) => patterns.push(pattern),
             Err(why) => {
                 let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
-                reader.error(place, format!("`{KEY}`: `{name}` {why}"), hint);
+                reader.add_error(place, format!("`{KEY}`: `{name}` {why}"), hint);
             }
         }
     }
     patterns
 }
 
-fn patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<(ToolPattern, Place)> {
+fn read_patterns(
+    key: &str,
+    node: &YamlNode,
+    reader: &mut SkillReader,
+) -> Vec<(ToolPattern, Place)> {
     let mut patterns = Vec::new();
-    for (text, place) in reader.texts(key, node) {
+    for (text, place) in reader.read_texts(key, node) {
         match ToolPattern::new(&text) {
             Ok(pattern) => patterns.push((pattern, place)),
             Err(why) => {
                 let text = format!("`{key}`: `{text}` {why}");
                 let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
-                reader.error(place, text, hint);
+                reader.add_error(place, text, hint);
             }
         }
     }
@@ -157,7 +161,12 @@ fn patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<(ToolPattern, Pl
 }
 
 /// Reads a list of denied tools. A tool with a specifier is denied completely.
-pub(super) fn denied(key: &str, node: &Node, scope: &mut ToolScope, reader: &mut Reader) {
+pub(super) fn read_denied(
+    key: &str,
+    node: &YamlNode,
+    scope: &mut ToolScope,
+    reader: &mut SkillReader,
+) {
     let n_faults = reader.n_faults;
     let patterns = denied_patterns(key, node, reader);
     scope.deny.extend(patterns);
@@ -167,54 +176,54 @@ pub(super) fn denied(key: &str, node: &Node, scope: &mut ToolScope, reader: &mut
     }
 }
 
-fn denied_patterns(key: &str, node: &Node, reader: &mut Reader) -> Vec<ToolPattern> {
+fn denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPattern> {
     let mut patterns = Vec::new();
-    for (item, place) in items(key, node, reader) {
-        let Some((name, specifier)) = call(&item) else {
+    for (item, place) in split_items(key, node, reader) {
+        let Some((name, specifier)) = parse_call(&item) else {
             let text = format!("`{key}`: `{item}` has unbalanced parentheses");
-            reader.error(place, text, "write `Tool` or `Tool(what)`");
+            reader.add_error(place, text, "write `Tool` or `Tool(what)`");
             let name = item.split(['(', ')']).next().unwrap_or_default();
             patterns.extend(ToolPattern::new(name));
-            patterns.extend(here(name));
+            patterns.extend(own_patterns(name));
             continue;
         };
         if specifier.is_some() {
             let text = format!("`{key}`: `{item}` speaks of some calls of `{name}`");
             let hint = "here the whole tool is denied; a rule in [tools] can deny single commands";
-            reader.warn(place, text, hint);
+            reader.add_warning(place, text, hint);
         }
         match ToolPattern::new(name) {
             Ok(pattern) => patterns.push(pattern),
             Err(why) => {
                 let hint = "write the names that the model sees, or `plugin:tool`; `*` stands for any text";
-                reader.error(place, format!("`{key}`: `{name}` {why}"), hint);
+                reader.add_error(place, format!("`{key}`: `{name}` {why}"), hint);
             }
         }
-        patterns.extend(here(name));
+        patterns.extend(own_patterns(name));
     }
     patterns
 }
 
 /// Returns patterns for this program's equivalents of a Claude Code tool.
-fn here(name: &str) -> impl Iterator<Item = ToolPattern> {
-    let names = mapped(name).iter();
+fn own_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
+    let names = mapped_tools(name).iter();
     names.filter_map(|name| ToolPattern::new(name).ok())
 }
 
 /// Reads `allowed-tools`: calls that the author wants to run without an approval question. They
 /// never restrict. `folder` is the directory of the bundle, which `{baseDir}` expands to.
-pub(super) fn spares(node: &Node, folder: &Path, reader: &mut Reader) -> Vec<Spare> {
+pub(super) fn read_spares(node: &YamlNode, folder: &Path, reader: &mut SkillReader) -> Vec<Spare> {
     const KEY: &str = "allowed-tools";
     let mut spares = Vec::new();
-    for (item, place) in items(KEY, node, reader) {
-        let Some((name, specifier)) = call(&item) else {
+    for (item, place) in split_items(KEY, node, reader) {
+        let Some((name, specifier)) = parse_call(&item) else {
             let text = format!("`{KEY}`: `{item}` has unbalanced parentheses");
-            reader.error(place, text, "write `Tool` or `Bash(program *)`");
+            reader.add_error(place, text, "write `Tool` or `Bash(program *)`");
             continue;
         };
-        match spare(name, specifier, folder) {
+        match parse_spare(name, specifier, folder) {
             Ok(found) => spares.extend(found),
-            Err((why, hint)) => reader.warn(place, format!("`{KEY}`: `{item}` {why}"), hint),
+            Err((why, hint)) => reader.add_warning(place, format!("`{KEY}`: `{item}` {why}"), hint),
         }
     }
     spares
@@ -222,8 +231,8 @@ pub(super) fn spares(node: &Node, folder: &Path, reader: &mut Reader) -> Vec<Spa
 
 type Refused = (String, &'static str);
 
-fn spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec<Spare>, Refused> {
-    let names: Vec<&str> = match mapped(name) {
+fn parse_spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec<Spare>, Refused> {
+    let names: Vec<&str> = match mapped_tools(name) {
         [] => vec![name],
         names => names.to_vec(),
     };
@@ -240,7 +249,7 @@ fn spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec<Spare
             let hint = "name the commands, as in `Bash(git status *)`; every command asks as usual";
             return Err(("would be every command".to_owned(), hint));
         }
-        (true, Some(text)) => Some(command(&below(text, folder)?)?),
+        (true, Some(text)) => Some(parse_command(&path_below(text, folder)?)?),
         (false, None | Some("" | "*")) => None,
         (false, Some(_)) => {
             let hint = "the tool asks as usual; a rule in [tools] can allow single calls";
@@ -255,7 +264,7 @@ fn spare(name: &str, specifier: Option<&str>, folder: &Path) -> Result<Vec<Spare
 }
 
 /// Expands the placeholder for the bundle's directory in a command.
-fn below(text: &str, folder: &Path) -> Result<String, Refused> {
+fn path_below(text: &str, folder: &Path) -> Result<String, Refused> {
     let is_placed = |name: &&&str| text.contains(**name);
     let Some(name) = FOLDERS.iter().find(is_placed) else {
         return Ok(text.to_owned());
@@ -272,7 +281,7 @@ fn below(text: &str, folder: &Path) -> Result<String, Refused> {
 
 /// Parses the pattern in `Bash(…)`. `git log:*` is the same as `git log *`; a `:` before a star is
 /// allowed only at the end.
-fn command(text: &str) -> Result<CommandPattern, Refused> {
+fn parse_command(text: &str) -> Result<CommandPattern, Refused> {
     const SHAPE: &str = "write a command as it is typed, with `*` at its end: `Bash(git log *)`";
     let text = match text.strip_suffix(":*") {
         Some(program) => format!("{} *", program.trim_end()),
@@ -298,7 +307,7 @@ fn command(text: &str) -> Result<CommandPattern, Refused> {
 
 /// Splits a list of tools: a YAML list, or a text with commas or whitespace, which do not split
 /// inside parentheses.
-fn items(key: &str, node: &Node, reader: &mut Reader) -> Vec<(String, Place)> {
+fn split_items(key: &str, node: &YamlNode, reader: &mut SkillReader) -> Vec<(String, Place)> {
     let texts: Vec<(&str, Place)> = match &node.kind {
         NodeKind::Scalar(text, _) if !node.is_null() => vec![(text.as_str(), node.place)],
         NodeKind::List(items) if items.iter().all(|item| item.text().is_some()) => items
@@ -307,30 +316,30 @@ fn items(key: &str, node: &Node, reader: &mut Reader) -> Vec<(String, Place)> {
             .collect(),
         _ if node.is_null() => {
             let text = format!("`{key}` has no value");
-            reader.error(node.place, text, "name tools or remove the key");
+            reader.add_error(node.place, text, "name tools or remove the key");
             return Vec::new();
         }
         _ => {
             let text = format!("`{key}` is neither a text nor a list of texts");
-            reader.error(node.place, text, "write `Read, Grep` or `[Read, Grep]`");
+            reader.add_error(node.place, text, "write `Read, Grep` or `[Read, Grep]`");
             return Vec::new();
         }
     };
     let mut items = Vec::new();
     for (text, place) in texts {
-        let split = values::split(text, ['(', ')']).into_iter();
+        let split = values::split_outside(text, ['(', ')']).into_iter();
         items.extend(split.map(|item| (item, place)));
     }
     if items.len() > MAX_ENTRIES {
         let text = format!("`{key}` has more than {MAX_ENTRIES} entries");
-        reader.error(node.place, text, "remove some of them");
+        reader.add_error(node.place, text, "remove some of them");
         items.clear();
     }
     items
 }
 
 /// Parses `Name` or `Name(specifier)`; `None` if the parentheses do not match.
-fn call(item: &str) -> Option<(&str, Option<&str>)> {
+fn parse_call(item: &str) -> Option<(&str, Option<&str>)> {
     let Some((name, rest)) = item.split_once('(') else {
         return (!item.contains(')')).then_some((item, None));
     };

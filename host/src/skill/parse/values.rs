@@ -1,22 +1,22 @@
 //! Reads values of keys: text, lists of texts, flags, one of several words.
 
-use super::diagnose::Reader;
-use crate::front_matter::{Entry, Node, NodeKind};
+use super::diagnose::SkillReader;
+use crate::front_matter::{NodeKind, YamlEntry, YamlNode};
 
 /// Maximum number of values in a list.
 const MAX_ITEMS: usize = 500;
 
-impl Reader {
+impl SkillReader {
     /// Returns the text of a value that only describes. A value that is not text causes a warning
     /// and is ignored.
-    pub(super) fn text(&mut self, entry: &Entry) -> Option<String> {
+    pub(super) fn read_text(&mut self, entry: &YamlEntry) -> Option<String> {
         match &entry.node.kind {
             _ if entry.node.is_null() => None,
             NodeKind::Scalar(text, _) => {
                 Some(text.trim().to_owned()).filter(|text| !text.is_empty())
             }
             _ => {
-                self.warn(
+                self.add_warning(
                     entry.node.place,
                     format!("`{}` is no text", entry.key),
                     "write it as one text; it is ignored as it is",
@@ -28,10 +28,14 @@ impl Reader {
 
     /// Returns the texts of a list, or of a text that is separated by commas, or by whitespace if
     /// the texts contain none.
-    pub(super) fn texts(&mut self, key: &str, node: &Node) -> Vec<(String, (usize, usize))> {
+    pub(super) fn read_texts(
+        &mut self,
+        key: &str,
+        node: &YamlNode,
+    ) -> Vec<(String, (usize, usize))> {
         match &node.kind {
             _ if node.is_null() => {
-                self.error(
+                self.add_error(
                     node.place,
                     format!("`{key}` has no value"),
                     "give it one or remove the key",
@@ -39,7 +43,7 @@ impl Reader {
                 Vec::new()
             }
             NodeKind::Scalar(text, _) => {
-                let items = split(text, ['{', '}']).into_iter().take(MAX_ITEMS);
+                let items = split_outside(text, ['{', '}']).into_iter().take(MAX_ITEMS);
                 items.map(|item| (item, node.place)).collect()
             }
             NodeKind::List(items) => {
@@ -47,7 +51,7 @@ impl Reader {
                 for item in items.iter().take(MAX_ITEMS) {
                     match item.text() {
                         Some(text) => texts.push((text.trim().to_owned(), item.place)),
-                        None => self.error(
+                        None => self.add_error(
                             item.place,
                             format!("an entry of `{key}` is no text"),
                             "write each entry as text",
@@ -57,7 +61,7 @@ impl Reader {
                 texts
             }
             NodeKind::Mapping(_) => {
-                self.error(
+                self.add_error(
                     node.place,
                     format!("`{key}` is a mapping"),
                     "write a list: `[a, b]`",
@@ -68,21 +72,21 @@ impl Reader {
     }
 
     /// Parses a flag in any of YAML's spellings. Anything else is a fault, and returns `None`.
-    pub(super) fn flag(&mut self, entry: &Entry) -> Option<bool> {
+    pub(super) fn read_flag(&mut self, entry: &YamlEntry) -> Option<bool> {
         let text = entry.node.text().unwrap_or_default().to_ascii_lowercase();
         match text.as_str() {
             "true" | "yes" | "on" | "1" => Some(true),
             "false" | "no" | "off" | "0" => Some(false),
             _ => {
                 let text = format!("`{}` is neither true nor false", entry.key);
-                self.error(entry.node.place, text, "write `true` or `false`");
+                self.add_error(entry.node.place, text, "write `true` or `false`");
                 None
             }
         }
     }
 
     /// Parses one of several words. Anything else is a fault, and returns `None`.
-    pub(super) fn one_of<T: Copy>(&mut self, entry: &Entry, words: &[(&str, T)]) -> Option<T> {
+    pub(super) fn one_of<T: Copy>(&mut self, entry: &YamlEntry, words: &[(&str, T)]) -> Option<T> {
         let text = entry.node.text().unwrap_or_default().trim();
         let found = words
             .iter()
@@ -95,7 +99,7 @@ impl Reader {
                 None => format!("`{}` has a value of the wrong kind", entry.key),
             };
             let hint = format!("write `{}`", known.join("`, `"));
-            self.error(entry.node.place, what, hint);
+            self.add_error(entry.node.place, what, hint);
         }
         found
     }
@@ -103,7 +107,7 @@ impl Reader {
 
 /// Splits a text at commas and whitespace outside of brackets. A `(` after whitespace belongs to
 /// the item before it.
-pub(super) fn split(text: &str, [open, close]: [char; 2]) -> Vec<String> {
+pub(super) fn split_outside(text: &str, [open, close]: [char; 2]) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut depth = 0_usize;
     let mut is_new = true;

@@ -1,69 +1,69 @@
 //! Writes nodes as YAML: one key per line, and text in double quotes unless it is unambiguous
 //! without.
 
-use crate::front_matter::{Document, Entry, Node, NodeKind};
+use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 use crate::text::is_deceptive;
 
 /// Maximum length of a list that is written on one line, in characters.
 const MAX_LINE_CHARS: usize = 100;
 
 /// Writes the keys of a document, without the lines around them.
-pub(super) fn document(document: &Document) -> String {
-    document.entries.iter().map(entry).collect()
+pub(super) fn emit_document(document: &YamlDocument) -> String {
+    document.entries.iter().map(emit_entry).collect()
 }
 
 /// Writes a key with its value.
-pub(super) fn entry(entry: &Entry) -> String {
+pub(super) fn emit_entry(entry: &YamlEntry) -> String {
     let mut text = String::new();
-    put(&mut text, 0, entry);
+    put_entry(&mut text, 0, entry);
     text
 }
 
-fn put(text: &mut String, indent: usize, entry: &Entry) {
+fn put_entry(text: &mut String, indent: usize, entry: &YamlEntry) {
     let blanks = " ".repeat(indent);
-    let key = key(&entry.key);
+    let key = emit_key(&entry.key);
     match &entry.node.kind {
         NodeKind::Mapping(entries) if !entries.is_empty() => {
             text.push_str(&format!("{blanks}{key}:\n"));
             entries
                 .iter()
-                .for_each(|inner| put(text, indent + 2, inner));
+                .for_each(|inner| put_entry(text, indent + 2, inner));
         }
         NodeKind::List(items) if !is_short(&entry.node) => {
             text.push_str(&format!("{blanks}{key}:\n"));
             let items = items
                 .iter()
-                .map(|item| format!("{blanks}  - {}\n", flow(item)));
+                .map(|item| format!("{blanks}  - {}\n", emit_flow(item)));
             text.extend(items);
         }
-        _ => text.push_str(&format!("{blanks}{key}: {}\n", flow(&entry.node))),
+        _ => text.push_str(&format!("{blanks}{key}: {}\n", emit_flow(&entry.node))),
     }
 }
 
 /// Whether a list is written on one line.
-fn is_short(node: &Node) -> bool {
+fn is_short(node: &YamlNode) -> bool {
     let is_empty = matches!(&node.kind, NodeKind::List(items) if items.is_empty());
-    is_empty || flow(node).chars().count() <= MAX_LINE_CHARS
+    is_empty || emit_flow(node).chars().count() <= MAX_LINE_CHARS
 }
 
 /// Writes a value on one line.
-fn flow(node: &Node) -> String {
+fn emit_flow(node: &YamlNode) -> String {
     match &node.kind {
-        NodeKind::Scalar(text, is_plain) => scalar(text, *is_plain, node),
+        NodeKind::Scalar(text, is_plain) => emit_scalar(text, *is_plain, node),
         NodeKind::List(items) => {
-            let items: Vec<String> = items.iter().map(flow).collect();
+            let items: Vec<String> = items.iter().map(emit_flow).collect();
             format!("[{}]", items.join(", "))
         }
         NodeKind::Mapping(entries) => {
             let entries = entries
                 .iter()
-                .map(|entry| format!("{}: {}", key(&entry.key), flow(&entry.node)));
+                .map(|entry| format!("{}: {}", emit_key(&entry.key), emit_flow(&entry.node)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
     }
 }
 
-fn scalar(text: &str, is_plain: bool, node: &Node) -> String {
+fn emit_scalar(text: &str, is_plain: bool, node: &YamlNode) -> String {
     if node.is_null() {
         return "null".to_owned();
     }
@@ -71,24 +71,24 @@ fn scalar(text: &str, is_plain: bool, node: &Node) -> String {
     if (is_plain && !node.value().is_string()) || is_simple(text) {
         return text.to_owned();
     }
-    quoted(text)
+    quote_text(text)
 }
 
-fn key(key: &str) -> String {
+fn emit_key(key: &str) -> String {
     let is_in_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_simple =
         key.starts_with(|c: char| c.is_ascii_alphabetic()) && key.chars().all(is_in_key);
     if is_simple {
         key.to_owned()
     } else {
-        quoted(key)
+        quote_text(key)
     }
 }
 
 /// Whether a text needs no quotes, even in a list on one line.
 fn is_simple(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./()".contains(c);
-    let node = Node {
+    let node = YamlNode {
         place: (1, 1),
         kind: NodeKind::Scalar(text.to_owned(), true),
     };
@@ -100,7 +100,7 @@ fn is_simple(text: &str) -> bool {
 
 /// Writes a text in double quotes. Escapes invisible characters, and characters that a parser could
 /// take for a line break.
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

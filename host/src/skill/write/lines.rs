@@ -5,11 +5,11 @@
 //! does not parse as the intended document, everything is written anew.
 
 use super::emit;
-use crate::front_matter::{self, Document, Entry, Node, NodeKind};
+use crate::front_matter::{self, NodeKind, YamlDocument, YamlEntry, YamlNode};
 
 /// Rewrites the front matter `front`, which parses as `old`, so that it parses as `new`. Both
 /// include the opening line.
-pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
+pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument) -> String {
     let ending = match front.lines().count() > 0
         && front
             .split_inclusive('\n')
@@ -19,13 +19,13 @@ pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
         true => "\r\n",
         false => "\n",
     };
-    let written = |entry: &Entry| emit::entry(entry).replace('\n', ending);
+    let written = |entry: &YamlEntry| emit::emit_entry(entry).replace('\n', ending);
     let mut lines = front.split_inclusive('\n');
     let opening = lines.next().unwrap_or_default();
     let lines: Vec<&str> = front.split_inclusive('\n').collect();
     let mut text = opening.to_owned();
     // New keys that come before all others, for example the format's name.
-    let is_known = |entry: &&Entry| old.get(&entry.key).is_some();
+    let is_known = |entry: &&YamlEntry| old.get(&entry.key).is_some();
     text.extend(
         new.entries
             .iter()
@@ -71,17 +71,20 @@ pub(super) fn rewritten(front: &str, old: &Document, new: &Document) -> String {
     text.extend(added.map(written));
     // Keys on one line, in braces, and the like cannot be edited by line: then everything is
     // written anew.
-    let is_right = front_matter::read(&text).is_ok_and(|read| is_equal(&read, new))
-        && front_matter::split(&format!("{text}---\n")).is_some();
+    let is_right = front_matter::read_document(&text).is_ok_and(|read| is_equal(&read, new))
+        && front_matter::split_front(&format!("{text}---\n")).is_some();
     if is_right {
         return text;
     }
-    format!("{opening}{}", emit::document(new).replace('\n', ending))
+    format!(
+        "{opening}{}",
+        emit::emit_document(new).replace('\n', ending)
+    )
 }
 
 /// Whether two documents have the same keys with the same values, in any order.
-fn is_equal(one: &Document, other: &Document) -> bool {
-    let has = |entry: &Entry| {
+fn is_equal(one: &YamlDocument, other: &YamlDocument) -> bool {
+    let has = |entry: &YamlEntry| {
         other
             .get(&entry.key)
             .is_some_and(|found| is_same(&found.node, &entry.node))
@@ -90,7 +93,7 @@ fn is_equal(one: &Document, other: &Document) -> bool {
 }
 
 /// Whether two nodes are equal, ignoring their positions.
-pub(super) fn is_same(one: &Node, other: &Node) -> bool {
+pub(super) fn is_same(one: &YamlNode, other: &YamlNode) -> bool {
     match (&one.kind, &other.kind) {
         (NodeKind::Scalar(..), NodeKind::Scalar(..)) => {
             one.text() == other.text() && one.value() == other.value()
@@ -99,7 +102,8 @@ pub(super) fn is_same(one: &Node, other: &Node) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
         }
         (NodeKind::Mapping(a), NodeKind::Mapping(b)) => {
-            let is_same = |(a, b): (&Entry, &Entry)| a.key == b.key && is_same(&a.node, &b.node);
+            let is_same =
+                |(a, b): (&YamlEntry, &YamlEntry)| a.key == b.key && is_same(&a.node, &b.node);
             a.len() == b.len() && a.iter().zip(b).all(is_same)
         }
         _ => false,

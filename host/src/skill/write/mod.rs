@@ -10,8 +10,8 @@ mod lines;
 mod open;
 
 use super::model::{Diagnostic, Severity, Skill, Unusable};
-use super::parse::{FORMAT, Parts, SkillFile};
-use crate::front_matter::{Document, Entry, Node, NodeKind};
+use super::parse::{FORMAT, ParsedParts, SkillFile};
+use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 pub use open::Lost;
 
 /// Error of writing a skill in another format.
@@ -19,14 +19,14 @@ pub use open::Lost;
 #[non_exhaustive]
 pub enum WriteError {
     /// The file has faults that only its author can correct.
-    #[error("it has faults: {}", told(.0))]
+    #[error("it has faults: {}", tell_faults(.0))]
     Faults(Vec<Diagnostic>),
     /// The result would differ in meaning from the file.
     #[error("what would be written does not mean the same: {0} would differ")]
     Differs(&'static str),
 }
 
-fn told(faults: &[Diagnostic]) -> String {
+fn tell_faults(faults: &[Diagnostic]) -> String {
     let faults = faults
         .iter()
         .filter(|fault| fault.severity == Severity::Error);
@@ -43,11 +43,11 @@ impl From<Unusable> for WriteError {
 /// Writes a front matter with these values, including its opening and closing lines.
 pub fn front_matter(values: &serde_json::Value) -> String {
     const START: (usize, usize) = (1, 1);
-    let entries = match Node::of(values, START).kind {
+    let entries = match YamlNode::node_of(values, START).kind {
         NodeKind::Mapping(entries) => entries,
         NodeKind::Scalar(..) | NodeKind::List(_) => Vec::new(),
     };
-    let keys = emit::document(&Document { entries });
+    let keys = emit::emit_document(&YamlDocument { entries });
     let fence = crate::front_matter::FENCE;
     format!("{fence}\n{keys}{fence}\n")
 }
@@ -71,10 +71,12 @@ pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
         .filter(|entry| entry.key != "skill_format");
     document.entries.extend(side.cloned());
     if document.get("skill_format").is_none() {
-        document.entries.insert(0, text("skill_format", FORMAT));
+        document
+            .entries
+            .insert(0, text_entry("skill_format", FORMAT));
     }
-    let written = parts.written(&document);
-    let skill = read(file, &written)?;
+    let written = parts.write_parts(&document);
+    let skill = read_back(file, &written)?;
     let before = before?;
     if !before.is_restricted {
         let differs = difference(&before, &skill);
@@ -95,18 +97,18 @@ pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<Lost>), WriteError> 
     let mut whole = parts.document.clone();
     whole.entries.extend(side);
     // The rights that a fault removes must not be written as if the author had removed them.
-    let before = read(file, &parts.written(&whole))?;
-    let (document, lost) = open::document(&whole, &before);
-    let written = parts.written(&document);
-    let after = read(file, &written)?;
-    match open::difference(&before, &after, &lost) {
+    let before = read_back(file, &parts.write_parts(&whole))?;
+    let (document, lost) = open::open_document(&whole, &before);
+    let written = parts.write_parts(&document);
+    let after = read_back(file, &written)?;
+    match open::find_difference(&before, &after, &lost) {
         None => Ok((written, lost)),
         Some(what) => Err(WriteError::Differs(what)),
     }
 }
 
 /// Parses the output, without a side file. A fault in it is an error.
-fn read(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
+fn read_back(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
     let again = SkillFile {
         bytes: written.as_bytes(),
         side: None,
@@ -119,16 +121,16 @@ fn read(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
     }
 }
 
-impl Parts<'_> {
+impl ParsedParts<'_> {
     /// Returns the complete file with another front matter.
-    fn written(&self, document: &Document) -> String {
+    fn write_parts(&self, document: &YamlDocument) -> String {
         match &self.front {
             Some(front) => {
-                let front = lines::rewritten(front, &self.document, document);
+                let front = lines::rewrite_lines(front, &self.document, document);
                 [&front, self.fence, self.body].concat()
             }
             None => {
-                let front = emit::document(document);
+                let front = emit::emit_document(document);
                 ["---\n", &front, "---\n", self.body].concat()
             }
         }
@@ -174,15 +176,15 @@ pub fn difference(one: &Skill, other: &Skill) -> Option<&'static str> {
         .map(|(what, _)| what)
 }
 
-fn text(key: &str, value: &str) -> Entry {
-    entry(key, NodeKind::Scalar(value.to_owned(), false))
+fn text_entry(key: &str, value: &str) -> YamlEntry {
+    new_entry(key, NodeKind::Scalar(value.to_owned(), false))
 }
 
-fn entry(key: &str, kind: NodeKind) -> Entry {
+fn new_entry(key: &str, kind: NodeKind) -> YamlEntry {
     let place = (1, 1);
-    Entry {
+    YamlEntry {
         key: key.to_owned(),
         place,
-        node: Node { place, kind },
+        node: YamlNode { place, kind },
     }
 }

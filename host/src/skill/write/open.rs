@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::super::model::{Interaction, Invocation, Requires, Skill};
 use super::super::parse::claude_names;
 use super::super::scope::ToolPattern;
-use super::{entry, text};
-use crate::front_matter::{Document, Entry, Node, NodeKind};
+use super::{new_entry, text_entry};
+use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 
 /// Key of v1 that the open format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,7 +44,7 @@ const WITHOUT: [&str; 10] = [
 const REQUIRES: [&str; 2] = ["requires", "rind"];
 
 /// Creates the document of the open format.
-pub(super) fn document(old: &Document, skill: &Skill) -> (Document, Vec<Lost>) {
+pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument, Vec<Lost>) {
     let mut lost = Vec::new();
     let mut lose = |key, text: String, is_restriction| {
         lost.push(Lost {
@@ -57,24 +57,24 @@ pub(super) fn document(old: &Document, skill: &Skill) -> (Document, Vec<Lost>) {
         .entries
         .iter()
         .filter(|entry| !WITHOUT.contains(&entry.key.as_str()));
-    let mut new = Document {
+    let mut new = YamlDocument {
         entries: kept.cloned().collect(),
     };
     if new.get("description").is_none() {
         new.entries
-            .insert(0, text("description", &skill.description));
+            .insert(0, text_entry("description", &skill.description));
     }
     if new.get("name").is_none() {
-        new.entries.insert(0, text("name", &skill.label));
+        new.entries.insert(0, text_entry("name", &skill.label));
     }
     let flag = |value: bool| NodeKind::Scalar(value.to_string(), true);
     if old.get("model_invocation").is_some() && skill.invocation != Invocation::Auto {
-        set(&mut new, "disable-model-invocation", flag(true));
+        set_key(&mut new, "disable-model-invocation", flag(true));
     }
     if skill.invocation == Invocation::Disabled {
-        set(&mut new, "user-invocable", flag(false));
+        set_key(&mut new, "user-invocable", flag(false));
     }
-    tools(old, skill, &mut new, &mut lose);
+    open_tools(old, skill, &mut new, &mut lose);
     if !skill.side_effects.is_empty() {
         lose(
             "side_effects",
@@ -118,7 +118,7 @@ pub(super) fn document(old: &Document, skill: &Skill) -> (Document, Vec<Lost>) {
         let names = &skill.argument_names;
         new.entries.retain(|entry| entry.key != "arguments");
         if !names.is_empty() && names.iter().all(is_name) {
-            set(&mut new, "arguments", list(names));
+            set_key(&mut new, "arguments", list_node(names));
         }
         lose(
             "arguments.schema",
@@ -132,10 +132,10 @@ pub(super) fn document(old: &Document, skill: &Skill) -> (Document, Vec<Lost>) {
     (new, lost)
 }
 
-fn tools(
-    old: &Document,
+fn open_tools(
+    old: &YamlDocument,
     skill: &Skill,
-    new: &mut Document,
+    new: &mut YamlDocument,
     lose: &mut impl FnMut(&'static str, String, bool),
 ) {
     if skill.tools.allow.is_some() {
@@ -167,13 +167,13 @@ fn tools(
         );
         lose("tools.deny", text, true);
     }
-    set(new, "disallowed-tools", list(&denied));
+    set_key(new, "disallowed-tools", list_node(&denied));
 }
 
 /// Moves requirements to a place where every format reads them. Existing entries are kept.
 fn move_requires(
-    requires: &Entry,
-    new: &mut Document,
+    requires: &YamlEntry,
+    new: &mut YamlDocument,
     skill: &Skill,
     lose: &mut impl FnMut(&'static str, String, bool),
 ) {
@@ -192,7 +192,7 @@ fn move_requires(
     };
     let inner = match place {
         "requires" => requires.node.clone(),
-        _ => Node {
+        _ => YamlNode {
             place: (1, 1),
             kind: NodeKind::Mapping(vec![requires.clone()]),
         },
@@ -207,30 +207,34 @@ fn move_requires(
                 .into_iter()
                 .collect::<serde_json::Map<_, _>>()
                 .into();
-            match Node::of(&metadata, (1, 1)).kind {
+            match YamlNode::node_of(&metadata, (1, 1)).kind {
                 NodeKind::Mapping(entries) => entries,
                 _ => Vec::new(),
             }
         }
     };
-    entries.push(entry(place, inner.kind));
-    set(new, "metadata", NodeKind::Mapping(entries));
+    entries.push(new_entry(place, inner.kind));
+    set_key(new, "metadata", NodeKind::Mapping(entries));
 }
 
-fn set(document: &mut Document, key: &str, kind: NodeKind) {
+fn set_key(document: &mut YamlDocument, key: &str, kind: NodeKind) {
     match document.entries.iter_mut().find(|entry| entry.key == key) {
         Some(found) => found.node.kind = kind,
-        None => document.entries.push(entry(key, kind)),
+        None => document.entries.push(new_entry(key, kind)),
     }
 }
 
-fn list(texts: &[String]) -> NodeKind {
-    Node::of(&json!(texts), (1, 1)).kind
+fn list_node(texts: &[String]) -> NodeKind {
+    YamlNode::node_of(&json!(texts), (1, 1)).kind
 }
 
 /// Returns the first part, other than the lost keys, in which the converted skill differs from the
 /// original.
-pub(super) fn difference(before: &Skill, after: &Skill, lost: &[Lost]) -> Option<&'static str> {
+pub(super) fn find_difference(
+    before: &Skill,
+    after: &Skill,
+    lost: &[Lost],
+) -> Option<&'static str> {
     let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
     let (mut want, mut got) = (before.clone(), after.clone());
     if want.invocation == Invocation::Disabled {

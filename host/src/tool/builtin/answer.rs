@@ -1,7 +1,7 @@
 //! Result of a command for the model: its output, its exit status, and the limit that it hit.
 //!
 //! A command that hits a resource limit usually fails with a message of some library. This module
-//! recognizes such messages and adds the name of the setting to change. Start from [`Answer`].
+//! recognizes such messages and adds the name of the setting to change. Start from [`ToolAnswer`].
 
 use super::super::ToolOutput;
 use super::super::process::confine::Limits;
@@ -21,15 +21,15 @@ const LAST_BYTES: usize = 4096;
 const SAID_BYTES: u64 = 1024;
 
 /// A limit, with the messages of programs that hit it.
-struct Hit {
+struct LimitHit {
     /// All outer lists must match; of each inner list, one text must occur. Case-insensitive.
     words: &'static [&'static [&'static str]],
     /// Describes the limit and its setting.
     said: fn(&Limits) -> String,
 }
 
-const HITS: &[Hit] = &[
-    Hit {
+const HITS: &[LimitHit] = &[
+    LimitHit {
         words: &[&[
             "file size limit exceeded",
             "file too large",
@@ -37,7 +37,7 @@ const HITS: &[Hit] = &[
         ]],
         said: |limits| said_file(Some(limits)),
     },
-    Hit {
+    LimitHit {
         words: &[
             &["resource temporarily unavailable", "os error 11", "eagain"],
             &["fork", "thread", "spawn", "clone"],
@@ -49,7 +49,7 @@ const HITS: &[Hit] = &[
             )
         },
     },
-    Hit {
+    LimitHit {
         words: &[&["no space left on device"]],
         said: |limits| {
             format!(
@@ -71,7 +71,7 @@ fn said_file(limits: Option<&Limits>) -> String {
     }
 }
 
-pub(super) struct Answer<'a> {
+pub(super) struct ToolAnswer<'a> {
     pub(super) finished: &'a Finished,
     /// Deadline of the call, in seconds.
     pub(super) seconds: u64,
@@ -83,7 +83,7 @@ pub(super) struct Answer<'a> {
     pub(super) secrets: Vec<(String, String)>,
 }
 
-impl Answer<'_> {
+impl ToolAnswer<'_> {
     pub(super) fn output(&self) -> ToolOutput {
         let finished = self.finished;
         let mut content = finished.stdout.text();
@@ -107,8 +107,8 @@ impl Answer<'_> {
         } else {
             ""
         };
-        let hit = self.hit(&content);
-        let mut content = noted(content, self.refused);
+        let hit = self.hit_limit(&content);
+        let mut content = with_notes(content, self.refused);
         let cleaned = finished.stdout.cleaned_bytes();
         if cleaned >= SAID_BYTES {
             content.push_str(&format!(
@@ -127,7 +127,7 @@ impl Answer<'_> {
     }
 
     /// Returns the limit that a failed command probably hit.
-    fn hit(&self, content: &str) -> Option<String> {
+    fn hit_limit(&self, content: &str) -> Option<String> {
         match self.finished.ending {
             Ending::Signaled(SIGXFSZ) => return Some(said_file(self.limits)),
             Ending::Exited(code) if code == SIGNALED + SIGXFSZ => {
@@ -140,7 +140,7 @@ impl Answer<'_> {
         }
         let start = content.len().saturating_sub(LAST_BYTES);
         let last = content[content.ceil_char_boundary(start)..].to_lowercase();
-        let is_hit = |hit: &&Hit| {
+        let is_hit = |hit: &&LimitHit| {
             let mut words = hit.words.iter();
             words.all(|any| any.iter().any(|word| last.contains(word)))
         };
@@ -150,7 +150,7 @@ impl Answer<'_> {
 }
 
 /// Appends a line for each refused file to the text.
-pub(super) fn noted(mut text: String, refused: &[String]) -> String {
+pub(super) fn with_notes(mut text: String, refused: &[String]) -> String {
     for line in refused {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');

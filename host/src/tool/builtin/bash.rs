@@ -17,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 use super::super::command::Command;
 use super::super::process::confine::Confinement;
 use super::super::process::{Finished, Process, SpawnError, Streams};
-use super::super::repository::{Before, CommandRecord, judge_interrupted};
+use super::super::repository::{CommandRecord, RepositoryBefore, judge_interrupted};
 use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
-use super::answer::{Answer, noted};
-use super::{Around, Commands, Confining, spec_of, with_arguments};
+use super::answer::{ToolAnswer, with_notes};
+use super::{Commands, Confining, ProcessSurroundings, spec_of, with_arguments};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Default deadline, if the call does not set one.
@@ -130,7 +130,7 @@ impl Bash {
     }
 
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
-        let Around {
+        let ProcessSurroundings {
             mut confine,
             keeper,
         } = match self.commands.around().await {
@@ -176,7 +176,7 @@ impl Bash {
             Err(error) => return ToolOutput::fault(format!("`bash` failed inside: {error}")),
         };
         match result {
-            Ok(finished) => Answer {
+            Ok(finished) => ToolAnswer {
                 finished: &finished,
                 seconds,
                 refused: &refused,
@@ -184,23 +184,23 @@ impl Bash {
                 secrets: self.commands.env.secrets(),
             }
             .output(),
-            Err(error) => ToolOutput::error(noted(error.to_string(), &refused)),
+            Err(error) => ToolOutput::error(with_notes(error.to_string(), &refused)),
         }
     }
 }
 
 /// Search for files that a program leaves in its writable directories and that git would run.
-pub(crate) struct Look(Option<Started>);
+pub(crate) struct LeftFilesSearch(Option<Started>);
 
 /// State before a command, and the record of it that outlives Rind.
 struct Started {
-    before: Before,
+    before: RepositoryBefore,
     record: Option<CommandRecord>,
     /// Lines about commands that were interrupted earlier.
     earlier: Vec<String>,
 }
 
-impl Look {
+impl LeftFilesSearch {
     /// Records the state of the directories that a program in `root` may change; none if the
     /// program is not confined. The program is stopped after `deadline`. First looks for files of
     /// commands that were interrupted earlier.
@@ -208,7 +208,7 @@ impl Look {
     /// # Errors
     /// The record cannot be written. The program must not be started: if Rind were killed, its files
     /// would not be looked for.
-    pub(crate) async fn before(
+    pub(crate) async fn look_before(
         root: &Path,
         confine: Option<&Confinement>,
         deadline: Duration,
@@ -223,13 +223,13 @@ impl Look {
         let started = tokio::task::spawn_blocking(move || {
             let Some(records) = records else {
                 return Ok(Started {
-                    before: Before::look(&folders),
+                    before: RepositoryBefore::look_before(&folders),
                     record: None,
                     earlier: Vec::new(),
                 });
             };
             let earlier = judge_interrupted(&records);
-            let before = Before::look(&folders);
+            let before = RepositoryBefore::look_before(&folders);
             let record = CommandRecord::create(&records, &before, deadline).map_err(|error| {
                 format!(
                     "the state of the repositories in the workspace cannot be recorded in {} ({error}), and without the \
@@ -251,7 +251,7 @@ impl Look {
     }
 
     /// Renames files of the program that git would run. Returns a line for each.
-    pub(crate) async fn refuse(self) -> Vec<String> {
+    pub(crate) async fn refuse_left(self) -> Vec<String> {
         let Some(started) = self.0 else {
             return Vec::new();
         };
@@ -273,13 +273,15 @@ async fn run_and_look(
     process: Process,
     cancel: CancellationToken,
 ) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
-    let look = Look::before(&process.cwd, process.confine.as_ref(), process.deadline).await?;
+    let look =
+        LeftFilesSearch::look_before(&process.cwd, process.confine.as_ref(), process.deadline)
+            .await?;
     let mut result = process.clone().run(&cancel).await;
     if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
         let program = "sh".into();
         result = Process { program, ..process }.run(&cancel).await;
     }
-    Ok((result, look.refuse().await))
+    Ok((result, look.refuse_left().await))
 }
 
 impl Tool for Bash {

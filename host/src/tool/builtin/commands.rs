@@ -31,7 +31,7 @@ pub enum Confining {
     Unconfined {
         /// Reason.
         why: String,
-        /// Keeper as in `Kept`, if there is one.
+        /// Keeper as in `KeptResources`, if there is one.
         keeper: Option<PathBuf>,
     },
     /// Commands are refused, because they cannot be confined for this reason.
@@ -63,7 +63,7 @@ impl From<Confining> for Commands {
 /// Confinement and keeper of a process:
 /// [`Process::confine`](crate::tool::process::Process::confine) and
 /// [`Process::keeper`](crate::tool::process::Process::keeper).
-pub(crate) struct Around {
+pub(crate) struct ProcessSurroundings {
     pub(crate) confine: Option<Confinement>,
     pub(crate) keeper: Option<PathBuf>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Around {
 impl Commands {
     /// Returns confinement and keeper for a program that runs as commands do. The error is the
     /// reason why it must not run, worded as the end of a sentence.
-    pub(crate) async fn around(&self) -> Result<Around, String> {
+    pub(crate) async fn around(&self) -> Result<ProcessSurroundings, String> {
         let (confine, keeper) = match self.confining.clone() {
             Confining::Free => (None, None),
             Confining::Kept(keeper) => (None, Some(keeper)),
@@ -92,6 +92,6 @@ impl Commands {
                 }
             },
         };
-        Ok(Around { confine, keeper })
+        Ok(ProcessSurroundings { confine, keeper })
     }
 }

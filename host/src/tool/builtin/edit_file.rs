@@ -5,14 +5,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::encoding::{self, Encoding};
-use super::super::known::Version;
+use super::super::encoding::{self, TextEncoding};
+use super::super::known::FileVersion;
 use super::super::subject::Subject;
-use super::super::workspace::{Expected, Workspace, WorkspaceError};
+use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::edit_text::{Change, Replacement, replaced};
+use super::edit_text::{TextChange, TextReplacement, replace_text};
 use super::stale::{self, CAP_BYTES};
-use super::{FileCall, FileTool, count, file_tool};
+use super::{FileCall, FileTool, count_words, file_tool};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,9 +30,9 @@ struct Arguments {
     replace_all: bool,
 }
 
-pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+pub(super) fn edit_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
-        check,
+        check: check_edit,
         ..file_tool(
             "edit_file",
             "Replaces a text in a file of the workspace by another. Give enough lines around the change for the old text \
@@ -40,22 +40,22 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
             EffectClass::Write,
             Subject::File,
             workspace,
-            edit,
-            target,
+            edit_file,
+            edit_target,
         )
     })
 }
 
 /// Returns the lines to be replaced, or the reason why the edit will fail.
-fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
+fn edit_target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
     let content = workspace.read(&asked.path, CAP_BYTES)?;
-    let change = match plan(content, asked) {
+    let change = match plan_edit(content, asked) {
         Err(why) => return Ok(Some(format!("nothing will change: {why}"))),
-        Ok(Plan { change, .. }) => change,
+        Ok(EditPlan { change, .. }) => change,
     };
     let (first, last) = change.lines;
     let place = match change.n_places > 1 {
-        true => count(change.n_places, "place"),
+        true => count_words(change.n_places, "place"),
         false if first == last => format!("line {first}"),
         false => format!("lines {first} to {last}"),
     };
@@ -65,13 +65,13 @@ fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, Wo
 
 /// Checks whether the file changed since the model read it. Other errors are reported by the edit
 /// itself.
-fn check(
+fn check_edit(
     workspace: &Workspace,
     call: &FileCall,
     asked: &Arguments,
 ) -> Result<Option<String>, WorkspaceError> {
     match call.known {
-        Some(_) => Ok(stale(
+        Some(_) => Ok(stale_refusal(
             workspace,
             call,
             &asked.path,
@@ -81,30 +81,35 @@ fn check(
     }
 }
 
-fn stale(workspace: &Workspace, call: &FileCall, path: &str, version: Version) -> Option<String> {
+fn stale_refusal(
+    workspace: &Workspace,
+    call: &FileCall,
+    path: &str,
+    version: FileVersion,
+) -> Option<String> {
     let known = call.known.as_ref()?;
-    let checked = known.check_edit(&stale::key(workspace, path), version);
-    checked.err().map(|why| stale::refusal(path, why))
+    let checked = known.check_edit(&stale::known_key(workspace, path), version);
+    checked.err().map(|why| stale::stale_refusal(path, why))
 }
 
 /// An edit and the resulting bytes of the file.
-struct Plan {
-    change: Change,
+struct EditPlan {
+    change: TextChange,
     bytes: Vec<u8>,
-    encoding: Encoding,
+    encoding: TextEncoding,
 }
 
 /// Plans an edit, or returns the reason why it is impossible.
-fn plan(content: Vec<u8>, asked: &Arguments) -> Result<Plan, String> {
-    let decoded = encoding::decode(content)
+fn plan_edit(content: Vec<u8>, asked: &Arguments) -> Result<EditPlan, String> {
+    let decoded = encoding::decode_file(content)
         .ok_or("it is a binary file and cannot be edited by text".to_owned())?;
     let encoding = decoded.encoding;
-    if let Some(why) = encoding.refuses(&asked.new_text) {
+    if let Some(why) = encoding.refusal_of(&asked.new_text) {
         return Err(format!("in `new_text`, {why}"));
     }
-    let change = replaced(
+    let change = replace_text(
         &decoded.text,
-        Replacement {
+        TextReplacement {
             // The byte order mark is not part of the text, but models copy it from the output of
             // other tools.
             old: encoding.without_bom(&asked.old_text),
@@ -112,46 +117,46 @@ fn plan(content: Vec<u8>, asked: &Arguments) -> Result<Plan, String> {
             is_everywhere: asked.replace_all,
         },
     )?;
-    Ok(Plan {
-        bytes: encoding.encode(&change.content)?,
+    Ok(EditPlan {
+        bytes: encoding.encode_text(&change.content)?,
         change,
         encoding,
     })
 }
 
-fn edit(
+fn edit_file(
     workspace: &Workspace,
     call: &FileCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let path = &asked.path;
     let content = workspace.read(path, CAP_BYTES)?;
-    let version = Version::of(&content);
-    if let Some(why) = stale(workspace, call, path, version) {
+    let version = FileVersion::version_of(&content);
+    if let Some(why) = stale_refusal(workspace, call, path, version) {
         return Ok(ToolOutput::error(why));
     }
-    let plan = match plan(content, asked) {
+    let plan = match plan_edit(content, asked) {
         Ok(plan) => plan,
         Err(why) => return Ok(ToolOutput::error(format!("`{path}` is unchanged: {why}"))),
     };
-    let expected = Expected::Version {
+    let expected = ExpectedFile::Version {
         version,
         cap: CAP_BYTES,
     };
     let written = workspace.write_over(path, &plan.bytes, expected)?;
     if let Some(known) = &call.known {
-        let place = stale::key(workspace, path);
-        known.edited(&call.id, place, Version::of(&plan.bytes));
+        let place = stale::known_key(workspace, path);
+        known.note_edited(&call.id, place, FileVersion::version_of(&plan.bytes));
     }
-    let places = count(plan.change.n_places, "place");
+    let places = count_words(plan.change.n_places, "place");
     let snippet = match plan.encoding {
-        Encoding::Damaged => encoding::shown(&plan.change.snippet),
+        TextEncoding::Damaged => encoding::show_text(&plan.change.snippet),
         _ => plan.change.snippet,
     };
     let mut text = format!("edited `{path}` in {places}\n{snippet}");
     let encoded = (!plan.encoding.is_plain())
-        .then(|| format!("encoded as {}, as before", plan.encoding.name()));
-    for note in encoded.into_iter().chain(written.note()) {
+        .then(|| format!("encoded as {}, as before", plan.encoding.encoding_name()));
+    for note in encoded.into_iter().chain(written.result_note()) {
         text.push_str(&format!("[{note}]\n"));
     }
     Ok(ToolOutput::ok(text))

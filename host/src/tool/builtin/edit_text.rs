@@ -2,14 +2,14 @@
 //!
 //! Line endings are compared as if all were LF, because models write `\n` regardless of the file.
 //! Inserted lines take the line endings of the lines that they replace. This module must not know
-//! files or encodings. Start from [`replaced`].
+//! files or encodings. Start from [`replace_text`].
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use memchr::memmem;
 
-use super::count;
+use super::count_words;
 use super::near_miss::near_miss;
 
 /// Unchanged lines shown before and after the change.
@@ -27,14 +27,14 @@ const MAX_OVERLAPPING: usize = 100;
 
 /// A text to replace, and its replacement.
 #[derive(Clone, Copy)]
-pub(super) struct Replacement<'a> {
+pub(super) struct TextReplacement<'a> {
     pub(super) old: &'a str,
     pub(super) new: &'a str,
     pub(super) is_everywhere: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct TextChange {
     /// First and last line of the first match, from 1.
     pub(super) lines: (usize, usize),
     /// The whole text after the change.
@@ -48,33 +48,36 @@ pub(super) struct Change {
 ///
 /// # Errors
 /// Reason why nothing was replaced, worded for the model.
-pub(super) fn replaced(content: &str, asked: Replacement<'_>) -> Result<Change, String> {
-    let Replacement { old, new, .. } = asked;
+pub(super) fn replace_text(
+    content: &str,
+    asked: TextReplacement<'_>,
+) -> Result<TextChange, String> {
+    let TextReplacement { old, new, .. } = asked;
     if old.is_empty() {
         return Err("old_text is empty".to_owned());
     }
     if old == new {
         return Err("old_text and new_text are the same".to_owned());
     }
-    let (flat_old, flat_new) = (flattened(old), flattened(new));
+    let (flat_old, flat_new) = (flatten_text(old), flatten_text(new));
     // If the texts differ only in line endings, the edit is meant to change those.
     let is_literal = flat_old == flat_new;
     let text = match is_literal {
-        true => Flat::literal(content),
-        false => Flat::new(content),
+        true => FlatText::literal_text(content),
+        false => FlatText::new(content),
     };
     let (old, new) = match is_literal {
         true => (Cow::Borrowed(old), Cow::Borrowed(new)),
         false => (flat_old, flat_new),
     };
-    let places = places(&text.text, &old, asked.is_everywhere)
+    let places = find_places(&text.text, &old, asked.is_everywhere)
         .map_err(|why| why.unwrap_or_else(|| not_found(&text.text, &old)))?;
     let mut changed = String::with_capacity(content.len() + new.len());
     let mut first = None;
     let mut rest = 0;
     for at in &places {
         let end = at + old.len();
-        let (start, stop) = (text.offset(*at), text.offset(end));
+        let (start, stop) = (text.original_offset(*at), text.original_offset(end));
         changed.push_str(&content[rest..start]);
         let put = text.with_line_ends(*at, &old, &new);
         changed.push_str(&put);
@@ -85,9 +88,9 @@ pub(super) fn replaced(content: &str, asked: Replacement<'_>) -> Result<Change, 
     let (start, stop, put) = first.unwrap_or_default();
     let line =
         |offset: usize| memchr::memchr_iter(b'\n', &content.as_bytes()[..offset]).count() + 1;
-    Ok(Change {
+    Ok(TextChange {
         lines: (line(start), line(stop.saturating_sub(1).max(start))),
-        snippet: snippet(content, start, &content[start..stop], &put),
+        snippet: edit_snippet(content, start, &content[start..stop], &put),
         content: changed,
         n_places: places.len(),
     })
@@ -102,7 +105,7 @@ fn not_found(text: &str, old: &str) -> String {
 }
 
 /// Returns the offsets of the matches to replace. `Err(None)`: there is no match.
-fn places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>, Option<String>> {
+fn find_places(text: &str, old: &str, is_everywhere: bool) -> Result<Vec<usize>, Option<String>> {
     let (text, old) = (text.as_bytes(), old.as_bytes());
     let finder = memmem::Finder::new(old);
     let apart: Vec<usize> = finder.find_iter(text).collect();
@@ -160,7 +163,7 @@ fn has_border(text: &[u8]) -> bool {
 }
 
 /// Returns the text with CR LF replaced by LF.
-fn flattened(text: &str) -> Cow<'_, str> {
+fn flatten_text(text: &str) -> Cow<'_, str> {
     match text.contains("\r\n") {
         true => text.replace("\r\n", "\n").into(),
         false => text.into(),
@@ -168,15 +171,15 @@ fn flattened(text: &str) -> Cow<'_, str> {
 }
 
 /// A text with CR LF replaced by LF, with a mapping back to the original.
-struct Flat<'a> {
+struct FlatText<'a> {
     text: Cow<'a, str>,
     /// Offsets in `text` of the line breaks that are CR LF, in order.
     crlf: Vec<usize>,
 }
 
-impl<'a> Flat<'a> {
+impl<'a> FlatText<'a> {
     /// Keeps the text unchanged.
-    fn literal(content: &'a str) -> Self {
+    fn literal_text(content: &'a str) -> Self {
         Self {
             text: content.into(),
             crlf: Vec::new(),
@@ -188,13 +191,13 @@ impl<'a> Flat<'a> {
         // Each earlier CR LF made the text one byte shorter.
         let crlf = found.enumerate().map(|(n, at)| at - n).collect();
         Self {
-            text: flattened(content),
+            text: flatten_text(content),
             crlf,
         }
     }
 
     /// Converts an offset in the text to an offset in the content.
-    fn offset(&self, at: usize) -> usize {
+    fn original_offset(&self, at: usize) -> usize {
         at + self.crlf.partition_point(|offset| *offset < at)
     }
 
@@ -257,7 +260,7 @@ impl<'a> Flat<'a> {
 }
 
 /// Formats the first changed place as a unified diff with whole lines.
-fn snippet(content: &str, at: usize, old: &str, new: &str) -> String {
+fn edit_snippet(content: &str, at: usize, old: &str, new: &str) -> String {
     let start = content[..at].rfind('\n').map_or(0, |line| line + 1);
     let old_end = at + old.len();
     let end = if old.ends_with('\n') {
@@ -290,11 +293,11 @@ fn snippet(content: &str, at: usize, old: &str, new: &str) -> String {
             let cut = line.len() - shown.len();
             let _ = match cut {
                 0 => writeln!(text, "{sign}{line}"),
-                _ => writeln!(text, "{sign}{shown}[… {} more]", count(cut, "byte")),
+                _ => writeln!(text, "{sign}{shown}[… {} more]", count_words(cut, "byte")),
             };
         }
         if n_more > 0 {
-            let _ = writeln!(text, "{sign}[… {} more]", count(n_more, "line"));
+            let _ = writeln!(text, "{sign}[… {} more]", count_words(n_more, "line"));
         }
     };
     push(' ', &mut before.iter().rev().copied(), CONTEXT_LINES);
@@ -308,13 +311,18 @@ fn snippet(content: &str, at: usize, old: &str, new: &str) -> String {
 mod tests {
     use super::*;
 
-    fn change(content: &str, old: &str, new: &str, is_everywhere: bool) -> Result<Change, String> {
-        let asked = Replacement {
+    fn change(
+        content: &str,
+        old: &str,
+        new: &str,
+        is_everywhere: bool,
+    ) -> Result<TextChange, String> {
+        let asked = TextReplacement {
             old,
             new,
             is_everywhere,
         };
-        replaced(content, asked)
+        replace_text(content, asked)
     }
 
     fn check(content: &str, old: &str, new: &str, expected: &str) {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::subject::Subject;
-use super::super::walk::{EntryKind, FileGlob, MAX_DEPTH, WalkEnd, walk};
+use super::super::walk::{FileGlob, MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
 use super::{FileCall, file_tool, no_target};
@@ -31,7 +31,7 @@ struct Arguments {
     glob: Option<String>,
 }
 
-pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+pub(super) fn list_files_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(file_tool(
         "list_files",
         "Lists files and folders of the workspace, sorted, one path a line. Folders end in `/`, links in `@`. What \
@@ -39,12 +39,12 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         EffectClass::Read,
         Subject::Tree,
         workspace,
-        list,
+        list_files,
         no_target,
     ))
 }
 
-fn list(
+fn list_files(
     workspace: &Workspace,
     call: &FileCall,
     asked: &Arguments,
@@ -59,14 +59,14 @@ fn list(
         .unwrap_or(if glob.is_some() { MAX_DEPTH } else { 1 });
     let mut text = String::new();
     let mut n_entries = 0;
-    let end = walk(
+    let end = walk_workspace(
         workspace,
         &start,
         depth,
         &call.cancel,
         &mut |_, path, kind| {
             let is_asked = match &glob {
-                Some(glob) => kind != EntryKind::Folder && glob.is_match(path, &start),
+                Some(glob) => kind != WalkEntryKind::Folder && glob.is_match(path, &start),
                 None => true,
             };
             if is_asked {
@@ -74,9 +74,9 @@ fn list(
                 if n_entries <= CAP_ENTRIES {
                     text.push_str(&path.to_string_lossy());
                     text.push_str(match kind {
-                        EntryKind::Folder => "/\n",
-                        EntryKind::Link => "@\n",
-                        EntryKind::File | EntryKind::Other => "\n",
+                        WalkEntryKind::Folder => "/\n",
+                        WalkEntryKind::Link => "@\n",
+                        WalkEntryKind::File | WalkEntryKind::Other => "\n",
                     });
                 }
             }

@@ -35,9 +35,9 @@ use super::workspace::{Workspace, WorkspaceError};
 use super::{SharedTool, Tool, ToolCtx, ToolOutput, schema};
 use crate::message::{EffectClass, ToolSpec};
 
-pub(crate) use bash::Look;
+pub(crate) use bash::LeftFilesSearch;
 pub use bash::{Bash, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
-pub(crate) use commands::Around;
+pub(crate) use commands::ProcessSurroundings;
 pub use commands::{Commands, Confining};
 pub(crate) use read_file::{read_held, read_within};
 pub use retried::Retried;
@@ -60,11 +60,11 @@ pub fn all_with(workspace: &Arc<Workspace>, commands: impl Into<Commands>) -> Ve
 #[must_use]
 pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     vec![
-        edit_file::tool(workspace),
-        list_files::tool(workspace),
-        read_file::tool(workspace),
-        search::tool(workspace),
-        write_file::tool(workspace),
+        edit_file::edit_file_tool(workspace),
+        list_files::list_files_tool(workspace),
+        read_file::read_file_tool(workspace),
+        search::search_tool(workspace),
+        write_file::write_file_tool(workspace),
     ]
 }
 
@@ -229,7 +229,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         let (workspace, path) = (self.workspace.clone(), arguments.get("path").cloned());
-        let place = tokio::task::spawn_blocking(move || place(&workspace, path));
+        let place = tokio::task::spawn_blocking(move || argument_place(&workspace, path));
         place
             .map(|place| (self.subject)(place.unwrap_or(WorkspacePath::Unknown)))
             .boxed()
@@ -283,7 +283,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
 }
 
 /// Resolves the `path` of a call. Without one, returns the workspace itself.
-fn place(workspace: &Workspace, path: Option<Value>) -> WorkspacePath {
+fn argument_place(workspace: &Workspace, path: Option<Value>) -> WorkspacePath {
     match path {
         None | Some(Value::Null) => WorkspacePath::Known(String::new()),
         Some(Value::String(path)) => workspace.place(&path),
@@ -292,7 +292,7 @@ fn place(workspace: &Workspace, path: Option<Value>) -> WorkspacePath {
 }
 
 /// Formats a count with `word` or its plural.
-fn count(n: usize, word: &str) -> String {
+fn count_words(n: usize, word: &str) -> String {
     let plural = if n == 1 {
         ""
     } else if word.ends_with("ch") {

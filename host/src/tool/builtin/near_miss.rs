@@ -11,7 +11,7 @@ use std::ops::Range;
 use icu_normalizer::properties::{CanonicalDecompositionBorrowed, Decomposed};
 use memchr::memmem;
 
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum number of bytes of a line that a message shows.
 const SHOWN_BYTES: usize = 200;
@@ -37,12 +37,12 @@ pub(super) fn near_miss(text: &str, old: &str) -> Option<String> {
 
 /// A text with invisible differences normalized away, and for each of its bytes the offset of the
 /// original character.
-struct Folded {
+struct FoldedText {
     text: String,
     offsets: Vec<usize>,
 }
 
-impl Folded {
+impl FoldedText {
     fn new(text: &str, folds_case: bool) -> Self {
         let decomposition = CanonicalDecompositionBorrowed::new();
         let mut folded = Self {
@@ -53,13 +53,13 @@ impl Folded {
             if c.is_ascii() && !c.is_ascii_whitespace() && !folds_case {
                 folded.push(c, offset);
             } else {
-                folded.add(c, offset, &decomposition, folds_case);
+                folded.add_character(c, offset, &decomposition, folds_case);
             }
         }
         folded
     }
 
-    fn add(
+    fn add_character(
         &mut self,
         c: char,
         offset: usize,
@@ -78,10 +78,12 @@ impl Folded {
                     c.to_lowercase().for_each(|c| self.push(c, offset));
                 }
                 Decomposed::Default => self.push(c, offset),
-                Decomposed::Singleton(c) => self.add(c, offset, decomposition, folds_case),
+                Decomposed::Singleton(c) => {
+                    self.add_character(c, offset, decomposition, folds_case)
+                }
                 Decomposed::Expansion(first, second) => {
-                    self.add(first, offset, decomposition, folds_case);
-                    self.add(second, offset, decomposition, folds_case);
+                    self.add_character(first, offset, decomposition, folds_case);
+                    self.add_character(second, offset, decomposition, folds_case);
                 }
             },
         }
@@ -95,11 +97,11 @@ impl Folded {
 
 /// Finds a match that is equal except for invisible differences.
 fn find_folded(text: &str, old: &str, folds_case: bool) -> Option<Range<usize>> {
-    let wanted = Folded::new(old, folds_case);
+    let wanted = FoldedText::new(old, folds_case);
     if wanted.text.is_empty() {
         return None;
     }
-    let folded = Folded::new(text, folds_case);
+    let folded = FoldedText::new(text, folds_case);
     let at = memmem::find(folded.text.as_bytes(), wanted.text.as_bytes())?;
     let start = *folded.offsets.get(at)?;
     let last = *folded.offsets.get(at + wanted.text.len() - 1)?;
@@ -132,23 +134,23 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
         return format!(
             "Line {line} is like it, but for the white space at its beginning or end: old_text begins with {} and ends with {}; \
              the file has {} and {} there. Copy the text exactly",
-            quoted(leading(old)),
-            quoted(trailing(old)),
-            quoted(trailing_on_line(&text[..place.start])),
-            quoted(leading(&text[place.end..])),
+            quote_text(leading_space(old)),
+            quote_text(trailing_space(old)),
+            quote_text(trailing_on_line(&text[..place.start])),
+            quote_text(leading_space(&text[place.end..])),
         );
     }
     let at = place.start + same;
     let (ours, theirs) = (&text[at..place.end], &inner[same..]);
     // The difference may be inside a run of white space whose beginning is equal.
-    let back = trailing(&text[place.start..at]).len();
+    let back = trailing_space(&text[place.start..at]).len();
     let is_space = |text: &str| text.chars().next().is_none_or(char::is_whitespace);
     let what = if is_space(ours) || is_space(theirs) {
         let run = |text: &str| {
-            let run = leading(text);
+            let run = leading_space(text);
             match run.is_empty() {
                 true => "no white space".to_owned(),
-                false => quoted(run),
+                false => quote_text(run),
             }
         };
         let (ours, theirs) = (&text[at - back..place.end], &inner[same - back..]);
@@ -160,8 +162,8 @@ fn first_difference(text: &str, place: Range<usize>, old: &str) -> String {
     } else {
         format!(
             "a character: the file has {}, old_text has {}",
-            named(&text[at..place.end]),
-            named(theirs)
+            name_text(&text[at..place.end]),
+            name_text(theirs)
         )
     };
     let line = line_of(text, at);
@@ -201,13 +203,13 @@ fn nearest_line(text: &str, old: &str) -> Option<String> {
             "The nearest place is around line {}. Line {} differs: the file has `{}`, old_text has `{}`. Read these lines again",
             at + 1,
             number + 1,
-            clean(line, SHOWN_BYTES),
-            clean(wanted, SHOWN_BYTES)
+            clean_line(line, SHOWN_BYTES),
+            clean_line(wanted, SHOWN_BYTES)
         ),
         _ => format!(
             "The nearest line is line {}: `{}`; the lines around it differ. Read these lines again",
             at + 1,
-            clean(lines[at], SHOWN_BYTES)
+            clean_line(lines[at], SHOWN_BYTES)
         ),
     })
 }
@@ -226,30 +228,30 @@ fn shown_line(text: &str, at: usize) -> String {
         }
         false => 0,
     };
-    clean(&line[from..], SHOWN_BYTES)
+    clean_line(&line[from..], SHOWN_BYTES)
 }
 
-fn leading(text: &str) -> &str {
+fn leading_space(text: &str) -> &str {
     &text[..text.len() - text.trim_start().len()]
 }
 
-fn trailing(text: &str) -> &str {
+fn trailing_space(text: &str) -> &str {
     &text[text.trim_end().len()..]
 }
 
 fn trailing_on_line(text: &str) -> &str {
     let start = text.rfind('\n').map_or(0, |line| line + 1);
-    trailing(&text[start..])
+    trailing_space(&text[start..])
 }
 
 /// Formats white space as escapes, so that it becomes visible.
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(40)];
     format!("{text:?}")
 }
 
 /// Describes the first character of a text, with its code and name.
-fn named(text: &str) -> String {
+fn name_text(text: &str) -> String {
     let Some(c) = text.chars().next() else {
         return "no more text".to_owned();
     };

@@ -2,7 +2,7 @@
 //!
 //! Long files are answered in pages, limited by lines and bytes. The tool records which lines the
 //! model was shown, so that `write_file` can refuse to overwrite unseen text. Skills read their
-//! files with the same code. Start from [`tool`].
+//! files with the same code. Start from [`read_file_tool`].
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::super::encoding::{self, Encoding};
-use super::super::known::{Reading, Version};
+use super::super::encoding::{self, TextEncoding};
+use super::super::known::{FileVersion, LineReading};
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError, stamp_of};
 use super::super::{SharedTool, ToolOutput};
@@ -45,7 +45,7 @@ struct Arguments {
     limit: Option<u64>,
 }
 
-pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+pub(super) fn read_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(file_tool(
         "read_file",
         "Reads a text file of the workspace, or shows an image (PNG, JPEG, GIF, WebP). Long texts are cut; a note at \
@@ -53,7 +53,7 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         EffectClass::Read,
         Subject::File,
         workspace,
-        read,
+        read_file,
         no_target,
     ))
 }
@@ -93,19 +93,19 @@ pub(crate) fn read_held(
 }
 
 /// Answer with the range of the file that it shows.
-struct Answer {
+struct ReadAnswer {
     output: ToolOutput,
     /// Version of the file, if all of it was read.
-    version: Option<Version>,
+    version: Option<FileVersion>,
     /// First and last line that are shown completely.
     lines: Option<(u64, u64)>,
     /// Number of lines of the file, if its end was reached.
     n_lines: Option<u64>,
 }
 
-impl Answer {
+impl ReadAnswer {
     /// Builds an answer that shows no text of the file.
-    fn none(output: ToolOutput) -> Self {
+    fn without_range(output: ToolOutput) -> Self {
         Self {
             output,
             version: None,
@@ -115,7 +115,7 @@ impl Answer {
     }
 }
 
-fn read(
+fn read_file(
     workspace: &Workspace,
     call: &FileCall,
     asked: &Arguments,
@@ -126,13 +126,18 @@ fn read(
     let answer = read_open(file, bytes, &call.cancel, asked)?;
     let is_text = answer.lines.is_some() || answer.n_lines == Some(0);
     if let (Some(known), Some(version), true) = (&call.known, answer.version.or(stamp), is_text) {
-        let reading = Reading {
+        let reading = LineReading {
             version,
             lines: answer.lines,
             n_lines: answer.n_lines,
         };
         let text = answer.output.content.to_string();
-        known.read(&call.id, stale::key(workspace, &asked.path), reading, &text);
+        known.note_read(
+            &call.id,
+            stale::known_key(workspace, &asked.path),
+            reading,
+            &text,
+        );
     }
     Ok(answer.output)
 }
@@ -142,7 +147,7 @@ fn read_open(
     size: u64,
     cancel: &CancellationToken,
     asked: &Arguments,
-) -> Result<Answer, WorkspaceError> {
+) -> Result<ReadAnswer, WorkspaceError> {
     let failed = |source| WorkspaceError::Io {
         path: asked.path.clone(),
         source,
@@ -157,32 +162,36 @@ fn read_open(
     let size = size.max(begin.len() as u64);
     if image(&begin).is_some() {
         let output = read_image(begin.chain(file), size, &asked.path).map_err(failed)?;
-        return Ok(Answer::none(output));
+        return Ok(ReadAnswer::without_range(output));
     }
     let binary = || {
-        Answer::none(ToolOutput::error(format!(
+        ReadAnswer::without_range(ToolOutput::error(format!(
             "`{}` is a binary file of {size} bytes; this tool reads text and images",
             asked.path
         )))
     };
     if is_whole {
-        let version = Version::of(&begin);
-        let Some(decoded) = encoding::decode(begin) else {
+        let version = FileVersion::version_of(&begin);
+        let Some(decoded) = encoding::decode_file(begin) else {
             return Ok(binary());
         };
         let text = match decoded.encoding {
-            Encoding::Damaged => encoding::shown(&decoded.text),
+            TextEncoding::Damaged => encoding::show_text(&decoded.text),
             _ => decoded.text,
         };
-        let mut answer = lines(text.as_bytes(), cancel, asked)?;
+        let mut answer = read_lines(text.as_bytes(), cancel, asked)?;
         answer.version = Some(version);
-        if let Some(note) = decoded.encoding.note().filter(|_| !answer.output.is_error) {
+        if let Some(note) = decoded
+            .encoding
+            .encoding_note()
+            .filter(|_| !answer.output.is_error)
+        {
             answer.output = with_note(answer.output, &note);
         }
         return Ok(answer);
     }
     if encoding::without_utf16_bom(&begin).is_some() {
-        return Ok(Answer::none(ToolOutput::error(format!(
+        return Ok(ReadAnswer::without_range(ToolOutput::error(format!(
             "`{}` is UTF-16 text of {size} bytes, more than the {CAP_BYTES} that are decoded; convert it to UTF-8 first, for \
              example with `iconv -f UTF-16 -t UTF-8`",
             asked.path
@@ -191,7 +200,7 @@ fn read_open(
     if begin[..SNIFF_BYTES.min(begin.len())].contains(&0) {
         return Ok(binary());
     }
-    let mut answer = lines(BufReader::new(begin.chain(file)), cancel, asked)?;
+    let mut answer = read_lines(BufReader::new(begin.chain(file)), cancel, asked)?;
     if answer.output.content.to_string().contains('\u{fffd}') {
         let note = "some bytes of the file are not UTF-8 and are shown as U+FFFD";
         answer.output = with_note(answer.output, note);
@@ -207,11 +216,11 @@ fn with_note(output: ToolOutput, note: &str) -> ToolOutput {
 }
 
 /// Reads the requested lines.
-fn lines(
+fn read_lines(
     mut reader: impl BufRead,
     cancel: &CancellationToken,
     asked: &Arguments,
-) -> Result<Answer, WorkspaceError> {
+) -> Result<ReadAnswer, WorkspaceError> {
     let failed = |source| WorkspaceError::Io {
         path: asked.path.clone(),
         source,
@@ -226,7 +235,7 @@ fn lines(
         }
         if reader.skip_until(b'\n').map_err(failed)? == 0 {
             let n_lines = number - 1;
-            return Ok(Answer::none(ToolOutput::error(format!(
+            return Ok(ReadAnswer::without_range(ToolOutput::error(format!(
                 "`{}` has only {n_lines} lines; offset {first} is behind its end",
                 asked.path
             ))));
@@ -247,9 +256,9 @@ fn lines(
         }
         if text.len() > CAP_BYTES_SHOWN {
             let output = cut_by_bytes(text, before, first, number);
-            return Ok(Answer {
+            return Ok(ReadAnswer {
                 lines: (before > 0).then_some((first, number - 1)),
-                ..Answer::none(output)
+                ..ReadAnswer::without_range(output)
             });
         }
         number += 1;
@@ -259,12 +268,12 @@ fn lines(
     if content.is_empty() && first == 1 && is_end {
         content.push_str("[the file is empty]");
     } else if !is_end {
-        content.push_str(&note(first, number - 1, number));
+        content.push_str(&range_note(first, number - 1, number));
     }
-    Ok(Answer {
+    Ok(ReadAnswer {
         lines: (number > first).then_some((first, number - 1)),
         n_lines: is_end.then_some(number - 1),
-        ..Answer::none(ToolOutput::ok(content))
+        ..ReadAnswer::without_range(ToolOutput::ok(content))
     })
 }
 
@@ -289,7 +298,7 @@ fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> To
     if before > 0 {
         text.truncate(before);
         let mut text = String::from_utf8_lossy(&text).into_owned();
-        text.push_str(&note(first, number - 1, number));
+        text.push_str(&range_note(first, number - 1, number));
         return ToolOutput::ok(text);
     }
     text.truncate(CAP_BYTES_SHOWN);
@@ -300,6 +309,6 @@ fn cut_by_bytes(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> To
     ))
 }
 
-fn note(first: u64, last: u64, next: u64) -> String {
+fn range_note(first: u64, last: u64, next: u64) -> String {
     format!("[lines {first}–{last}; the file goes on: read it with offset {next}]")
 }

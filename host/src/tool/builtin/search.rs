@@ -20,13 +20,13 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::subject::Subject;
-use super::super::walk::{EntryKind, FileGlob, MAX_DEPTH, WalkEnd, walk};
+use super::super::walk::{FileGlob, MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{FileCall, count, file_tool, no_target};
+use super::{FileCall, count_words, file_tool, no_target};
 use crate::beneath::open_regular;
 use crate::message::EffectClass;
-use crate::text::clean;
+use crate::text::clean_line;
 
 /// Maximum size of one answer, in bytes. Large on purpose: hooks and the agent decide how much of
 /// it the model is shown.
@@ -79,7 +79,7 @@ struct Arguments {
     max_matches: Option<u32>,
 }
 
-pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+pub(super) fn search_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(file_tool(
         "search",
         "Searches the text files of the workspace for lines that match a regular expression. Answers with \
@@ -87,12 +87,12 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
         EffectClass::Read,
         Subject::Tree,
         workspace,
-        search,
+        search_files,
         no_target,
     ))
 }
 
-fn search(
+fn search_files(
     workspace: &Workspace,
     call: &FileCall,
     asked: &Arguments,
@@ -120,15 +120,15 @@ fn search(
             };
             return Ok(ToolOutput::error(format!(
                 "`{}` is not a pattern that can be searched for: {}{advice}",
-                clean(&asked.pattern, SHOWN_PATTERN_BYTES),
-                clean(why, SHOWN_PATTERN_BYTES)
+                clean_line(&asked.pattern, SHOWN_PATTERN_BYTES),
+                clean_line(why, SHOWN_PATTERN_BYTES)
             )));
         }
         (_, Err(why)) => return Ok(ToolOutput::error(why)),
     };
     let context = asked.context.unwrap_or(0) as usize;
-    let mut search = Files {
-        stop: Stop {
+    let mut search = SearchedFiles {
+        stop: SearchStop {
             cancel,
             at: Instant::now() + LIMIT,
         },
@@ -140,28 +140,28 @@ fn search(
             .heap_limit(Some(MAX_HEAP_BYTES))
             .binary_detection(BinaryDetection::quit(0))
             .build(),
-        found: Found {
+        found: SearchFindings {
             max_matches: asked
                 .max_matches
                 .map_or(DEFAULT_MATCHES, |max| max as usize),
-            ..Found::default()
+            ..SearchFindings::default()
         },
     };
     let path = asked.path.as_deref().unwrap_or(".");
     let end = match workspace.folder(path) {
-        Ok(start) => walk(
+        Ok(start) => walk_workspace(
             workspace,
             &start,
             MAX_DEPTH,
             cancel,
             &mut |dir, path, kind| {
                 let is_asked = glob.as_ref().is_none_or(|glob| glob.is_match(path, &start));
-                if kind == EntryKind::File
+                if kind == WalkEntryKind::File
                     && is_asked
                     && let Some(name) = path.file_name()
                     && let Ok(Some((file, _))) = open_regular(dir, name.as_ref())
                 {
-                    search.file(&path.to_string_lossy(), file);
+                    search.search_file(&path.to_string_lossy(), file);
                 }
                 if search.found.is_cut || search.found.is_late {
                     ControlFlow::Break(())
@@ -174,7 +174,7 @@ fn search(
             let (file, _) = workspace.open_file(path)?;
             let names = Path::new(workspace.relative(path)?).components();
             let name: PathBuf = names.filter(|name| *name != Component::CurDir).collect();
-            search.file(&name.to_string_lossy(), file);
+            search.search_file(&name.to_string_lossy(), file);
             WalkEnd::Complete
         }
         Err(error) => return Err(error),
@@ -182,17 +182,17 @@ fn search(
     if cancel.is_cancelled() {
         return Err(WorkspaceError::Cancelled);
     }
-    Ok(ToolOutput::ok(search.found.answer(end)))
+    Ok(ToolOutput::ok(search.found.into_answer(end)))
 }
 
 /// Condition that ends a search early.
 #[derive(Clone, Copy)]
-struct Stop<'a> {
+struct SearchStop<'a> {
     cancel: &'a CancellationToken,
     at: Instant,
 }
 
-impl Stop<'_> {
+impl SearchStop<'_> {
     fn is_late(self) -> bool {
         Instant::now() >= self.at
     }
@@ -200,7 +200,7 @@ impl Stop<'_> {
 
 /// A reader that fails once the search is stopped. The searcher has no check of its own while it
 /// finds no match.
-struct UntilStop<'a, R>(R, Stop<'a>);
+struct UntilStop<'a, R>(R, SearchStop<'a>);
 
 impl<R: Read> Read for UntilStop<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -211,15 +211,15 @@ impl<R: Read> Read for UntilStop<'_, R> {
     }
 }
 
-struct Files<'a> {
-    stop: Stop<'a>,
+struct SearchedFiles<'a> {
+    stop: SearchStop<'a>,
     matcher: RegexMatcher,
     searcher: Searcher,
-    found: Found,
+    found: SearchFindings,
 }
 
-impl Files<'_> {
-    fn file(&mut self, name: &str, file: File) {
+impl SearchedFiles<'_> {
+    fn search_file(&mut self, name: &str, file: File) {
         let before = self.found.n_matches;
         let sink = FileSink {
             path: name,
@@ -238,7 +238,7 @@ impl Files<'_> {
 }
 
 #[derive(Default)]
-struct Found {
+struct SearchFindings {
     text: String,
     n_matches: usize,
     n_files: usize,
@@ -248,7 +248,7 @@ struct Found {
     is_late: bool,
 }
 
-impl Found {
+impl SearchFindings {
     /// Adds one line of a file; returns whether there is room for more.
     fn push(&mut self, path: &str, sign: char, number: Option<u64>, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -271,15 +271,15 @@ impl Found {
         true
     }
 
-    fn answer(mut self, end: WalkEnd) -> String {
+    fn into_answer(mut self, end: WalkEnd) -> String {
         if self.n_matches == 0 {
             self.text.push_str("[no match]");
         }
         if self.is_cut {
             self.text.push_str(&format!(
                 "[cut after {} in {}; there may be more: narrow the search by path, glob or pattern]",
-                count(self.n_matches, "match"),
-                count(self.n_files, "file"),
+                count_words(self.n_matches, "match"),
+                count_words(self.n_files, "file"),
             ));
         }
         if self.is_late {
@@ -299,7 +299,7 @@ impl Found {
 
 struct FileSink<'a> {
     path: &'a str,
-    found: &'a mut Found,
+    found: &'a mut SearchFindings,
     has_break: bool,
 }
 
@@ -311,7 +311,7 @@ impl Sink for FileSink<'_> {
             self.found.is_cut = true;
             return Ok(false);
         }
-        self.separate();
+        self.add_separator();
         self.found.n_matches += 1;
         let number = found.line_number();
         Ok(self.found.push(self.path, ':', number, found.bytes()))
@@ -324,7 +324,7 @@ impl Sink for FileSink<'_> {
             self.found.is_cut = true;
             return Ok(false);
         }
-        self.separate();
+        self.add_separator();
         Ok(self
             .found
             .push(self.path, '-', context.line_number(), context.bytes()))
@@ -337,7 +337,7 @@ impl Sink for FileSink<'_> {
 }
 
 impl FileSink<'_> {
-    fn separate(&mut self) {
+    fn add_separator(&mut self) {
         if std::mem::take(&mut self.has_break) && !self.found.text.is_empty() {
             self.found.text.push_str("--\n");
         }

@@ -1,6 +1,6 @@
 //! Refusals of writes to files that the model does not know, with advice for the model.
 
-use super::super::known::Unknown;
+use super::super::known::WriteRefusal;
 use super::super::subject::WorkspacePath;
 use super::super::workspace::Workspace;
 
@@ -10,7 +10,7 @@ pub(super) const CAP_BYTES: u64 = 8 << 20;
 
 /// Returns the key of a file in `KnownFiles`: its path with symlinks resolved, so that each file
 /// has one key.
-pub(super) fn key(workspace: &Workspace, path: &str) -> String {
+pub(super) fn known_key(workspace: &Workspace, path: &str) -> String {
     match workspace.place(path) {
         WorkspacePath::Known(place) => place,
         WorkspacePath::Unknown => path.to_owned(),
@@ -18,21 +18,21 @@ pub(super) fn key(workspace: &Workspace, path: &str) -> String {
 }
 
 /// Formats the reason why a file is not written, with advice.
-pub(super) fn refusal(path: &str, why: Unknown) -> String {
+pub(super) fn stale_refusal(path: &str, why: WriteRefusal) -> String {
     match why {
-        Unknown::Unread => format!(
+        WriteRefusal::Unread => format!(
             "`{path}` is not written: it exists, and you have not read it since this session was opened. Read it with read_file \
              first, or change a part of it with edit_file"
         ),
-        Unknown::Changed => format!(
+        WriteRefusal::Changed => format!(
             "`{path}` is not written: it changed since you last read or wrote it, by a person, a command or another agent. Read it \
              again with read_file, and make the change in what is there now"
         ),
-        Unknown::Partly => format!(
+        WriteRefusal::Partly => format!(
             "`{path}` is not written: the conversation does not have all of its text (only a part was read, or a result was cut, \
              masked or compacted). Read the whole file with read_file first, or change a part of it with edit_file"
         ),
-        Unknown::SameStep => format!(
+        WriteRefusal::SameStep => format!(
             "`{path}` is not written: it was read in the same step, so this content was made without knowing it. You have the \
              text now; call again with what should be in the file"
         ),

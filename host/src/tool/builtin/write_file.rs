@@ -5,13 +5,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::encoding::{self, Encoding};
-use super::super::known::{Unknown, Version};
+use super::super::encoding::{self, TextEncoding};
+use super::super::known::{FileVersion, WriteRefusal};
 use super::super::subject::Subject;
-use super::super::workspace::{Expected, Workspace, WorkspaceError};
+use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
 use super::stale::{self, CAP_BYTES};
-use super::{FileCall, FileTool, count, file_tool};
+use super::{FileCall, FileTool, count_words, file_tool};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,9 +23,9 @@ struct Arguments {
     content: String,
 }
 
-pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
+pub(super) fn write_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
-        check: |workspace, call, asked| Ok(plan(workspace, call, asked)?.err()),
+        check: |workspace, call, asked| Ok(plan_write(workspace, call, asked)?.err()),
         ..file_tool(
             "write_file",
             "Writes a whole text file of the workspace, in one step; what was in it before is gone. A file that exists \
@@ -33,16 +33,19 @@ pub(super) fn tool(workspace: &Arc<Workspace>) -> SharedTool {
             EffectClass::Write,
             Subject::File,
             workspace,
-            write,
-            target,
+            write_file,
+            write_target,
         )
     })
 }
 
-fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, WorkspaceError> {
+fn write_target(
+    workspace: &Workspace,
+    asked: &Arguments,
+) -> Result<Option<String>, WorkspaceError> {
     Ok(Some(match workspace.read(&asked.path, CAP_BYTES) {
         Ok(content) => {
-            let lines = count(
+            let lines = count_words(
                 content.split_inclusive(|byte| *byte == b'\n').count(),
                 "line",
             );
@@ -55,28 +58,28 @@ fn target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String>, Wo
 }
 
 /// Bytes to write, and the expected state of the file before.
-struct Plan {
+struct WritePlan {
     bytes: Vec<u8>,
-    expected: Expected,
+    expected: ExpectedFile,
     /// Notes for the model about side effects of the write.
     notes: Vec<String>,
 }
 
 /// Plans a write. The inner error is the reason why the file must not be written, worded for the
 /// model.
-fn plan(
+fn plan_write(
     workspace: &Workspace,
     call: &FileCall,
     asked: &Arguments,
-) -> Result<Result<Plan, String>, WorkspaceError> {
+) -> Result<Result<WritePlan, String>, WorkspaceError> {
     let path = &asked.path;
     let (version, old) = match workspace.read(path, CAP_BYTES) {
-        Ok(old) => (Version::of(&old), Some(old)),
+        Ok(old) => (FileVersion::version_of(&old), Some(old)),
         Err(WorkspaceError::TooLarge { .. }) => (workspace.version(path, CAP_BYTES)?, None),
         Err(WorkspaceError::Missing(_)) => {
-            return Ok(Ok(Plan {
+            return Ok(Ok(WritePlan {
                 bytes: asked.content.as_bytes().to_vec(),
-                expected: Expected::Nothing,
+                expected: ExpectedFile::Nothing,
                 notes: Vec::new(),
             }));
         }
@@ -88,48 +91,51 @@ fn plan(
         .is_some_and(|old| old.is_empty() || old == asked.content.as_bytes());
     let known = call.known.as_ref().filter(|_| !is_harmless);
     let checked = known.map_or(Ok(()), |known| {
-        known.check_whole(&stale::key(workspace, path), version, call.step)
+        known.check_whole(&stale::known_key(workspace, path), version, call.step)
     });
-    let decoded = old.map(encoding::decode);
+    let decoded = old.map(encoding::decode_file);
     match (checked, &decoded) {
-        (Err(Unknown::Unread | Unknown::Partly), Some(None)) => {
+        (Err(WriteRefusal::Unread | WriteRefusal::Partly), Some(None)) => {
             return Ok(Err(format!(
                 "`{path}` is not written: it is a binary file, which text would destroy. Choose another path, or delete the file \
                  first if it is to be replaced"
             )));
         }
-        (Err(why), _) => return Ok(Err(stale::refusal(path, why))),
+        (Err(why), _) => return Ok(Err(stale::stale_refusal(path, why))),
         (Ok(()), _) => {}
     }
     let mut notes = Vec::new();
-    let mut encoding = Encoding::Utf8 { has_bom: false };
+    let mut encoding = TextEncoding::Utf8 { has_bom: false };
     if let Some(decoded) = decoded.flatten() {
         encoding = decoded.encoding;
         notes.extend(line_end_note(&decoded.text, &asked.content));
     }
     let refused = match encoding {
-        Encoding::Damaged if !is_harmless => Some(
+        TextEncoding::Damaged if !is_harmless => Some(
             "some of its bytes are not UTF-8, so a text cannot hold all of it. Change a part of it with edit_file, which keeps \
              these bytes, or delete the file first"
                 .to_owned(),
         ),
-        _ => encoding.refuses(&asked.content).map(|why| format!("in `content`, {why}")),
+        _ => encoding.refusal_of(&asked.content).map(|why| format!("in `content`, {why}")),
     };
     let bytes = match refused {
         Some(why) => Err(why),
-        None if is_harmless && encoding == Encoding::Damaged => {
+        None if is_harmless && encoding == TextEncoding::Damaged => {
             Ok(asked.content.as_bytes().to_vec())
         }
-        None => encoding.encode(encoding.without_bom(&asked.content)),
+        None => encoding.encode_text(encoding.without_bom(&asked.content)),
     };
     if !encoding.is_plain() {
-        notes.push(format!("encoded as {}, as before", encoding.name()));
+        notes.push(format!(
+            "encoded as {}, as before",
+            encoding.encoding_name()
+        ));
     }
     let cap = CAP_BYTES;
     Ok(match bytes {
-        Ok(bytes) => Ok(Plan {
+        Ok(bytes) => Ok(WritePlan {
             bytes,
-            expected: Expected::Version { version, cap },
+            expected: ExpectedFile::Version { version, cap },
             notes,
         }),
         Err(why) => Err(format!("`{path}` is not written: {why}")),
@@ -146,21 +152,26 @@ fn line_end_note(old: &str, new: &str) -> Option<String> {
     (is_crlf(old) && is_lf).then(|| "its lines ended in CR LF and end in LF now".to_owned())
 }
 
-fn write(
+fn write_file(
     workspace: &Workspace,
     call: &FileCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let path = &asked.path;
-    let plan = match plan(workspace, call, asked)? {
+    let plan = match plan_write(workspace, call, asked)? {
         Ok(plan) => plan,
         Err(why) => return Ok(ToolOutput::error(why)),
     };
     let written = workspace.write_over(path, &plan.bytes, plan.expected)?;
     if let Some(known) = &call.known {
         let n_lines = asked.content.split_inclusive('\n').count() as u64;
-        let place = stale::key(workspace, path);
-        known.wrote(&call.id, place, Version::of(&plan.bytes), n_lines);
+        let place = stale::known_key(workspace, path);
+        known.note_written(
+            &call.id,
+            place,
+            FileVersion::version_of(&plan.bytes),
+            n_lines,
+        );
     }
     let verb = if written.is_new {
         "created"
@@ -168,7 +179,7 @@ fn write(
         "overwrote"
     };
     let mut text = format!("{verb} `{path}` ({} bytes)", plan.bytes.len());
-    for note in plan.notes.into_iter().chain(written.note()) {
+    for note in plan.notes.into_iter().chain(written.result_note()) {
         text.push_str(&format!("\n[{note}]"));
     }
     Ok(ToolOutput::ok(text))

@@ -10,8 +10,8 @@ pub(super) fn is_plain(text: &str) -> bool {
     let mut before = ' ';
     while let Some(first) = rest.first() {
         let after = match rest {
-            ['\'', after @ ..] => quoted(after, '\'', ""),
-            ['"', after @ ..] => quoted(after, '"', "$`\\!"),
+            ['\'', after @ ..] => read_quoted(after, '\'', ""),
+            ['"', after @ ..] => read_quoted(after, '"', "$`\\!"),
             ['&', '&', after @ ..] => Some(after),
             ['>', '&', digit, after @ ..] if digit.is_ascii_digit() => Some(after),
             ['<', '<' | '>', ..] => None,
@@ -46,7 +46,7 @@ fn ends_word(c: char) -> bool {
 
 /// Returns the rest after the closing quote, if the quoted text has no control character and none
 /// of `special`.
-fn quoted<'a>(text: &'a [char], end: char, special: &str) -> Option<&'a [char]> {
+fn read_quoted<'a>(text: &'a [char], end: char, special: &str) -> Option<&'a [char]> {
     let at = text.iter().position(|c| *c == end)?;
     let (inner, after) = text.split_at(at);
     let is_itself =

@@ -4,7 +4,7 @@
 //! This is not a list of everything that such programs can do: a rule that allows `make *` allows
 //! all of the makefile. The list covers programs that users consider harmless, so that a rule or an
 //! "always" answer for `git log …` does not allow an arbitrary command in an option. Start from
-//! [`read`].
+//! [`read_carried`].
 
 mod table;
 
@@ -12,7 +12,7 @@ use super::{Command, Word};
 use table::{CARRIERS, GIT, git_letters};
 
 /// A program, and those of its arguments that are commands or output files.
-struct Carrier {
+struct CarrierProgram {
     names: &'static [&'static str],
     /// Letters of short options, including combined ones.
     letters: &'static str,
@@ -34,11 +34,11 @@ struct Carrier {
 /// Returns the index of the verb among the arguments of a program, if all options before it are
 /// known.
 pub(super) fn verb_at(name: &str, arguments: &[Word]) -> Option<usize> {
-    let carrier = find(name).filter(|carrier| carrier.has_options())?;
+    let carrier = find_carrier(name).filter(|carrier| carrier.has_options())?;
     carrier.verb_at(arguments).ok()
 }
 
-fn find(name: &str) -> Option<&'static Carrier> {
+fn find_carrier(name: &str) -> Option<&'static CarrierProgram> {
     let mut carriers = CARRIERS.iter();
     carriers.find(|carrier| carrier.names.contains(&name))
 }
@@ -49,12 +49,12 @@ pub(super) fn own_program_of_git(name: &str) -> Option<&str> {
 }
 
 /// Marks the command as doubtful if an argument of this part is, or can be, a command.
-pub(super) fn read(name: &str, arguments: &[Word], command: &mut Command) {
+pub(super) fn read_carried(name: &str, arguments: &[Word], command: &mut Command) {
     if let Some(verb) = own_program_of_git(name) {
         let verb = [Word::Literal(verb.to_owned())];
-        return read(GIT, &[&verb, arguments].concat(), command);
+        return read_carried(GIT, &[&verb, arguments].concat(), command);
     }
-    let Some(carrier) = find(name) else {
+    let Some(carrier) = find_carrier(name) else {
         return;
     };
     let has_verbs = !carrier.verbs.is_empty() || !carrier.harmless.is_empty();
@@ -75,13 +75,13 @@ pub(super) fn read(name: &str, arguments: &[Word], command: &mut Command) {
         let Word::Literal(text) = word else {
             return command.doubt(format!("`{name}` with what is not known here"));
         };
-        if carrier.carries(at, text, verb.filter(|_| at > verb_at)) {
+        if carrier.carries_argument(at, text, verb.filter(|_| at > verb_at)) {
             return command.doubt(format!("`{name} {text}` may start or write anything"));
         }
     }
 }
 
-impl Carrier {
+impl CarrierProgram {
     fn has_options(&self) -> bool {
         !self.valued.is_empty() || !self.flags.is_empty()
     }
@@ -91,7 +91,7 @@ impl Carrier {
     fn verb_at<'a>(&self, arguments: &'a [Word]) -> Result<usize, &'a str> {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
-            // `carried::read` marks unknown words as doubtful.
+            // `carried::read_carried` marks unknown words as doubtful.
             let Some(text) = word.literal() else {
                 return Err("…");
             };
@@ -122,7 +122,7 @@ impl Carrier {
 
     /// Whether this argument is a command. `verb` is the first argument that is not an option, if
     /// it precedes this one.
-    fn carries(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
+    fn carries_argument(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
         if self.words.contains(&text) {
             return true;
         }

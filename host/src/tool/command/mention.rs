@@ -31,23 +31,23 @@ impl CommandPattern {
             let mut texts = literal.chain(others()).filter(|text| text.contains('>'));
             let path = self.words.first().map_or("", String::as_str);
             return texts.any(|text| {
-                let mut pieces = pieces(text);
+                let mut pieces = text_pieces(text);
                 pieces.any(|piece| Self::is_word(path, &plain_path(&piece)))
             });
         }
-        let mut wanted = Wanted::new(&self.words);
+        let mut wanted = WantedWords::new(&self.words);
         // A pattern without literal words matches any command, which `matched` handles.
         if wanted.is_over() {
             return false;
         }
         // The positions of texts in `others` among the words are unknown.
         for text in others() {
-            wanted.take(text);
+            wanted.take_words(text);
         }
         let mut is_of_program = false;
         for (at, word) in part.words().iter().enumerate() {
             match word.literal() {
-                Some(text) => wanted.take(text),
+                Some(text) => wanted.take_words(text),
                 // An unknown word after the program, as in `runner git $X`, may expand to the rest.
                 // If the program is the part's own, the pattern was matched before.
                 None if wanted.n_taken > 0 && !is_of_program => return true,
@@ -56,7 +56,7 @@ impl CommandPattern {
             is_of_program |= at == 0 && wanted.n_taken > 0;
         }
         for text in others() {
-            wanted.take(text);
+            wanted.take_words(text);
         }
         wanted.is_over()
     }
@@ -64,12 +64,12 @@ impl CommandPattern {
 
 /// Words of a pattern that are searched one after the other, in lower case, because some file
 /// systems are case-insensitive.
-struct Wanted {
+struct WantedWords {
     words: Vec<String>,
     n_taken: usize,
 }
 
-impl Wanted {
+impl WantedWords {
     fn new(words: &[String]) -> Self {
         let of_words = |(at, word): (usize, &String)| {
             let name = if at == 0 { base_name(word) } else { word };
@@ -86,10 +86,10 @@ impl Wanted {
     }
 
     /// Consumes the wanted words that occur in a text.
-    fn take(&mut self, text: &str) {
+    fn take_words(&mut self, text: &str) {
         self.take_word(text);
         if has_pieces(text) {
-            pieces(text).for_each(|piece| self.take_word(&piece));
+            text_pieces(text).for_each(|piece| self.take_word(&piece));
         }
     }
 
@@ -139,7 +139,7 @@ fn has_pieces(text: &str) -> bool {
 
 /// Splits a word of a command into the words inside it, ignoring quotes. Also returns option values
 /// after `=` or after the option letter.
-fn pieces(text: &str) -> impl Iterator<Item = String> {
+fn text_pieces(text: &str) -> impl Iterator<Item = String> {
     let bare: String = text.chars().filter(|c| !"'\"\\".contains(*c)).collect();
     let mut pieces = Vec::new();
     for piece in bare.split(is_border).filter(|piece| !piece.is_empty()) {

@@ -109,7 +109,7 @@ impl Command {
             command.doubt(format!("it has more than {MAX_BYTES} bytes"));
             return command;
         }
-        read::read(text, 0, &mut command);
+        read::read_command(text, 0, &mut command);
         if command.parts.is_empty() {
             command.doubt("it starts no program");
         }

@@ -100,7 +100,7 @@ pub(super) fn start_read(part: Part, depth: usize, command: &mut Command) {
         ..
     } = part;
     let n_before = command.parts.len();
-    start(words, is_altered, depth, command);
+    start_nested(words, is_altered, depth, command);
     // The part itself comes after the parts that it starts.
     if let Some(part) = command.parts[n_before..].last_mut() {
         part.others = others;
@@ -108,7 +108,7 @@ pub(super) fn start_read(part: Part, depth: usize, command: &mut Command) {
 }
 
 /// Adds a part, and the programs that it starts.
-fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
+fn start_nested(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command) {
     if depth > MAX_DEPTH {
         return command.doubt("commands in commands in commands");
     }
@@ -118,7 +118,7 @@ fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command
             command.doubt("the name of a program in it is not known before it runs");
         }
         Some((Word::Literal(program), arguments)) => {
-            read(program, arguments, is_altered, depth, command);
+            read_nested(program, arguments, is_altered, depth, command);
         }
     }
     command.parts.push(Part {
@@ -128,7 +128,13 @@ fn start(words: Vec<Word>, is_altered: bool, depth: usize, command: &mut Command
 }
 
 /// Adds the programs that `program` starts, other than itself.
-fn read(program: &str, arguments: &[Word], is_altered: bool, depth: usize, command: &mut Command) {
+fn read_nested(
+    program: &str,
+    arguments: &[Word],
+    is_altered: bool,
+    depth: usize,
+    command: &mut Command,
+) {
     let name = base_name(program);
     if program.contains('=') || read::RESERVED.contains(&program) {
         command.outside(format!("a program with the name `{program}`"));
@@ -141,19 +147,19 @@ fn read(program: &str, arguments: &[Word], is_altered: bool, depth: usize, comma
     if EVALUATING.contains(&program) && arguments.iter().any(evaluates) {
         command.outside(format!("`{program}` may evaluate what it is given"));
     }
-    carried::read(name, arguments, command);
+    carried::read_carried(name, arguments, command);
     if SHELLS.contains(&name) {
-        shell(name, arguments, depth, command);
+        read_shell(name, arguments, depth, command);
     } else if runs_unread(name) {
         command.doubt(format!("`{name}` starts other programs"));
     } else if name == "eval" {
-        eval(arguments, depth, command);
+        read_eval(arguments, depth, command);
     } else if name == "find" {
-        find(arguments, depth, command);
+        read_find(arguments, depth, command);
     } else if name == "printf" && may_be_option_v(arguments.first()) {
         command.doubt("`printf -v` may change what follows");
     } else if let Some(wrapper) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
-        wrapped(wrapper, arguments, is_altered, depth, command);
+        read_wrapped(wrapper, arguments, is_altered, depth, command);
     }
 }
 
@@ -164,7 +170,7 @@ fn may_be_option_v(word: Option<&Word>) -> bool {
 
 /// Returns the words of an inner command in which another program substitutes `mark`: a word that
 /// contains `mark` is unknown until it runs.
-fn filled(words: &[Word], mark: &str) -> Vec<Word> {
+fn fill_words(words: &[Word], mark: &str) -> Vec<Word> {
     let fill = |word: &Word| match word {
         Word::Literal(text) if !text.contains(mark) => word.clone(),
         Word::Literal(_) | Word::Any => Word::Any,
@@ -173,7 +179,7 @@ fn filled(words: &[Word], mark: &str) -> Vec<Word> {
 }
 
 /// Parses `sh -c 'text'` and `sh script`.
-fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
+fn read_shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
     let mut rest = arguments.iter();
     loop {
         match rest.next().and_then(Word::literal) {
@@ -192,7 +198,7 @@ fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
                     // positional parameters.
                     return match (rest.next().and_then(Word::literal), rest.next()) {
                         (Some(text), None) if !text.starts_with(['-', '+']) => {
-                            read::read(text, depth + 1, command)
+                            read::read_command(text, depth + 1, command)
                         }
                         _ => command.doubt(format!("`{name} -c` with more than a command")),
                     };
@@ -204,18 +210,18 @@ fn shell(name: &str, arguments: &[Word], depth: usize, command: &mut Command) {
     }
 }
 
-fn eval(arguments: &[Word], depth: usize, command: &mut Command) {
+fn read_eval(arguments: &[Word], depth: usize, command: &mut Command) {
     let texts: Option<Vec<&str>> = arguments.iter().map(Word::literal).collect();
     match texts {
         Some(texts) if texts.first().is_some_and(|text| !text.starts_with('-')) => {
-            read::read(&texts.join(" "), depth + 1, command);
+            read::read_command(&texts.join(" "), depth + 1, command);
         }
         _ => command.doubt("`eval` of what is not known here"),
     }
 }
 
 /// Parses `-exec` and similar actions of `find`.
-fn find(arguments: &[Word], depth: usize, command: &mut Command) {
+fn read_find(arguments: &[Word], depth: usize, command: &mut Command) {
     if arguments.contains(&Word::Any) {
         command.doubt("`find` with what is not known here");
     }
@@ -234,12 +240,12 @@ fn find(arguments: &[Word], depth: usize, command: &mut Command) {
             return command.doubt("`find` with a command that does not end");
         };
         let (inner, after) = rest.split_at(n_inner);
-        start(filled(inner, "{}"), false, depth + 1, command);
+        start_nested(fill_words(inner, "{}"), false, depth + 1, command);
         rest = after;
     }
 }
 
-fn wrapped(
+fn read_wrapped(
     wrapper: &Wrapper,
     arguments: &[Word],
     is_altered: bool,
@@ -293,9 +299,9 @@ fn wrapped(
     if rest.is_empty() {
         return;
     }
-    let mut inner = mark.map_or_else(|| rest.to_vec(), |mark| filled(rest, mark));
+    let mut inner = mark.map_or_else(|| rest.to_vec(), |mark| fill_words(rest, mark));
     if name == "xargs" {
         inner.push(Word::Any);
     }
-    start(inner, is_altered, depth + 1, command);
+    start_nested(inner, is_altered, depth + 1, command);
 }

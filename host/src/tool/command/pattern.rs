@@ -150,7 +150,7 @@ impl CommandPattern {
     #[must_use]
     pub fn matched_by_name(&self, part: &Part) -> Matched {
         let mut found = Matched::No;
-        for words in spellings(part) {
+        for words in part_spellings(part) {
             let is_covered = |bits| self.covers(&text_of(part, &words, bits));
             if is_covered(0) && is_covered(u32::MAX) {
                 return Matched::Yes;
@@ -215,7 +215,7 @@ impl CommandPattern {
 }
 
 /// Returns the spellings of a part that rules which ask or deny compare.
-fn spellings(part: &Part) -> Vec<Vec<Word>> {
+fn part_spellings(part: &Part) -> Vec<Vec<Word>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {
         let others = part.others.iter();

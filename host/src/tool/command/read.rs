@@ -13,10 +13,11 @@
 //! ```
 //!
 //! Words are separated by spaces and tabs. The first word is not a reserved word and contains no
-//! `=`. The first character outside the grammar marks the command: with [`Reader::outside`] if the
-//! programs are still known (such as a variable among the arguments), with [`Reader::doubt`] if
-//! they are not. A mark is never removed, so a parsing mistake after it cannot allow anything. In
-//! addition, an allowed command may only contain the characters of `alphabet.rs`.
+//! `=`. The first character outside the grammar marks the command: with
+//! [`ShellReader::mark_outside`] if the programs are still known (such as a variable among the
+//! arguments), with [`ShellReader::mark_doubt`] if they are not. A mark is never removed, so a
+//! parsing mistake after it cannot allow anything. In addition, an allowed command may only contain
+//! the characters of `alphabet.rs`.
 
 use super::alphabet;
 use super::nested::{self, MAX_DEPTH};
@@ -55,12 +56,12 @@ pub(super) const RESERVED: &[&str] = &[
 ];
 
 /// Parses `text` into `command`. `depth` is the nesting level of the command.
-pub(super) fn read(text: &str, depth: usize, command: &mut Command) {
+pub(super) fn read_command(text: &str, depth: usize, command: &mut Command) {
     // Checked even inside a comment, because the system ends the text at a NUL.
     if text.contains('\0') {
         return command.doubt("a NUL in it");
     }
-    Reader::new(text, depth, false, command).list(None);
+    ShellReader::new(text, depth, false, command).read_list(None);
     if !alphabet::is_plain(text) {
         command.outside("a character that not every shell takes alike");
     }
@@ -68,10 +69,10 @@ pub(super) fn read(text: &str, depth: usize, command: &mut Command) {
 
 /// Parses a pattern from the settings into `command`, with [`STAR`] for each unquoted `*`.
 pub(super) fn read_pattern(text: &str, command: &mut Command) {
-    Reader::new(text, 0, true, command).list(None);
+    ShellReader::new(text, 0, true, command).read_list(None);
 }
 
-struct Reader<'a> {
+struct ShellReader<'a> {
     rest: Vec<char>,
     at: usize,
     depth: usize,
@@ -81,7 +82,7 @@ struct Reader<'a> {
 
 /// A simple command that is being parsed.
 #[derive(Default)]
-struct Simple {
+struct SimpleCommand {
     words: Vec<Word>,
     /// Texts of its assignments, and known fragments of its unknown words.
     others: Vec<String>,
@@ -89,7 +90,7 @@ struct Simple {
     has_redirections: bool,
 }
 
-impl Simple {
+impl SimpleCommand {
     fn is_empty(&self) -> bool {
         self.words.is_empty() && !self.has_assignments && !self.has_redirections
     }
@@ -97,15 +98,15 @@ impl Simple {
 
 /// A word that is being parsed.
 #[derive(Default)]
-struct Building {
+struct WordBuilder {
     text: String,
     /// Whether a fragment is only known to the shell.
     is_any: bool,
     is_quoted: bool,
 }
 
-impl Building {
-    fn word(self) -> Word {
+impl WordBuilder {
+    fn into_word(self) -> Word {
         if self.is_any {
             Word::Any
         } else {
@@ -114,7 +115,7 @@ impl Building {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ShellReader<'a> {
     fn new(text: &str, depth: usize, is_pattern: bool, command: &'a mut Command) -> Self {
         Self {
             rest: text.chars().collect(),
@@ -139,40 +140,40 @@ impl<'a> Reader<'a> {
         Some(next)
     }
 
-    fn skip(&mut self, is_skipped: impl Fn(char) -> bool) {
+    fn skip_while(&mut self, is_skipped: impl Fn(char) -> bool) {
         while self.peek().is_some_and(&is_skipped) {
             self.at += 1;
         }
     }
 
     /// Marks the command as outside the grammar; its programs are still known.
-    fn outside(&mut self, why: &str) {
+    fn mark_outside(&mut self, why: &str) {
         self.command.outside(why);
     }
 
     /// Marks the command as doubtful and stops parsing, because the position may be inside any
     /// construct.
-    fn doubt(&mut self, why: &str) {
+    fn mark_doubt(&mut self, why: &str) {
         self.command.doubt(why);
         self.at = self.rest.len();
     }
 
     /// Parses commands up to `end`, or to the end of the text.
-    fn list(&mut self, end: Option<char>) {
+    fn read_list(&mut self, end: Option<char>) {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            self.doubt("commands in commands in commands");
+            self.mark_doubt("commands in commands in commands");
         }
-        let mut simple = Simple::default();
+        let mut simple = SimpleCommand::default();
         // Whether a command must follow, as after `&&`, `||` and `|`.
         let mut is_open = false;
         loop {
             if self.command.parts.len() > MAX_PARTS {
-                self.doubt(&format!("more than {MAX_PARTS} commands"));
+                self.mark_doubt(&format!("more than {MAX_PARTS} commands"));
             }
             let Some(c) = self.peek() else {
                 if end.is_some() {
-                    self.doubt("a substitution that does not end");
+                    self.mark_doubt("a substitution that does not end");
                 }
                 break;
             };
@@ -184,68 +185,71 @@ impl<'a> Reader<'a> {
                 ' ' | '\t' => {
                     self.at += 1;
                     if self.peek() == Some('\\') && self.peek_at(1) == Some('\n') {
-                        self.outside("a backslash at the end of a line");
+                        self.mark_outside("a backslash at the end of a line");
                         self.at += 2;
                     }
                 }
                 '\n' if simple.is_empty() => self.at += 1,
                 '#' => {
-                    self.outside("a comment");
-                    self.skip(|c| c != '\n');
+                    self.mark_outside("a comment");
+                    self.skip_while(|c| c != '\n');
                 }
-                ';' | '&' | '|' if simple.is_empty() => self.doubt("an operator without a command"),
+                ';' | '&' | '|' if simple.is_empty() => {
+                    self.mark_doubt("an operator without a command")
+                }
                 '\n' | ';' | '&' | '|' => {
-                    self.finish(std::mem::take(&mut simple));
-                    is_open = self.operator();
+                    self.finish_simple(std::mem::take(&mut simple));
+                    is_open = self.read_operator();
                     continue;
                 }
-                '<' | '>' => self.redirection(&mut simple),
-                '(' | ')' => self.doubt("a subshell or a function"),
+                '<' | '>' => self.read_redirection(&mut simple),
+                '(' | ')' => self.mark_doubt("a subshell or a function"),
                 _ => self.word_of(&mut simple),
             }
             is_open &= simple.is_empty();
         }
         if is_open {
-            self.doubt("an operator without a command");
+            self.mark_doubt("an operator without a command");
         }
-        self.finish(simple);
+        self.finish_simple(simple);
         self.depth -= 1;
     }
 
     /// Parses a control operator; returns whether another command must follow.
-    fn operator(&mut self) -> bool {
+    fn read_operator(&mut self) -> bool {
         match (self.next(), self.peek()) {
             (Some('&'), Some('&')) | (Some('|'), Some('|')) => {
                 self.at += 1;
                 true
             }
             (Some(';'), Some(';' | '&')) => {
-                self.doubt("`;;` or `;&`");
+                self.mark_doubt("`;;` or `;&`");
                 false
             }
             // In `true &>/dev/null x`, bash reads `&>` as one operator, dash as two.
             (Some('&'), Some('>' | '|')) | (Some('|'), Some('&')) => {
-                self.doubt("`&>`, `&|` or `|&`, which not every shell has");
+                self.mark_doubt("`&>`, `&|` or `|&`, which not every shell has");
                 false
             }
             (Some('&'), _) => {
-                self.outside("a command in the background");
+                self.mark_outside("a command in the background");
                 false
             }
             (operator, _) => operator == Some('|'),
         }
     }
 
-    fn word_of(&mut self, simple: &mut Simple) {
+    fn word_of(&mut self, simple: &mut SimpleCommand) {
         let begin = self.at;
-        let building = self.word();
+        let building = self.read_word();
         let written = &self.rest[begin..self.at];
         if matches!(self.peek(), Some('<' | '>')) {
             // A digit before `<` or `>` is the descriptor of the redirection.
             match written {
-                [digit] if digit.is_ascii_digit() => return self.redirection(simple),
+                [digit] if digit.is_ascii_digit() => return self.read_redirection(simple),
                 _ if written.iter().all(char::is_ascii_digit) || written.first() == Some(&'{') => {
-                    return self.doubt("a descriptor of more than one digit, or in a variable");
+                    return self
+                        .mark_doubt("a descriptor of more than one digit, or in a variable");
                 }
                 _ => {}
             }
@@ -254,10 +258,10 @@ impl<'a> Reader<'a> {
             if is_assignment(written) {
                 simple.has_assignments = true;
                 simple.others.push(building.text);
-                return self.outside("it sets variables");
+                return self.mark_outside("it sets variables");
             }
             if written.contains(&'=') {
-                self.outside("`=` in the name of a program");
+                self.mark_outside("`=` in the name of a program");
             }
             if !building.is_quoted && !building.is_any {
                 if building.text == "!" {
@@ -265,19 +269,19 @@ impl<'a> Reader<'a> {
                 }
                 if RESERVED.contains(&building.text.as_str()) {
                     let why = format!("`{}` of the shell's own language", building.text);
-                    return self.doubt(&why);
+                    return self.mark_doubt(&why);
                 }
             }
         }
         if building.is_any && !building.text.is_empty() {
             simple.others.push(building.text.clone());
         }
-        simple.words.push(building.word());
+        simple.words.push(building.into_word());
     }
 
     /// Ends a simple command and adds the programs that it starts.
-    fn finish(&mut self, simple: Simple) {
-        let Simple {
+    fn finish_simple(&mut self, simple: SimpleCommand) {
+        let SimpleCommand {
             words,
             others,
             has_assignments,
@@ -285,9 +289,9 @@ impl<'a> Reader<'a> {
         } = simple;
         if words.is_empty() {
             if has_assignments {
-                self.doubt("it sets variables, which may change what follows");
+                self.mark_doubt("it sets variables, which may change what follows");
             } else if simple.has_redirections && !self.is_pattern {
-                self.outside("a redirection without a command");
+                self.mark_outside("a redirection without a command");
             }
         } else {
             let part = Part {
@@ -303,42 +307,42 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses a redirection, from `<` or `>` to the end of the word that follows.
-    fn redirection(&mut self, simple: &mut Simple) {
+    fn read_redirection(&mut self, simple: &mut SimpleCommand) {
         simple.has_redirections = true;
         let writes = self.next() == Some('>');
         match self.peek() {
             Some('>') if writes => self.at += 1,
             Some('|') if writes => {
-                self.outside("`>|`");
+                self.mark_outside("`>|`");
                 self.at += 1;
             }
             Some('&') if writes => {
                 self.at += 1;
                 let target = self.next();
                 if target == Some('-') {
-                    self.outside("a descriptor that is closed");
+                    self.mark_outside("a descriptor that is closed");
                 }
                 // `>&-x` closes a descriptor in one shell and writes a file in another.
                 let is_known = target.is_some_and(|c| c.is_ascii_digit() || c == '-');
                 if !is_known || !self.is_at_word_end() {
-                    self.doubt("`>&` before something else than a digit");
+                    self.mark_doubt("`>&` before something else than a digit");
                 }
                 return;
             }
             Some('<' | '>' | '&' | '(' | '|') => {
-                return self.doubt("a here-document, or a redirection that is not known");
+                return self.mark_doubt("a here-document, or a redirection that is not known");
             }
             _ => {}
         }
-        self.skip(|c| matches!(c, ' ' | '\t'));
+        self.skip_while(|c| matches!(c, ' ' | '\t'));
         let begin = self.at;
-        let word = self.word().word();
+        let word = self.read_word().into_word();
         if begin == self.at {
-            return self.doubt("a redirection to nowhere");
+            return self.mark_doubt("a redirection to nowhere");
         }
         let path = word.literal().unwrap_or_default();
         if path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
-            return self.doubt("a redirection to the network");
+            return self.mark_doubt("a redirection to the network");
         }
         if writes && path != "/dev/null" {
             self.command.parts.push(Part::redirection(word));
@@ -346,9 +350,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses one word and removes its quotes.
-    fn word(&mut self) -> Building {
+    fn read_word(&mut self) -> WordBuilder {
         let begin = self.at;
-        let mut word = Building::default();
+        let mut word = WordBuilder::default();
         while let Some(c) = self.peek() {
             let before = self.rest[begin..self.at].last().copied();
             match c {
@@ -361,76 +365,78 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     self.double_quoted(&mut word);
                 }
-                '=' if before.is_none() => self.strange(&mut word, "a word that begins with `=`"),
-                '#' if before.is_some_and(is_plain) => self.plain(&mut word),
+                '=' if before.is_none() => {
+                    self.read_strange(&mut word, "a word that begins with `=`")
+                }
+                '#' if before.is_some_and(is_plain) => self.read_plain(&mut word),
                 '~' if before.is_some_and(|c| c.is_ascii_alphanumeric())
                     && !word.text.contains(['=', ':']) =>
                 {
-                    self.plain(&mut word);
+                    self.read_plain(&mut word);
                 }
-                _ if is_plain(c) => self.plain(&mut word),
+                _ if is_plain(c) => self.read_plain(&mut word),
                 '[' | ']' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
-                    self.plain(&mut word);
+                    self.read_plain(&mut word);
                 }
                 // Everything below is outside the grammar.
                 '*' if self.is_pattern => {
                     self.at += 1;
                     word.text.push(STAR);
                 }
-                '#' => self.doubt("`#` in a place where not every shell begins a comment"),
-                '\\' => self.backslash(&mut word),
-                '$' => self.dollar(&mut word, false),
-                '`' => self.doubt("backticks"),
+                '#' => self.mark_doubt("`#` in a place where not every shell begins a comment"),
+                '\\' => self.read_backslash(&mut word),
+                '$' => self.read_dollar(&mut word, false),
+                '`' => self.mark_doubt("backticks"),
                 '{' if self.peek_at(1) == Some('}') => {
-                    self.strange(&mut word, "braces");
-                    self.plain(&mut word);
+                    self.read_strange(&mut word, "braces");
+                    self.read_plain(&mut word);
                 }
                 // As a separate word, a brace is a name or reserved.
                 '{' | '}' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
-                    self.strange(&mut word, "braces");
+                    self.read_strange(&mut word, "braces");
                 }
                 '*' | '?' | '[' | ']' | '{' | '}' | '~' => {
                     word.is_any = true;
-                    self.strange(&mut word, "`*`, `?`, `[`, `{` or `~` outside of quotes");
+                    self.read_strange(&mut word, "`*`, `?`, `[`, `{` or `~` outside of quotes");
                 }
-                '!' => self.strange(&mut word, "`!`"),
-                _ if c.is_control() => self.doubt("a control character"),
+                '!' => self.read_strange(&mut word, "`!`"),
+                _ if c.is_control() => self.mark_doubt("a control character"),
                 // Some locales treat these as blanks.
-                _ if c.is_whitespace() => self.doubt("a blank that is none everywhere"),
-                _ => self.strange(&mut word, "a letter that is not ASCII, outside of quotes"),
+                _ if c.is_whitespace() => self.mark_doubt("a blank that is none everywhere"),
+                _ => self.read_strange(&mut word, "a letter that is not ASCII, outside of quotes"),
             }
         }
         word
     }
 
-    fn plain(&mut self, word: &mut Building) {
+    fn read_plain(&mut self, word: &mut WordBuilder) {
         word.text.extend(self.next());
     }
 
     /// Takes a character that the shell reads literally or expands, and that is outside the
     /// grammar.
-    fn strange(&mut self, word: &mut Building, why: &str) {
-        self.outside(why);
-        self.plain(word);
+    fn read_strange(&mut self, word: &mut WordBuilder, why: &str) {
+        self.mark_outside(why);
+        self.read_plain(word);
     }
 
     fn is_at_word_end(&self) -> bool {
         self.peek().is_none_or(ends_word)
     }
 
-    fn single_quoted(&mut self, word: &mut Building) {
+    fn single_quoted(&mut self, word: &mut WordBuilder) {
         word.is_quoted = true;
         loop {
             match self.next() {
                 Some('\'') => return,
                 Some(c) if is_quotable(c) => word.text.push(c),
-                Some(_) => return self.doubt("a control character"),
-                None => return self.doubt("a quote that does not end"),
+                Some(_) => return self.mark_doubt("a control character"),
+                None => return self.mark_doubt("a quote that does not end"),
             }
         }
     }
 
-    fn double_quoted(&mut self, word: &mut Building) {
+    fn double_quoted(&mut self, word: &mut WordBuilder) {
         word.is_quoted = true;
         loop {
             match self.peek() {
@@ -439,66 +445,66 @@ impl<'a> Reader<'a> {
                     return;
                 }
                 Some('\\') => {
-                    self.outside("a backslash in double quotes");
+                    self.mark_outside("a backslash in double quotes");
                     self.at += 1;
                     match self.next() {
                         Some(c @ ('$' | '`' | '"' | '\\')) => word.text.push(c),
                         Some(c) if c != '\n' && is_quotable(c) => word.text.extend(['\\', c]),
-                        _ => return self.doubt("a backslash at the end of a line"),
+                        _ => return self.mark_doubt("a backslash at the end of a line"),
                     }
                 }
-                Some('$') => self.dollar(word, true),
-                Some('`') => return self.doubt("backticks"),
-                Some('!') => self.strange(word, "`!` in double quotes"),
-                Some(c) if is_quotable(c) => self.plain(word),
-                Some(_) => return self.doubt("a control character"),
-                None => return self.doubt("a quote that does not end"),
+                Some('$') => self.read_dollar(word, true),
+                Some('`') => return self.mark_doubt("backticks"),
+                Some('!') => self.read_strange(word, "`!` in double quotes"),
+                Some(c) if is_quotable(c) => self.read_plain(word),
+                Some(_) => return self.mark_doubt("a control character"),
+                None => return self.mark_doubt("a quote that does not end"),
             }
         }
     }
 
-    fn backslash(&mut self, word: &mut Building) {
-        self.outside("a backslash");
+    fn read_backslash(&mut self, word: &mut WordBuilder) {
+        self.mark_outside("a backslash");
         self.at += 1;
         word.is_quoted = true;
         match self.next() {
             Some(c) if c == ' ' || c.is_ascii_graphic() => word.text.push(c),
             // An escaped line feed joins the text around it, possibly to an operator or an
             // expansion.
-            _ => self.doubt("a backslash before a line feed or a letter that is not ASCII"),
+            _ => self.mark_doubt("a backslash before a line feed or a letter that is not ASCII"),
         }
     }
 
     /// Parses an expansion that begins with `$`.
-    fn dollar(&mut self, word: &mut Building, is_in_quotes: bool) {
-        self.outside("an expansion with `$`");
+    fn read_dollar(&mut self, word: &mut WordBuilder, is_in_quotes: bool) {
+        self.mark_outside("an expansion with `$`");
         self.at += 1;
         match self.peek() {
             Some('(') if self.peek_at(1) != Some('(') => {
                 self.at += 1;
                 word.is_any = true;
-                self.list(Some(')'));
+                self.read_list(Some(')'));
             }
             Some('{') => {
                 self.at += 1;
                 let begin = self.at;
-                self.skip(is_in_name);
+                self.skip_while(is_in_name);
                 word.is_any = true;
                 if begin == self.at || self.next() != Some('}') {
-                    self.doubt("`${…}` that is more than a name");
+                    self.mark_doubt("`${…}` that is more than a name");
                 }
             }
             Some(c) if is_in_name(c) || "@*#?$!-".contains(c) => {
                 word.is_any = true;
                 self.at += 1;
                 if c.is_ascii_alphabetic() || c == '_' {
-                    self.skip(is_in_name);
+                    self.skip_while(is_in_name);
                 }
             }
             // No expansion can follow, so `$` is literal.
             Some('"') if is_in_quotes => word.text.push('$'),
             None | Some(' ' | '\t' | '\n') => word.text.push('$'),
-            Some(_) => self.doubt("`$` before what is no name"),
+            Some(_) => self.mark_doubt("`$` before what is no name"),
         }
     }
 }

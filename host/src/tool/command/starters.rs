@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use super::nested::{SHELLS, WRAPPERS};
 
 /// Names of programs, and prefixes of names (ending in `*`).
-struct Lists {
+struct StarterLists {
     /// Programs that start a program named in their arguments.
     runs: Vec<&'static str>,
     /// Programs that take commands, or a language that can run commands, in some argument.
     scripts: Vec<&'static str>,
 }
 
-static LISTS: LazyLock<Lists> = LazyLock::new(|| {
+static LISTS: LazyLock<StarterLists> = LazyLock::new(|| {
     let lines = include_str!("starters.txt").lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
     let section = |title: &str| {
@@ -21,7 +21,7 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
         let names = behind.take_while(|line| !line.starts_with('['));
         names.copied().filter(|name| !name.is_empty()).collect()
     };
-    Lists {
+    StarterLists {
         runs: section("[runs]"),
         scripts: section("[scripts]"),
     }

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::rule::Facet;
-use super::{Rule, Strictness, ToolPolicy};
+use super::rule::CallFacet;
+use super::{Rule, RuleStrictness, ToolPolicy};
 use crate::message::ToolSpec;
 
 /// Rules for the calls of one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Overview {
+pub struct ToolOverview {
     /// Decision on a call that no narrower rule matches.
     pub decision: Rule,
     /// Rule or default that decided.
@@ -26,15 +26,15 @@ pub struct NarrowRule {
 
 impl ToolPolicy {
     /// Returns the rules for a tool, without modes and hooks.
-    pub fn overview(&self, spec: &ToolSpec) -> Overview {
-        let ruling = self.ruling_of(spec, Facet::Whole);
+    pub fn overview(&self, spec: &ToolSpec) -> ToolOverview {
+        let ruling = self.ruling_of(spec, CallFacet::Whole);
         let rules = self.rules.iter().enumerate();
         let narrower = rules.filter(|(_, rule)| rule.is_of_some_calls(spec));
-        Overview {
+        ToolOverview {
             decision: match ruling.strictness {
-                Strictness::Allow => Rule::Allow,
-                Strictness::Ask | Strictness::AskPerson => Rule::Ask,
-                Strictness::Deny => Rule::Deny,
+                RuleStrictness::Allow => Rule::Allow,
+                RuleStrictness::Ask | RuleStrictness::AskPerson => Rule::Ask,
+                RuleStrictness::Deny => Rule::Deny,
             },
             by: ruling.by,
             narrower: narrower
@@ -62,15 +62,15 @@ mod tests {
             ]
         "#;
         let policy: ToolPolicy = toml::from_str(rules).unwrap();
-        let bash = policy.overview(&ToolSpec::bare("bash", EffectClass::Execute));
+        let bash = policy.overview(&ToolSpec::bare_spec("bash", EffectClass::Execute));
         assert_eq!(bash.decision, Rule::Ask);
         assert_eq!(bash.by, "the default for effect execute");
         assert_eq!(bash.narrower.len(), 1);
-        let write = policy.overview(&ToolSpec::bare("write_file", EffectClass::Write));
+        let write = policy.overview(&ToolSpec::bare_spec("write_file", EffectClass::Write));
         assert_eq!(write.decision, Rule::Deny);
         assert_eq!(write.by, "tool rule 2 (effect write)");
         assert_eq!(write.narrower[0].decision, Rule::Allow);
-        let read = policy.overview(&ToolSpec::bare("read_file", EffectClass::Read));
+        let read = policy.overview(&ToolSpec::bare_spec("read_file", EffectClass::Read));
         assert!(read.narrower.is_empty());
     }
 }

@@ -40,7 +40,7 @@ pub(super) const OF_FILES: &[&str] = &[
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "RuleText", into = "RuleText")]
 pub struct PolicyRule {
-    pub(super) tool: Option<ToolPattern>,
+    pub(super) tool: Option<RuleToolPattern>,
     pub(super) effect: Option<EffectClass>,
     pub(super) command: Option<CommandPattern>,
     pub(super) path: Option<PathPattern>,
@@ -96,7 +96,7 @@ impl TryFrom<RuleText> for PolicyRule {
             return Err("a tool rule has `command` or `path`, not both".to_owned());
         }
         let rule = Self {
-            tool: tool.as_deref().map(ToolPattern::new).transpose()?,
+            tool: tool.as_deref().map(RuleToolPattern::new).transpose()?,
             effect,
             command: command.as_deref().map(CommandPattern::new).transpose()?,
             path: path
@@ -106,7 +106,7 @@ impl TryFrom<RuleText> for PolicyRule {
             decision,
         };
         let can_be = |names: &[&str]| {
-            let matches = |tool: &ToolPattern| names.iter().any(|name| tool.is_built_in(name));
+            let matches = |tool: &RuleToolPattern| names.iter().any(|name| tool.is_built_in(name));
             rule.tool.as_ref().is_none_or(matches)
         };
         if rule.command.is_some() && !can_be(&[BASH]) {
@@ -136,7 +136,7 @@ impl From<PolicyRule> for RuleText {
 
 /// One aspect of a call that a rule may match.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Facet<'a> {
+pub(super) enum CallFacet<'a> {
     /// The whole call, if no more is known about it.
     Whole,
     Part(&'a Part),
@@ -157,7 +157,7 @@ impl PolicyRule {
     /// The pattern is not a valid glob.
     pub fn for_tool(pattern: &str, decision: Rule) -> Result<Self, String> {
         Ok(Self {
-            tool: Some(ToolPattern::new(pattern)?),
+            tool: Some(RuleToolPattern::new(pattern)?),
             effect: None,
             command: None,
             path: None,
@@ -188,31 +188,35 @@ impl PolicyRule {
     }
 
     /// Whether the rule matches this aspect.
-    pub(super) fn matched(&self, spec: &ToolSpec, facet: Facet<'_>) -> Matched {
+    pub(super) fn match_rule(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> Matched {
         if !self.is_of(spec) {
             return Matched::No;
         }
         if let Some(command) = &self.command {
             return match facet {
-                Facet::Part(part) => self.of_part(command, part),
-                Facet::Doubt => Matched::Maybe,
-                Facet::Whole | Facet::Outside | Facet::File(_) | Facet::Tree(_) => Matched::No,
+                CallFacet::Part(part) => self.of_part(command, part),
+                CallFacet::Doubt => Matched::Maybe,
+                CallFacet::Whole | CallFacet::Outside | CallFacet::File(_) | CallFacet::Tree(_) => {
+                    Matched::No
+                }
             };
         }
         let Some(path) = &self.path else {
             return Matched::Yes;
         };
         match facet {
-            Facet::File(WorkspacePath::Known(file)) if path.is_about(file, self.decision) => {
+            CallFacet::File(WorkspacePath::Known(file)) if path.is_about(file, self.decision) => {
                 Matched::Yes
             }
-            Facet::Tree(WorkspacePath::Known(folder)) => path.of_tree(folder, self.decision),
-            Facet::File(WorkspacePath::Unknown) | Facet::Tree(WorkspacePath::Unknown) => {
+            CallFacet::Tree(WorkspacePath::Known(folder)) => path.of_tree(folder, self.decision),
+            CallFacet::File(WorkspacePath::Unknown) | CallFacet::Tree(WorkspacePath::Unknown) => {
                 Matched::Maybe
             }
-            Facet::File(_) | Facet::Whole | Facet::Part(_) | Facet::Doubt | Facet::Outside => {
-                Matched::No
-            }
+            CallFacet::File(_)
+            | CallFacet::Whole
+            | CallFacet::Part(_)
+            | CallFacet::Doubt
+            | CallFacet::Outside => Matched::No,
         }
     }
 
@@ -245,7 +249,7 @@ impl PolicyRule {
 
     /// Returns the sort key: the narrowest rule first, and among equally narrow ones the first in
     /// the file.
-    pub(super) fn order(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
+    pub(super) fn rule_order(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
         (Reverse(self.narrowness()), index)
     }
 
@@ -277,13 +281,13 @@ fn n_fixed(text: &str) -> usize {
 
 /// Pattern of the tools that a rule applies to.
 #[derive(Clone, Debug)]
-pub(super) struct ToolPattern {
+pub(super) struct RuleToolPattern {
     pub(super) text: String,
     pub(super) plugin: Option<GlobMatcher>,
     tool: GlobMatcher,
 }
 
-impl ToolPattern {
+impl RuleToolPattern {
     fn new(text: &str) -> Result<Self, String> {
         let glob = |part: &str| {
             GlobBuilder::new(part)

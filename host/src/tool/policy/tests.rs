@@ -18,7 +18,7 @@ fn spec(name: &str, effect_class: EffectClass) -> ToolSpec {
     };
     ToolSpec {
         plugin,
-        ..ToolSpec::bare(name, effect_class)
+        ..ToolSpec::bare_spec(name, effect_class)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::screen::Screen;
+use super::screen::TerminalScreen;
 
 /// Longest line that is passed on in one piece.
 pub(crate) const MAX_LINE_BYTES: usize = 1024 * 1024;
@@ -16,7 +16,7 @@ pub struct Captured {
     tail: VecDeque<u8>,
     left_out: u64,
     /// Terminal emulation that reduces the output, if enabled.
-    screen: Option<Screen>,
+    screen: Option<TerminalScreen>,
 }
 
 impl Captured {
@@ -34,25 +34,25 @@ impl Captured {
     /// text.
     pub(super) fn of_screen(cap: usize) -> Self {
         Self {
-            screen: Some(Screen::default()),
+            screen: Some(TerminalScreen::default()),
             ..Self::new(cap)
         }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match self.screen.take() {
-            None => self.keep(bytes),
+            None => self.keep_bytes(bytes),
             Some(mut screen) => {
-                screen.push(bytes, &mut |bytes| self.keep(bytes));
+                screen.push(bytes, &mut |bytes| self.keep_bytes(bytes));
                 self.screen = Some(screen);
             }
         }
     }
 
     /// Flushes the screen. Nothing may be pushed afterwards.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn finish_capture(&mut self) {
         if let Some(mut screen) = self.screen.take() {
-            screen.finish(&mut |bytes| self.keep(bytes));
+            screen.finish_screen(&mut |bytes| self.keep_bytes(bytes));
             self.screen = Some(screen);
         }
     }
@@ -61,10 +61,12 @@ impl Captured {
     /// overwritten text.
     #[must_use]
     pub fn cleaned_bytes(&self) -> u64 {
-        self.screen.as_ref().map_or(0, Screen::cleaned_bytes)
+        self.screen
+            .as_ref()
+            .map_or(0, TerminalScreen::cleaned_bytes)
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn keep_bytes(&mut self, bytes: &[u8]) {
         let head_cap = self.cap / 2;
         let to_head = bytes.len().min(head_cap.saturating_sub(self.head.len()));
         self.head.extend_from_slice(&bytes[..to_head]);
@@ -106,30 +108,30 @@ impl Captured {
 
 /// Splits chunks into lines.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct LineSplitter {
     partial: Vec<u8>,
 }
 
-impl Lines {
+impl LineSplitter {
     pub(super) fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(&str)) {
         while let Some(at) = bytes.iter().position(|&byte| byte == b'\n') {
             self.partial.extend_from_slice(&bytes[..at]);
             bytes = &bytes[at + 1..];
-            self.emit(&mut line);
+            self.emit_line(&mut line);
         }
         self.partial.extend_from_slice(bytes);
         if self.partial.len() > MAX_LINE_BYTES {
-            self.emit(&mut line);
+            self.emit_line(&mut line);
         }
     }
 
-    pub(super) fn finish(&mut self, mut line: impl FnMut(&str)) {
+    pub(super) fn finish_lines(&mut self, mut line: impl FnMut(&str)) {
         if !self.partial.is_empty() {
-            self.emit(&mut line);
+            self.emit_line(&mut line);
         }
     }
 
-    fn emit(&mut self, line: &mut impl FnMut(&str)) {
+    fn emit_line(&mut self, line: &mut impl FnMut(&str)) {
         let text = String::from_utf8_lossy(&self.partial);
         line(text.strip_suffix('\r').unwrap_or(&text));
         self.partial.clear();
@@ -161,11 +163,11 @@ mod tests {
     #[test]
     fn lines_are_joined_across_chunks_and_the_last_one_is_not_lost() {
         let mut seen = Vec::new();
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         for chunk in ["on", "e\r\ntw", "o\n\nthree"] {
             lines.push(chunk.as_bytes(), |line| seen.push(line.to_owned()));
         }
-        lines.finish(|line| seen.push(line.to_owned()));
+        lines.finish_lines(|line| seen.push(line.to_owned()));
         assert_eq!(seen, ["one", "two", "", "three"]);
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! A user can create groups in a systemd session (in their own `app.slice`), root everywhere. No
 //! controllers are enabled in parent groups: only those that the parent already delegates are used.
-//! It must not know which program runs in the group. Start from [`Cgroup::make`].
+//! It must not know which program runs in the group. Start from [`ProcessCgroup::make_group`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const CONTROLLERS: &[(&str, &str)] = &[
 
 /// A group. It is removed on drop if it is empty.
 #[derive(Debug)]
-pub(crate) struct Cgroup(PathBuf);
+pub(crate) struct ProcessCgroup(PathBuf);
 
 /// Parent group in which groups can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,9 +48,9 @@ impl CgroupPlace {
         let here = HERE.get_or_init(|| {
             let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
             let own = read("/proc/self/cgroup");
-            let candidates = candidates(&own, &read("/proc/self/mountinfo"));
+            let candidates = group_candidates(&own, &read("/proc/self/mountinfo"));
             let candidates = candidates.ok_or("this machine has no cgroup v2")?;
-            let found = candidates.iter().find_map(|folder| Self::at(folder));
+            let found = candidates.iter().find_map(|folder| Self::place_at(folder));
             found.ok_or_else(|| {
                 format!(
                     "this user may not make one in {}",
@@ -70,12 +70,12 @@ impl CgroupPlace {
     }
 
     /// Tries to create a group in this folder.
-    fn at(folder: &Path) -> Option<Self> {
+    fn place_at(folder: &Path) -> Option<Self> {
         remove_left_over(folder);
         // Moving a process requires write access to `cgroup.procs` of the common ancestor.
         let access = rustix::fs::Access::WRITE_OK;
         rustix::fs::access(folder.join("cgroup.procs"), access).ok()?;
-        let tried = Cgroup(folder.join(name()));
+        let tried = ProcessCgroup(folder.join(group_name()));
         fs::create_dir(&tried.0).ok()?;
         if !tried.0.join("cgroup.kill").exists() {
             return None;
@@ -89,11 +89,11 @@ impl CgroupPlace {
     }
 }
 
-impl Cgroup {
+impl ProcessCgroup {
     /// Creates a group with these limits, `memory_bytes` including files in memory; `None` if no
     /// group can be created.
-    pub(crate) fn make(limits: Option<(&Limits, u64)>) -> Option<Self> {
-        let group = Self(CgroupPlace::here().ok()?.folder.join(name()));
+    pub(crate) fn make_group(limits: Option<(&Limits, u64)>) -> Option<Self> {
+        let group = Self(CgroupPlace::here().ok()?.folder.join(group_name()));
         fs::create_dir(&group.0).ok()?;
         // `rind doctor` reports missing controllers.
         let set = |file: &str, value: u64| {
@@ -113,7 +113,7 @@ impl Cgroup {
 
     /// Kills every process in the group and its subgroups, including processes that are being
     /// forked.
-    pub(super) fn kill(&self) {
+    pub(super) fn kill_group(&self) {
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
     }
 
@@ -127,7 +127,7 @@ impl Cgroup {
     }
 }
 
-impl Drop for Cgroup {
+impl Drop for ProcessCgroup {
     fn drop(&mut self) {
         // If it is still in use, the next process of Rind removes it.
         let _ = fs::remove_dir(&self.0);
@@ -144,7 +144,7 @@ pub(super) fn is_in(group: &Path, is_root: bool) -> bool {
     own.is_some_and(|own| is_named(own) || (is_root && own == "/"))
 }
 
-fn name() -> String {
+fn group_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let n = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{PREFIX}{}-{n}", std::process::id())
@@ -169,7 +169,7 @@ fn remove_left_over(folder: &Path) {
 /// Returns candidate parent folders, best first, from `/proc/self/cgroup` and
 /// `/proc/self/mountinfo`. Siblings of the group of this process come before its children, because
 /// a group can delegate controllers only while it contains no process.
-fn candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
+fn group_candidates(own: &str, mounts: &str) -> Option<Vec<PathBuf>> {
     let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
     let (mounted, below) = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_group_is_made_beside_the_own_one_or_else_below_it() {
-        let of = |own: &str| candidates(own, MOUNTS).unwrap_or_default();
+        let of = |own: &str| group_candidates(own, MOUNTS).unwrap_or_default();
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
         assert_eq!(
             of("1:name=systemd:/x\n0::/user.slice/app.slice/a.scope\n"),
@@ -215,11 +215,11 @@ mod tests {
         assert_eq!(of("0::/../other\n"), paths(&[]));
         assert_eq!(of("9:pids:/\n"), paths(&[]));
         assert_eq!(
-            candidates("0::/a\n", "30 24 0:27 / /sys rw - sysfs sysfs rw\n"),
+            group_candidates("0::/a\n", "30 24 0:27 / /sys rw - sysfs sysfs rw\n"),
             None
         );
         let bound = "35 30 0:30 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        let found = candidates("0::/docker/1/a\n", bound).unwrap();
+        let found = group_candidates("0::/docker/1/a\n", bound).unwrap();
         assert_eq!(found, paths(&["/sys/fs/cgroup/", "/sys/fs/cgroup/a"]));
     }
 

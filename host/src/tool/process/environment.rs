@@ -70,14 +70,14 @@ pub(super) fn paths_in(list: &OsStr) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns the variables that keep programs from waiting for a user.
-pub(super) fn unattended() -> impl Iterator<Item = (OsString, OsString)> {
+pub(super) fn unattended_variables() -> impl Iterator<Item = (OsString, OsString)> {
     UNATTENDED
         .iter()
         .map(|(name, value)| (name.into(), value.into()))
 }
 
 /// Sets or replaces a variable.
-pub(super) fn set(
+pub(super) fn set_variable(
     env: &mut Vec<(OsString, OsString)>,
     name: impl Into<OsString>,
     value: impl Into<OsString>,

@@ -1,7 +1,7 @@
 //! A started process and its descendants: tracks which of them are alive, and stops them all.
 //!
 //! A tree gets SIGTERM, a grace period, then SIGKILL. A tree that keeps forking instead of cleaning
-//! up is killed early. Start from [`Running`].
+//! up is killed early. Start from [`RunningTree`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,10 +19,10 @@ use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::LINGER;
-use super::cgroup::Cgroup;
+use super::cgroup::ProcessCgroup;
 use super::tree::{
-    Found, ProcEntry, descendants, descendants_and_zombies, is_alive, n_started_on_machine,
-    processes,
+    FoundProcess, ProcEntry, descendants_and_zombies, find_descendants, is_alive, list_processes,
+    n_started_on_machine,
 };
 use crate::disk::TemporaryFolder;
 
@@ -57,19 +57,19 @@ const KILL_ROUNDS: u32 = 50;
 const MARK: &str = "RIND_PROCESS";
 
 /// A process tree that is stopped when this is dropped.
-pub(super) struct Running {
+pub(super) struct RunningTree {
     child: Child,
-    tree: Tree,
+    tree: ProcessTree,
     is_over: bool,
-    keeper: Option<Keeper>,
+    keeper: Option<ProcessKeeper>,
     /// Control group that holds the tree.
-    cgroup: Option<Cgroup>,
+    cgroup: Option<ProcessCgroup>,
     /// Temporary folder, removed once no process of the tree can write there.
     temporary: Option<TemporaryFolder>,
 }
 
 /// Socket between the host and a first process that reaps all descendants (a keeper).
-struct Keeper {
+struct ProcessKeeper {
     told: UnixStream,
     /// Keeps the socket open: closing it makes the keeper kill the tree without SIGTERM.
     lifeline: StdUnixStream,
@@ -77,7 +77,7 @@ struct Keeper {
 
 /// Resources that a process is started with in addition to its command.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct KeptResources {
     /// Removed when the tree is gone.
     pub(super) temporary: Option<TemporaryFolder>,
     /// Number of keeper generations, starting with the first process; 0: none. A keeper has the
@@ -85,12 +85,12 @@ pub(super) struct Kept {
     pub(super) n_keepers: usize,
     /// Control group of the tree; the first process moves its children into it. Removed when the
     /// tree is gone.
-    pub(super) cgroup: Option<Cgroup>,
+    pub(super) cgroup: Option<ProcessCgroup>,
 }
 
-impl Running {
+impl RunningTree {
     /// Starts the command in a process group of its own.
-    pub(super) fn spawn(mut command: Command, kept: Kept) -> io::Result<Self> {
+    pub(super) fn spawn_tree(mut command: Command, kept: KeptResources) -> io::Result<Self> {
         let mark = crate::clock::new_id();
         command.process_group(0).env(MARK, &mark);
         let mut keeper = None;
@@ -100,7 +100,7 @@ impl Running {
             ours.set_nonblocking(true)?;
             command.stdin(OwnedFd::from(theirs));
             let told = UnixStream::from_std(ours)?;
-            keeper = Some(Keeper { told, lifeline });
+            keeper = Some(ProcessKeeper { told, lifeline });
         }
         let child = command.spawn()?;
         let leader = child
@@ -109,7 +109,7 @@ impl Running {
             .ok_or_else(|| io::Error::other("the process has no id"))?;
         Ok(Self {
             child,
-            tree: Tree {
+            tree: ProcessTree {
                 leader,
                 mark: format!("{MARK}={mark}"),
                 n_keepers: kept.n_keepers,
@@ -122,7 +122,7 @@ impl Running {
     }
 
     /// Waits for the program, which may leave background processes; may be called again.
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub(super) async fn wait_first(&mut self) -> io::Result<ExitStatus> {
         let Some(keeper) = &self.keeper else {
             return self.child.wait().await;
         };
@@ -135,7 +135,7 @@ impl Running {
 
     /// Stops all living processes of the tree and returns whether there were any. If `ended_alone`,
     /// keepers exit by themselves and get time for that.
-    pub(super) async fn stop(&mut self, ended_alone: bool) -> bool {
+    pub(super) async fn stop_tree(&mut self, ended_alone: bool) -> bool {
         if self.keeper.is_some()
             && let Some(was_alive) = self.stop_kept(ended_alone).await
         {
@@ -161,17 +161,18 @@ impl Running {
     /// all processes of the machine, which is slow while a command forks as fast as it can. `None`:
     /// the keeper still runs or was killed, so other processes may be alive.
     async fn stop_kept(&mut self, ended_alone: bool) -> Option<bool> {
-        if ended_alone && let Some(is_clean) = self.ended(LINGER).await {
+        if ended_alone && let Some(is_clean) = self.wait_ended(LINGER).await {
             return is_clean.then_some(false);
         }
         let tree = self.tree.clone();
         let asking = tokio::task::spawn_blocking(move || tree.ask_to_end());
         let (tree, is_over) = (self.tree.clone(), CancellationToken::new());
         let until = is_over.clone();
-        let mut multiplying = tokio::task::spawn_blocking(move || tree.multiplies(GRACE, &until));
+        let mut multiplying =
+            tokio::task::spawn_blocking(move || tree.keeps_multiplying(GRACE, &until));
         let _is_over = is_over.drop_guard();
         let ended = tokio::select! {
-            ended = self.ended(GRACE) => ended,
+            ended = self.wait_ended(GRACE) => ended,
             Ok(true) = &mut multiplying => None,
         };
         if let Some(is_clean) = ended {
@@ -179,24 +180,26 @@ impl Running {
             return is_clean.then_some(were_there);
         }
         if let Some(cgroup) = &self.cgroup {
-            cgroup.kill();
+            cgroup.kill_group();
         }
         // Closing the socket makes the keeper kill the others.
         self.keeper = None;
-        let is_clean = self.ended(KILL_TIME).await?;
+        let is_clean = self.wait_ended(KILL_TIME).await?;
         is_clean.then_some(true)
     }
 
     /// Waits for the keeper to exit. Returns whether it exited by itself, which it does once
     /// nothing else of the tree is left.
-    async fn ended(&mut self, within: Duration) -> Option<bool> {
+    async fn wait_ended(&mut self, within: Duration) -> Option<bool> {
         let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
         Some(status.is_ok_and(|status| status.code().is_some()))
     }
 
     /// Whether the kernel killed a process because the tree was out of memory.
     pub(super) fn ran_out_of_memory(&self) -> bool {
-        self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory)
+        self.cgroup
+            .as_ref()
+            .is_some_and(ProcessCgroup::ran_out_of_memory)
     }
 
     /// Returns the first process, and whether the others are its descendants.
@@ -209,7 +212,7 @@ impl Running {
     }
 }
 
-impl Keeper {
+impl ProcessKeeper {
     /// Returns the exit status of the program. Never returns if the socket is closed without one.
     async fn status(&self) -> ExitStatus {
         loop {
@@ -232,7 +235,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningTree {
     fn drop(&mut self) {
         if self.is_over {
             return;
@@ -247,12 +250,12 @@ impl Drop for Running {
             .name("stop-processes".to_owned())
             .spawn(move || {
                 if lifeline.is_some() {
-                    tree.multiplies(GRACE, &CancellationToken::new());
+                    tree.keeps_multiplying(GRACE, &CancellationToken::new());
                 } else {
                     tree.wait_for_end(GRACE);
                 }
                 if let Some(cgroup) = &cgroup {
-                    cgroup.kill();
+                    cgroup.kill_group();
                 }
                 // Closing it makes the keeper kill the others.
                 if lifeline.is_some() {
@@ -264,18 +267,18 @@ impl Drop for Running {
                 drop(temporary);
             });
         if started.is_err() {
-            self.tree.kill();
+            self.tree.kill_tree();
         }
     }
 }
 
 /// Rate at which the machine starts processes.
-struct Rate {
+struct StartRate {
     since: Instant,
     n_started: u64,
 }
 
-impl Rate {
+impl StartRate {
     fn new() -> Self {
         Self {
             since: Instant::now(),
@@ -293,7 +296,7 @@ impl Rate {
 }
 
 #[derive(Clone)]
-struct Tree {
+struct ProcessTree {
     /// The first process; its id is also the process group id.
     leader: Pid,
     /// Mark `NAME=VALUE` in the environment of the tree's processes.
@@ -302,7 +305,7 @@ struct Tree {
     n_keepers: usize,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Sends SIGTERM to the processes and returns whether there were any. Keepers are skipped,
     /// because they must reap the others.
     fn ask_to_end(&self) -> bool {
@@ -311,7 +314,7 @@ impl Tree {
             return true;
         }
         let mut are_there = false;
-        for process in descendants(self.leader) {
+        for process in find_descendants(self.leader) {
             if process.depth >= self.n_keepers {
                 are_there = true;
                 process.signal(Signal::TERM);
@@ -322,11 +325,11 @@ impl Tree {
 
     /// Kills the processes, except for a keeper, which exits once the others are gone: without it
     /// the remaining processes could not be found.
-    fn kill(&self) {
+    fn kill_tree(&self) {
         if self.n_keepers == 0 {
             return self.signal_all(Signal::KILL);
         }
-        for process in descendants(self.leader) {
+        for process in find_descendants(self.leader) {
             process.signal(Signal::KILL);
         }
     }
@@ -334,7 +337,7 @@ impl Tree {
     /// Signals all processes; fails only when none is left.
     fn signal_all(&self, signal: Signal) {
         let _ = rustix::process::kill_process_group(self.leader, signal);
-        for process in processes().filter(|process| self.has(process)) {
+        for process in list_processes().filter(|process| self.has_process(process)) {
             process.signal(signal);
         }
     }
@@ -353,9 +356,9 @@ impl Tree {
     /// Waits until this tree with a keeper has ended, or has started too many processes since it
     /// was asked to end. Returns whether it multiplies. Gives up after `most`, or when `is_over` is
     /// cancelled.
-    fn multiplies(&self, most: Duration, is_over: &CancellationToken) -> bool {
+    fn keeps_multiplying(&self, most: Duration, is_over: &CancellationToken) -> bool {
         let until = Instant::now() + most;
-        let mut rate = Rate::new();
+        let mut rate = StartRate::new();
         let mut known: Option<BTreeSet<_>> = None;
         let mut n_new = 0;
         while Instant::now() < until && !is_over.is_cancelled() {
@@ -396,7 +399,7 @@ impl Tree {
             if !self.is_alive() {
                 return;
             }
-            self.kill();
+            self.kill_tree();
             std::thread::sleep(POLL);
         }
         self.signal_all(Signal::KILL);
@@ -404,12 +407,12 @@ impl Tree {
 
     fn is_alive(&self) -> bool {
         if cfg!(target_os = "linux") {
-            return processes().any(|process| self.has(&process));
+            return list_processes().any(|process| self.has_process(&process));
         }
         rustix::process::test_kill_process_group(self.leader).is_ok()
     }
 
-    fn has(&self, process: &ProcEntry) -> bool {
+    fn has_process(&self, process: &ProcEntry) -> bool {
         process.group == self.leader.as_raw_nonzero().get()
             || process.has_mark(self.mark.as_bytes())
     }
@@ -429,13 +432,13 @@ mod tests {
         let mut child = command_line.stdout(Stdio::piped()).spawn().unwrap();
         let mut said = [0];
         child.stdout.take().unwrap().read_exact(&mut said).unwrap();
-        let tree = Tree {
+        let tree = ProcessTree {
             leader: Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
             mark: String::new(),
             n_keepers: 1,
         };
-        let found = tree.multiplies(Duration::from_secs(3), &CancellationToken::new());
-        tree.kill();
+        let found = tree.keeps_multiplying(Duration::from_secs(3), &CancellationToken::new());
+        tree.kill_tree();
         let _ = child.kill();
         let _ = child.wait();
         found

@@ -30,15 +30,15 @@ use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
 
 pub use capture::Captured;
-use capture::Lines;
+use capture::LineSplitter;
 pub(crate) use capture::MAX_LINE_BYTES;
 pub use cgroup::CgroupPlace;
-use confine::{Confinement, Wrapped};
+use confine::{Confinement, WrappedProcess};
 pub use environment::{base_environment, environment_with};
-use group::{Kept, Running};
+use group::{KeptResources, RunningTree};
 pub use passed::Passed;
 pub use watch::Exceeded;
-use watch::Watch;
+use watch::TreeWatch;
 
 /// Time for which the output of an exited program may stay open before its background processes are
 /// stopped.
@@ -185,7 +185,7 @@ impl Process {
         };
         let wrapped = self.wrapped().await.map_err(failed)?;
         let (mut running, out, err) = self.spawn(wrapped).map_err(failed)?;
-        let watch = Watch::new(
+        let watch = TreeWatch::new(
             self.confine.as_ref(),
             running.kept_leader(),
             running.temporary(),
@@ -211,7 +211,7 @@ impl Process {
             let mut deadline = pin!(tokio::time::sleep(self.deadline));
             ending = loop {
                 tokio::select! {
-                    status = running.wait() => break ending_of(status.map_err(failed)?),
+                    status = running.wait_first() => break ending_of(status.map_err(failed)?),
                     _ = &mut reading, if !all_read => all_read = true,
                     () = cancel.cancelled() => break Ending::Cancelled,
                     () = &mut deadline => break Ending::Deadline,
@@ -231,7 +231,7 @@ impl Process {
             }
             // Keep reading while the tree is stopped: a process that blocks on a full pipe could
             // not exit.
-            let mut stopping = pin!(running.stop(ended_alone));
+            let mut stopping = pin!(running.stop_tree(ended_alone));
             stopped = loop {
                 tokio::select! {
                     stopped = &mut stopping => break stopped,
@@ -242,7 +242,7 @@ impl Process {
                 let _ = tokio::time::timeout(LAST_READ, &mut reading).await;
             }
         }
-        stdout.finish();
+        stdout.finish_capture();
         Ok(Finished {
             stopped_background: stopped && ended_alone,
             ending,
@@ -253,16 +253,16 @@ impl Process {
 
     /// Returns the process to start: the program, or a helper around it. Blocking disk access runs
     /// on a blocking thread.
-    async fn wrapped(&self) -> std::io::Result<Wrapped> {
+    async fn wrapped(&self) -> std::io::Result<WrappedProcess> {
         let process = self.clone();
         let wrap = move || match (&process.confine, &process.keeper) {
-            (Some(confinement), _) => confinement.wrap(&process),
-            (None, Some(keeper)) => confine::keep(keeper, &process),
-            (None, None) => Ok(Wrapped {
+            (Some(confinement), _) => confinement.wrap_process(&process),
+            (None, Some(keeper)) => confine::keep_process(keeper, &process),
+            (None, None) => Ok(WrappedProcess {
                 program: process.program,
                 args: process.args,
                 env: process.env,
-                kept: Kept::default(),
+                kept: KeptResources::default(),
             }),
         };
         tokio::task::spawn_blocking(wrap).await?
@@ -272,8 +272,8 @@ impl Process {
     /// the thread that started them exits.
     fn spawn(
         &self,
-        wrapped: Wrapped,
-    ) -> std::io::Result<(Running, PipeReader, Option<PipeReader>)> {
+        wrapped: WrappedProcess,
+    ) -> std::io::Result<(RunningTree, PipeReader, Option<PipeReader>)> {
         let (out_reader, out_writer) = std::io::pipe()?;
         let (err_reader, err_writer) = match self.streams {
             Streams::Merged => (None, out_writer.try_clone()?),
@@ -304,7 +304,7 @@ impl Process {
             .stdout(out_writer)
             .stderr(err_writer);
         Ok((
-            Running::spawn(command, wrapped.kept)?,
+            RunningTree::spawn_tree(command, wrapped.kept)?,
             out_reader,
             err_reader,
         ))
@@ -332,7 +332,7 @@ async fn read_all(
     else {
         return;
     };
-    let mut lines = Lines::default();
+    let mut lines = LineSplitter::default();
     let mut buffer = vec![0_u8; 16 * 1024];
     while let Ok(count @ 1..) = receiver.read(&mut buffer).await {
         captured.push(&buffer[..count]);
@@ -341,6 +341,6 @@ async fn read_all(
         }
     }
     if let Some(on_line) = on_line {
-        lines.finish(|line| on_line(stream, line));
+        lines.finish_lines(|line| on_line(stream, line));
     }
 }

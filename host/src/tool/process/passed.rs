@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use super::environment::{base_environment, own_variables, set, unattended};
+use super::environment::{base_environment, own_variables, set_variable, unattended_variables};
 use crate::secret::Scanner;
 
 /// Variables that are passed by default: locations and versions of tools, and build options.
@@ -119,9 +119,9 @@ impl Passed {
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut env = base_environment();
-        env.extend(unattended());
+        env.extend(unattended_variables());
         for (name, value) in self.passed(own_variables()) {
-            set(&mut env, name, value);
+            set_variable(&mut env, name, value);
         }
         keep_loopback_from_proxies(&mut env);
         env
@@ -241,7 +241,7 @@ fn keep_loopback_from_proxies(env: &mut Vec<(OsString, OsString)>) {
             Some(held) => format!("{held},{NO_PROXY}"),
             None => NO_PROXY.to_owned(),
         };
-        set(env, name, value);
+        set_variable(env, name, value);
     }
 }
 

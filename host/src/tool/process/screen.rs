@@ -31,12 +31,12 @@ const BELL: u8 = 0x07;
 
 /// A terminal emulator without a display.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Screen {
+pub(super) struct TerminalScreen {
     rows: VecDeque<Vec<char>>,
     /// Row of the cursor.
     row: usize,
     column: usize,
-    state: State,
+    state: ScreenState,
     /// Bytes of an incomplete character or control sequence.
     partial: Vec<u8>,
     n_taken: u64,
@@ -44,7 +44,7 @@ pub(super) struct Screen {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ScreenState {
     #[default]
     Text,
     /// After ESC.
@@ -59,29 +59,29 @@ enum State {
     StringEscape,
 }
 
-impl Screen {
+impl TerminalScreen {
     /// Processes output and passes final text to `out`.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
         self.n_taken += bytes.len() as u64;
         for byte in bytes {
-            self.take(*byte, out);
+            self.take_byte(*byte, out);
         }
     }
 
     /// Passes the remaining text to `out`.
-    pub(super) fn finish(&mut self, out: &mut impl FnMut(&[u8])) {
-        if self.state == State::Text {
+    pub(super) fn finish_screen(&mut self, out: &mut impl FnMut(&[u8])) {
+        if self.state == ScreenState::Text {
             self.end_partial(out);
         }
         self.partial.clear();
-        self.state = State::Text;
+        self.state = ScreenState::Text;
         let is_open = |rows: &VecDeque<Vec<char>>| rows.back().is_some_and(|row| !row.is_empty());
         let has_last = is_open(&self.rows);
         let n = self.rows.len();
         for (at, row) in mem::take(&mut self.rows).into_iter().enumerate() {
             let is_last = at + 1 == n;
             if !is_last || has_last {
-                self.give(&row, !is_last, out);
+                self.give_row(&row, !is_last, out);
             }
         }
         (self.row, self.column) = (0, 0);
@@ -93,34 +93,34 @@ impl Screen {
         self.n_taken.saturating_sub(self.n_given)
     }
 
-    fn take(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+    fn take_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         match self.state {
-            State::Text => self.text(byte, out),
-            State::Escape => self.escape(byte),
-            State::Charset => self.state = State::Text,
-            State::Sequence => self.sequence(byte, out),
-            State::String => match byte {
+            ScreenState::Text => self.take_text(byte, out),
+            ScreenState::Escape => self.take_escape(byte),
+            ScreenState::Charset => self.state = ScreenState::Text,
+            ScreenState::Sequence => self.take_sequence(byte, out),
+            ScreenState::String => match byte {
                 BELL => self.end_control(),
-                ESCAPE => self.state = State::StringEscape,
+                ESCAPE => self.state = ScreenState::StringEscape,
                 // Unterminated: the lines after it are not part of it.
                 b'\n' => {
                     self.end_control();
-                    self.text(byte, out);
+                    self.take_text(byte, out);
                 }
                 _ if self.partial.len() == MAX_STRING_BYTES => {
-                    self.state = State::Text;
+                    self.state = ScreenState::Text;
                     for byte in mem::take(&mut self.partial) {
-                        self.text(byte, out);
+                        self.take_text(byte, out);
                     }
-                    self.text(byte, out);
+                    self.take_text(byte, out);
                 }
                 _ => self.partial.push(byte),
             },
-            State::StringEscape => {
+            ScreenState::StringEscape => {
                 self.end_control();
                 if byte != b'\\' {
-                    self.state = State::Escape;
-                    self.escape(byte);
+                    self.state = ScreenState::Escape;
+                    self.take_escape(byte);
                 }
             }
         }
@@ -128,33 +128,33 @@ impl Screen {
 
     fn end_control(&mut self) {
         self.partial.clear();
-        self.state = State::Text;
+        self.state = ScreenState::Text;
     }
 
-    fn escape(&mut self, byte: u8) {
+    fn take_escape(&mut self, byte: u8) {
         self.partial.clear();
         self.state = match byte {
-            b'[' => State::Sequence,
-            b']' | b'P' | b'X' | b'^' | b'_' => State::String,
-            b' '..=b'/' => State::Charset,
-            ESCAPE => State::Escape,
-            _ => State::Text,
+            b'[' => ScreenState::Sequence,
+            b']' | b'P' | b'X' | b'^' | b'_' => ScreenState::String,
+            b' '..=b'/' => ScreenState::Charset,
+            ESCAPE => ScreenState::Escape,
+            _ => ScreenState::Text,
         };
     }
 
-    fn sequence(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+    fn take_sequence(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         match byte {
             b'@'..=b'~' => {
                 let parameters = mem::take(&mut self.partial);
-                self.state = State::Text;
-                self.control(byte, &parameters);
+                self.state = ScreenState::Text;
+                self.run_control(byte, &parameters);
             }
             b' '..=b'?' if self.partial.len() < MAX_PARAMETERS_BYTES => self.partial.push(byte),
-            ESCAPE => self.state = State::Escape,
+            ESCAPE => self.state = ScreenState::Escape,
             // Not a control sequence: drop its beginning and treat this byte as text.
             _ => {
                 self.end_control();
-                self.text(byte, out);
+                self.take_text(byte, out);
             }
         }
     }
@@ -162,20 +162,20 @@ impl Screen {
     /// Executes a control sequence: relative cursor moves and deletions. Others, such as colors, do
     /// not affect the text. Absolute positions and clearing the screen are ignored, so that no
     /// earlier output is lost.
-    fn control(&mut self, command: u8, parameters: &[u8]) {
+    fn run_control(&mut self, command: u8, parameters: &[u8]) {
         let parameter = std::str::from_utf8(parameters).ok();
         let first = parameter.and_then(|text| text.split(';').next()?.parse::<usize>().ok());
         let n = first.unwrap_or(1).max(1);
         match command {
             b'A' => self.row = self.row.saturating_sub(n),
-            b'B' => self.down(n),
+            b'B' => self.move_down(n),
             b'C' => {
                 let furthest = MAX_MOVE.max(self.column);
                 self.column = self.column.saturating_add(n).min(furthest);
             }
             b'D' => self.column = self.column.saturating_sub(n),
             b'E' => {
-                self.down(n);
+                self.move_down(n);
                 self.column = 0;
             }
             b'F' => {
@@ -185,21 +185,21 @@ impl Screen {
             b'G' => self.column = (n - 1).min(MAX_MOVE),
             b'J' if first.unwrap_or(0) == 0 => {
                 self.rows.truncate(self.row + 1);
-                self.erase(0);
+                self.erase_line(0);
             }
-            b'K' => self.erase(first.unwrap_or(0)),
+            b'K' => self.erase_line(first.unwrap_or(0)),
             _ => {}
         }
     }
 
     /// Moves the cursor down within the existing rows.
-    fn down(&mut self, n: usize) {
+    fn move_down(&mut self, n: usize) {
         let last = self.rows.len().saturating_sub(1);
         self.row = self.row.saturating_add(n).min(last.max(self.row));
     }
 
     /// Erases from the cursor to the end (0), up to the cursor (1), or the whole row (2).
-    fn erase(&mut self, how: usize) {
+    fn erase_line(&mut self, how: usize) {
         let column = self.column;
         let Some(row) = self.rows.get_mut(self.row) else {
             return;
@@ -212,34 +212,34 @@ impl Screen {
         }
     }
 
-    fn text(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+    fn take_text(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         if byte < 0x80 && !self.partial.is_empty() {
             self.end_partial(out);
         }
         match byte {
-            ESCAPE => self.state = State::Escape,
+            ESCAPE => self.state = ScreenState::Escape,
             b'\n' => self.line_feed(out),
             b'\r' => self.column = 0,
             0x08 => self.column = self.column.saturating_sub(1),
-            b'\t' | b' '..=b'~' => self.print(char::from(byte), out),
+            b'\t' | b' '..=b'~' => self.print_character(char::from(byte), out),
             // Control characters such as NUL and bell are invisible.
             0..=0x1f | 0x7f => {}
             0x80.. => {
                 self.partial.push(byte);
-                self.complete(out);
+                self.complete_character(out);
             }
         }
     }
 
     /// Prints the complete characters in the partial bytes.
-    fn complete(&mut self, out: &mut impl FnMut(&[u8])) {
+    fn complete_character(&mut self, out: &mut impl FnMut(&[u8])) {
         match std::str::from_utf8(&self.partial) {
             Ok(text) => {
                 let found = text.chars().next();
                 self.partial.clear();
                 // C1 control characters are invisible too.
                 if let Some(found) = found.filter(|found| !found.is_control()) {
-                    self.print(found, out);
+                    self.print_character(found, out);
                 }
             }
             Err(error) if error.error_len().is_none() => {}
@@ -247,9 +247,9 @@ impl Screen {
                 let bad = error.error_len().unwrap_or(1);
                 let rest = self.partial.split_off(bad);
                 self.partial.clear();
-                self.print(char::REPLACEMENT_CHARACTER, out);
+                self.print_character(char::REPLACEMENT_CHARACTER, out);
                 for byte in rest {
-                    self.text(byte, out);
+                    self.take_text(byte, out);
                 }
             }
         }
@@ -258,11 +258,11 @@ impl Screen {
     /// Prints a replacement for a character that will not be completed.
     fn end_partial(&mut self, out: &mut impl FnMut(&[u8])) {
         if !mem::take(&mut self.partial).is_empty() {
-            self.print(char::REPLACEMENT_CHARACTER, out);
+            self.print_character(char::REPLACEMENT_CHARACTER, out);
         }
     }
 
-    fn print(&mut self, character: char, out: &mut impl FnMut(&[u8])) {
+    fn print_character(&mut self, character: char, out: &mut impl FnMut(&[u8])) {
         if self.column >= MAX_COLUMNS {
             // A row this long is not a progress bar, so everything so far is final.
             while self.row > 0 {
@@ -270,7 +270,7 @@ impl Screen {
             }
             if let Some(row) = self.rows.front_mut() {
                 let row = mem::take(row);
-                self.give(&row, false, out);
+                self.give_row(&row, false, out);
             }
             self.column = 0;
         }
@@ -303,12 +303,12 @@ impl Screen {
 
     fn give_first(&mut self, out: &mut impl FnMut(&[u8])) {
         if let Some(row) = self.rows.pop_front() {
-            self.give(&row, true, out);
+            self.give_row(&row, true, out);
         }
         self.row = self.row.saturating_sub(1);
     }
 
-    fn give(&mut self, row: &[char], ends: bool, out: &mut impl FnMut(&[u8])) {
+    fn give_row(&mut self, row: &[char], ends: bool, out: &mut impl FnMut(&[u8])) {
         let mut text: String = row.iter().collect();
         if ends {
             text.push('\n');
@@ -324,12 +324,12 @@ mod tests {
     use super::*;
 
     fn shown_in(text: &[u8], chunk: usize) -> String {
-        let (mut screen, mut shown) = (Screen::default(), Vec::new());
+        let (mut screen, mut shown) = (TerminalScreen::default(), Vec::new());
         let mut out = |bytes: &[u8]| shown.extend_from_slice(bytes);
         for chunk in text.chunks(chunk) {
             screen.push(chunk, &mut out);
         }
-        screen.finish(&mut out);
+        screen.finish_screen(&mut out);
         String::from_utf8(shown).unwrap()
     }
 
@@ -393,9 +393,9 @@ mod tests {
 
     #[test]
     fn what_was_cleaned_is_counted() {
-        let mut screen = Screen::default();
+        let mut screen = TerminalScreen::default();
         screen.push(b"aaa\rbbb\n\x1b[1mx\n", &mut |_| {});
-        screen.finish(&mut |_| {});
+        screen.finish_screen(&mut |_| {});
         assert_eq!(screen.cleaned_bytes(), 8);
     }
 

@@ -1,7 +1,8 @@
 //! Reads `/proc`: living processes, their ancestry, and their memory.
 //!
-//! Ids are reused, so a process is identified by id and start time. Start from [`processes`] and
-//! [`descendants`].
+//! Ids are reused, so a process is identified by id and start time. Start from [`list_processes`]
+//! and
+//! [`find_descendants`].
 
 use rustix::process::{Pid, Signal};
 
@@ -17,7 +18,7 @@ pub(super) struct ProcEntry {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Descendant {
+pub(super) struct DescendantProcess {
     pub(super) pid: Pid,
     /// 1 for a child, 2 for a grandchild, and so on.
     pub(super) depth: usize,
@@ -25,13 +26,13 @@ pub(super) struct Descendant {
 }
 
 /// A process that was found earlier and may have ended since.
-pub(super) trait Found {
+pub(super) trait FoundProcess {
     fn pid(&self) -> Pid;
     fn start(&self) -> u64;
 
     /// Returns the current process group, if the process still exists.
     fn group_now(&self) -> Option<Pid> {
-        let (now, _) = ProcEntry::read(self.pid())?;
+        let (now, _) = ProcEntry::read_process(self.pid())?;
         Pid::from_raw(now.group).filter(|_| now.start == self.start())
     }
 
@@ -42,7 +43,8 @@ pub(super) trait Found {
         let process = pidfd_open(self.pid(), PidfdFlags::empty());
         // Check the start time after opening the pidfd: an open pidfd keeps referring to the same
         // process, so the id cannot be reused between check and signal.
-        let is_it = ProcEntry::read(self.pid()).is_some_and(|(now, _)| now.start == self.start());
+        let is_it =
+            ProcEntry::read_process(self.pid()).is_some_and(|(now, _)| now.start == self.start());
         let _ = match process {
             _ if !is_it => return,
             Ok(process) => pidfd_send_signal(process, signal),
@@ -57,7 +59,7 @@ pub(super) trait Found {
     }
 }
 
-impl Found for ProcEntry {
+impl FoundProcess for ProcEntry {
     fn pid(&self) -> Pid {
         self.pid
     }
@@ -67,7 +69,7 @@ impl Found for ProcEntry {
     }
 }
 
-impl Found for Descendant {
+impl FoundProcess for DescendantProcess {
     fn pid(&self) -> Pid {
         self.pid
     }
@@ -80,9 +82,9 @@ impl Found for Descendant {
 impl ProcEntry {
     /// Reads the process, and whether it is alive. A zombie counts as dead; it can stay for long if
     /// the init process of a container does not reap orphans.
-    fn read(pid: Pid) -> Option<(Self, bool)> {
+    fn read_process(pid: Pid) -> Option<(Self, bool)> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        let fields = fields(&stat)?;
+        let fields = stat_fields(&stat)?;
         let is_alive = !matches!(fields.state, "Z" | "X");
         let found = Self {
             pid,
@@ -101,7 +103,7 @@ impl ProcEntry {
 
 /// Some fields of a `/proc/PID/stat` line.
 #[derive(Debug, PartialEq, Eq)]
-struct Fields<'a> {
+struct StatFields<'a> {
     state: &'a str,
     parent: i32,
     group: i32,
@@ -113,9 +115,9 @@ const N_BETWEEN: usize = 16;
 
 /// Parses a `/proc/PID/stat` line. The name before the fields is in parentheses and may contain any
 /// character, including `)`.
-fn fields(stat: &str) -> Option<Fields<'_>> {
+fn stat_fields(stat: &str) -> Option<StatFields<'_>> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    Some(Fields {
+    Some(StatFields {
         state: fields.next()?,
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
@@ -125,11 +127,11 @@ fn fields(stat: &str) -> Option<Fields<'_>> {
 
 /// Whether this process is alive.
 pub(super) fn is_alive(pid: Pid) -> bool {
-    ProcEntry::read(pid).is_some_and(|(_, is_alive)| is_alive)
+    ProcEntry::read_process(pid).is_some_and(|(_, is_alive)| is_alive)
 }
 
 /// Returns every living process; none if there is no `/proc`.
-pub(super) fn processes() -> impl Iterator<Item = ProcEntry> {
+pub(super) fn list_processes() -> impl Iterator<Item = ProcEntry> {
     all_processes().filter_map(|(process, is_alive)| is_alive.then_some(process))
 }
 
@@ -139,7 +141,7 @@ fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
         .into_iter()
         .flatten()
         .filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
-        .filter_map(ProcEntry::read)
+        .filter_map(ProcEntry::read_process)
 }
 
 /// Returns the number of processes that the machine has started since boot. This is the only cheap
@@ -154,12 +156,12 @@ pub(super) fn n_started_on_machine() -> Option<u64> {
 
 /// Returns all living descendants of this process, without itself. A process whose parent exits
 /// during the scan may be missing: call again to be sure.
-pub(super) fn descendants(of: Pid) -> Vec<Descendant> {
-    descendants_in(processes().collect(), of.as_raw_nonzero().get())
+pub(super) fn find_descendants(of: Pid) -> Vec<DescendantProcess> {
+    descendants_in(list_processes().collect(), of.as_raw_nonzero().get())
 }
 
 /// Returns the same including zombies, which show short-lived processes.
-pub(super) fn descendants_and_zombies(of: Pid) -> Vec<Descendant> {
+pub(super) fn descendants_and_zombies(of: Pid) -> Vec<DescendantProcess> {
     let all = all_processes().map(|(process, _)| process).collect();
     descendants_in(all, of.as_raw_nonzero().get())
 }
@@ -173,7 +175,7 @@ pub(super) fn own_children() -> Vec<Pid> {
     pids.filter_map(Pid::from_raw).collect()
 }
 
-fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
+fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<DescendantProcess> {
     let mut found = Vec::new();
     let mut parents = vec![of];
     for depth in 1.. {
@@ -186,7 +188,7 @@ fn descendants_in(mut others: Vec<ProcEntry>, of: i32) -> Vec<Descendant> {
             .iter()
             .map(|child| child.pid.as_raw_nonzero().get())
             .collect();
-        found.extend(children.iter().map(|child| Descendant {
+        found.extend(children.iter().map(|child| DescendantProcess {
             pid: child.pid,
             depth,
             start: child.start,
@@ -235,13 +237,13 @@ mod tests {
     #[test]
     fn state_parent_and_group_are_found_behind_a_name_with_parentheses() {
         let stat = "12 (a) b (c) S 1 99 98 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 7777 9";
-        let expected = Fields {
+        let expected = StatFields {
             state: "S",
             parent: 1,
             group: 99,
             start: 7777,
         };
-        assert_eq!(fields(stat), Some(expected));
+        assert_eq!(stat_fields(stat), Some(expected));
     }
 
     #[test]
@@ -274,7 +276,7 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        let (found, is_alive) = ProcEntry::read(pid).unwrap();
+        let (found, is_alive) = ProcEntry::read_process(pid).unwrap();
         assert!(is_alive);
         let earlier = ProcEntry {
             start: found.start.wrapping_sub(1),

@@ -1,7 +1,7 @@
 //! Polls the memory and disk use of a confined process tree. Without privileges that a user does
 //! not have everywhere, no kernel limit bounds either for a whole tree.
 //!
-//! Start from [`Watch`].
+//! Start from [`TreeWatch`].
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use super::confine::Confinement;
-use super::tree::{descendants, memory_bytes, memory_of_machine_bytes, part_of_memory_bytes};
+use super::tree::{find_descendants, memory_bytes, memory_of_machine_bytes, part_of_memory_bytes};
 
 const PERIOD: Duration = Duration::from_millis(250);
 
@@ -56,9 +56,9 @@ impl fmt::Display for Exceeded {
 
 /// Watch over one process tree. It is empty without a confinement, or without a first process to
 /// find the others by.
-pub(super) struct Watch(Option<Arc<Bounds>>);
+pub(super) struct TreeWatch(Option<Arc<TreeBounds>>);
 
-struct Bounds {
+struct TreeBounds {
     leader: Pid,
     memory_bytes: u64,
     /// Bytes of the machine's shared memory at the start of the process, and the allowed growth.
@@ -67,7 +67,7 @@ struct Bounds {
     disks: Vec<(PathBuf, u64)>,
 }
 
-impl Watch {
+impl TreeWatch {
     /// Creates a watch. Without a confinement, or a first process to find the others by, it never
     /// reports anything.
     ///
@@ -88,7 +88,7 @@ impl Watch {
             let folders: Vec<&Path> = folders.chain(temporary.as_deref()).collect();
             let disk = |folder: &&Path| {
                 let free = free_bytes(folder)?;
-                Some(((*folder).to_owned(), floor(free, limits.disk_bytes)))
+                Some(((*folder).to_owned(), memory_floor(free, limits.disk_bytes)))
             };
             let in_memory = confinement.folders_in_memory_bytes();
             let on_disks = if folders.iter().any(|folder| is_in_memory(folder)) {
@@ -97,7 +97,7 @@ impl Watch {
                 0
             };
             let growth = limits.memory_bytes.saturating_add(in_memory);
-            Arc::new(Bounds {
+            Arc::new(TreeBounds {
                 leader,
                 memory_bytes: limits.memory_bytes,
                 shared_bytes: (shared_memory_bytes(), growth.saturating_add(on_disks)),
@@ -125,9 +125,9 @@ impl Watch {
     }
 }
 
-impl Bounds {
+impl TreeBounds {
     fn exceeded(&self) -> Option<Exceeded> {
-        let processes = descendants(self.leader);
+        let processes = find_descendants(self.leader);
         let sum =
             |of: fn(Pid) -> u64| -> u64 { processes.iter().map(|process| of(process.pid)).sum() };
         if sum(memory_bytes) > self.memory_bytes && sum(part_of_memory_bytes) > self.memory_bytes {
@@ -148,7 +148,7 @@ impl Bounds {
 /// Returns the minimum free space for a disk with `free` bytes at the start, of which the command
 /// may use `may`. A nearly full disk is not the command's fault, so at least half of its free space
 /// can be used.
-fn floor(free: u64, may: u64) -> u64 {
+fn memory_floor(free: u64, may: u64) -> u64 {
     free.saturating_sub(may).max(KEPT_FREE_BYTES.min(free / 2))
 }
 
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn a_command_may_take_its_share_and_never_the_last_of_a_disk() {
         const GIB: u64 = 1 << 30;
-        assert_eq!(floor(100 * GIB, 64 * GIB), 36 * GIB);
-        assert_eq!(floor(10 * GIB, 64 * GIB), GIB / 2);
-        assert_eq!(floor(GIB / 4, 64 * GIB), GIB / 8);
+        assert_eq!(memory_floor(100 * GIB, 64 * GIB), 36 * GIB);
+        assert_eq!(memory_floor(10 * GIB, 64 * GIB), GIB / 2);
+        assert_eq!(memory_floor(GIB / 4, 64 * GIB), GIB / 8);
     }
 }

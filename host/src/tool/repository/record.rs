@@ -19,7 +19,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::{Before, Known, MAX_KEPT_BYTES, Roots, Stamp};
+use super::{ChangedRoots, KnownFingerprint, MAX_KEPT_BYTES, RepositoryBefore, Stamp};
 use crate::beneath::open_regular;
 use crate::clock;
 use crate::disk::private_folder;
@@ -86,9 +86,9 @@ impl RecordedPath {
 }
 
 impl Recorded {
-    fn of(before: &Before, deadline: Duration) -> Self {
+    fn of(before: &RepositoryBefore, deadline: Duration) -> Self {
         let lived = i64::try_from((deadline + GRACE).as_secs()).unwrap_or(i64::MAX);
-        let now = clock::now().as_second();
+        let now = clock::current_time().as_second();
         Self {
             version: VERSION,
             last: now.saturating_add(lived),
@@ -111,7 +111,7 @@ impl Recorded {
     }
 
     /// Returns the state before the command; `None` if a part cannot be decoded.
-    fn before(&self) -> Option<Before> {
+    fn before(&self) -> Option<RepositoryBefore> {
         let folders: Option<Vec<PathBuf>> = self.folders.iter().map(RecordedPath::decode).collect();
         let known = self.known.iter().map(|file| {
             let bytes = match &file.bytes {
@@ -119,11 +119,11 @@ impl Recorded {
                 None => None,
             };
             let stamp = file.stamp;
-            Some((file.path.decode()?, Known { stamp, bytes }))
+            Some((file.path.decode()?, KnownFingerprint { stamp, bytes }))
         });
-        Some(Before {
+        Some(RepositoryBefore {
             known: known.collect::<Option<_>>()?,
-            roots: Roots::open(&folders?),
+            roots: ChangedRoots::open_roots(&folders?),
         })
     }
 }
@@ -133,7 +133,7 @@ impl CommandRecord {
     /// synced: it has to outlive the process, not the machine.
     pub(in crate::tool) fn create(
         folder: &Path,
-        before: &Before,
+        before: &RepositoryBefore,
         deadline: Duration,
     ) -> io::Result<Self> {
         private_folder(folder)?;
@@ -216,7 +216,7 @@ fn judge(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
 }
 
 /// Reads a record: the state before the command, and the latest second of a change by it.
-fn read(file: &File) -> Result<(Before, i64), String> {
+fn read(file: &File) -> Result<(RepositoryBefore, i64), String> {
     let mut bytes = Vec::new();
     file.take(MAX_RECORD_BYTES + 1)
         .read_to_end(&mut bytes)
@@ -285,7 +285,7 @@ mod tests {
         }
 
         fn start(&self, deadline: Duration) -> CommandRecord {
-            let before = Before::look(&[self.root.path().join("work")]);
+            let before = RepositoryBefore::look_before(&[self.root.path().join("work")]);
             CommandRecord::create(&self.records(), &before, deadline).unwrap()
         }
 
@@ -340,7 +340,7 @@ mod tests {
             .unwrap();
         let text = fs::read_to_string(record.path()).unwrap();
         let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        value["last"] = (clock::now().as_second() - 1).into();
+        value["last"] = (clock::current_time().as_second() - 1).into();
         fs::write(record.path(), value.to_string()).unwrap();
         let lines = judge_interrupted(&fixture.records());
         assert!(lines[0].contains("so it stays: look at it"), "{lines:?}");

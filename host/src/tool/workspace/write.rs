@@ -12,34 +12,34 @@ use rustix::fs::{OFlags, RenameFlags, fchown, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
-use super::super::known::Version;
+use super::super::known::FileVersion;
 use super::super::subject::WorkspacePath;
 use super::{Workspace, WorkspaceError};
-use crate::beneath::{Missing, open_regular};
+use crate::beneath::{MissingParents, open_regular};
 use crate::git::leads_into_repository;
 
 /// Expected state of a file before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tool) enum Expected {
+pub(in crate::tool) enum ExpectedFile {
     /// Any state.
     Any,
     /// No file exists, so that a file created meanwhile is not overwritten.
     Nothing,
     /// The file has this version; a file of more than `cap` bytes is compared by its attributes.
-    Version { version: Version, cap: u64 },
+    Version { version: FileVersion, cap: u64 },
 }
 
 /// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tool) struct Written {
+pub(in crate::tool) struct WriteResult {
     pub(in crate::tool) is_new: bool,
     /// Number of names of the file; all of them have the new content.
     n_links: u64,
 }
 
-impl Written {
+impl WriteResult {
     /// Note for the model about a successful write.
-    pub(in crate::tool) fn note(self) -> Option<String> {
+    pub(in crate::tool) fn result_note(self) -> Option<String> {
         let n_links = self.n_links;
         (n_links > 1).then(|| {
             format!("the file has {n_links} names (hard links), and its content changed under all of them")
@@ -55,7 +55,7 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`]; the file is then unchanged.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
-        let written = self.write_over(path, content, Expected::Any)?;
+        let written = self.write_over(path, content, ExpectedFile::Any)?;
         Ok(written.is_new)
     }
 
@@ -65,8 +65,8 @@ impl Workspace {
         &self,
         path: &str,
         content: &[u8],
-        expected: Expected,
-    ) -> Result<Written, WorkspaceError> {
+        expected: ExpectedFile,
+    ) -> Result<WriteResult, WorkspaceError> {
         let failed = |source| WorkspaceError::from_io(path, source);
         let check = |names: &str| {
             if leads_into_repository(self.root(), names.split('/')) {
@@ -77,7 +77,7 @@ impl Workspace {
         if let WorkspacePath::Known(known) = self.place(path) {
             check(&known)?;
         }
-        let walked = self.walk(path, Missing::Made)?;
+        let walked = self.walk(path, MissingParents::Made)?;
         // Check again after resolving: a symlink may have been swapped in, and `..` may follow a
         // directory that was just created.
         check(&walked.names.join("/"))?;
@@ -93,7 +93,7 @@ impl Workspace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
-        let written = Written {
+        let written = WriteResult {
             is_new: old.is_none(),
             n_links: old.as_ref().map_or(1, MetadataExt::nlink),
         };
@@ -103,7 +103,7 @@ impl Workspace {
             content,
             expected,
         };
-        match write.run(old) {
+        match write.run_write(old) {
             Ok(true) => Ok(written),
             Ok(false) => Err(WorkspaceError::Changed(path.to_owned())),
             Err(source) => Err(failed(source)),
@@ -112,28 +112,28 @@ impl Workspace {
 }
 
 /// Returns the version of an open file from its attributes only.
-pub(in crate::tool) fn stamp_of(file: &File) -> io::Result<Version> {
-    Ok(stamp(&file.metadata()?))
+pub(in crate::tool) fn stamp_of(file: &File) -> io::Result<FileVersion> {
+    Ok(file_version(&file.metadata()?))
 }
 
 /// Returns the version of an open file: its hash, or its attributes if it is larger than `cap`
 /// bytes.
-pub(super) fn version_of(file: File, cap: u64) -> io::Result<Version> {
+pub(super) fn version_of(file: File, cap: u64) -> io::Result<FileVersion> {
     let metadata = file.metadata()?;
     if metadata.len() > cap {
-        return Ok(stamp(&metadata));
+        return Ok(file_version(&metadata));
     }
     let mut content = Vec::new();
     file.take(cap + 1).read_to_end(&mut content)?;
     Ok(match content.len() as u64 > cap {
-        true => stamp(&metadata),
-        false => Version::of(&content),
+        true => file_version(&metadata),
+        false => FileVersion::version_of(&content),
     })
 }
 
-fn stamp(metadata: &Metadata) -> Version {
+fn file_version(metadata: &Metadata) -> FileVersion {
     let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
-    Version::Stamp {
+    FileVersion::Stamp {
         inode: metadata.ino(),
         bytes: metadata.len(),
         modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
@@ -146,14 +146,14 @@ struct FileWrite<'a> {
     folder: &'a Dir,
     name: &'a str,
     content: &'a [u8],
-    expected: Expected,
+    expected: ExpectedFile,
 }
 
 impl FileWrite<'_> {
     /// Writes the file; returns whether it was in the expected state.
-    fn run(&self, old: Option<Metadata>) -> io::Result<bool> {
+    fn run_write(&self, old: Option<Metadata>) -> io::Result<bool> {
         let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
-        let written = self.prepared(&temporary, old.as_ref());
+        let written = self.prepare_file(&temporary, old.as_ref());
         let written = written.and_then(|keeps_owner| {
             if !self.is_as_expected()? {
                 return Ok(false);
@@ -180,7 +180,7 @@ impl FileWrite<'_> {
 
     /// Writes the content to a temporary file in the same directory; returns whether that has the
     /// same owner.
-    fn prepared(&self, temporary: &str, old: Option<&Metadata>) -> io::Result<bool> {
+    fn prepare_file(&self, temporary: &str, old: Option<&Metadata>) -> io::Result<bool> {
         let mut options = OpenOptions::new();
         let mut file = self
             .folder
@@ -200,8 +200,8 @@ impl FileWrite<'_> {
     fn is_as_expected(&self) -> io::Result<bool> {
         match self.expected {
             // `put_new` does not overwrite if none is expected.
-            Expected::Any | Expected::Nothing => Ok(true),
-            Expected::Version { version, cap } => {
+            ExpectedFile::Any | ExpectedFile::Nothing => Ok(true),
+            ExpectedFile::Version { version, cap } => {
                 let opened = open_regular(self.folder, self.name.as_ref());
                 match opened {
                     Ok(Some((file, _))) => Ok(version_of(file, cap)? == version),
@@ -215,7 +215,7 @@ impl FileWrite<'_> {
 
     /// Renames the temporary file to the final name, unless a file of that name appeared.
     fn put_new(&self, temporary: &str) -> io::Result<bool> {
-        if self.expected == Expected::Nothing {
+        if self.expected == ExpectedFile::Nothing {
             let (from, to) = (self.folder, self.folder);
             match renameat_with(from, temporary, to, self.name, RenameFlags::NOREPLACE) {
                 Ok(()) => return Ok(true),
@@ -261,13 +261,13 @@ impl FileWrite<'_> {
         }
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
-        overwrite(&mut file, self.content).inspect_err(|_| {
-            let _ = overwrite(&mut file, &content);
+        overwrite_file(&mut file, self.content).inspect_err(|_| {
+            let _ = overwrite_file(&mut file, &content);
         })
     }
 }
 
-fn overwrite(file: &mut File, content: &[u8]) -> io::Result<()> {
+fn overwrite_file(file: &mut File, content: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     file.write_all(content)?;
     file.set_len(content.len() as u64)?;

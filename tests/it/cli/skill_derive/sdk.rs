@@ -109,7 +109,8 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     pub fn set(key: &str, value: &str) -> Result<(), Error>;
     ```
 
-    Sets a key. Keys have at most 256 bytes, values at most 16 MiB, all of a plugin's values in a session 64 MiB.
+    Sets a key. Keys have at most 256 bytes, values at most 16 MiB, all of a plugin's values in a
+    session 64 MiB.
 
     **Errors**
 

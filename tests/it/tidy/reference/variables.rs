@@ -210,7 +210,7 @@ fn providers() -> Vec<[String; 3]> {
         let (_, rest) = preset.split_once(&format!("{field}: \""))?;
         Some(rest.split_once('"')?.0.to_owned())
     };
-    let presets = text.split("    Preset {\n").skip(1);
+    let presets = text.split("    ProviderPreset {\n").skip(1);
     let rows = presets.filter_map(|preset| {
         Some([
             value(preset, "        name")?,

@@ -8,62 +8,64 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Fields, Shape, plain, shown};
+use super::{CaseShape, UnreadFields, read_plain, show_value};
 use rind_lib::message::{Content, EffectClass, Message, Origin, Parts, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{FinishedCall, ProposedCall};
 use rind_lib::tool::registry::ToolRegistry;
 
-impl Shape for ToolCall {
+impl CaseShape for ToolCall {
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = Fields::of(value, tools)?;
-        let id = fields.take("id")?.unwrap_or_else(|| "call-1".to_owned());
-        let name: Option<String> = fields.take("name")?;
-        let arguments = fields.value("arguments").unwrap_or_else(|| json!({}));
-        fields.end()?;
+        let mut fields = UnreadFields::fields_of(value, tools)?;
+        let id = fields
+            .take_field("id")?
+            .unwrap_or_else(|| "call-1".to_owned());
+        let name: Option<String> = fields.take_field("name")?;
+        let arguments = fields.take_value("arguments").unwrap_or_else(|| json!({}));
+        fields.end_fields()?;
         let name = name.ok_or("`name` of the tool is missing")?;
         Ok(Self::new(id, name, arguments))
     }
 
     fn show(&self) -> Value {
-        shown(self)
+        show_value(self)
     }
 }
 
-impl Shape for ToolResult {
+impl CaseShape for ToolResult {
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = Fields::of(value, tools)?;
-        let call: Option<String> = fields.take("call_id")?;
-        let name: Option<String> = fields.take("name")?;
-        let content = content(&mut fields)?;
-        let is_error = fields.take("is_error")?.unwrap_or(false);
-        fields.end()?;
+        let mut fields = UnreadFields::fields_of(value, tools)?;
+        let call: Option<String> = fields.take_field("call_id")?;
+        let name: Option<String> = fields.take_field("name")?;
+        let content = take_content(&mut fields)?;
+        let is_error = fields.take_field("is_error")?.unwrap_or(false);
+        fields.end_fields()?;
         let call = call.unwrap_or_else(|| "call-1".to_owned());
         let name = name.ok_or("`name` of the tool is missing")?;
         Ok(Self::new(call, name, content, is_error))
     }
 
     fn show(&self) -> Value {
-        shown(self)
+        show_value(self)
     }
 }
 
 /// Takes the content of a result: a text, or a list of parts.
-fn content(fields: &mut Fields<'_>) -> Result<Parts, String> {
-    let content = fields.value("content").unwrap_or_else(|| json!(""));
-    plain(content).map_err(|_| "`content`: expected a text or a list of parts".to_owned())
+fn take_content(fields: &mut UnreadFields<'_>) -> Result<Parts, String> {
+    let content = fields.take_value("content").unwrap_or_else(|| json!(""));
+    read_plain(content).map_err(|_| "`content`: expected a text or a list of parts".to_owned())
 }
 
-impl Shape for ProposedCall {
+impl CaseShape for ProposedCall {
     /// Takes effect class and plugin from the session's tool of this name, if there is one.
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = Fields::of(value, tools)?;
-        let call: Option<ToolCall> = fields.take("call")?;
-        let class = fields.value("effect_class");
-        let plugin: Option<String> = fields.take("plugin")?;
-        fields.end()?;
+        let mut fields = UnreadFields::fields_of(value, tools)?;
+        let call: Option<ToolCall> = fields.take_field("call")?;
+        let class = fields.take_value("effect_class");
+        let plugin: Option<String> = fields.take_field("plugin")?;
+        fields.end_fields()?;
         let call = call.ok_or("`call` is missing")?;
         let known = tools.get(&call.name);
-        let class = class.map(plain::<EffectClass>).transpose();
+        let class = class.map(read_plain::<EffectClass>).transpose();
         let class = class.map_err(|error| format!("`effect_class`: {error}"))?;
         let class = class.or_else(|| known.map(|tool| tool.spec.effect_class));
         let effect_class = class.ok_or_else(|| {
@@ -84,7 +86,7 @@ impl Shape for ProposedCall {
     fn show(&self) -> Value {
         json!({
             "call": self.call.show(),
-            "effect_class": shown(&self.effect_class),
+            "effect_class": show_value(&self.effect_class),
             "plugin": self.plugin,
         })
     }
@@ -94,15 +96,15 @@ impl Shape for ProposedCall {
     }
 }
 
-impl Shape for FinishedCall {
+impl CaseShape for FinishedCall {
     /// Reads the content of the result from the table of the call.
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = Fields::of(value, tools)?;
-        let call: Option<ToolCall> = fields.take("call")?;
-        let content = content(&mut fields)?;
-        let is_error = fields.take("is_error")?.unwrap_or(false);
-        let duration_ms = fields.take("duration_ms")?.unwrap_or(0);
-        fields.end()?;
+        let mut fields = UnreadFields::fields_of(value, tools)?;
+        let call: Option<ToolCall> = fields.take_field("call")?;
+        let content = take_content(&mut fields)?;
+        let is_error = fields.take_field("is_error")?.unwrap_or(false);
+        let duration_ms = fields.take_field("duration_ms")?.unwrap_or(0);
+        fields.end_fields()?;
         let call = call.ok_or("`call` is missing")?;
         Ok(Self {
             result: call.result(content, is_error),
@@ -116,7 +118,7 @@ impl Shape for FinishedCall {
     fn show(&self) -> Value {
         json!({
             "call": self.call.show(),
-            "content": shown(&self.result.content),
+            "content": show_value(&self.result.content),
             "is_error": self.result.is_error,
             "duration_ms": self.duration_ms,
         })
@@ -134,14 +136,14 @@ fn is_fresh(id: &str) -> bool {
 }
 
 /// Reads the messages of a conversation.
-pub(in super::super) fn messages<'de, D: serde::Deserializer<'de>>(
+pub(in super::super) fn deserialize_messages<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Message>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Vec::read(value, &ToolRegistry::default()).map_err(serde::de::Error::custom)
 }
 
-impl Shape for Message {
+impl CaseShape for Message {
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         Self::read_nth(value, 0, tools)
     }
@@ -149,17 +151,23 @@ impl Shape for Message {
     /// Uses the index in the list as id, so that a case can name messages and ids are the same in
     /// every run.
     fn read_nth(value: Value, index: usize, tools: &ToolRegistry) -> Result<Self, String> {
-        let mut fields = Fields::of(value, tools)?;
-        let id: Option<String> = fields.take("id")?;
-        let role = fields.value("role").map(plain::<Role>).transpose();
+        let mut fields = UnreadFields::fields_of(value, tools)?;
+        let id: Option<String> = fields.take_field("id")?;
+        let role = fields
+            .take_value("role")
+            .map(read_plain::<Role>)
+            .transpose();
         let role = role.map_err(|error| format!("`role`: {error}"))?;
-        let text: Option<String> = fields.take("text")?;
-        let calls: Vec<ToolCall> = fields.take("tool_calls")?.unwrap_or_default();
-        let results: Vec<ToolResult> = fields.take("tool_results")?.unwrap_or_default();
-        let plugin = fields.take("plugin")?;
-        let origin = fields.value("origin").map(plain::<Origin>).transpose();
+        let text: Option<String> = fields.take_field("text")?;
+        let calls: Vec<ToolCall> = fields.take_field("tool_calls")?.unwrap_or_default();
+        let results: Vec<ToolResult> = fields.take_field("tool_results")?.unwrap_or_default();
+        let plugin = fields.take_field("plugin")?;
+        let origin = fields
+            .take_value("origin")
+            .map(read_plain::<Origin>)
+            .transpose();
         let origin = origin.map_err(|error| format!("`origin`: {error}"))?;
-        fields.end()?;
+        fields.end_fields()?;
         let text = text.map(Content::text).into_iter();
         let calls = calls.into_iter().map(Content::ToolCall);
         let results = results.into_iter().map(Content::ToolResult);
@@ -175,13 +183,13 @@ impl Shape for Message {
     }
 
     fn show(&self) -> Value {
-        let calls: Vec<Value> = self.tool_calls().map(Shape::show).collect();
-        let results: Vec<Value> = self.tool_results().map(Shape::show).collect();
+        let calls: Vec<Value> = self.tool_calls().map(CaseShape::show).collect();
+        let results: Vec<Value> = self.tool_results().map(CaseShape::show).collect();
         let mut fields = Map::new();
         if !is_fresh(&self.id) {
             fields.insert("id".to_owned(), json!(self.id));
         }
-        fields.insert("role".to_owned(), shown(&self.role));
+        fields.insert("role".to_owned(), show_value(&self.role));
         fields.insert("text".to_owned(), json!(self.joined_text()));
         for (name, all) in [("tool_calls", calls), ("tool_results", results)] {
             if !all.is_empty() {

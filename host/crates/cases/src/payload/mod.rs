@@ -3,7 +3,7 @@
 //!
 //! The fields correspond to `wit/payloads.wit`. Fields that a case omits get the value of an
 //! ordinary turn; an unknown field is an error. `records` has the tables, `messages` the parts of a
-//! conversation. Start from [`Shape`].
+//! conversation. Start from [`CaseShape`].
 
 mod messages;
 mod records;
@@ -18,10 +18,10 @@ use rind_lib::message::Usage;
 use rind_lib::point::payload::{Decision, Source, StopReason, Tier};
 use rind_lib::tool::registry::ToolRegistry;
 
-pub(super) use messages::messages;
+pub(super) use messages::deserialize_messages;
 
 /// Value that a case can write, and compare with the value after the hooks ran.
-pub(super) trait Shape: Sized {
+pub(super) trait CaseShape: Sized {
     /// Reads the value. `tools` are the tools of the session.
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String>;
 
@@ -40,23 +40,23 @@ pub(super) trait Shape: Sized {
     }
 }
 
-fn plain<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+fn read_plain<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-fn shown(value: &impl Serialize) -> Value {
+fn show_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
 macro_rules! plain {
     ($($type:ty),*) => {$(
-        impl Shape for $type {
+        impl CaseShape for $type {
             fn read(value: Value, _: &ToolRegistry) -> Result<Self, String> {
-                plain(value)
+                read_plain(value)
             }
 
             fn show(&self) -> Value {
-                shown(self)
+                show_value(self)
             }
         }
     )*};
@@ -65,13 +65,13 @@ plain!(
     bool, u16, u32, u64, usize, f64, Source, Decision, Tier, StopReason, Usage
 );
 
-impl Shape for String {
+impl CaseShape for String {
     /// Reads a text; a missing one is empty.
     fn read(value: Value, _: &ToolRegistry) -> Result<Self, String> {
         if value.is_null() {
             Ok(Self::new())
         } else {
-            plain(value)
+            read_plain(value)
         }
     }
 
@@ -80,32 +80,32 @@ impl Shape for String {
     }
 }
 
-impl<T: Shape> Shape for Option<T> {
+impl<T: CaseShape> CaseShape for Option<T> {
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         T::read(value, tools).map(Some)
     }
 
     fn show(&self) -> Value {
-        self.as_ref().map_or(Value::Null, Shape::show)
+        self.as_ref().map_or(Value::Null, CaseShape::show)
     }
 }
 
-impl<T: Shape> Shape for Vec<T> {
+impl<T: CaseShape> CaseShape for Vec<T> {
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         let all = match value {
             Value::Null => Vec::new(),
-            value => plain::<Vec<Value>>(value)?,
+            value => read_plain::<Vec<Value>>(value)?,
         };
         let read = |(n, value)| T::read_nth(value, n, tools);
         all.into_iter().enumerate().map(read).collect()
     }
 
     fn show(&self) -> Value {
-        self.iter().map(Shape::show).collect()
+        self.iter().map(CaseShape::show).collect()
     }
 }
 
-impl<T: Shape> Shape for Arc<T> {
+impl<T: CaseShape> CaseShape for Arc<T> {
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         T::read(value, tools).map(Self::new)
     }
@@ -120,14 +120,14 @@ impl<T: Shape> Shape for Arc<T> {
 }
 
 /// Fields of a table that were not read yet.
-struct Fields<'a> {
+struct UnreadFields<'a> {
     left: Map<String, Value>,
     known: Vec<&'static str>,
     tools: &'a ToolRegistry,
 }
 
-impl<'a> Fields<'a> {
-    fn of(value: Value, tools: &'a ToolRegistry) -> Result<Self, String> {
+impl<'a> UnreadFields<'a> {
+    fn fields_of(value: Value, tools: &'a ToolRegistry) -> Result<Self, String> {
         let left = match value {
             Value::Null => Map::new(),
             Value::Object(fields) => fields,
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn take<T: Shape>(&mut self, name: &'static str) -> Result<Option<T>, String> {
+    fn take_field<T: CaseShape>(&mut self, name: &'static str) -> Result<Option<T>, String> {
         self.known.push(name);
         let value = self.left.remove(name);
         let read = value.map(|value| T::read(value, self.tools));
@@ -148,12 +148,12 @@ impl<'a> Fields<'a> {
             .map_err(|error| format!("`{name}`: {error}"))
     }
 
-    fn value(&mut self, name: &'static str) -> Option<Value> {
+    fn take_value(&mut self, name: &'static str) -> Option<Value> {
         self.known.push(name);
         self.left.remove(name)
     }
 
-    fn end(self) -> Result<(), String> {
+    fn end_fields(self) -> Result<(), String> {
         match self.left.keys().next() {
             None => Ok(()),
             Some(name) => Err(format!(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Fields, Shape};
+use super::{CaseShape, UnreadFields};
 use rind_lib::message::Usage;
 use rind_lib::point::contract::types;
 use rind_lib::point::outcome::VerdictChange;
@@ -29,10 +29,10 @@ macro_rules! name {
 macro_rules! field {
     ($fields:ident, $field:ident $(as $name:literal)?) => {{
         let name = name!($field $(as $name)?);
-        $fields.take(name)?.ok_or_else(|| format!("`{name}` is missing"))?
+        $fields.take_field(name)?.ok_or_else(|| format!("`{name}` is missing"))?
     }};
     ($fields:ident, $field:ident $(as $name:literal)? = $default:expr) => {
-        $fields.take(name!($field $(as $name)?))?.unwrap_or_else(|| $default)
+        $fields.take_field(name!($field $(as $name)?))?.unwrap_or_else(|| $default)
     };
 }
 
@@ -40,14 +40,14 @@ macro_rules! field {
 /// those also listed as `shown` can be compared.
 macro_rules! records {
     ($($record:ty { $($field:ident $(as $name:literal)? $(= $default:expr)?),* $(; hidden $($hidden:ident = $value:expr),*)? $(; shown $($also:ident),*)? })*) => {$(
-        impl Shape for $record {
+        impl CaseShape for $record {
             fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
-                let mut fields = Fields::of(value, tools)?;
+                let mut fields = UnreadFields::fields_of(value, tools)?;
                 let record = Self {
                     $($field: field!(fields, $field $(as $name)? $(= $default)?),)*
                     $($($hidden: $value,)*)?
                 };
-                fields.end()?;
+                fields.end_fields()?;
                 Ok(record)
             }
 
@@ -97,15 +97,15 @@ records! {
     }
 }
 
-impl Shape for Purpose {
+impl CaseShape for Purpose {
     fn read(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         if value == "step" {
             return Ok(Self::Step);
         }
         let expected = "expected \"step\", { host = NAME } or { plugin = NAME }";
-        let mut fields = Fields::of(value, tools).map_err(|_| expected.to_owned())?;
-        let (host, plugin) = (fields.take("host")?, fields.take("plugin")?);
-        fields.end()?;
+        let mut fields = UnreadFields::fields_of(value, tools).map_err(|_| expected.to_owned())?;
+        let (host, plugin) = (fields.take_field("host")?, fields.take_field("plugin")?);
+        fields.end_fields()?;
         match (host, plugin) {
             (Some(name), None) => Ok(Self::Host(name)),
             (None, Some(name)) => Ok(Self::Plugin(name)),
@@ -122,7 +122,7 @@ impl Shape for Purpose {
     }
 }
 
-impl Shape for VerdictChange {
+impl CaseShape for VerdictChange {
     fn read(_: Value, _: &ToolRegistry) -> Result<Self, String> {
         Err("hooks are not shown this".to_owned())
     }

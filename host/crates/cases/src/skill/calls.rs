@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
-use crate::doubles::Person;
+use crate::doubles::ScriptedPerson;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
@@ -17,41 +17,41 @@ use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolPolicy};
 
 /// Calls of a run, shared between the listeners.
 #[derive(Clone, Default)]
-pub(super) struct Calls(Arc<Mutex<Noted>>);
+pub(super) struct RunCalls(Arc<Mutex<NotedCall>>);
 
 #[derive(Default)]
-struct Noted {
-    calls: Vec<Call>,
+struct NotedCall {
+    calls: Vec<SkillCall>,
     asked: Vec<String>,
 }
 
-struct Call {
+struct SkillCall {
     agent: Arc<str>,
     id: String,
     name: String,
-    how: How,
+    how: CallManner,
     /// Whether the call is still being judged.
     is_open: bool,
 }
 
-enum How {
+enum CallManner {
     Allowed,
     Spared,
     Asked,
     Refused(String),
 }
 
-impl Noted {
+impl NotedCall {
     /// Returns the call of this tool that is being judged.
-    fn judged(&mut self, tool: &str) -> Option<&mut Call> {
+    fn judged_call(&mut self, tool: &str) -> Option<&mut SkillCall> {
         let last = self.calls.iter_mut().rev().find(|call| call.is_open);
         last.filter(|call| call.name == tool)
     }
 }
 
-impl Calls {
+impl RunCalls {
     /// Processes an event.
-    pub(super) fn hear(&self, stamped: &Stamped) {
+    pub(super) fn hear_event(&self, stamped: &Stamped) {
         let mut noted = lock(&self.0);
         let agent = stamped.agent.clone();
         let mut end = |id: &str, refused_by: Option<&String>| {
@@ -61,7 +61,7 @@ impl Calls {
             };
             call.is_open = false;
             if let Some(by) = refused_by {
-                call.how = How::Refused(by.clone());
+                call.how = CallManner::Refused(by.clone());
             }
         };
         match &stamped.event {
@@ -72,11 +72,11 @@ impl Calls {
                 by: None,
                 ..
             } => end(&result.call_id, refused_by.as_ref()),
-            Event::ToolCall { call, by: None, .. } => noted.calls.push(Call {
+            Event::ToolCall { call, by: None, .. } => noted.calls.push(SkillCall {
                 agent: stamped.agent.clone(),
                 id: call.id.clone(),
                 name: call.name.clone(),
-                how: How::Allowed,
+                how: CallManner::Allowed,
                 is_open: true,
             }),
             _ => {}
@@ -87,11 +87,11 @@ impl Calls {
     /// about.
     pub(super) fn take(&self) -> (Vec<String>, Vec<String>) {
         let noted = std::mem::take(&mut *lock(&self.0));
-        let told = |call: &Call| match &call.how {
-            How::Allowed => format!("{} allowed", call.name),
-            How::Spared => format!("{} spared", call.name),
-            How::Asked => format!("{} asked", call.name),
-            How::Refused(by) => format!("{} refused by {by}", call.name),
+        let told = |call: &SkillCall| match &call.how {
+            CallManner::Allowed => format!("{} allowed", call.name),
+            CallManner::Spared => format!("{} spared", call.name),
+            CallManner::Asked => format!("{} asked", call.name),
+            CallManner::Refused(by) => format!("{} refused by {by}", call.name),
         };
         (noted.calls.iter().map(told).collect(), noted.asked)
     }
@@ -100,7 +100,7 @@ impl Calls {
 /// Policy with a listener.
 pub(super) struct HeardPolicy {
     pub(super) policy: ToolPolicy,
-    pub(super) calls: Calls,
+    pub(super) calls: RunCalls,
 }
 
 impl Policy for HeardPolicy {
@@ -110,8 +110,8 @@ impl Policy for HeardPolicy {
 
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
         let may = self.policy.may_spare(call);
-        if may && let Some(judged) = lock(&self.calls.0).judged(&call.spec.name) {
-            judged.how = How::Spared;
+        if may && let Some(judged) = lock(&self.calls.0).judged_call(&call.spec.name) {
+            judged.how = CallManner::Spared;
         }
         may
     }
@@ -119,16 +119,16 @@ impl Policy for HeardPolicy {
 
 /// Approver with a listener. If the case has no answers, every answer is yes.
 pub(super) struct HeardPerson {
-    pub(super) person: Option<Person>,
-    pub(super) calls: Calls,
+    pub(super) person: Option<ScriptedPerson>,
+    pub(super) calls: RunCalls,
 }
 
 impl Approver for HeardPerson {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         let mut noted = lock(&self.calls.0);
         noted.asked.push(question.tool.clone());
-        if let Some(judged) = noted.judged(&question.tool) {
-            judged.how = How::Asked;
+        if let Some(judged) = noted.judged_call(&question.tool) {
+            judged.how = CallManner::Asked;
         }
         drop(noted);
         match &self.person {

@@ -2,11 +2,11 @@
 
 use super::file::SkillExpect;
 use super::seen::SkillSeen;
-use crate::expect::{holds, list, pair};
+use crate::expect::{compare_lists, describe_pair, holds_lines};
 use crate::oversight::DONE;
 
 /// Lists the differences, each as lines for a person.
-pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String> {
+pub(super) fn find_differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String> {
     let mut found = Vec::new();
     for (what, expected, is) in [
         ("skills", &expect.skills, &seen.skills),
@@ -14,7 +14,7 @@ pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String>
         ("asked", &expect.asked, &seen.asked),
     ] {
         if let Some(expected) = expected.as_ref().filter(|expected| *expected != is) {
-            found.push(list(what, expected, is));
+            found.push(compare_lists(what, expected, is));
         }
     }
     let text: Vec<String> = seen.text.lines().map(str::to_owned).collect();
@@ -23,8 +23,11 @@ pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String>
         ("results", &expect.results, &seen.results),
         ("notices", &expect.notices, &seen.notices),
     ] {
-        if let Some(expected) = expected.as_ref().filter(|expected| !holds(expected, is)) {
-            found.push(list(what, expected, is));
+        if let Some(expected) = expected
+            .as_ref()
+            .filter(|expected| !holds_lines(expected, is))
+        {
+            found.push(compare_lists(what, expected, is));
         }
     }
     let is_refused = |reason: &&String| match reason.is_empty() {
@@ -32,15 +35,19 @@ pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String>
         false => !seen.refused.contains(reason.as_str()),
     };
     if let Some(reason) = expect.refused.as_ref().filter(is_refused) {
-        found.push(pair("refused", &format!("…{reason}…"), &seen.refused));
+        found.push(describe_pair(
+            "refused",
+            &format!("…{reason}…"),
+            &seen.refused,
+        ));
     }
     // An unexpected refusal always fails the case: otherwise a case of an unusable skill would pass
     // without testing anything.
     if expect.refused.is_none() && !seen.refused.is_empty() {
-        found.push(pair("refused", "", &seen.refused));
+        found.push(describe_pair("refused", "", &seen.refused));
     }
     if let Some(expected) = expect.output.as_ref().filter(|own| **own != seen.output) {
-        found.push(pair("output", expected, &seen.output));
+        found.push(describe_pair("output", expected, &seen.output));
     }
     // A turn with another stop reason did not reach the point of the case. If no turn ran, there is
     // a refusal, which was compared above.
@@ -52,13 +59,13 @@ pub(super) fn differences(expect: &SkillExpect, seen: &SkillSeen) -> Vec<String>
             None if !seen.output.is_empty() => format!("\n  output   {:?}", seen.output),
             _ => String::new(),
         };
-        found.push(pair("stop", expected, &seen.stop) + &why);
+        found.push(describe_pair("stop", expected, &seen.stop) + &why);
     }
     for (path, expected) in &expect.files {
         let is = seen.files.get(path);
         let is = is.map_or("(no such file)", String::as_str);
         if expected != is {
-            found.push(pair(&format!("files.{path}"), expected, is));
+            found.push(describe_pair(&format!("files.{path}"), expected, is));
         }
     }
     found

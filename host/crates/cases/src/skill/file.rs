@@ -153,7 +153,7 @@ impl CaseFormat for SkillCase {
 
 impl SkillGiven {
     /// Returns the responses of the model, for a skill in this directory.
-    pub(super) fn script(&self, folder: &Path) -> Vec<Reply> {
+    pub(super) fn script_replies(&self, folder: &Path) -> Vec<Reply> {
         if self.reply.is_empty() {
             return vec![Reply {
                 times: Some(0),
@@ -167,18 +167,22 @@ impl SkillGiven {
                 *text = text.replace(BASE, &folder);
             }
             for call in &mut reply.tool_calls {
-                resolve(&mut call.arguments, &folder);
+                resolve_paths(&mut call.arguments, &folder);
             }
         }
         replies
     }
 }
 
-fn resolve(value: &mut Value, folder: &str) {
+fn resolve_paths(value: &mut Value, folder: &str) {
     match value {
         Value::String(text) => *text = text.replace(BASE, folder),
-        Value::Array(all) => all.iter_mut().for_each(|value| resolve(value, folder)),
-        Value::Object(all) => all.values_mut().for_each(|value| resolve(value, folder)),
+        Value::Array(all) => all
+            .iter_mut()
+            .for_each(|value| resolve_paths(value, folder)),
+        Value::Object(all) => all
+            .values_mut()
+            .for_each(|value| resolve_paths(value, folder)),
         _ => {}
     }
 }

@@ -16,6 +16,6 @@ mod suite;
 mod tools;
 
 pub use file::{CannedTool, SkillCase, SkillExpect, SkillGiven};
-pub use run::{FindCommands, SkillRunner, run};
+pub use run::{FindCommands, SkillRunner, run_skill_case};
 pub use seen::SkillSeen;
 pub use suite::SkillSuite;

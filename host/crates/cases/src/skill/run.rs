@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::calls::{Calls, HeardPerson, HeardPolicy};
-use super::expect::differences as compare;
+use super::calls::{HeardPerson, HeardPolicy, RunCalls};
+use super::expect::find_differences as compare;
 use super::file::{SkillCase, SkillGiven};
 use super::seen::SkillSeen;
-use super::tools::Double;
-use crate::doubles::Person;
+use super::tools::ToolDouble;
+use crate::doubles::ScriptedPerson;
 use crate::oversight::{DONE, failed_turn, unknown_tools, unused_replies};
 use crate::run::RunError;
 use crate::seen::text_of;
-use crate::workspace::Workspace;
+use crate::workspace::CaseWorkspace;
 use rind_lib::grant::Trust;
 use rind_lib::host::{Host, Session};
 use rind_lib::paths::Paths;
@@ -55,18 +55,18 @@ impl fmt::Debug for SkillRunner {
 ///
 /// # Errors
 /// The case cannot be run at all; wrong behavior of the skill is part of the differences.
-pub async fn run(
+pub async fn run_skill_case(
     runner: &SkillRunner,
     folder: &Path,
     case: &SkillCase,
 ) -> Result<(SkillSeen, Vec<String>, Duration), RunError> {
     let given = &case.given;
     let folder = folder.canonicalize()?;
-    let skill = skill(runner, &folder, given)?;
-    let workspace = Workspace::new(&given.files)?;
-    let calls = Calls::default();
+    let skill = read_skill(runner, &folder, given)?;
+    let workspace = CaseWorkspace::new(&given.files)?;
+    let calls = RunCalls::default();
     let (id, dir) = (skill.id.clone(), skill.dir.clone());
-    let model = Arc::new(Scripted::new(Script::new(given.script(&skill.dir))));
+    let model = Arc::new(Scripted::new(Script::new(given.script_replies(&skill.dir))));
     let commands = (runner.commands)(workspace.paths.clone())
         .await
         .map_err(RunError::Commands)?;
@@ -74,20 +74,20 @@ pub async fn run(
         Confining::Refused(why) => Some(why.clone()),
         _ => None,
     };
-    let host = host(given, skill, &workspace, &calls, model.clone(), commands).await?;
+    let host = build_host(given, skill, &workspace, &calls, model.clone(), commands).await?;
     let mut session = host.session().create()?;
     let mut events = session.events();
     let mut seen = SkillSeen::default();
     let started = Instant::now();
-    let mut differences = turns(&mut session, given, &id, &mut seen).await?;
+    let mut differences = run_turns(&mut session, given, &id, &mut seen).await?;
     let took = started.elapsed();
     session.close().await?;
     while let Ok(stamped) = events.try_recv() {
-        seen.see(&stamped);
+        seen.see_event(&stamped);
     }
     (seen.calls, seen.asked) = calls.take();
     seen.files = workspace.files();
-    let seen = seen.without(&workspace.root, &dir);
+    let seen = seen.without_paths(&workspace.root, &dir);
     differences.extend(compare(&case.expect, &seen));
     if !given.reply.is_empty() {
         let stop = case.expect.stop.as_deref();
@@ -105,7 +105,7 @@ pub async fn run(
 }
 
 /// Reads the skill as a session of the case would.
-fn skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
+fn read_skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
     let root = Root {
         trust: given.trust.unwrap_or(Trust::User),
         ..Root::new(Source::Local, folder.to_owned())
@@ -127,11 +127,11 @@ fn skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skil
 }
 
 /// Creates the host of a case: the skill, a scripted model, the tools, and the person who is asked.
-async fn host(
+async fn build_host(
     given: &SkillGiven,
     skill: Skill,
-    workspace: &Workspace,
-    calls: &Calls,
+    workspace: &CaseWorkspace,
+    calls: &RunCalls,
     model: Arc<Scripted>,
     commands: Commands,
 ) -> Result<Host, RunError> {
@@ -155,20 +155,20 @@ async fn host(
             calls: calls.clone(),
         }))
         .approver(Arc::new(HeardPerson {
-            person: person.map(|answers| Person::new(answers, &[], 1)),
+            person: person.map(|answers| ScriptedPerson::new(answers, &[], 1)),
             calls: calls.clone(),
         }))
-        .observe(move |stamped| heard.hear(stamped));
+        .observe(move |stamped| heard.hear_event(stamped));
     let tools = given.tools.iter();
     let host = tools.fold(host, |host, (name, canned)| {
-        host.tool(Arc::new(Double::new(name, canned)))
+        host.tool(Arc::new(ToolDouble::new(name, canned)))
     });
     Ok(host.build().await?)
 }
 
 /// Runs the turns of a case. Returns failures of all turns but the last. If the skill cannot be
 /// used, no turn runs.
-async fn turns(
+async fn run_turns(
     session: &mut Session,
     given: &SkillGiven,
     id: &str,

@@ -62,7 +62,7 @@ pub struct SkillSeen {
 
 impl SkillSeen {
     /// Processes an event.
-    pub(super) fn see(&mut self, stamped: &Stamped) {
+    pub(super) fn see_event(&mut self, stamped: &Stamped) {
         let unknown = unknown_tool(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
         self.unknown_tools.extend(unknown);
@@ -108,7 +108,7 @@ impl SkillSeen {
 
     /// Replaces the run's directory by `~` and the skill's directory by `{baseDir}`, because they
     /// differ between machines.
-    pub(super) fn without(mut self, root: &Path, skill: &Path) -> Self {
+    pub(super) fn without_paths(mut self, root: &Path, skill: &Path) -> Self {
         let (root, skill) = (root.display().to_string(), skill.display().to_string());
         let lists = [&mut self.results, &mut self.notices];
         let texts = [&mut self.output, &mut self.text, &mut self.refused];

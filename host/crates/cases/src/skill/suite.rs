@@ -1,15 +1,15 @@
 //! All cases of one skill.
 //!
-//! Start from [`SkillSuite::read`], then [`SkillSuite::run`].
+//! Start from [`SkillSuite::read_suite`], then [`SkillSuite::run_suite`].
 
 use std::path::{Path, PathBuf};
 
 use super::file::SkillCase;
-use super::run::{SkillRunner, run};
+use super::run::{SkillRunner, run_skill_case};
 use crate::file::{CaseFile, FileError};
-use crate::run::Cost;
-use crate::snapshot::{Snapshot, Unused};
-use crate::suite::{Ran, Selection, clear, read};
+use crate::run::CaseCost;
+use crate::snapshot::{CaseSnapshot, UnusedSnapshot};
+use crate::suite::{CaseRun, CaseSelection, clear_snapshots, read_cases};
 
 /// Command that runs the cases and writes their snapshots.
 const COMMAND: &str = "rind skill test";
@@ -31,8 +31,8 @@ impl SkillSuite {
     /// Reads the case files in a skill's directory. A file that cannot be read counts as a failed
     /// case when the suite runs.
     #[must_use]
-    pub fn read(folder: &Path, id: &str) -> Self {
-        let (files, faults) = read(folder);
+    pub fn read_suite(folder: &Path, id: &str) -> Self {
+        let (files, faults) = read_cases(folder);
         Self {
             files,
             faults,
@@ -42,18 +42,26 @@ impl SkillSuite {
     }
 
     /// Runs the selected cases, and calls `on_case` after each.
-    pub async fn run(
+    pub async fn run_suite(
         &self,
         runner: &SkillRunner,
-        selection: &Selection,
-        mut on_case: impl FnMut(&Ran),
-    ) -> Vec<Ran> {
+        selection: &CaseSelection,
+        mut on_case: impl FnMut(&CaseRun),
+    ) -> Vec<CaseRun> {
         let faults = self.faults.iter();
-        let mut all: Vec<Ran> = faults.map(|fault| Ran::unread(&self.id, fault)).collect();
+        let mut all: Vec<CaseRun> = faults
+            .map(|fault| CaseRun::unread_case(&self.id, fault))
+            .collect();
         all.iter().for_each(&mut on_case);
         for file in &self.files {
-            for case in file.cases.iter().filter(|case| selection.takes(&case.name)) {
-                let ran = self.case(runner, &file.path, case, selection.accept).await;
+            for case in file
+                .cases
+                .iter()
+                .filter(|case| selection.takes_case(&case.name))
+            {
+                let ran = self
+                    .run_case(runner, &file.path, case, selection.accept)
+                    .await;
                 on_case(&ran);
                 all.push(ran);
             }
@@ -61,15 +69,21 @@ impl SkillSuite {
         all
     }
 
-    async fn case(&self, runner: &SkillRunner, file: &Path, case: &SkillCase, accept: bool) -> Ran {
-        let mut ran = Ran {
+    async fn run_case(
+        &self,
+        runner: &SkillRunner,
+        file: &Path,
+        case: &SkillCase,
+        accept: bool,
+    ) -> CaseRun {
+        let mut ran = CaseRun {
             plugin: self.id.clone(),
             file: file.to_owned(),
             line: case.line,
             name: case.name.clone(),
-            ..Ran::default()
+            ..CaseRun::default()
         };
-        let (mut seen, differences, took) = match run(runner, &self.folder, case).await {
+        let (mut seen, differences, took) = match run_skill_case(runner, &self.folder, case).await {
             Ok(done) => done,
             Err(error) => {
                 ran.failures.push(error.to_string());
@@ -77,19 +91,19 @@ impl SkillSuite {
             }
         };
         ran.failures = differences;
-        ran.cost = Cost {
+        ran.cost = CaseCost {
             took,
-            ..Cost::default()
+            ..CaseCost::default()
         };
         if case.expect.snapshot {
             // Files that the case itself provided are not part of the snapshot, unless they
             // changed.
             seen.files
                 .retain(|path, text| case.given.files.get(path) != Some(text));
-            let snapshot = Snapshot::new(file, &case.name, &seen, COMMAND);
+            let snapshot = CaseSnapshot::new(file, &case.name, &seen, COMMAND);
             let kept = snapshot
                 .map_err(|error| format!("the snapshot cannot be written as TOML: {error}"))
-                .and_then(|snapshot| snapshot.keep(accept && ran.failures.is_empty()));
+                .and_then(|snapshot| snapshot.keep_snapshot(accept && ran.failures.is_empty()));
             match kept {
                 Ok(is_accepted) => ran.is_accepted = is_accepted,
                 Err(why) => ran.failures.push(why),
@@ -101,7 +115,7 @@ impl SkillSuite {
     /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns
     /// failures.
     #[must_use]
-    pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<Unused>, Vec<Ran>) {
-        clear(&self.id, &self.files, is_accepted)
+    pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
+        clear_snapshots(&self.id, &self.files, is_accepted)
     }
 }

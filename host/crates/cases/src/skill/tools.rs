@@ -8,13 +8,13 @@ use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Tool that returns the same text for all arguments.
-pub(super) struct Double {
+pub(super) struct ToolDouble {
     spec: ToolSpec,
     result: String,
     is_error: bool,
 }
 
-impl Double {
+impl ToolDouble {
     pub(super) fn new(name: &str, canned: &CannedTool) -> Self {
         let (result, effect, is_error) = match canned {
             CannedTool::Result(text) => (text, None, false),
@@ -38,7 +38,7 @@ impl Double {
     }
 }
 
-impl Tool for Double {
+impl Tool for ToolDouble {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -13,7 +13,7 @@ use rind_lib::message::{Content, Message, Part, Role};
 use rind_lib::session::{Body, Entry};
 
 /// Text of a session that the log may have a line of.
-struct Text<'a> {
+struct SessionText<'a> {
     turn: u32,
     message: &'a str,
     key: Key,
@@ -28,8 +28,8 @@ type Key = (&'static str, Option<String>);
 const MAX_ID_CHARS: usize = 64;
 
 /// Returns a complaint for each line whose text is not in the session as the log has it.
-pub(super) fn changed(entries: &[Entry], lines: &[Line]) -> Vec<String> {
-    let mut texts = texts(entries);
+pub(super) fn changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<String> {
+    let mut texts = session_texts(entries);
     let mut by_hash: BTreeMap<(Key, String), Vec<usize>> = BTreeMap::new();
     for (index, text) in texts.iter().enumerate().rev() {
         let key = (text.key.clone(), text.hash.clone());
@@ -76,20 +76,24 @@ fn of_line(line: &Line) -> Option<(Key, String)> {
     Some(((kind, text("id")), hash))
 }
 
-fn texts(entries: &[Entry]) -> Vec<Text<'_>> {
+fn session_texts(entries: &[Entry]) -> Vec<SessionText<'_>> {
     let mut turn = 0;
     let mut all = Vec::new();
     for entry in entries {
         match &entry.body {
             Body::TurnStart { turn: started, .. } => turn = *started,
             Body::Message { message } => {
-                all.extend(of_message(message).into_iter().map(|(key, text)| Text {
-                    turn,
-                    message: &message.id,
-                    key,
-                    hash: hash(text.as_bytes()),
-                    is_found: false,
-                }));
+                all.extend(
+                    of_message(message)
+                        .into_iter()
+                        .map(|(key, text)| SessionText {
+                            turn,
+                            message: &message.id,
+                            key,
+                            hash: hash(text.as_bytes()),
+                            is_found: false,
+                        }),
+                );
             }
             _ => {}
         }
@@ -109,7 +113,7 @@ fn of_message(message: &Message) -> Vec<(Key, String)> {
     texts.extend(message.content.iter().filter_map(|part| match part {
         Content::ToolCall(call) => Some((("call", id(&call.id)), call.arguments.to_string())),
         Content::ToolResult(result) => {
-            let parts: Vec<String> = result.content.iter().map(shown).collect();
+            let parts: Vec<String> = result.content.iter().map(shown_part).collect();
             Some((("result", id(&result.call_id)), parts.join("\n")))
         }
         _ => None,
@@ -118,7 +122,7 @@ fn of_message(message: &Message) -> Vec<(Key, String)> {
 }
 
 /// A part of a result as plugins write it.
-fn shown(part: &Part) -> String {
+fn shown_part(part: &Part) -> String {
     match part {
         Part::Text { text } => text.clone(),
         Part::Json { value } => value.to_string(),

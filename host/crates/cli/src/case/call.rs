@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::args::{PluginArgs, ShowArgs};
 use super::super::exit_code::{ExitStatus, Usage};
-use super::super::programs::Programs;
+use super::super::programs::FollowingPrograms;
 use super::super::render::trace::Detail;
 use super::super::{open, plugin, render, run};
 use rind_lib::event::Event;
@@ -36,7 +36,7 @@ pub(in super::super) struct CallArgs {
     plugins: PluginArgs,
 }
 
-pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitStatus> {
+pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<ExitStatus> {
     let arguments: Value = serde_json::from_str(&args.arguments)
         .map_err(|error| Usage(format!("the arguments are not JSON: {error}")))?;
     let is_folder = Path::new(&args.name).join(FILE_NAME).is_file();
@@ -54,7 +54,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         } else {
             String::new()
         };
-        let why = render::plugins::why(left);
+        let why = render::plugins::left_out_reason(left);
         anyhow::bail!("plugin `{}` does not run: {why}{how}", args.name);
     }
     render::plugins::warn_left_out(&plugins);
@@ -76,7 +76,7 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         yes: true,
         ..PolicyMode::default()
     };
-    let (approver, questions) = open::approver(false);
+    let (approver, questions) = open::choose_approver(false);
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "none")
         .paths(setup.paths.clone())
@@ -99,11 +99,18 @@ pub(in super::super) async fn call(mut args: CallArgs) -> anyhow::Result<ExitSta
         json: false,
         trace: Some(Detail::Full),
     };
-    run::turn(session, questions, "call", show, Programs::watching(watch)).await?;
+    run::run_turn(
+        session,
+        questions,
+        "call",
+        show,
+        FollowingPrograms::with_watch(watch),
+    )
+    .await?;
     let ended = lock(&ended).take();
     let (text, is_error) = ended.context("the call has no result")?;
-    render::answer_line(render::prose(&text));
-    Ok(ExitStatus::of(!is_error))
+    render::answer_line(render::printable_prose(&text));
+    Ok(ExitStatus::status_of(!is_error))
 }
 
 fn check_tool(args: &CallArgs, plugin: Option<&Arc<Loaded>>) -> anyhow::Result<()> {

@@ -5,36 +5,36 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use rind_cases::Cost;
-use rind_cases::suite::{Coverage, Ran};
+use rind_cases::CaseCost;
+use rind_cases::suite::{CaseRun, PluginCoverage};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Format {
+pub(in super::super) enum CaseReportFormat {
     Json,
     Junit,
 }
 
 /// Reads `FORMAT=FILE`.
-pub(in super::super) fn parse(text: &str) -> Result<(Format, PathBuf), String> {
+pub(in super::super) fn parse_report(text: &str) -> Result<(CaseReportFormat, PathBuf), String> {
     match text.split_once('=') {
-        Some(("json", file)) if !file.is_empty() => Ok((Format::Json, file.into())),
-        Some(("junit", file)) if !file.is_empty() => Ok((Format::Junit, file.into())),
+        Some(("json", file)) if !file.is_empty() => Ok((CaseReportFormat::Json, file.into())),
+        Some(("junit", file)) if !file.is_empty() => Ok((CaseReportFormat::Junit, file.into())),
         _ => Err("write `json=FILE` or `junit=FILE`".to_owned()),
     }
 }
 
 /// Cases that were run, and the coverage of plugins by name.
 #[derive(Debug)]
-pub(in super::super) struct Report {
+pub(in super::super) struct CaseReport {
     /// Subject of the cases: `plugin` or `skill`.
     pub(in super::super) of: &'static str,
-    pub(in super::super) cases: Vec<Ran>,
-    pub(in super::super) coverage: Vec<(String, Coverage)>,
+    pub(in super::super) cases: Vec<CaseRun>,
+    pub(in super::super) coverage: Vec<(String, PluginCoverage)>,
 }
 
-impl Report {
+impl CaseReport {
     /// A report without cases.
-    pub(in super::super) fn of(of: &'static str) -> Self {
+    pub(in super::super) fn report_of(of: &'static str) -> Self {
         Self {
             of,
             cases: Vec::new(),
@@ -42,20 +42,27 @@ impl Report {
         }
     }
 
-    pub(in super::super) fn write(&self, format: Format, file: &Path) -> anyhow::Result<()> {
-        std::fs::write(file, self.text(format)?)
+    pub(in super::super) fn write_report(
+        &self,
+        format: CaseReportFormat,
+        file: &Path,
+    ) -> anyhow::Result<()> {
+        std::fs::write(file, self.render_report(format)?)
             .with_context(|| format!("write the report {}", file.display()))
     }
 
-    pub(in super::super) fn text(&self, format: Format) -> anyhow::Result<String> {
+    pub(in super::super) fn render_report(
+        &self,
+        format: CaseReportFormat,
+    ) -> anyhow::Result<String> {
         Ok(match format {
-            Format::Json => serde_json::to_string_pretty(&self.json())? + "\n",
-            Format::Junit => self.junit(),
+            CaseReportFormat::Json => serde_json::to_string_pretty(&self.json())? + "\n",
+            CaseReportFormat::Junit => self.junit(),
         })
     }
 
     pub(in super::super) fn json(&self) -> Value {
-        let cost = |cost: &Cost| {
+        let cost = |cost: &CaseCost| {
             json!({
                 "seconds": cost.took.as_secs_f64(),
                 "memory_bytes": cost.memory_bytes,
@@ -66,7 +73,7 @@ impl Report {
             json!({
                 self.of: case.plugin,
                 "name": case.name,
-                "place": place(case),
+                "place": case_place(case),
                 "passed": case.passed(),
                 "cost": cost(&case.cost),
                 "last": case.last.as_ref().map(cost),
@@ -104,9 +111,9 @@ impl Report {
             let names: Vec<&str> = coverage.never_called().collect();
             (format!("never-called.{plugin}"), names.join(" "))
         });
-        text.push_str(&properties("  ", never));
+        text.push_str(&write_properties("  ", never));
         for case in &self.cases {
-            let (plugin, name) = (escaped(&case.plugin), escaped(&case.name));
+            let (plugin, name) = (escape_xml(&case.plugin), escape_xml(&case.name));
             let seconds = case.cost.took.as_secs_f64();
             text.push_str(&format!(
                 "  <testcase classname=\"{plugin}\" name=\"{name}\" time=\"{seconds:.6}\">\n"
@@ -117,9 +124,12 @@ impl Report {
             );
             let calls = case.cost.host_calls.iter();
             let calls = calls.map(|(name, n)| (format!("host-calls.{name}"), n.to_string()));
-            text.push_str(&properties("    ", [memory].into_iter().chain(calls)));
+            text.push_str(&write_properties("    ", [memory].into_iter().chain(calls)));
             if !case.passed() {
-                let (place, why) = (escaped(&place(case)), escaped(&case.failures.join("\n")));
+                let (place, why) = (
+                    escape_xml(&case_place(case)),
+                    escape_xml(&case.failures.join("\n")),
+                );
                 text.push_str(&format!(
                     "    <failure message=\"{place}\">{why}</failure>\n"
                 ));
@@ -131,16 +141,16 @@ impl Report {
 }
 
 /// `FILE:LINE` of a case.
-pub(in super::super) fn place(case: &Ran) -> String {
+pub(in super::super) fn case_place(case: &CaseRun) -> String {
     let path = case.file.display().to_string();
     let path = path.strip_prefix("./").unwrap_or(&path);
     format!("{path}:{}", case.line)
 }
 
-fn properties(indent: &str, all: impl Iterator<Item = (String, String)>) -> String {
+fn write_properties(indent: &str, all: impl Iterator<Item = (String, String)>) -> String {
     let lines: String = all
         .map(|(name, value)| {
-            let (name, value) = (escaped(&name), escaped(&value));
+            let (name, value) = (escape_xml(&name), escape_xml(&value));
             format!("{indent}  <property name=\"{name}\" value=\"{value}\"/>\n")
         })
         .collect();
@@ -151,7 +161,7 @@ fn properties(indent: &str, all: impl Iterator<Item = (String, String)>) -> Stri
 }
 
 /// Escapes a text for XML. Other control characters have no place in it at all.
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let shown = text
         .chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));

@@ -5,11 +5,11 @@
 
 use tokio::time::Instant;
 
-use super::super::approve::{self, Asked, AskedAnswer, AskedQuestion};
-use super::super::question::{Screen, UNREAD};
-use super::super::render::wrap::wrap;
-use super::super::render::{DIM, WARN, styled};
-use super::super::terminal::{QUIET, Size};
+use super::super::approve::{self, AskedAnswer, AskedQuestion, TerminalQuestion};
+use super::super::question::{QuestionScreen, UNREAD};
+use super::super::render::wrap::wrap_text;
+use super::super::render::{DIM, WARN, style_text};
+use super::super::terminal::{QUIET, TerminalSize};
 use rind_lib::tool::approval::ApprovalAnswer;
 
 /// Placeholder for the answers until keys are accepted.
@@ -19,8 +19,8 @@ const NOT_YET: &str = "  answers in a moment; keys are ignored until then";
 const MIN_SPARE_ROWS: usize = 12;
 
 pub(super) struct OpenQuestion {
-    asked: Asked,
-    screen: Screen,
+    asked: TerminalQuestion,
+    screen: QuestionScreen,
     hint: Option<&'static str>,
     /// First row of the open page; `None` shows the question itself.
     page: Option<usize>,
@@ -34,7 +34,7 @@ pub(super) struct OpenQuestion {
 
 /// Effect of a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum LineEffect {
     /// None: it asked for another page.
     NotYet,
     /// None: it was no answer.
@@ -44,15 +44,15 @@ pub(super) enum Effect {
 
 /// Size of the terminal, and the rows that the typed line takes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    pub(super) size: Size,
+pub(super) struct TerminalRoom {
+    pub(super) size: TerminalSize,
     pub(super) n_typed: usize,
 }
 
-impl Room {
+impl TerminalRoom {
     /// Rows left after the typed answer and the `n_tail` rows above it. One row of the terminal
     /// stays free.
-    fn beside(self, n_tail: usize) -> usize {
+    fn rows_beside(self, n_tail: usize) -> usize {
         let is_spacious = self.size.rows >= MIN_SPARE_ROWS;
         let n_typed = self.n_typed.max(if is_spacious { 2 } else { 1 });
         self.size.rows.saturating_sub(1 + n_typed + n_tail)
@@ -60,9 +60,9 @@ impl Room {
 }
 
 impl OpenQuestion {
-    pub(super) fn new(asked: Asked) -> Self {
+    pub(super) fn new(asked: TerminalQuestion) -> Self {
         Self {
-            screen: approve::screen(&asked.question),
+            screen: approve::question_screen(&asked.question),
             asked,
             hint: None,
             page: None,
@@ -73,7 +73,7 @@ impl OpenQuestion {
     }
 
     /// Returns when the asker has dropped the receiver of the answer.
-    pub(super) async fn withdrawn(&mut self) {
+    pub(super) async fn note_withdrawn(&mut self) {
         self.asked.answer.closed().await;
     }
 
@@ -83,7 +83,7 @@ impl OpenQuestion {
     }
 
     /// Notes that it is about to be drawn: from when it is due on, with the answers.
-    pub(super) fn draws(&mut self, now: Instant) {
+    pub(super) fn draws_at(&mut self, now: Instant) {
         self.is_open |= self.opens.is_some_and(|opens| opens <= now);
     }
 
@@ -91,7 +91,7 @@ impl OpenQuestion {
         self.opens.is_some()
     }
 
-    pub(super) fn drawn(&mut self, now: Instant) {
+    pub(super) fn note_drawn(&mut self, now: Instant) {
         self.opens.get_or_insert(now + QUIET);
     }
 
@@ -105,62 +105,64 @@ impl OpenQuestion {
     }
 
     /// Returns the rows above the typed answer.
-    pub(super) fn rows(&self, room: Room) -> Vec<String> {
+    pub(super) fn render_rows(&self, room: TerminalRoom) -> Vec<String> {
         if let Some(from) = self.page {
             let (mut rows, n_more) = self.page_rows(from, room);
             rows.extend(self.page_tail(n_more, room.size));
             return rows;
         }
-        let shown = self.screen.fitted(room.size.columns, self.n_free(room));
-        let tail = self.tail(shown.is_cut, room.size);
+        let shown = self
+            .screen
+            .fit_question(room.size.columns, self.n_free(room));
+        let tail = self.tail_rows(shown.is_cut, room.size);
         let mut rows = shown.rows;
         if let Some(hint) = self.hint {
-            rows.push(styled(WARN, hint));
+            rows.push(style_text(WARN, hint));
         }
         if self.is_open {
             rows.extend(tail);
         } else {
             // Keep the number of rows, so that the screen does not move when the keys become
             // active.
-            rows.push(styled(DIM, NOT_YET));
+            rows.push(style_text(DIM, NOT_YET));
             rows.extend(tail.iter().skip(1).map(|_| String::new()));
         }
         rows
     }
 
     /// Returns the question as it goes into the scrollback.
-    pub(super) fn kept(&self, size: Size) -> Vec<String> {
-        self.screen.rows(size).0
+    pub(super) fn kept_rows(&self, size: TerminalSize) -> Vec<String> {
+        self.screen.screen_rows(size).0
     }
 
     /// Rows for the question itself.
-    fn n_free(&self, room: Room) -> usize {
-        let n_tail = self.tail(true, room.size).len();
-        room.beside(n_tail + usize::from(self.hint.is_some()))
+    fn n_free(&self, room: TerminalRoom) -> usize {
+        let n_tail = self.tail_rows(true, room.size).len();
+        room.rows_beside(n_tail + usize::from(self.hint.is_some()))
     }
 
-    fn tail(&self, is_cut: bool, size: Size) -> Vec<String> {
-        let prompt = self.screen.prompt(is_cut && !self.is_seen);
-        wrapped(prompt.trim_end(), size)
+    fn tail_rows(&self, is_cut: bool, size: TerminalSize) -> Vec<String> {
+        let prompt = self.screen.prompt_text(is_cut && !self.is_seen);
+        wrap_words(prompt.trim_end(), size)
     }
 
-    fn page_tail(&self, n_more: usize, size: Size) -> Vec<String> {
+    fn page_tail(&self, n_more: usize, size: TerminalSize) -> Vec<String> {
         match n_more {
-            0 => wrapped("  end; Enter returns to the question", size),
+            0 => wrap_words("  end; Enter returns to the question", size),
             n => {
                 let words =
                     format!("  {n} more rows; Enter shows the next, q returns to the question");
-                wrapped(&words, size)
+                wrap_words(&words, size)
             }
         }
     }
 
     /// The rows of the page that begins with this row, and how many come after it. On a screen
     /// without a row for it, it has none.
-    fn page_rows(&self, from: usize, room: Room) -> (Vec<String>, usize) {
+    fn page_rows(&self, from: usize, room: TerminalRoom) -> (Vec<String>, usize) {
         let rows = self.screen.all_rows(room.size);
         let n_tail = self.page_tail(rows.len(), room.size).len();
-        let n_page = room.beside(n_tail);
+        let n_page = room.rows_beside(n_tail);
         let from = from.min(rows.len());
         let until = (from + n_page).min(rows.len());
         (
@@ -171,7 +173,12 @@ impl OpenQuestion {
 
     /// Takes a line. Before a no with a reason is sent, `steer` has the reason: nothing runs
     /// between the two.
-    pub(super) fn answer(&mut self, line: &str, room: Room, steer: impl FnOnce(&str)) -> Effect {
+    pub(super) fn answer_line(
+        &mut self,
+        line: &str,
+        room: TerminalRoom,
+        steer: impl FnOnce(&str),
+    ) -> LineEffect {
         let line = line.trim();
         self.hint = None;
         if let Some(from) = self.page {
@@ -181,20 +188,22 @@ impl OpenQuestion {
             self.hint = is_stuck.then_some("make the terminal larger to read it");
             let is_over = n_more == 0 || is_stuck || line.eq_ignore_ascii_case("q");
             self.page = (!is_over).then_some(from + shown.len());
-            return Effect::NotYet;
+            return LineEffect::NotYet;
         }
-        let shown = self.screen.fitted(room.size.columns, self.n_free(room));
+        let shown = self
+            .screen
+            .fit_question(room.size.columns, self.n_free(room));
         if self.screen.is_view(line, shown.is_cut) {
             self.page = Some(0);
-            return Effect::NotYet;
+            return LineEffect::NotYet;
         }
-        let Some(answer) = approve::parse(line, &self.asked.question) else {
+        let Some(answer) = approve::parse_answer(line, &self.asked.question) else {
             self.hint = Some("invalid answer: type one of the letters in brackets, then Enter");
-            return Effect::Invalid;
+            return LineEffect::Invalid;
         };
         if shown.is_cut && !self.is_seen && !answer.is_no() {
             self.hint = Some(UNREAD);
-            return Effect::Invalid;
+            return LineEffect::Invalid;
         }
         let words = match &answer {
             AskedAnswer::Call(ApprovalAnswer::Yes) => "yes".to_owned(),
@@ -209,17 +218,17 @@ impl OpenQuestion {
                 _ => String::new(),
             },
         };
-        self.send(answer);
-        Effect::Answered(words)
+        self.send_answer(answer);
+        LineEffect::Answered(words)
     }
 
     /// Refuses on behalf of a person who leaves the chat.
-    pub(super) fn refuse(mut self) {
-        let answer = self.asked.question.unanswered("the chat was closed");
-        self.send(answer);
+    pub(super) fn refuse_question(mut self) {
+        let answer = self.asked.question.unanswered_reply("the chat was closed");
+        self.send_answer(answer);
     }
 
-    fn send(&mut self, answer: AskedAnswer) {
+    fn send_answer(&mut self, answer: AskedAnswer) {
         let (nobody, _) = tokio::sync::oneshot::channel();
         let sender = std::mem::replace(&mut self.asked.answer, nobody);
         // Ignore a closed channel: the asker may be gone by now.
@@ -227,9 +236,9 @@ impl OpenQuestion {
     }
 }
 
-fn wrapped(words: &str, size: Size) -> Vec<String> {
-    let words = styled(DIM, words);
-    let words = wrap(&words, Some(size.columns)).into_owned();
+fn wrap_words(words: &str, size: TerminalSize) -> Vec<String> {
+    let words = style_text(DIM, words);
+    let words = wrap_text(&words, Some(size.columns)).into_owned();
     words.split('\n').map(str::to_owned).collect()
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ignore::WalkBuilder;
 
-use super::super::command::{Commands, Completion};
-use super::super::render::{BOLD, DIM, one_line, styled};
+use super::super::command::{CommandSet, LineCompletion};
+use super::super::render::{BOLD, DIM, one_line, style_text};
 
 /// Maximum number of scanned files.
 const MAX_FILES: usize = 50_000;
@@ -19,13 +19,13 @@ const MAX_SHOWN: usize = 6;
 
 /// Ends to choose from.
 #[derive(Debug, Default)]
-pub(super) struct Menu {
-    items: Vec<Completion>,
+pub(super) struct CompletionMenu {
+    items: Vec<LineCompletion>,
     chosen: usize,
 }
 
 /// The files of a workspace, without those that `.gitignore` leaves out. Reads the disk.
-pub(super) fn files(workspace: &Path) -> Vec<String> {
+pub(super) fn list_files(workspace: &Path) -> Vec<String> {
     let walk = WalkBuilder::new(workspace)
         .max_depth(Some(MAX_DEPTH))
         .require_git(false)
@@ -49,19 +49,19 @@ pub(super) fn file_begun(before: &str) -> Option<(usize, &str)> {
     Some((word + 1, begun))
 }
 
-impl Menu {
+impl CompletionMenu {
     /// Proposes ends for the text before the cursor.
-    pub(super) fn new(before: &str, commands: &Commands, files: &[String]) -> Self {
+    pub(super) fn new(before: &str, commands: &CommandSet, files: &[String]) -> Self {
         let items = if let Some((start, begun)) = file_begun(before) {
-            let found = matching(files, begun).into_iter();
-            let item = |text: &str| Completion {
+            let found = matching_files(files, begun).into_iter();
+            let item = |text: &str| LineCompletion {
                 start,
                 text: text.to_owned(),
                 help: String::new(),
             };
             found.map(item).collect()
         } else if before.starts_with('/') && !before.contains('\n') {
-            commands.complete(before)
+            commands.complete_line(before)
         } else {
             Vec::new()
         };
@@ -73,13 +73,13 @@ impl Menu {
     }
 
     /// Moves the choice, from the last to the first.
-    pub(super) fn go(&mut self, is_up: bool) {
+    pub(super) fn move_choice(&mut self, is_up: bool) {
         let n = self.items.len().max(1);
         let step = if is_up { n - 1 } else { 1 };
         self.chosen = (self.chosen + step) % n;
     }
 
-    pub(super) fn chosen(&self) -> Option<&Completion> {
+    pub(super) fn chosen(&self) -> Option<&LineCompletion> {
         self.items.get(self.chosen)
     }
 
@@ -88,9 +88,9 @@ impl Menu {
         let items = self.items.iter().enumerate().skip(first).take(MAX_SHOWN);
         let rows = items.map(|(at, item)| {
             let text = one_line(&item.text, 60);
-            let help = styled(DIM, one_line(&item.help, 100));
+            let help = style_text(DIM, one_line(&item.help, 100));
             match at == self.chosen {
-                true => format!("  {} {help}", styled(BOLD, format_args!("▸ {text}"))),
+                true => format!("  {} {help}", style_text(BOLD, format_args!("▸ {text}"))),
                 false => format!("    {text} {help}"),
             }
         });
@@ -100,7 +100,7 @@ impl Menu {
 
 /// Files that match the typed text: first those whose name begins with it, then those that contain
 /// it.
-fn matching<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
+fn matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
     let begun = begun.to_lowercase();
     let rank = |file: &str| {
         let file = file.to_lowercase();
@@ -135,16 +135,16 @@ mod tests {
         ] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let files = files(folder.path());
+        let files = list_files(folder.path());
         assert_eq!(
-            matching(&files, "ma"),
+            matching_files(&files, "ma"),
             ["src/main.rs", "src/deep/domain.rs"]
         );
         assert_eq!(
-            matching(&files, "SRC/d"),
+            matching_files(&files, "SRC/d"),
             ["src/deep/", "src/deep/domain.rs"]
         );
-        assert!(matching(&files, "target").is_empty());
+        assert!(matching_files(&files, "target").is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Changes of files by the built-in tools, as lines with their numbers.
 //!
 //! A file is read when its tool starts and again when it ends, in the task that runs the tool, so
-//! that the diff shows the actual change on disk. Start from [`Diffs`].
+//! that the diff shows the actual change on disk. Start from [`ChatDiffs`].
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, DiffOp, TextDiff};
 
-use super::super::render::{BAD, DIM, GOOD, prose, styled};
+use super::super::render::{BAD, DIM, GOOD, printable_prose, style_text};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::lock::lock;
 
@@ -34,25 +34,25 @@ const WRITERS: [&str; 2] = ["edit_file", "write_file"];
 
 /// Contents of files before their calls and the resulting changes, keyed by call id.
 #[derive(Clone, Default)]
-pub(super) struct Diffs(Arc<Mutex<Known>>);
+pub(super) struct ChatDiffs(Arc<Mutex<KnownContents>>);
 
 #[derive(Default)]
-struct Known {
+struct KnownContents {
     before: HashMap<String, (PathBuf, String)>,
-    changed: HashMap<String, Changed>,
+    changed: HashMap<String, ChangedFile>,
 }
 
 #[derive(Default)]
-pub(super) struct Changed {
+pub(super) struct ChangedFile {
     /// First rows of the diff with context lines, each with its line number.
     pub(super) rows: Vec<String>,
     /// Lines that come after those.
     pub(super) n_more: usize,
 }
 
-impl Diffs {
+impl ChatDiffs {
     /// Follows the calls of a session.
-    pub(super) fn observe(&self, workspace: &Path, stamped: &Stamped) {
+    pub(super) fn observe_event(&self, workspace: &Path, stamped: &Stamped) {
         match &stamped.event {
             Event::ToolStart {
                 call, plugin: None, ..
@@ -61,7 +61,7 @@ impl Diffs {
                     return;
                 };
                 let path = workspace.join(path);
-                if let Some(text) = read(&path) {
+                if let Some(text) = read_content(&path) {
                     lock(&self.0).before.insert(call.id.clone(), (path, text));
                 }
             }
@@ -69,9 +69,9 @@ impl Diffs {
                 let before = lock(&self.0).before.remove(&result.call_id);
                 if let Some((path, before)) = before
                     && !result.is_error
-                    && let Some(after) = read(&path)
+                    && let Some(after) = read_content(&path)
                 {
-                    let changed = changed(&before, &after);
+                    let changed = diff_contents(&before, &after);
                     let id = result.call_id.clone();
                     lock(&self.0).changed.insert(id, changed);
                 }
@@ -80,13 +80,13 @@ impl Diffs {
         }
     }
 
-    pub(super) fn take(&self, call: &str) -> Changed {
+    pub(super) fn take_diff(&self, call: &str) -> ChangedFile {
         lock(&self.0).changed.remove(call).unwrap_or_default()
     }
 }
 
 /// Returns the text of a file: empty if the file is missing, `None` if it cannot be compared.
-fn read(path: &Path) -> Option<String> {
+fn read_content(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(String::new()),
         // Read regular files only: opening a FIFO could block forever.
@@ -99,7 +99,7 @@ fn read(path: &Path) -> Option<String> {
     Some(text)
 }
 
-fn changed(before: &str, after: &str) -> Changed {
+fn diff_contents(before: &str, after: &str) -> ChangedFile {
     let mut config = TextDiff::configure();
     let diff = config.timeout(DEADLINE).diff_lines(before, after);
     let n_lines = before.lines().count().max(after.lines().count());
@@ -107,7 +107,7 @@ fn changed(before: &str, after: &str) -> Changed {
     let groups = diff.grouped_ops(CONTEXT);
     let mut rows = Vec::new();
     for (n, group) in groups.iter().enumerate() {
-        let between = (n > 0).then(|| styled(DIM, format_args!("  {:>width$} ⋮", "")));
+        let between = (n > 0).then(|| style_text(DIM, format_args!("  {:>width$} ⋮", "")));
         let changes = group.iter().flat_map(|op| diff.iter_changes(op));
         let lines = changes.map(|change| {
             let (mark, style, number) = match change.tag() {
@@ -116,9 +116,10 @@ fn changed(before: &str, after: &str) -> Changed {
                 ChangeTag::Equal => (' ', DIM, change.new_index()),
             };
             let number = number.map_or(0, |number| number + 1);
-            let line = prose(&change.value().trim_end_matches('\n').replace('\t', "    "));
+            let line =
+                printable_prose(&change.value().trim_end_matches('\n').replace('\t', "    "));
             let line = format!("{number:>width$} {mark} {line}");
-            format!("  {}", styled(style, line))
+            format!("  {}", style_text(style, line))
         });
         let n_left = MAX_ROWS - rows.len();
         rows.extend(between.into_iter().chain(lines).take(n_left));
@@ -130,7 +131,7 @@ fn changed(before: &str, after: &str) -> Changed {
     };
     let n_all: usize = groups.iter().flatten().map(n_of).sum();
     let n_all = n_all + groups.len().saturating_sub(1);
-    Changed {
+    ChangedFile {
         n_more: n_all.saturating_sub(rows.len()),
         rows,
     }
@@ -138,7 +139,7 @@ fn changed(before: &str, after: &str) -> Changed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::render::bare;
+    use super::super::super::render::bare_text;
     use super::*;
 
     #[test]
@@ -150,9 +151,9 @@ mod tests {
             };
             (1..=12).map(line).collect::<String>()
         };
-        let changed = changed(&lines("old\u{1b}[2J"), &lines("new\nmore"));
+        let changed = diff_contents(&lines("old\u{1b}[2J"), &lines("new\nmore"));
         assert_eq!(changed.n_more, 0);
-        let rows: Vec<String> = changed.rows.iter().map(|row| bare(row)).collect();
+        let rows: Vec<String> = changed.rows.iter().map(|row| bare_text(row)).collect();
         assert_eq!(
             rows,
             [
@@ -173,7 +174,7 @@ mod tests {
     fn a_file_in_which_every_line_changed_is_compared_up_to_a_point() {
         let lines =
             |what: &str| -> String { (0..50_000).map(|n| format!("{what} {n}\n")).collect() };
-        let changed = changed(&lines("old"), &lines("new"));
+        let changed = diff_contents(&lines("old"), &lines("new"));
         assert_eq!((changed.rows.len(), changed.n_more), (MAX_ROWS, 99_960));
     }
 }

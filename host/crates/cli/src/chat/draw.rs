@@ -4,54 +4,54 @@
 use anyhow::Context;
 use tokio::time::Instant;
 
-use super::super::render::{DIM, WARN, one_line, styled};
-use super::ask::Room;
+use super::super::render::{DIM, WARN, one_line, style_text};
+use super::ask::TerminalRoom;
 use super::editor::MARK;
-use super::live::Live;
-use super::screen::Region;
+use super::live::LiveChat;
+use super::screen::ScreenRegion;
 
-impl Live {
-    pub(super) fn draw(&mut self) -> anyhow::Result<()> {
+impl LiveChat {
+    pub(super) fn draw_screen(&mut self) -> anyhow::Result<()> {
         let finished = match &self.question {
             // Hold back finished lines while a question is open, so that it does not move. The
             // lines that led to it are above it already.
             Some(question) if question.is_drawn() => Vec::new(),
-            _ => self.view.finished(),
+            _ => self.view.take_finished(),
         };
         if let Some(question) = &mut self.question {
-            question.draws(Instant::now());
+            question.draws_at(Instant::now());
         }
         let region = self.region();
         self.screen
-            .draw(&finished, region)
+            .draw_region(&finished, region)
             .context("write to the terminal")?;
         self.last_draw = Instant::now();
         if let Some(question) = &mut self.question {
-            question.drawn(self.last_draw);
+            question.note_drawn(self.last_draw);
         }
         self.is_dirty = false;
         Ok(())
     }
 
-    pub(super) fn room(&self) -> Room {
+    pub(super) fn room(&self) -> TerminalRoom {
         let size = self.screen.size();
         let laid = self.answer.lay_out(size.columns, (size.rows / 2).max(1));
-        Room {
+        TerminalRoom {
             size,
             n_typed: laid.rows.len(),
         }
     }
 
-    fn region(&self) -> Region {
+    fn region(&self) -> ScreenRegion {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
-            Some(question) => (question.rows(self.room()), &self.answer, Vec::new()),
+            Some(question) => (question.render_rows(self.room()), &self.answer, Vec::new()),
             None => (self.above(), &self.editor, self.below()),
         };
         let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
         let n_beside = laid.rows.len() + below.len() + 1;
         let n_skipped = match &self.question {
-            // Keep the head of a question; `Screen::fit` cuts rows only on very low screens.
+            // Keep the head of a question; `Screen::fit_region` cuts rows only on very low screens.
             Some(_) => 0,
             None => (above.len() + n_beside).saturating_sub(size.rows),
         };
@@ -60,7 +60,7 @@ impl Live {
         let cursor = Some((rows.len() + row, column));
         rows.extend(laid.rows);
         rows.extend(below);
-        Region { rows, cursor }
+        ScreenRegion { rows, cursor }
     }
 
     /// Returns the rows above the editor: the unfinished answer and the waiting texts.
@@ -77,7 +77,7 @@ impl Live {
             let typed = self.waiting.get(&waiting.number);
             let text = typed.map_or(&*waiting.input.text, |typed| &typed.text);
             let text = one_line(text, width);
-            rows.push(styled(DIM, format_args!("  ↳ {what}: {text}")));
+            rows.push(style_text(DIM, format_args!("  ↳ {what}: {text}")));
         }
         if let Some(command) = self.shell.running() {
             let command = one_line(command, width);
@@ -85,10 +85,13 @@ impl Live {
                 true => "Ctrl-C ends the turn first",
                 false => "Ctrl-C ends it",
             };
-            rows.push(styled(DIM, format_args!("  ! {command} runs; {keys}")));
+            rows.push(style_text(DIM, format_args!("  ! {command} runs; {keys}")));
         }
         if !self.asked.is_empty() {
-            rows.push(styled(WARN, "  ? a question waits until you stop typing"));
+            rows.push(style_text(
+                WARN,
+                "  ? a question waits until you stop typing",
+            ));
         }
         rows
     }
@@ -105,7 +108,7 @@ impl Live {
                 }
                 None => "Enter sends when the command has ended · Ctrl-C ends it",
             };
-            rows.push(styled(DIM, keys));
+            rows.push(style_text(DIM, keys));
         }
         rows
     }

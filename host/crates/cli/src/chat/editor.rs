@@ -2,12 +2,12 @@
 //! rows.
 //!
 //! A long paste is one character of the text, shown as a note, until the text is taken. It must not
-//! know terminals or turns. Start from [`Editor`].
+//! know terminals or turns. Start from [`LineEditor`].
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::super::render::prose;
+use super::super::render::printable_prose;
 
 /// A paste of more lines is shown as a note.
 const MAX_PASTED_LINES: usize = 8;
@@ -34,7 +34,7 @@ pub(super) const MARK: &str = "› ";
 const HANG: &str = "  ";
 
 #[derive(Debug, Default)]
-pub(super) struct Editor {
+pub(super) struct LineEditor {
     text: String,
     /// Offset of the cursor in bytes, between two letters.
     at: usize,
@@ -47,7 +47,7 @@ pub(super) struct Editor {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum EditorPiece {
     Own(String),
     /// A long paste, shown as a note: the person has not read its words.
     Pasted(String),
@@ -55,7 +55,7 @@ pub(super) enum Piece {
 
 /// The text in rows.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Laid {
+pub(super) struct LaidText {
     pub(super) rows: Vec<String>,
     /// Row and column of the cursor.
     pub(super) cursor: (usize, usize),
@@ -63,7 +63,7 @@ pub(super) struct Laid {
 
 /// Target of a move or a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum To {
+pub(super) enum EditTarget {
     Left,
     Right,
     WordLeft,
@@ -72,28 +72,31 @@ pub(super) enum To {
     LineEnd,
 }
 
-impl Editor {
+impl LineEditor {
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     pub(super) fn whole(&self) -> String {
-        self.expanded(&self.text)
+        self.expand_pasted(&self.text)
     }
 
     /// Returns the text as it is shown, with notes in place of pastes.
     pub(super) fn noted(&self) -> String {
-        let letters = self.text.graphemes(true).map(|letter| self.shown(letter));
+        let letters = self
+            .text
+            .graphemes(true)
+            .map(|letter| self.shown_letter(letter));
         letters.collect()
     }
 
-    pub(super) fn pieces(&self) -> Vec<Piece> {
+    pub(super) fn pieces(&self) -> Vec<EditorPiece> {
         let mut pieces = Vec::new();
         for character in self.text.chars() {
-            match (self.pasted(character), pieces.last_mut()) {
-                (Some(paste), _) => pieces.push(Piece::Pasted(paste.to_owned())),
-                (None, Some(Piece::Own(own))) => own.push(character),
-                (None, _) => pieces.push(Piece::Own(character.into())),
+            match (self.pasted_text(character), pieces.last_mut()) {
+                (Some(paste), _) => pieces.push(EditorPiece::Pasted(paste.to_owned())),
+                (None, Some(EditorPiece::Own(own))) => own.push(character),
+                (None, _) => pieces.push(EditorPiece::Own(character.into())),
             }
         }
         pieces
@@ -105,20 +108,20 @@ impl Editor {
     }
 
     /// Takes the text, and leaves an empty editor.
-    pub(super) fn take(&mut self) -> String {
+    pub(super) fn take_text(&mut self) -> String {
         let whole = self.whole();
-        self.clear();
+        self.clear_text();
         whole
     }
 
     /// Empties the editor in a way that can be undone.
-    pub(super) fn discard(&mut self) {
-        self.keep();
+    pub(super) fn discard_text(&mut self) {
+        self.keep_undo();
         self.text.clear();
         self.at = 0;
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear_text(&mut self) {
         self.text.clear();
         self.pastes.clear();
         self.undo.clear();
@@ -127,26 +130,26 @@ impl Editor {
     }
 
     /// Replaces everything with words of the person; the cursor is at the end.
-    pub(super) fn set(&mut self, text: &str) {
-        self.keep();
+    pub(super) fn set_text(&mut self, text: &str) {
+        self.keep_undo();
         self.text.clear();
         self.at = 0;
         self.put_own(text);
     }
 
     /// Inserts a text before the current one, on lines of its own; the cursor is at the end.
-    pub(super) fn put_first(&mut self, pieces: &[Piece]) {
-        self.keep();
+    pub(super) fn put_first(&mut self, pieces: &[EditorPiece]) {
+        self.keep_undo();
         let rest = std::mem::take(&mut self.text);
         self.at = 0;
         for piece in pieces {
             match piece {
-                Piece::Own(text) => self.put_own(text),
-                Piece::Pasted(text) => self.put_paste(text),
+                EditorPiece::Own(text) => self.put_own(text),
+                EditorPiece::Pasted(text) => self.put_paste(text),
             }
         }
         if !rest.is_empty() {
-            self.put('\n');
+            self.put_letter('\n');
             self.text.push_str(&rest);
             self.at = self.text.len();
         }
@@ -154,37 +157,37 @@ impl Editor {
 
     pub(super) fn type_letter(&mut self, letter: char) {
         if !self.is_typing {
-            self.keep();
+            self.keep_undo();
         }
         self.is_typing = !letter.is_whitespace();
-        self.put(letter);
+        self.put_letter(letter);
     }
 
-    pub(super) fn paste(&mut self, text: &str) {
-        self.keep();
+    pub(super) fn paste_text(&mut self, text: &str) {
+        self.keep_undo();
         self.put_paste(text);
     }
 
     /// Replaces the bytes before the cursor from an offset on.
-    pub(super) fn complete(&mut self, from: usize, text: &str) {
-        self.keep();
+    pub(super) fn complete_word(&mut self, from: usize, text: &str) {
+        self.keep_undo();
         if self.text.is_char_boundary(from) && from <= self.at {
             self.text.replace_range(from..self.at, "");
             self.at = from;
         }
-        text.chars().for_each(|letter| self.put(letter));
+        text.chars().for_each(|letter| self.put_letter(letter));
     }
 
-    pub(super) fn go(&mut self, to: To) {
+    pub(super) fn move_cursor(&mut self, to: EditTarget) {
         self.is_typing = false;
-        self.at = self.target(to);
+        self.at = self.target_offset(to);
     }
 
     /// Moves a line up or down, as near to the column as there are letters. Returns whether there
     /// was such a line.
     pub(super) fn go_line(&mut self, is_up: bool) -> bool {
         self.is_typing = false;
-        let start = self.target(To::LineStart);
+        let start = self.target_offset(EditTarget::LineStart);
         let column = self.before()[start..].graphemes(true).count();
         let target = if is_up {
             let Some(end) = start.checked_sub(1) else {
@@ -203,33 +206,33 @@ impl Editor {
         true
     }
 
-    /// Deletes up to a target. Words and lines are kept for [`yank`](Self::yank).
-    pub(super) fn delete(&mut self, to: To) {
-        self.keep();
-        let mut target = self.target(to);
+    /// Deletes up to a target. Words and lines are kept for [`yank`](Self::yank_text).
+    pub(super) fn delete_range(&mut self, to: EditTarget) {
+        self.keep_undo();
+        let mut target = self.target_offset(to);
         // At the end of a line, delete the line break.
-        if target == self.at && to == To::LineEnd {
-            target = self.target(To::Right);
-        } else if target == self.at && to == To::LineStart {
-            target = self.target(To::Left);
+        if target == self.at && to == EditTarget::LineEnd {
+            target = self.target_offset(EditTarget::Right);
+        } else if target == self.at && to == EditTarget::LineStart {
+            target = self.target_offset(EditTarget::Left);
         }
         let (from, until) = (target.min(self.at), target.max(self.at));
         let deleted: String = self.text.drain(from..until).collect();
         self.at = from;
-        if !matches!(to, To::Left | To::Right) && !deleted.is_empty() {
-            self.killed = self.expanded(&deleted);
+        if !matches!(to, EditTarget::Left | EditTarget::Right) && !deleted.is_empty() {
+            self.killed = self.expand_pasted(&deleted);
         }
     }
 
     /// Inserts the text that was deleted last.
-    pub(super) fn yank(&mut self) {
-        self.keep();
+    pub(super) fn yank_text(&mut self) {
+        self.keep_undo();
         let killed = std::mem::take(&mut self.killed);
         self.put_paste(&killed);
         self.killed = killed;
     }
 
-    pub(super) fn undo(&mut self) {
+    pub(super) fn undo_edit(&mut self) {
         if let Some((text, at)) = self.undo.pop() {
             (self.text, self.at) = (text, at);
         }
@@ -237,7 +240,7 @@ impl Editor {
     }
 
     /// Lays the text out in rows of at most `columns`, and returns the rows around the cursor.
-    pub(super) fn lay_out(&self, columns: usize, max_rows: usize) -> Laid {
+    pub(super) fn lay_out(&self, columns: usize, max_rows: usize) -> LaidText {
         let mut rows = vec![MARK.to_owned()];
         let mut width = MARK.width();
         let mut cursor = (0, width);
@@ -253,7 +256,7 @@ impl Editor {
                 width = HANG.len();
                 continue;
             }
-            let shown = self.shown(letter);
+            let shown = self.shown_letter(letter);
             for part in shown.graphemes(true) {
                 // Keep the last column free for the cursor.
                 if width + part.width() >= columns {
@@ -272,36 +275,36 @@ impl Editor {
         let max_rows = max_rows.max(1);
         let first = (cursor.0 + 1).saturating_sub(max_rows);
         let rows: Vec<String> = rows.into_iter().skip(first).take(max_rows).collect();
-        Laid {
+        LaidText {
             rows,
             cursor: (cursor.0 - first, cursor.1),
         }
     }
 
-    fn shown(&self, letter: &str) -> String {
+    fn shown_letter(&self, letter: &str) -> String {
         let mut characters = letter.chars();
         match (characters.next(), characters.next()) {
-            (Some(character), None) if self.pasted(character).is_some() => {
-                let paste = self.pasted(character).unwrap_or_default();
+            (Some(character), None) if self.pasted_text(character).is_some() => {
+                let paste = self.pasted_text(character).unwrap_or_default();
                 let number = u32::from(character) - FIRST_PASTE + 1;
                 format!("[paste {number}: {} lines]", paste.lines().count())
             }
             (Some('\t'), None) => TAB.to_owned(),
-            _ => prose(letter),
+            _ => printable_prose(letter),
         }
     }
 
     /// Returns the paste of a placeholder character.
-    fn pasted(&self, character: char) -> Option<&str> {
+    fn pasted_text(&self, character: char) -> Option<&str> {
         let number = u32::from(character).checked_sub(FIRST_PASTE)?;
         let paste = self.pastes.get(usize::try_from(number).ok()?);
         paste.map(String::as_str)
     }
 
-    fn expanded(&self, text: &str) -> String {
+    fn expand_pasted(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
         for character in text.chars() {
-            match self.pasted(character) {
+            match self.pasted_text(character) {
                 Some(paste) => whole.push_str(paste),
                 None => whole.push(character),
             }
@@ -309,7 +312,7 @@ impl Editor {
         whole
     }
 
-    fn put(&mut self, letter: char) {
+    fn put_letter(&mut self, letter: char) {
         let is_ours = (FIRST_PASTE..=FIRST_PASTE + MAX_PASTES).contains(&u32::from(letter));
         self.put_raw(if is_ours {
             char::REPLACEMENT_CHARACTER
@@ -328,12 +331,14 @@ impl Editor {
         if text.len() > MAX_OWN_BYTES {
             return self.put_paste(text);
         }
-        lines(text).chars().for_each(|letter| self.put(letter));
+        join_lines(text)
+            .chars()
+            .for_each(|letter| self.put_letter(letter));
         self.is_typing = false;
     }
 
     fn put_paste(&mut self, text: &str) {
-        let text = lines(text);
+        let text = join_lines(text);
         let n_pastes = u32::try_from(self.pastes.len()).unwrap_or(MAX_PASTES);
         let is_long = text.lines().count() > MAX_PASTED_LINES || text.len() > MAX_PASTED_BYTES;
         match char::from_u32(FIRST_PASTE + n_pastes) {
@@ -341,13 +346,13 @@ impl Editor {
                 self.pastes.push(text);
                 self.put_raw(character);
             }
-            _ => text.chars().for_each(|letter| self.put(letter)),
+            _ => text.chars().for_each(|letter| self.put_letter(letter)),
         }
         self.is_typing = false;
     }
 
-    /// Keeps the state for [`undo`](Self::undo).
-    fn keep(&mut self) {
+    /// Keeps the state for [`undo`](Self::undo_edit).
+    fn keep_undo(&mut self) {
         self.is_typing = false;
         if self.undo.last().is_none_or(|(text, _)| *text != self.text) {
             self.undo.push((self.text.clone(), self.at));
@@ -357,20 +362,20 @@ impl Editor {
         }
     }
 
-    fn target(&self, to: To) -> usize {
+    fn target_offset(&self, to: EditTarget) -> usize {
         let (before, after) = self.text.split_at(self.at);
         let first = |text: &str| text.graphemes(true).next().map_or(0, str::len);
         match to {
-            To::Left => self.at - before.graphemes(true).next_back().map_or(0, str::len),
-            To::Right => self.at + first(after),
-            To::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
-            To::LineEnd => after.find('\n').map_or(self.text.len(), |at| self.at + at),
-            To::WordLeft => {
+            EditTarget::Left => self.at - before.graphemes(true).next_back().map_or(0, str::len),
+            EditTarget::Right => self.at + first(after),
+            EditTarget::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
+            EditTarget::LineEnd => after.find('\n').map_or(self.text.len(), |at| self.at + at),
+            EditTarget::WordLeft => {
                 let words = before.split_word_bound_indices().rev();
                 let mut words = words.filter(|(_, word)| !word.trim().is_empty());
                 words.next().map_or(0, |(at, _)| at)
             }
-            To::WordRight => {
+            EditTarget::WordRight => {
                 let mut words = after.split_word_bound_indices();
                 let word = words.find(|(_, word)| !word.trim().is_empty());
                 word.map_or(self.text.len(), |(at, word)| self.at + at + word.len())
@@ -380,7 +385,7 @@ impl Editor {
 }
 
 /// A text whose lines end as ours do.
-fn lines(text: &str) -> String {
+fn join_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
@@ -388,8 +393,8 @@ fn lines(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn typed(text: &str) -> Editor {
-        let mut editor = Editor::default();
+    fn typed(text: &str) -> LineEditor {
+        let mut editor = LineEditor::default();
         text.chars().for_each(|letter| editor.type_letter(letter));
         editor
     }
@@ -397,21 +402,21 @@ mod tests {
     #[test]
     fn keys_move_over_and_delete_whole_letters_and_words() {
         let mut editor = typed("one 👩\u{200d}🔬 e\u{301} two");
-        editor.go(To::WordLeft);
+        editor.move_cursor(EditTarget::WordLeft);
         assert_eq!(editor.before(), "one 👩\u{200d}🔬 e\u{301} ");
-        editor.delete(To::Left);
-        editor.delete(To::Left);
-        editor.delete(To::Left);
-        editor.delete(To::Left);
+        editor.delete_range(EditTarget::Left);
+        editor.delete_range(EditTarget::Left);
+        editor.delete_range(EditTarget::Left);
+        editor.delete_range(EditTarget::Left);
         assert_eq!(editor.whole(), "one two");
-        editor.delete(To::LineEnd);
+        editor.delete_range(EditTarget::LineEnd);
         assert_eq!(editor.whole(), "one ");
-        editor.yank();
-        editor.yank();
+        editor.yank_text();
+        editor.yank_text();
         assert_eq!(editor.whole(), "one twotwo");
-        editor.delete(To::LineStart);
+        editor.delete_range(EditTarget::LineStart);
         assert!(editor.is_empty());
-        editor.undo();
+        editor.undo_edit();
         assert_eq!(editor.whole(), "one twotwo");
     }
 
@@ -419,13 +424,13 @@ mod tests {
     fn what_was_discarded_comes_back_with_its_pastes() {
         let mut editor = typed("see ");
         let paste = "x".repeat(100_000);
-        editor.paste(&paste);
-        editor.discard();
+        editor.paste_text(&paste);
+        editor.discard_text();
         assert!(editor.is_empty());
-        editor.undo();
+        editor.undo_edit();
         assert_eq!(editor.whole(), format!("see {paste}"));
-        editor.clear();
-        editor.undo();
+        editor.clear_text();
+        editor.undo_edit();
         assert!(editor.is_empty(), "what was sent is gone");
     }
 
@@ -444,16 +449,16 @@ mod tests {
     fn a_long_paste_is_one_letter_until_it_is_taken() {
         let lines: Vec<String> = (0..500).map(|n| format!("line {n}\r\n")).collect();
         let mut editor = typed("see ");
-        editor.paste(&lines.concat());
+        editor.paste_text(&lines.concat());
         editor.type_letter('!');
         assert_eq!(editor.noted(), "see [paste 1: 500 lines]!");
         let laid = editor.lay_out(16, 10);
         assert_eq!(laid.rows, ["› see [paste 1:", "   500 lines]!"]);
         let whole = editor.whole();
         assert!(whole.starts_with("see line 0\nline 1\n") && whole.ends_with("line 499\n!"));
-        editor.delete(To::Left);
-        editor.delete(To::Left);
-        assert_eq!(editor.take(), "see ");
+        editor.delete_range(EditTarget::Left);
+        editor.delete_range(EditTarget::Left);
+        assert_eq!(editor.take_text(), "see ");
         // A typed placeholder character is replaced: only a paste may create one.
         assert_eq!(typed("\u{f0000}").whole(), "\u{fffd}");
     }
@@ -461,16 +466,19 @@ mod tests {
     #[test]
     fn words_of_ones_own_are_typed_however_long_and_pastes_stay_pastes() {
         let long = "line with @a.png\n".repeat(40);
-        let mut editor = Editor::default();
-        editor.set(&long);
+        let mut editor = LineEditor::default();
+        editor.set_text(&long);
         assert_eq!(editor.noted(), long);
-        editor.set("see ");
-        editor.paste(&long);
+        editor.set_text("see ");
+        editor.paste_text(&long);
         let pieces = editor.pieces();
-        let parts = [Piece::Own("see ".to_owned()), Piece::Pasted(long.clone())];
+        let parts = [
+            EditorPiece::Own("see ".to_owned()),
+            EditorPiece::Pasted(long.clone()),
+        ];
         assert_eq!(pieces, parts);
         let mut other = typed("rest ");
-        other.paste(&long);
+        other.paste_text(&long);
         other.put_first(&pieces);
         assert_eq!(
             other.noted(),
@@ -478,10 +486,10 @@ mod tests {
         );
         assert_eq!(other.whole(), format!("see {long}\nrest {long}"));
         assert_eq!(other.before().len(), other.text.len());
-        other.undo();
+        other.undo_edit();
         assert_eq!(other.whole(), format!("rest {long}"));
         // A text that is too long to redraw at each key is shown as a note only.
-        other.set(&"x".repeat(MAX_OWN_BYTES + 1));
+        other.set_text(&"x".repeat(MAX_OWN_BYTES + 1));
         assert!(other.noted().starts_with("[paste 3"), "{}", other.noted());
     }
 

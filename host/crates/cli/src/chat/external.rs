@@ -8,21 +8,23 @@ use rustix::process::{Signal, kill_current_process_group};
 use tokio::time::Instant;
 
 use super::super::environment;
-use super::super::render::{prose, warning};
-use super::live::Live;
+use super::super::render::{printable_prose, warning_text};
+use super::live::LiveChat;
 use rind_lib::tool::process::foreground::run_with_file;
 
 /// Editor where neither variable names one.
 const USUAL: &str = "vi";
 
-impl Live {
+impl LiveChat {
     /// Opens the text being written in `$VISUAL` or `$EDITOR`, and takes over the saved text.
     pub(super) fn open_editor(&mut self) {
         let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
         let editor = editor.unwrap_or_else(|| USUAL.to_owned());
-        match self.edited(&editor) {
-            Ok(text) => self.editor.set(text.trim_end_matches('\n')),
-            Err(error) => self.view.say(warning(&prose(&format!("{error:#}")))),
+        match self.edit_externally(&editor) {
+            Ok(text) => self.editor.set_text(text.trim_end_matches('\n')),
+            Err(error) => self
+                .view
+                .say_line(warning_text(&printable_prose(&format!("{error:#}")))),
         }
         // Count the time in the editor as typing, so that no question opens at once.
         self.last_key = Instant::now();
@@ -30,22 +32,23 @@ impl Live {
 
     /// Stops the program, and with it a running turn, until the shell continues it. The text in the
     /// editor stays.
-    pub(super) fn suspend(&mut self) {
-        let stopped = self.screen.end(&[]).and_then(|()| {
-            self.tty.leave();
+    pub(super) fn suspend_chat(&mut self) {
+        let stopped = self.screen.end_screen(&[]).and_then(|()| {
+            self.tty.leave_raw();
             // Signal the whole process group, as the terminal does at Ctrl-Z. An orphaned group is
             // not stopped by this signal.
             tokio::task::block_in_place(|| kill_current_process_group(Signal::TSTP))?;
-            self.tty.enter()
+            self.tty.enter_raw()
         });
         if let Err(error) = stopped {
-            self.view.say(warning(&format!("cannot stop: {error}")));
+            self.view
+                .say_line(warning_text(&format!("cannot stop: {error}")));
         }
-        self.screen.forget();
+        self.screen.forget_region();
         self.last_key = Instant::now();
     }
 
-    fn edited(&mut self, editor: &str) -> anyhow::Result<String> {
+    fn edit_externally(&mut self, editor: &str) -> anyhow::Result<String> {
         // `tempfile` creates the file with mode 0600.
         let file = tempfile::Builder::new()
             .prefix("rind-")
@@ -53,10 +56,10 @@ impl Live {
             .tempfile();
         let mut file = file.context("create a file for the editor")?;
         file.write_all(self.editor.whole().as_bytes())?;
-        self.screen.end(&[])?;
-        self.tty.leave();
+        self.screen.end_screen(&[])?;
+        self.tty.leave_raw();
         let ended = tokio::task::block_in_place(|| run_with_file(editor, file.path()));
-        self.tty.enter().context("take the terminal back")?;
+        self.tty.enter_raw().context("take the terminal back")?;
         let ended = ended.with_context(|| format!("run `{editor}`"))?;
         anyhow::ensure!(
             ended.success(),
@@ -70,7 +73,7 @@ impl Live {
     fn as_text(&mut self, written: Vec<u8>) -> String {
         String::from_utf8(written).unwrap_or_else(|error| {
             let words = "what was saved is not UTF-8: `\u{fffd}` stands for what cannot be read";
-            self.view.say(warning(words));
+            self.view.say_line(warning_text(words));
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         })
     }

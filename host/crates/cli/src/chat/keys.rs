@@ -1,25 +1,25 @@
 //! Keys and pastes from the bytes of a terminal in raw mode.
 //!
 //! Owns the decoding and nothing else. A crate for terminals would be used for this part only, and
-//! each brings features of the crates that the sandbox is built of. Start from [`Decoder`].
+//! each brings features of the crates that the sandbox is built of. Start from [`KeyDecoder`].
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Input {
-    Key(Key),
+pub(super) enum KeyInput {
+    Key(TypedKey),
     /// A paste as it came, in one piece.
     Paste(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) code: Code,
+pub(super) struct TypedKey {
+    pub(super) code: KeyCode,
     pub(super) ctrl: bool,
     pub(super) alt: bool,
     pub(super) shift: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Code {
+pub(super) enum KeyCode {
     Char(char),
     Enter,
     Tab,
@@ -34,8 +34,8 @@ pub(super) enum Code {
     End,
 }
 
-impl Key {
-    pub(super) fn plain(code: Code) -> Self {
+impl TypedKey {
+    pub(super) fn plain_key(code: KeyCode) -> Self {
         Self {
             code,
             ctrl: false,
@@ -44,16 +44,16 @@ impl Key {
         }
     }
 
-    pub(super) fn ctrl(letter: char) -> Self {
+    pub(super) fn ctrl_key(letter: char) -> Self {
         Self {
             ctrl: true,
-            ..Self::plain(Code::Char(letter))
+            ..Self::plain_key(KeyCode::Char(letter))
         }
     }
 
     /// The key with the modifiers as `xterm` counts them: one more than the sum of shift 1, alt 2
     /// and control 4.
-    fn modified(self, modifiers: u32) -> Self {
+    fn with_modifiers(self, modifiers: u32) -> Self {
         let bits = modifiers.saturating_sub(1);
         Self {
             shift: self.shift || bits & 1 != 0,
@@ -72,65 +72,65 @@ const MAX_SEQUENCE_BYTES: usize = 64;
 
 /// Bytes that are not a whole key yet.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(super) struct KeyDecoder {
     pending: Vec<u8>,
     paste: Option<Vec<u8>>,
 }
 
 /// Beginning of the pending bytes.
-enum Begin {
+enum SequenceBegin {
     /// A key of this many bytes; `None` has no meaning here.
-    Whole(Option<Key>, usize),
+    Whole(Option<TypedKey>, usize),
     /// The mark before a paste.
     Paste(usize),
     Incomplete,
 }
 
-impl Decoder {
+impl KeyDecoder {
     /// Takes the bytes that were read, and returns the complete inputs.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Input> {
+    pub(super) fn feed_bytes(&mut self, bytes: &[u8]) -> Vec<KeyInput> {
         self.pending.extend_from_slice(bytes);
         let mut inputs = Vec::new();
         loop {
             if self.paste.is_some() {
-                match self.pasted() {
-                    Some(text) => inputs.push(Input::Paste(text)),
+                match self.take_pasted() {
+                    Some(text) => inputs.push(KeyInput::Paste(text)),
                     None => return inputs,
                 }
             }
-            match begin(&self.pending) {
-                Begin::Whole(key, n) => {
+            match begin_sequence(&self.pending) {
+                SequenceBegin::Whole(key, n) => {
                     self.pending.drain(..n);
-                    inputs.extend(key.map(Input::Key));
+                    inputs.extend(key.map(KeyInput::Key));
                 }
-                Begin::Paste(n) => {
+                SequenceBegin::Paste(n) => {
                     self.pending.drain(..n);
                     self.paste = Some(Vec::new());
                 }
-                Begin::Incomplete => return inputs,
+                SequenceBegin::Incomplete => return inputs,
             }
         }
     }
 
     /// Whether an escape key was pressed, or the rest of a sequence is still to come. If nothing
-    /// comes, call [`flush`](Self::flush).
+    /// comes, call [`flush`](Self::flush_bytes).
     pub(super) fn is_undecided(&self) -> bool {
         self.paste.is_none() && self.pending.first() == Some(&ESC)
     }
 
     /// Resolves an undecided escape as the Escape key.
-    pub(super) fn flush(&mut self) -> Vec<Input> {
+    pub(super) fn flush_bytes(&mut self) -> Vec<KeyInput> {
         if !self.is_undecided() {
             return Vec::new();
         }
         self.pending.remove(0);
-        let mut inputs = vec![Input::Key(Key::plain(Code::Esc))];
-        inputs.extend(self.feed(&[]));
+        let mut inputs = vec![KeyInput::Key(TypedKey::plain_key(KeyCode::Esc))];
+        inputs.extend(self.feed_bytes(&[]));
         inputs
     }
 
     /// Moves the pending bytes to the paste; returns it when it is whole.
-    fn pasted(&mut self) -> Option<String> {
+    fn take_pasted(&mut self) -> Option<String> {
         let paste = self.paste.as_mut()?;
         // The end mark may be split over two reads.
         let from = paste.len().saturating_sub(PASTE_END.len());
@@ -144,44 +144,44 @@ impl Decoder {
     }
 }
 
-fn begin(bytes: &[u8]) -> Begin {
+fn begin_sequence(bytes: &[u8]) -> SequenceBegin {
     match bytes {
-        [] | [ESC] => Begin::Incomplete,
-        [ESC, b'[', rest @ ..] => control(rest),
-        [ESC, b'O'] => Begin::Incomplete,
-        [ESC, b'O', last, ..] => Begin::Whole(cursor(*last), 3),
-        [ESC, ESC, ..] => Begin::Whole(Some(Key::plain(Code::Esc)), 1),
-        [ESC, rest @ ..] => match letter(rest) {
-            Begin::Whole(key, n) => {
-                let alt = key.map(|key| Key { alt: true, ..key });
-                Begin::Whole(alt, n + 1)
+        [] | [ESC] => SequenceBegin::Incomplete,
+        [ESC, b'[', rest @ ..] => read_control(rest),
+        [ESC, b'O'] => SequenceBegin::Incomplete,
+        [ESC, b'O', last, ..] => SequenceBegin::Whole(cursor_key(*last), 3),
+        [ESC, ESC, ..] => SequenceBegin::Whole(Some(TypedKey::plain_key(KeyCode::Esc)), 1),
+        [ESC, rest @ ..] => match read_letter(rest) {
+            SequenceBegin::Whole(key, n) => {
+                let alt = key.map(|key| TypedKey { alt: true, ..key });
+                SequenceBegin::Whole(alt, n + 1)
             }
             other => other,
         },
-        _ => letter(bytes),
+        _ => read_letter(bytes),
     }
 }
 
 /// Decodes one key that is not an escape sequence.
-fn letter(bytes: &[u8]) -> Begin {
+fn read_letter(bytes: &[u8]) -> SequenceBegin {
     let Some(first) = bytes.first() else {
-        return Begin::Incomplete;
+        return SequenceBegin::Incomplete;
     };
     let key = match *first {
-        b'\r' => Key::plain(Code::Enter),
-        b'\t' => Key::plain(Code::Tab),
-        0x7f | 0x08 => Key::plain(Code::Backspace),
-        0 => Key::ctrl(' '),
-        control @ 1..0x1b => Key::ctrl(char::from(control - 1 + b'a')),
-        control @ 0x1b..0x20 => Key::ctrl(char::from(control - 0x1b + b'[')),
-        0x20..0x7f => Key::plain(Code::Char(char::from(*first))),
-        0x80.. => return wide(bytes),
+        b'\r' => TypedKey::plain_key(KeyCode::Enter),
+        b'\t' => TypedKey::plain_key(KeyCode::Tab),
+        0x7f | 0x08 => TypedKey::plain_key(KeyCode::Backspace),
+        0 => TypedKey::ctrl_key(' '),
+        control @ 1..0x1b => TypedKey::ctrl_key(char::from(control - 1 + b'a')),
+        control @ 0x1b..0x20 => TypedKey::ctrl_key(char::from(control - 0x1b + b'[')),
+        0x20..0x7f => TypedKey::plain_key(KeyCode::Char(char::from(*first))),
+        0x80.. => return read_wide(bytes),
     };
-    Begin::Whole(Some(key), 1)
+    SequenceBegin::Whole(Some(key), 1)
 }
 
 /// Decodes a multi-byte character. Invalid bytes are shown as a replacement character, not dropped.
-fn wide(bytes: &[u8]) -> Begin {
+fn read_wide(bytes: &[u8]) -> SequenceBegin {
     let length = match bytes.first() {
         Some(0xc2..=0xdf) => 2,
         Some(0xe0..=0xef) => 3,
@@ -192,22 +192,27 @@ fn wide(bytes: &[u8]) -> Begin {
     match std::str::from_utf8(begun) {
         Ok(text) => {
             let character = text.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER);
-            Begin::Whole(Some(Key::plain(Code::Char(character))), begun.len())
+            SequenceBegin::Whole(
+                Some(TypedKey::plain_key(KeyCode::Char(character))),
+                begun.len(),
+            )
         }
-        Err(error) if error.error_len().is_none() && bytes.len() < length => Begin::Incomplete,
+        Err(error) if error.error_len().is_none() && bytes.len() < length => {
+            SequenceBegin::Incomplete
+        }
         Err(_) => {
-            let unknown = Key::plain(Code::Char(char::REPLACEMENT_CHARACTER));
-            Begin::Whole(Some(unknown), 1)
+            let unknown = TypedKey::plain_key(KeyCode::Char(char::REPLACEMENT_CHARACTER));
+            SequenceBegin::Whole(Some(unknown), 1)
         }
     }
 }
 
 /// A sequence after `ESC [`.
-fn control(rest: &[u8]) -> Begin {
+fn read_control(rest: &[u8]) -> SequenceBegin {
     let Some(end) = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
         return match rest.len() > MAX_SEQUENCE_BYTES {
-            true => Begin::Whole(None, 2 + rest.len()),
-            false => Begin::Incomplete,
+            true => SequenceBegin::Whole(None, 2 + rest.len()),
+            false => SequenceBegin::Incomplete,
         };
     };
     let n = 2 + end + 1;
@@ -220,45 +225,45 @@ fn control(rest: &[u8]) -> Begin {
         .collect();
     let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
     let key = match (last, number(0)) {
-        (Some(b'~'), 200) => return Begin::Paste(n),
+        (Some(b'~'), 200) => return SequenceBegin::Paste(n),
         (Some(b'~'), 27) => of_code(number(2)),
-        (Some(b'~'), 1 | 7) => Some(Key::plain(Code::Home)),
-        (Some(b'~'), 4 | 8) => Some(Key::plain(Code::End)),
-        (Some(b'~'), 3) => Some(Key::plain(Code::Delete)),
+        (Some(b'~'), 1 | 7) => Some(TypedKey::plain_key(KeyCode::Home)),
+        (Some(b'~'), 4 | 8) => Some(TypedKey::plain_key(KeyCode::End)),
+        (Some(b'~'), 3) => Some(TypedKey::plain_key(KeyCode::Delete)),
         (Some(b'u'), code) => of_code(code),
-        (Some(b'Z'), _) => Some(Key {
+        (Some(b'Z'), _) => Some(TypedKey {
             shift: true,
-            ..Key::plain(Code::Tab)
+            ..TypedKey::plain_key(KeyCode::Tab)
         }),
-        (Some(last), _) => cursor(*last),
+        (Some(last), _) => cursor_key(*last),
         (None, _) => None,
     };
-    Begin::Whole(key.map(|key| key.modified(number(1))), n)
+    SequenceBegin::Whole(key.map(|key| key.with_modifiers(number(1))), n)
 }
 
-fn cursor(last: u8) -> Option<Key> {
-    Some(Key::plain(match last {
-        b'A' => Code::Up,
-        b'B' => Code::Down,
-        b'C' => Code::Right,
-        b'D' => Code::Left,
-        b'H' => Code::Home,
-        b'F' => Code::End,
-        b'M' => Code::Enter,
+fn cursor_key(last: u8) -> Option<TypedKey> {
+    Some(TypedKey::plain_key(match last {
+        b'A' => KeyCode::Up,
+        b'B' => KeyCode::Down,
+        b'C' => KeyCode::Right,
+        b'D' => KeyCode::Left,
+        b'H' => KeyCode::Home,
+        b'F' => KeyCode::End,
+        b'M' => KeyCode::Enter,
         _ => return None,
     }))
 }
 
 /// The key of a Unicode code point, as terminals send it with modifiers.
-fn of_code(code: u32) -> Option<Key> {
-    Some(Key::plain(match code {
-        13 => Code::Enter,
-        9 => Code::Tab,
-        27 => Code::Esc,
-        127 | 8 => Code::Backspace,
+fn of_code(code: u32) -> Option<TypedKey> {
+    Some(TypedKey::plain_key(match code {
+        13 => KeyCode::Enter,
+        9 => KeyCode::Tab,
+        27 => KeyCode::Esc,
+        127 | 8 => KeyCode::Backspace,
         // Control characters and the private use area are keys without a character.
         0..32 | 0xe000..0xf900 => return None,
-        code => Code::Char(char::from_u32(code)?),
+        code => KeyCode::Char(char::from_u32(code)?),
     }))
 }
 
@@ -266,47 +271,47 @@ fn of_code(code: u32) -> Option<Key> {
 mod tests {
     use super::*;
 
-    fn key(code: Code) -> Input {
-        Input::Key(Key::plain(code))
+    fn key(code: KeyCode) -> KeyInput {
+        KeyInput::Key(TypedKey::plain_key(code))
     }
 
-    fn keys(bytes: &[u8]) -> Vec<Input> {
-        let mut decoder = Decoder::default();
-        let mut inputs = decoder.feed(bytes);
-        inputs.extend(decoder.flush());
+    fn keys(bytes: &[u8]) -> Vec<KeyInput> {
+        let mut decoder = KeyDecoder::default();
+        let mut inputs = decoder.feed_bytes(bytes);
+        inputs.extend(decoder.flush_bytes());
         inputs
     }
 
-    fn modified(code: Code, modifiers: u32) -> Input {
-        Input::Key(Key::plain(code).modified(modifiers))
+    fn modified(code: KeyCode, modifiers: u32) -> KeyInput {
+        KeyInput::Key(TypedKey::plain_key(code).with_modifiers(modifiers))
     }
 
     #[test]
     fn keys_are_told_apart() {
-        let table: [(&[u8], Vec<Input>); 15] = [
+        let table: [(&[u8], Vec<KeyInput>); 15] = [
             (
                 b"a\xc3\xa9",
-                vec![key(Code::Char('a')), key(Code::Char('é'))],
+                vec![key(KeyCode::Char('a')), key(KeyCode::Char('é'))],
             ),
-            ("👍".as_bytes(), vec![key(Code::Char('👍'))]),
-            (b"\x1b[A\x1bOB", vec![key(Code::Up), key(Code::Down)]),
-            (b"\x1b[1;5C", vec![modified(Code::Right, 5)]),
+            ("👍".as_bytes(), vec![key(KeyCode::Char('👍'))]),
+            (b"\x1b[A\x1bOB", vec![key(KeyCode::Up), key(KeyCode::Down)]),
+            (b"\x1b[1;5C", vec![modified(KeyCode::Right, 5)]),
             (
                 b"\x1b[3~\x7f",
-                vec![key(Code::Delete), key(Code::Backspace)],
+                vec![key(KeyCode::Delete), key(KeyCode::Backspace)],
             ),
-            (b"\x1b\r", vec![modified(Code::Enter, 3)]),
-            (b"\x1bb", vec![modified(Code::Char('b'), 3)]),
-            (b"\x03", vec![Input::Key(Key::ctrl('c'))]),
-            (b"\n", vec![Input::Key(Key::ctrl('j'))]),
-            (b"\x1b", vec![key(Code::Esc)]),
-            (b"\x1b\x1b", vec![key(Code::Esc), key(Code::Esc)]),
-            (b"\x1b[13;2u", vec![modified(Code::Enter, 2)]),
-            (b"\x1b[27;2;13~", vec![modified(Code::Enter, 2)]),
-            (b"\x1b[Z", vec![modified(Code::Tab, 2)]),
+            (b"\x1b\r", vec![modified(KeyCode::Enter, 3)]),
+            (b"\x1bb", vec![modified(KeyCode::Char('b'), 3)]),
+            (b"\x03", vec![KeyInput::Key(TypedKey::ctrl_key('c'))]),
+            (b"\n", vec![KeyInput::Key(TypedKey::ctrl_key('j'))]),
+            (b"\x1b", vec![key(KeyCode::Esc)]),
+            (b"\x1b\x1b", vec![key(KeyCode::Esc), key(KeyCode::Esc)]),
+            (b"\x1b[13;2u", vec![modified(KeyCode::Enter, 2)]),
+            (b"\x1b[27;2;13~", vec![modified(KeyCode::Enter, 2)]),
+            (b"\x1b[Z", vec![modified(KeyCode::Tab, 2)]),
             (
                 b"\xffx",
-                vec![key(Code::Char('\u{fffd}')), key(Code::Char('x'))],
+                vec![key(KeyCode::Char('\u{fffd}')), key(KeyCode::Char('x'))],
             ),
         ];
         for (bytes, expected) in table {
@@ -318,15 +323,15 @@ mod tests {
     fn a_paste_is_one_input_whatever_is_in_it_and_however_it_comes() {
         let bytes = b"x\x1b[200~one\r\n\x1b[A two\xc3\xa9\x03\x1b[201~y";
         let expected = vec![
-            key(Code::Char('x')),
-            Input::Paste("one\r\n\u{1b}[A twoé\u{3}".to_owned()),
-            key(Code::Char('y')),
+            key(KeyCode::Char('x')),
+            KeyInput::Paste("one\r\n\u{1b}[A twoé\u{3}".to_owned()),
+            key(KeyCode::Char('y')),
         ];
         assert_eq!(keys(bytes), expected);
         for cut in 1..bytes.len() {
-            let mut decoder = Decoder::default();
-            let mut inputs = decoder.feed(&bytes[..cut]);
-            inputs.extend(decoder.feed(&bytes[cut..]));
+            let mut decoder = KeyDecoder::default();
+            let mut inputs = decoder.feed_bytes(&bytes[..cut]);
+            inputs.extend(decoder.feed_bytes(&bytes[cut..]));
             assert_eq!(inputs, expected, "cut at {cut}");
         }
     }
@@ -335,7 +340,7 @@ mod tests {
     fn any_bytes_are_decoded_to_their_end() {
         let mut seed = 7_u32;
         for _ in 0..2_000 {
-            let mut decoder = Decoder::default();
+            let mut decoder = KeyDecoder::default();
             let mut n_pending = 0;
             for _ in 0..8 {
                 seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -344,7 +349,7 @@ mod tests {
                     .into_iter()
                     .flat_map(|byte| [byte, if byte % 3 == 0 { 0x1b } else { byte % 96 }])
                     .collect();
-                decoder.feed(&bytes);
+                decoder.feed_bytes(&bytes);
                 n_pending = decoder.pending.len();
             }
             assert!(n_pending <= 66, "{n_pending}");

@@ -2,7 +2,7 @@
 //!
 //! A key is drawn at once; output of the model at most every [`FRAME`]. `press` maps keys to
 //! actions, `waiting` handles texts that are sent while a turn runs, `leave` ends the chat. Start
-//! from [`live`].
+//! from [`run_live`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::super::approve::Asked;
-use super::super::command::Commands;
+use super::super::approve::TerminalQuestion;
+use super::super::command::CommandSet;
 use super::super::environment;
 use super::super::exit_code::ExitStatus;
-use super::super::open::Opened;
-use super::super::programs::Programs;
-use super::super::render::hold::{self, Redirected};
-use super::super::render::{BAD, DIM, printable, styled};
+use super::super::open::OpenedSession;
+use super::super::programs::FollowingPrograms;
+use super::super::render::hold::{self, RedirectedOutput};
+use super::super::render::{BAD, DIM, printable_text, style_text};
 use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::QUIET;
 use super::ask::OpenQuestion;
-use super::complete::{Menu, file_begun, files};
-use super::diff::Diffs;
-use super::editor::Editor;
-use super::history::History;
-use super::keys::Input;
-use super::screen::Screen;
-use super::shell::{Ran, Shell};
-use super::status::{Status, Window};
-use super::tty::{self, Tty};
-use super::view::View;
-use super::waiting::Typed;
-use super::worker::{Done, Worker};
+use super::complete::{CompletionMenu, file_begun, list_files};
+use super::diff::ChatDiffs;
+use super::editor::LineEditor;
+use super::history::ChatHistory;
+use super::keys::KeyInput;
+use super::screen::ChatScreen;
+use super::shell::{ChatShell, ShellResult};
+use super::status::{ChatStatus, ContextWindow};
+use super::tty::{self, RawTerminal};
+use super::view::ChatView;
+use super::waiting::TypedLine;
+use super::worker::{ChatJobDone, ChatWorker};
 use rind_lib::agent::{AgentConfig, SteerHandle};
 use rind_lib::event::Stamped;
 use rind_lib::tool::approval::SessionApprovals;
@@ -58,15 +58,15 @@ const MAX_EVENTS: usize = 256;
 /// Messages of a resumed session that are shown.
 const MAX_EARLIER: usize = 12;
 
-pub(super) struct Live {
-    pub(super) tty: Tty,
-    pub(super) screen: Screen,
-    pub(super) view: View,
-    pub(super) editor: Editor,
+pub(super) struct LiveChat {
+    pub(super) tty: RawTerminal,
+    pub(super) screen: ChatScreen,
+    pub(super) view: ChatView,
+    pub(super) editor: LineEditor,
     /// The line that answers a question.
-    pub(super) answer: Editor,
-    pub(super) history: History,
-    pub(super) worker: Worker,
+    pub(super) answer: LineEditor,
+    pub(super) history: ChatHistory,
+    pub(super) worker: ChatWorker,
     pub(super) steering: SteerHandle,
     pub(super) approvals: Arc<SessionApprovals>,
     pub(super) question: Option<OpenQuestion>,
@@ -74,37 +74,37 @@ pub(super) struct Live {
     /// Time at which the last question went away.
     pub(super) closed: Option<Instant>,
     /// Texts that wait for the turn, by their numbers.
-    pub(super) waiting: HashMap<u64, Typed>,
+    pub(super) waiting: HashMap<u64, TypedLine>,
     /// Time of the Ctrl-C that ended the turn.
     pub(super) interrupted: Option<Instant>,
     /// Whether that Ctrl-C cleared a text that the history does not keep.
     pub(super) is_dropped: bool,
-    pub(super) menu: Menu,
-    pub(super) shell: Shell,
+    pub(super) menu: CompletionMenu,
+    pub(super) shell: ChatShell,
     /// Files of the workspace, as they were when they were last looked for.
     pub(super) files: Vec<String>,
     looked: Option<Instant>,
     found: UnboundedReceiver<Vec<String>>,
     finder: UnboundedSender<Vec<String>>,
     /// Reason for which the chat is to end.
-    pub(super) leaving: Option<Leave>,
+    pub(super) leaving: Option<ChatExit>,
     pub(super) setup: OperatorSetup,
-    pub(super) asked: VecDeque<Asked>,
+    pub(super) asked: VecDeque<TerminalQuestion>,
     pub(super) events: UnboundedReceiver<Stamped>,
-    pub(super) questions: UnboundedReceiver<Asked>,
+    pub(super) questions: UnboundedReceiver<TerminalQuestion>,
     /// Lines that other parts of the program write.
     pub(super) written: UnboundedReceiver<String>,
-    pub(super) redirected: Option<Redirected>,
+    pub(super) redirected: Option<RedirectedOutput>,
     /// Telemetry of the session, sent at the end.
     pub(super) telemetry: Option<Telemetry>,
     /// Programs that follow the session.
-    pub(super) programs: Programs,
-    pub(super) signals: Signals,
+    pub(super) programs: FollowingPrograms,
+    pub(super) signals: ChatSignals,
     pub(super) last_draw: Instant,
     pub(super) is_dirty: bool,
 }
 
-pub(super) struct Signals {
+pub(super) struct ChatSignals {
     resized: Signal,
     /// Ctrl-C in a program that has the terminal for a while: no key sends it here.
     pub(super) interrupted: Signal,
@@ -114,21 +114,21 @@ pub(super) struct Signals {
 
 /// Way out of a chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Leave {
+pub(super) enum ChatExit {
     Quit(ExitStatus),
     /// Another session, by its whole id.
     Resume(String),
 }
 
 /// An occurrence that the loop waits for.
-enum Next {
-    Typed(Option<Vec<Input>>),
+enum ChatOccurrence {
+    Typed(Option<Vec<KeyInput>>),
     Event(Box<Stamped>),
-    Asked(Asked),
+    Asked(TerminalQuestion),
     Withdrawn,
     Written(String),
-    Done(Option<Done>),
-    Ran(Ran),
+    Done(Option<ChatJobDone>),
+    Ran(ShellResult),
     Found(Vec<String>),
     Resized,
     Ended,
@@ -136,66 +136,70 @@ enum Next {
     Draw,
 }
 
-pub(super) async fn live(
-    opened: Opened,
-    commands: Arc<Commands>,
+pub(super) async fn run_live(
+    opened: OpenedSession,
+    commands: Arc<CommandSet>,
     prompt: Option<String>,
-    programs: &mut Programs,
-) -> anyhow::Result<Leave> {
-    let mut live = Live::open(opened, commands)?;
+    programs: &mut FollowingPrograms,
+) -> anyhow::Result<ChatExit> {
+    let mut live = LiveChat::open_chat(opened, commands)?;
     std::mem::swap(&mut live.programs, programs);
     if let Some(prompt) = prompt {
-        live.editor.set(&prompt);
-        live.enter();
+        live.editor.set_text(&prompt);
+        live.enter_line();
     }
-    let ran = live.run().await;
+    let ran = live.run_loop().await;
     // Leave also after an error of the terminal: the session must still be closed in order.
-    let left = live.leave().await;
+    let left = live.leave_chat().await;
     std::mem::swap(&mut live.programs, programs);
     ran.and(left)
 }
 
-impl Live {
-    async fn run(&mut self) -> anyhow::Result<()> {
-        self.draw()?;
+impl LiveChat {
+    async fn run_loop(&mut self) -> anyhow::Result<()> {
+        self.draw_screen()?;
         while self.leaving.is_none() {
             let next = self.next().await;
-            self.take(next)?;
+            self.take_occurrence(next)?;
         }
         Ok(())
     }
 
-    fn open(opened: Opened, commands: Arc<Commands>) -> anyhow::Result<Self> {
+    fn open_chat(opened: OpenedSession, commands: Arc<CommandSet>) -> anyhow::Result<Self> {
         let agent: AgentConfig = opened.setup.config.section()?;
         let session = opened.session;
-        let history = History::open(&opened.setup.paths.data);
-        let signals = Signals {
+        let history = ChatHistory::open_history(&opened.setup.paths.data);
+        let signals = ChatSignals {
             resized: signal(SignalKind::window_change())?,
             interrupted: signal(SignalKind::interrupt())?,
             ended: AnySignal::ends()?,
         };
         drop(opened.exits);
-        let tty = Tty::open().context("take the terminal")?;
+        let tty = RawTerminal::open_terminal().context("take the terminal")?;
         restore_on_panic(&tty);
         let (written, receiver) = mpsc::unbounded_channel();
         let (finder, found) = mpsc::unbounded_channel();
-        let size = tty::size();
+        let size = tty::terminal_size();
         let has_color = environment::variable("NO_COLOR").is_none();
-        let diffs = Diffs::default();
+        let diffs = ChatDiffs::default();
         let (observed, workspace) = (diffs.clone(), opened.setup.paths.workspace.clone());
-        session.observe(move |event| observed.observe(&workspace, event));
-        let window = Window::new(session.provider().clone(), agent.compact);
-        let mut view = View::new(size.columns, Status::new(session.model().1, window), diffs);
+        session.observe(move |event| observed.observe_event(&workspace, event));
+        let window = ContextWindow::new(session.provider().clone(), agent.compact);
+        let mut view = ChatView::new(
+            size.columns,
+            ChatStatus::new(session.model().1, window),
+            diffs,
+        );
         let (_, model) = session.model();
         let words = format!("{model} · /help lists commands and keys");
-        view.say(styled(DIM, printable(&words)));
-        view.earlier(&session.last_messages(MAX_EARLIER));
+        view.say_line(style_text(DIM, printable_text(&words)));
+        view.add_earlier(&session.last_messages(MAX_EARLIER));
         let now = Instant::now();
         Ok(Self {
-            screen: Screen::new(size, has_color),
+            screen: ChatScreen::new(size, has_color),
             view,
-            editor: Editor::default(),
-            answer: Editor::default(),
+            editor: LineEditor::default(),
+            answer: LineEditor::default(),
             history,
             steering: session.steering(),
             approvals: session.approvals(),
@@ -205,8 +209,8 @@ impl Live {
             waiting: HashMap::new(),
             interrupted: None,
             is_dropped: false,
-            menu: Menu::default(),
-            shell: Shell::new(&opened.setup.paths.workspace, opened.commands),
+            menu: CompletionMenu::default(),
+            shell: ChatShell::new(&opened.setup.paths.workspace, opened.commands),
             files: Vec::new(),
             looked: None,
             found,
@@ -217,10 +221,10 @@ impl Live {
             events: session.events(),
             questions: opened.questions,
             written: receiver,
-            redirected: Some(hold::redirect(written)),
+            redirected: Some(hold::redirect_output(written)),
             telemetry: Some(Telemetry::from_env()),
-            programs: Programs::default(),
-            worker: Worker::new(session, commands),
+            programs: FollowingPrograms::default(),
+            worker: ChatWorker::new(session, commands),
             signals,
             last_draw: now,
             is_dirty: true,
@@ -228,7 +232,7 @@ impl Live {
         })
     }
 
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> ChatOccurrence {
         let frame = self.last_draw + FRAME;
         let quiet = self.last_key + QUIET;
         let is_quiet_due = self.question.is_none() && !self.asked.is_empty();
@@ -237,36 +241,36 @@ impl Live {
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         tokio::select! {
             biased;
-            typed = self.tty.inputs() => Next::Typed(typed),
-            _ = self.signals.resized.recv() => Next::Resized,
-            _ = self.signals.interrupted.recv() => Next::Draw,
-            () = self.signals.ended.recv() => Next::Ended,
-            () = tokio::time::sleep_until(frame), if self.is_dirty => Next::Draw,
+            typed = self.tty.wait_inputs() => ChatOccurrence::Typed(typed),
+            _ = self.signals.resized.recv() => ChatOccurrence::Resized,
+            _ = self.signals.interrupted.recv() => ChatOccurrence::Draw,
+            () = self.signals.ended.recv_signal() => ChatOccurrence::Ended,
+            () = tokio::time::sleep_until(frame), if self.is_dirty => ChatOccurrence::Draw,
             // Events before questions: a question is shown after the events that led to it.
-            Some(event) = self.events.recv() => Next::Event(Box::new(event)),
-            Some(text) = self.written.recv() => Next::Written(text),
-            done = self.worker.done() => Next::Done(done),
-            ran = self.shell.ended() => Next::Ran(ran),
-            Some(files) = self.found.recv() => Next::Found(files),
-            Some(asked) = self.questions.recv() => Next::Asked(asked),
-            () = withdrawn(&mut self.question) => Next::Withdrawn,
-            () = tokio::time::sleep_until(quiet), if is_quiet_due => Next::Draw,
-            () = sleep_until(opens) => Next::Draw,
-            _ = tick.tick(), if self.worker.is_running() => Next::Draw,
+            Some(event) = self.events.recv() => ChatOccurrence::Event(Box::new(event)),
+            Some(text) = self.written.recv() => ChatOccurrence::Written(text),
+            done = self.worker.next_done() => ChatOccurrence::Done(done),
+            ran = self.shell.wait_ended() => ChatOccurrence::Ran(ran),
+            Some(files) = self.found.recv() => ChatOccurrence::Found(files),
+            Some(asked) = self.questions.recv() => ChatOccurrence::Asked(asked),
+            () = wait_withdrawn(&mut self.question) => ChatOccurrence::Withdrawn,
+            () = tokio::time::sleep_until(quiet), if is_quiet_due => ChatOccurrence::Draw,
+            () = sleep_until(opens) => ChatOccurrence::Draw,
+            _ = tick.tick(), if self.worker.is_running() => ChatOccurrence::Draw,
         }
     }
 
-    fn take(&mut self, next: Next) -> anyhow::Result<()> {
+    fn take_occurrence(&mut self, next: ChatOccurrence) -> anyhow::Result<()> {
         match next {
-            Next::Typed(Some(inputs)) => {
-                inputs.into_iter().for_each(|input| self.press(input));
+            ChatOccurrence::Typed(Some(inputs)) => {
+                inputs.into_iter().for_each(|input| self.press_key(input));
                 self.open_question();
-                return self.draw();
+                return self.draw_screen();
             }
-            Next::Typed(None) | Next::Ended => {
-                self.leaving = Some(Leave::Quit(ExitStatus::Interrupted))
+            ChatOccurrence::Typed(None) | ChatOccurrence::Ended => {
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted))
             }
-            Next::Event(event) => {
+            ChatOccurrence::Event(event) => {
                 self.take_event(&event);
                 for _ in 0..MAX_EVENTS {
                     let Ok(event) = self.events.try_recv() else {
@@ -275,27 +279,27 @@ impl Live {
                     self.take_event(&event);
                 }
             }
-            Next::Asked(asked) => self.asked.push_back(asked),
-            Next::Withdrawn => {
+            ChatOccurrence::Asked(asked) => self.asked.push_back(asked),
+            ChatOccurrence::Withdrawn => {
                 self.close_question();
-                self.view.say(styled(DIM, "no longer asked"));
+                self.view.say_line(style_text(DIM, "no longer asked"));
             }
-            Next::Written(text) => self.wrote(&text),
-            Next::Done(done) => self.done(done),
-            Next::Ran(ran) => self.view.ran(&ran.command, &ran.output, ran.is_error),
-            Next::Found(files) => {
+            ChatOccurrence::Written(text) => self.note_line(&text),
+            ChatOccurrence::Done(done) => self.finish_job(done),
+            ChatOccurrence::Ran(ran) => self.view.show_ran(&ran.command, &ran.output, ran.is_error),
+            ChatOccurrence::Found(files) => {
                 self.files = files;
-                self.propose();
+                self.propose_completions();
             }
-            Next::Resized => {
-                let size = tty::size();
-                self.screen.resize(size);
-                self.view.resize(size.columns);
-                return self.draw();
+            ChatOccurrence::Resized => {
+                let size = tty::terminal_size();
+                self.screen.resize_screen(size);
+                self.view.resize_view(size.columns);
+                return self.draw_screen();
             }
-            Next::Draw => {
+            ChatOccurrence::Draw => {
                 self.open_question();
-                return self.draw();
+                return self.draw_screen();
             }
         }
         self.open_question();
@@ -304,16 +308,16 @@ impl Live {
     }
 
     /// Shows a text that another part of the program wrote.
-    pub(super) fn wrote(&mut self, text: &str) {
+    pub(super) fn note_line(&mut self, text: &str) {
         let text = text.trim_end_matches('\n');
-        text.split('\n').for_each(|line| self.view.say(line));
+        text.split('\n').for_each(|line| self.view.say_line(line));
     }
 
     pub(super) fn take_event(&mut self, event: &Stamped) {
-        self.view.take(event);
-        self.programs.take(event);
+        self.view.take_event(event);
+        self.programs.take_event(event);
         if let Some(telemetry) = &mut self.telemetry {
-            telemetry.take(event);
+            telemetry.take_event(event);
         }
     }
 
@@ -329,48 +333,49 @@ impl Live {
         }
     }
 
-    fn done(&mut self, done: Option<Done>) {
+    fn finish_job(&mut self, done: Option<ChatJobDone>) {
         match done {
-            Some(Done::Turn(Ok(outcome))) => self.turn_ended(&outcome),
-            Some(Done::Turn(Err(error))) => {
+            Some(ChatJobDone::Turn(Ok(outcome))) => self.turn_ended(&outcome),
+            Some(ChatJobDone::Turn(Err(error))) => {
                 self.take_back_all();
-                self.view.say(styled(
+                self.view.say_line(style_text(
                     BAD,
-                    format_args!("the turn failed: {}", printable(&error.to_string())),
+                    format_args!("the turn failed: {}", printable_text(&error.to_string())),
                 ));
-                self.leaving = Some(Leave::Quit(ExitStatus::Failed));
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Failed));
             }
-            Some(Done::Command(outcome)) => {
-                self.commanded(outcome);
+            Some(ChatJobDone::Command(outcome)) => {
+                self.finish_command(outcome);
                 // Texts sent while the command ran go to the model.
                 self.send_waiting();
             }
-            Some(Done::Aside(outcome)) => self.commanded(outcome),
-            Some(Done::Closed(_)) => {}
+            Some(ChatJobDone::Aside(outcome)) => self.finish_command(outcome),
+            Some(ChatJobDone::Closed(_)) => {}
             None => {
-                self.view.say(styled(BAD, "the session ended unexpectedly"));
-                self.leaving = Some(Leave::Quit(ExitStatus::Failed));
+                self.view
+                    .say_line(style_text(BAD, "the session ended unexpectedly"));
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Failed));
             }
         }
     }
 
     /// Proposes completions of the text before the cursor.
-    pub(super) fn propose(&mut self) {
+    pub(super) fn propose_completions(&mut self) {
         let before = self.editor.before();
         let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
         if is_stale && file_begun(before).is_some() {
             self.looked = Some(Instant::now());
             let (finder, workspace) = (self.finder.clone(), self.setup.paths.workspace.clone());
             // Ignore a closed channel: the chat may be over.
-            tokio::task::spawn_blocking(move || drop(finder.send(files(&workspace))));
+            tokio::task::spawn_blocking(move || drop(finder.send(list_files(&workspace))));
         }
-        self.menu = Menu::new(before, self.worker.commands(), &self.files);
+        self.menu = CompletionMenu::new(before, self.worker.commands(), &self.files);
     }
 }
 
-async fn withdrawn(question: &mut Option<OpenQuestion>) {
+async fn wait_withdrawn(question: &mut Option<OpenQuestion>) {
     match question {
-        Some(question) => question.withdrawn().await,
+        Some(question) => question.note_withdrawn().await,
         None => std::future::pending().await,
     }
 }
@@ -384,7 +389,7 @@ async fn sleep_until(time: Option<Instant>) {
 
 /// Installs a panic hook that restores the terminal before a panic of this thread is reported. A
 /// panic of another thread is only reported, since the chat goes on.
-fn restore_on_panic(tty: &Tty) {
+fn restore_on_panic(tty: &RawTerminal) {
     let here = std::thread::current().id();
     let restore = tty.restorer();
     let before = std::panic::take_hook();
@@ -393,7 +398,7 @@ fn restore_on_panic(tty: &Tty) {
             restore();
             before(panic);
         } else {
-            hold::put(format_args!("a part of the program failed: {panic}\n"));
+            hold::put_line(format_args!("a part of the program failed: {panic}\n"));
         }
     }));
 }

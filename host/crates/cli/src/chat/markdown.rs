@@ -2,13 +2,13 @@
 //!
 //! Every piece of text goes through one function that escapes it after parsing, because an entity
 //! such as `&#27;` becomes a control character only then. It must not know about streaming:
-//! `stream` passes complete blocks. Start from [`rows`].
+//! `stream` passes complete blocks. Start from [`render_rows`].
 
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;
 
-use super::super::render::{BAD, BOLD, DIM, GOOD, bare, prose, styled};
+use super::super::render::{BAD, BOLD, DIM, GOOD, bare_text, printable_prose, style_text};
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 
@@ -18,22 +18,22 @@ const MIN_COLUMNS: usize = 8;
 const CODE_INDENT: &str = "  ";
 
 /// Renders Markdown in rows of at most so many columns; only code is not broken.
-pub(super) fn rows(source: &str, columns: usize) -> Vec<String> {
+pub(super) fn render_rows(source: &str, columns: usize) -> Vec<String> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut page = Page {
+    let mut page = MarkdownPage {
         columns,
-        ..Page::default()
+        ..MarkdownPage::default()
     };
     for event in Parser::new_ext(source, options) {
-        page.take(event);
+        page.take_event(event);
     }
-    page.flush();
+    page.flush_row();
     page.rows
 }
 
 #[derive(Default)]
-struct Indent {
+struct MarkdownIndent {
     /// Mark before the next row, once.
     mark: Option<String>,
     /// Text before the others.
@@ -41,10 +41,10 @@ struct Indent {
 }
 
 #[derive(Default)]
-struct Page {
+struct MarkdownPage {
     columns: usize,
     rows: Vec<String>,
-    indents: Vec<Indent>,
+    indents: Vec<MarkdownIndent>,
     /// Numbers of the open lists; `None` is a list of bullets.
     lists: Vec<Option<u64>>,
     styles: Vec<Style>,
@@ -57,46 +57,46 @@ struct Page {
     is_apart: bool,
 }
 
-impl Page {
-    fn take(&mut self, event: Event<'_>) {
+impl MarkdownPage {
+    fn take_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
+            Event::Start(tag) => self.start_tag(tag),
+            Event::End(tag) => self.end_tag(tag),
             Event::Text(text) => match self.code.clone() {
                 Some(language) => self.code_rows(&language, &text),
-                None => self.text(self.style(), &text),
+                None => self.add_text(self.style(), &text),
             },
             // With their marks, so that they are told apart without color.
-            Event::Code(text) => self.text(CODE, &format!("`{text}`")),
-            Event::Html(text) | Event::InlineHtml(text) => self.text(DIM, &text),
-            Event::SoftBreak => self.text(self.style(), " "),
-            Event::HardBreak => self.flush(),
+            Event::Code(text) => self.add_text(CODE, &format!("`{text}`")),
+            Event::Html(text) | Event::InlineHtml(text) => self.add_text(DIM, &text),
+            Event::SoftBreak => self.add_text(self.style(), " "),
+            Event::HardBreak => self.flush_row(),
             Event::Rule => {
                 self.begin_block();
                 let width = self.columns.min(40);
-                self.row(styled(DIM, "─".repeat(width)));
+                self.add_row(style_text(DIM, "─".repeat(width)));
                 self.is_apart = true;
             }
             Event::TaskListMarker(is_done) => {
-                self.text(self.style(), if is_done { "[x] " } else { "[ ] " });
+                self.add_text(self.style(), if is_done { "[x] " } else { "[ ] " });
             }
-            Event::InlineMath(text) | Event::DisplayMath(text) => self.text(CODE, &text),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.add_text(CODE, &text),
             Event::FootnoteReference(_) => {}
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>) {
+    fn start_tag(&mut self, tag: Tag<'_>) {
         match tag {
             Tag::Paragraph => self.begin_block(),
             Tag::Heading { level, .. } => {
                 self.begin_block();
                 self.styles.push(BOLD);
-                let marks = "#".repeat(depth(level));
-                self.text(BOLD, &format!("{marks} "));
+                let marks = "#".repeat(heading_depth(level));
+                self.add_text(BOLD, &format!("{marks} "));
             }
             Tag::BlockQuote(_) => {
                 self.begin_block();
-                self.indent(None, &styled(DIM, "│ "));
+                self.push_indent(None, &style_text(DIM, "│ "));
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block();
@@ -109,12 +109,12 @@ impl Page {
                 if self.lists.is_empty() {
                     self.begin_block();
                 } else {
-                    self.flush();
+                    self.flush_row();
                 }
                 self.lists.push(first);
             }
             Tag::Item => {
-                self.flush();
+                self.flush_row();
                 self.is_apart = false;
                 let mark = match self.lists.last_mut() {
                     Some(Some(number)) => {
@@ -124,7 +124,7 @@ impl Page {
                     _ => "• ".to_owned(),
                 };
                 let rest = " ".repeat(mark.width());
-                self.indent(Some(mark), &rest);
+                self.push_indent(Some(mark), &rest);
             }
             Tag::Emphasis => self.styles.push(self.style().italic()),
             Tag::Strong => self.styles.push(self.style().bold()),
@@ -146,7 +146,7 @@ impl Page {
         }
     }
 
-    fn end(&mut self, tag: TagEnd) {
+    fn end_tag(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph => self.end_block(),
             TagEnd::Heading(_) => {
@@ -166,7 +166,7 @@ impl Page {
                 self.is_apart = self.lists.is_empty();
             }
             TagEnd::Item => {
-                self.flush();
+                self.flush_row();
                 self.indents.pop();
             }
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
@@ -179,7 +179,7 @@ impl Page {
                 if !is_told && !target.is_empty() {
                     // Always show the target: link text that looks like one address must not lead
                     // to another.
-                    self.text(DIM, &format!(" ({target})"));
+                    self.add_text(DIM, &format!(" ({target})"));
                 }
             }
             TagEnd::TableCell => {
@@ -199,36 +199,36 @@ impl Page {
         self.styles.last().copied().unwrap_or_default()
     }
 
-    fn indent(&mut self, mark: Option<String>, rest: &str) {
+    fn push_indent(&mut self, mark: Option<String>, rest: &str) {
         let rest = rest.to_owned();
-        self.indents.push(Indent { mark, rest });
+        self.indents.push(MarkdownIndent { mark, rest });
     }
 
     /// The one way for text onto the page.
-    fn text(&mut self, style: Style, text: &str) {
-        self.line.push((style, prose(text)));
+    fn add_text(&mut self, style: Style, text: &str) {
+        self.line.push((style, printable_prose(text)));
     }
 
     fn begin_block(&mut self) {
-        self.flush();
+        self.flush_row();
         if std::mem::take(&mut self.is_apart) {
-            self.row(String::new());
+            self.add_row(String::new());
         }
     }
 
     fn end_block(&mut self) {
-        self.flush();
+        self.flush_row();
         self.is_apart = true;
     }
 
     /// Ends the line: its words in rows.
-    fn flush(&mut self) {
+    fn flush_row(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line.iter().all(|(_, text)| text.trim().is_empty()) {
             return;
         }
         for row in words_in_rows(&line, self.room()) {
-            self.row(row);
+            self.add_row(row);
         }
     }
 
@@ -236,13 +236,13 @@ impl Page {
     fn room(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),
-            None => bare(&indent.rest).width(),
+            None => bare_text(&indent.rest).width(),
         });
         let taken: usize = indents.sum();
         self.columns.saturating_sub(taken).max(MIN_COLUMNS)
     }
 
-    fn row(&mut self, text: String) {
+    fn add_row(&mut self, text: String) {
         let mut row = String::new();
         for indent in &mut self.indents {
             row.push_str(&indent.mark.take().unwrap_or_else(|| indent.rest.clone()));
@@ -258,10 +258,10 @@ impl Page {
                 ("diff" | "patch", Some(b'-')) => BAD,
                 _ => CODE,
             };
-            let line = prose(&line.replace('\t', "    "));
-            self.row(match line.is_empty() {
+            let line = printable_prose(&line.replace('\t', "    "));
+            self.add_row(match line.is_empty() {
                 true => String::new(),
-                false => format!("{CODE_INDENT}{}", styled(style, line)),
+                false => format!("{CODE_INDENT}{}", style_text(style, line)),
             });
         }
     }
@@ -282,31 +282,31 @@ impl Page {
             if fits {
                 let cells = row.iter().zip(&widths).map(|(cell, width)| {
                     let n_blanks = width.saturating_sub(cell.width());
-                    styled(style, cell) + &" ".repeat(n_blanks)
+                    style_text(style, cell) + &" ".repeat(n_blanks)
                 });
                 let row = cells.collect::<Vec<_>>().join(" │ ");
-                self.row(row);
+                self.add_row(row);
                 if n == 0 {
                     let lines = widths.iter().map(|width| "─".repeat(*width));
                     let line = lines.collect::<Vec<_>>().join("─┼─");
-                    self.row(styled(DIM, line));
+                    self.add_row(style_text(DIM, line));
                 }
             } else if n > 0 {
                 let heads = table.first().into_iter().flatten();
                 for (head, cell) in heads.zip(row) {
                     let line = [(BOLD, format!("{head}: ")), (Style::new(), cell.clone())];
                     for row in words_in_rows(&line, self.room()) {
-                        self.row(row);
+                        self.add_row(row);
                     }
                 }
-                self.row(String::new());
+                self.add_row(String::new());
             }
         }
         self.is_apart = fits;
     }
 }
 
-fn depth(level: HeadingLevel) -> usize {
+fn heading_depth(level: HeadingLevel) -> usize {
     level as usize
 }
 
@@ -326,7 +326,7 @@ fn words_in_rows(line: &[(Style, String)], columns: usize) -> Vec<String> {
                 } else if let Some(row) = rows.last_mut()
                     && width > 0
                 {
-                    row.push_str(&styled(*style, " ".repeat(blanks)));
+                    row.push_str(&style_text(*style, " ".repeat(blanks)));
                     width += blanks;
                 }
                 blanks = 0;
@@ -351,7 +351,7 @@ fn put_word(
         let wide = unicode_width::UnicodeWidthChar::width(letter).unwrap_or(0);
         if width + wide > columns && wide > 0 {
             if let Some(row) = rows.last_mut() {
-                row.push_str(&styled(style, std::mem::take(&mut part)));
+                row.push_str(&style_text(style, std::mem::take(&mut part)));
             }
             rows.push(String::new());
             width = 0;
@@ -360,7 +360,7 @@ fn put_word(
         width += wide;
     }
     if let Some(row) = rows.last_mut() {
-        row.push_str(&styled(style, part));
+        row.push_str(&style_text(style, part));
     }
     width
 }
@@ -370,7 +370,10 @@ mod tests {
     use super::*;
 
     fn plain(source: &str, columns: usize) -> Vec<String> {
-        rows(source, columns).iter().map(|row| bare(row)).collect()
+        render_rows(source, columns)
+            .iter()
+            .map(|row| bare_text(row))
+            .collect()
     }
 
     #[test]
@@ -435,7 +438,7 @@ mod tests {
             );
         }
         // The rows contain no foreign escape sequence, even with the styles of the program in them.
-        let all = rows(source, 60).join("\n");
+        let all = render_rows(source, 60).join("\n");
         assert!(
             !all.contains("\u{1b}[2J") && !all.contains("\u{1b}]"),
             "{all:?}"

@@ -34,14 +34,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::args::ChatArgs;
-use super::command::Commands;
+use super::command::CommandSet;
 use super::environment;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::open;
-use super::programs::Programs;
-use super::question::{Line, Screen};
+use super::programs::FollowingPrograms;
+use super::question::{QuestionLine, QuestionScreen};
 use super::render::{self, BOLD, DIM};
-use live::Leave;
+use live::ChatExit;
 use rind_lib::session::{SessionHead, SessionStore};
 
 /// Most templates that cannot be used and are named at the start.
@@ -50,69 +50,69 @@ const MAX_FAULTS: usize = 5;
 /// Most sessions that are offered for continuing.
 const MAX_OFFERED: usize = 9;
 
-pub(super) async fn chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let is_typed = std::io::stdin().is_terminal();
     let has_terminal = is_typed && std::io::stderr().is_terminal();
     let is_plain = args.plain || !has_terminal || !std::io::stdout().is_terminal() || is_dumb();
     let resume = match (args.go_on, args.resume.as_deref()) {
         (true, _) => Some("last".to_owned()),
-        (false, Some("")) => match pick(&args, has_terminal).await? {
+        (false, Some("")) => match pick_session(&args, has_terminal).await? {
             Some(id) => Some(id),
             None => return Ok(ExitStatus::Done),
         },
         (false, other) => other.map(str::to_owned),
     };
     let (mut resume, mut prompt) = (resume, args.prompt);
-    let mut programs = Programs::open(args.open.events.as_deref(), None)?;
+    let mut programs = FollowingPrograms::open_programs(args.open.events.as_deref(), None)?;
     loop {
         let settings = args.open.run_settings(resume.as_deref(), has_terminal)?;
-        let prepared = open::prepare(settings).await?;
+        let prepared = open::prepare_session(settings).await?;
         let commands = Arc::new(prepared.commands().await?);
         warn_of_faults(&commands);
-        let opened = prepared.open().await?;
+        let opened = prepared.open_session().await?;
         let prompt = prompt.take();
         let left = match is_plain {
-            true => plain::plain(opened, commands, prompt, is_typed, &mut programs).await?,
-            false => live::live(opened, commands, prompt, &mut programs).await?,
+            true => plain::run_plain(opened, commands, prompt, is_typed, &mut programs).await?,
+            false => live::run_live(opened, commands, prompt, &mut programs).await?,
         };
         match left {
-            Leave::Quit(exit) => return Ok(exit),
-            Leave::Resume(id) => resume = Some(id),
+            ChatExit::Quit(exit) => return Ok(exit),
+            ChatExit::Resume(id) => resume = Some(id),
         }
     }
 }
 
 /// Warns of templates that cannot be used, once.
-fn warn_of_faults(commands: &Commands) {
-    let (environment, faults) = (environment::environment(), commands.faults());
+fn warn_of_faults(commands: &CommandSet) {
+    let (environment, faults) = (environment::operator_environment(), commands.faults());
     for fault in faults.iter().take(MAX_FAULTS) {
         environment.warn_once(fault);
     }
     if let Some(n_more @ 1..) = faults.len().checked_sub(MAX_FAULTS) {
-        let more = render::count(n_more as u64, "more template");
+        let more = render::format_count(n_more as u64, "more template");
         environment.warn_once(&format!("{more} left out; /help lists all"));
     }
 }
 
 /// Chats in a session that is open, to its end.
 pub(super) async fn in_session(
-    opened: open::Opened,
-    commands: Arc<Commands>,
+    opened: open::OpenedSession,
+    commands: Arc<CommandSet>,
     prompt: Option<String>,
-    programs: &mut Programs,
+    programs: &mut FollowingPrograms,
 ) -> anyhow::Result<ExitStatus> {
     let is_typed = std::io::stdin().is_terminal();
     let has_terminal = is_typed && std::io::stderr().is_terminal();
     let left = if !has_terminal || !std::io::stdout().is_terminal() || is_dumb() {
-        plain::plain(opened, commands, prompt, is_typed, programs).await?
+        plain::run_plain(opened, commands, prompt, is_typed, programs).await?
     } else {
-        live::live(opened, commands, prompt, programs).await?
+        live::run_live(opened, commands, prompt, programs).await?
     };
     Ok(match left {
-        Leave::Quit(exit) => exit,
+        ChatExit::Quit(exit) => exit,
         // The plugin under development is replaced in this session only.
-        Leave::Resume(id) => {
-            render::note(&format!(
+        ChatExit::Resume(id) => {
+            render::print_note(&format!(
                 "a session with a plugin under development cannot go on in another one; to chat there: rind chat --resume {id}"
             ));
             ExitStatus::Done
@@ -126,11 +126,11 @@ fn is_dumb() -> bool {
 }
 
 /// Asks which session of this folder to continue; `None` for none.
-async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
+async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
     if !has_terminal {
         bail_usage!("there is no terminal to choose a session at; name it, as in `--resume last`");
     }
-    let paths = environment::paths(args.open.workspace.as_deref())?;
+    let paths = environment::find_paths(args.open.workspace.as_deref())?;
     let rows = SessionStore::new(paths.sessions()).heads()?.rows;
     let is_here =
         |row: &SessionHead| Path::new(&row.workspace) == paths.workspace && row.aside.is_none();
@@ -144,21 +144,21 @@ async fn pick(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<Stri
             false => &row.title,
         };
         let title: String = title.chars().take(120).collect();
-        Line::new(format!("  {} ", n + 1))
-            .theirs(DIM, &row.id)
-            .own(" ")
-            .theirs(BOLD, &title)
+        QuestionLine::new(format!("  {} ", n + 1))
+            .their_words(DIM, &row.id)
+            .own_words(" ")
+            .their_words(BOLD, &title)
     });
-    let screen = Screen {
+    let screen = QuestionScreen {
         parts: vec![
-            vec![Line::new("").own("? which session, the last used first")],
+            vec![QuestionLine::new("").own_words("? which session, the last used first")],
             lines.collect(),
         ],
         covers: Vec::new(),
         keys: format!("[1-{}], or [q]uit", rows.len()),
-        ..Screen::default()
+        ..QuestionScreen::default()
     };
-    let chosen = screen.ask(|line| match line.parse::<usize>() {
+    let chosen = screen.ask_person(|line| match line.parse::<usize>() {
         Ok(n) => rows.get(n.checked_sub(1)?).map(|row| Some(row.id.clone())),
         Err(_) => line.eq_ignore_ascii_case("q").then_some(None),
     });

@@ -1,17 +1,17 @@
 //! `/permissions`: lists the approvals of the session and revokes them.
 
-use super::super::render::{BOLD, DIM, WARN, one_line, styled};
+use super::super::render::{BOLD, DIM, WARN, one_line, style_text};
 use rind_lib::tool::approval::SessionApprovals;
 
 /// Longest part of calls that is shown, in characters.
 const WIDTH: usize = 400;
 
 /// Lists the approvals of the session, or revokes one. Returns lines for the person.
-pub(super) fn command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
+pub(super) fn permissions_command(approvals: &SessionApprovals, number: &str) -> Vec<String> {
     let approved = approvals.approved();
     if number.is_empty() {
         if approved.is_empty() {
-            return vec![styled(DIM, "nothing was allowed for this session")];
+            return vec![style_text(DIM, "nothing was allowed for this session")];
         }
         let lines = approved.iter().enumerate().map(|(n, approved)| {
             let by = approved.by.as_ref().map(|by| format!(", called by {by}"));
@@ -19,7 +19,7 @@ pub(super) fn command(approvals: &SessionApprovals, number: &str) -> Vec<String>
             format!(
                 "  {} {}{}{}: {}",
                 n + 1,
-                styled(BOLD, &approved.tool),
+                style_text(BOLD, &approved.tool),
                 of.unwrap_or_default(),
                 by.unwrap_or_default(),
                 one_line(&approved.covers, WIDTH)
@@ -33,9 +33,9 @@ pub(super) fn command(approvals: &SessionApprovals, number: &str) -> Vec<String>
             approvals.revoke(approved);
             let covers = one_line(&approved.covers, WIDTH);
             let what = format!("taken back: {}: {covers}", approved.tool);
-            styled(DIM, what)
+            style_text(DIM, what)
         }
-        None => styled(WARN, "there is no such number; /permissions lists them"),
+        None => style_text(WARN, "there is no such number; /permissions lists them"),
     };
     vec![line]
 }

@@ -12,22 +12,22 @@ use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
 
-use super::super::approve::{self, Asked, AskedAnswer};
+use super::super::approve::{self, AskedAnswer, TerminalQuestion};
 use super::super::attach;
-use super::super::command::{Action, Commands, Outcome};
+use super::super::command::{CommandCallResult, CommandSet, OwnerAction};
 use super::super::exit_code::ExitStatus;
-use super::super::open::Opened;
-use super::super::programs::Programs;
+use super::super::open::OpenedSession;
+use super::super::programs::FollowingPrograms;
 use super::super::question::UNREAD;
 use super::super::render;
-use super::super::render::hold::{at_once, hold};
+use super::super::render::hold::{at_once, hold_output};
 use super::super::render::turn::TurnRenderer;
 use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::{self, QUIET};
-use super::live::Leave;
+use super::live::ChatExit;
 use super::slash::{is_command, permission_number};
-use super::worker::{Done, Prompt, Worker};
+use super::worker::{ChatJobDone, ChatPrompt, ChatWorker};
 use rind_lib::agent::SteerHandle;
 use rind_lib::event::Stamped;
 use rind_lib::message::Attachment;
@@ -43,14 +43,14 @@ const TWICE: Duration = Duration::from_secs(1);
 /// Lines that are read ahead.
 const MAX_AHEAD: usize = 64;
 
-struct Plain {
-    worker: Worker,
+struct PlainChat {
+    worker: ChatWorker,
     steering: SteerHandle,
     approvals: Arc<SessionApprovals>,
     setup: OperatorSetup,
     lines: Receiver<String>,
     events: UnboundedReceiver<Stamped>,
-    questions: UnboundedReceiver<Asked>,
+    questions: UnboundedReceiver<TerminalQuestion>,
     renderer: TurnRenderer,
     telemetry: Telemetry,
     interrupts: Signal,
@@ -62,25 +62,25 @@ struct Plain {
     is_over: bool,
     /// End of the last turn.
     last: ExitStatus,
-    leaving: Option<Leave>,
+    leaving: Option<ChatExit>,
 }
 
-pub(super) async fn plain(
-    opened: Opened,
-    commands: Arc<Commands>,
+pub(super) async fn run_plain(
+    opened: OpenedSession,
+    commands: Arc<CommandSet>,
     prompt: Option<String>,
     is_typed: bool,
-    programs: &mut Programs,
-) -> anyhow::Result<Leave> {
-    render::note(&opened.chosen);
+    programs: &mut FollowingPrograms,
+) -> anyhow::Result<ChatExit> {
+    render::print_note(&opened.chosen);
     let session = opened.session;
-    let mut plain = Plain {
+    let mut plain = PlainChat {
         steering: session.steering(),
         approvals: session.approvals(),
         setup: opened.setup,
         events: session.events(),
         questions: opened.questions,
-        worker: Worker::new(session, commands),
+        worker: ChatWorker::new(session, commands),
         lines: read_lines(),
         renderer: TurnRenderer::in_lines(),
         telemetry: Telemetry::from_env(),
@@ -94,13 +94,13 @@ pub(super) async fn plain(
     };
     drop(opened.exits);
     match prompt {
-        Some(prompt) => plain.line(&prompt),
-        None => plain.ready(),
+        Some(prompt) => plain.take_line(&prompt),
+        None => plain.show_prompt(),
     }
     while plain.leaving.is_none() {
-        plain.step(programs).await;
+        plain.take_step(programs).await;
     }
-    plain.leave(programs).await
+    plain.leave_chat(programs).await
 }
 
 /// Reads standard input on a thread of its own, so that a blocked read does not delay the exit.
@@ -124,7 +124,7 @@ fn read_lines() -> Receiver<String> {
 }
 
 /// Says of a line that it answers nothing.
-fn ignore(line: &str) {
+fn report_ignored(line: &str) {
     let line = render::one_line(line, 400);
     at_once(format_args!(
         "typed too early for an answer, and ignored: {line}\n"
@@ -132,28 +132,28 @@ fn ignore(line: &str) {
 }
 
 /// Ignores the lines that were typed so far. Returns whether there were any.
-fn ignored(lines: &mut Receiver<String>) -> bool {
+fn drain_ignored(lines: &mut Receiver<String>) -> bool {
     let mut has_any = false;
     while let Ok(line) = lines.try_recv() {
-        ignore(&line);
+        report_ignored(&line);
         has_any = true;
     }
     has_any
 }
 
-impl Plain {
-    async fn step(&mut self, programs: &mut Programs) {
+impl PlainChat {
+    async fn take_step(&mut self, programs: &mut FollowingPrograms) {
         let is_running = self.worker.is_running();
         tokio::select! {
             // Events before questions: a question is shown after the events that led to it.
             biased;
-            () = self.ended.recv() => self.leaving = Some(Leave::Quit(ExitStatus::Interrupted)),
-            _ = self.interrupts.recv() => self.interrupt(),
-            Some(event) = self.events.recv() => self.show(&event, programs),
-            done = self.worker.done() => self.done(done),
-            Some(asked) = self.questions.recv() => self.ask(asked, programs).await,
+            () = self.ended.recv_signal() => self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted)),
+            _ = self.interrupts.recv() => self.interrupt_job(),
+            Some(event) = self.events.recv() => self.show_event(&event, programs),
+            done = self.worker.next_done() => self.finish_job(done),
+            Some(asked) = self.questions.recv() => self.ask_person(asked, programs).await,
             line = self.lines.recv(), if !self.is_over && (self.is_typed || !is_running) => match line {
-                Some(line) => self.line(&line),
+                Some(line) => self.take_line(&line),
                 None => {
                     self.is_over = true;
                     self.leave_if_over();
@@ -162,42 +162,42 @@ impl Plain {
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn take_line(&mut self, line: &str) {
         if self.is_typed {
-            self.renderer.typed();
+            self.renderer.note_typed();
         }
         let text = line.trim();
         if text.is_empty() {
-            return self.ready();
+            return self.show_prompt();
         }
         if is_command(text) && !line.starts_with(' ') {
-            self.command(text);
+            self.run_command(text);
         } else if text.starts_with('!') && !line.starts_with(' ') {
             // Do not send the line to the model: it may name a secret, for example `!!pass show
             // bank`.
-            render::warn(
+            render::print_warning(
                 "`!` commands need the chat on the full screen; put a blank before the line to send it to the model",
             );
-            self.ready();
+            self.show_prompt();
         } else if self.worker.is_running() {
-            let images = self.images(text);
+            let images = self.find_images(text);
             self.steering.steer_with(text, Source::Terminal, images);
-            render::note(match self.worker.is_turn() {
+            render::print_note(match self.worker.is_turn() {
                 true => "the model reads it before its next request",
                 false => "it is sent when the command has ended",
             });
         } else {
-            self.turn(text.to_owned(), None);
+            self.run_turn(text.to_owned(), None);
         }
     }
 
-    fn turn(&mut self, text: String, command: Option<String>) {
+    fn run_turn(&mut self, text: String, command: Option<String>) {
         self.interrupted = None;
         let images = match &command {
             Some(_) => Vec::new(),
-            None => self.images(&text),
+            None => self.find_images(&text),
         };
-        self.worker.turn(Prompt {
+        self.worker.start_turn(ChatPrompt {
             text,
             command,
             images,
@@ -206,65 +206,74 @@ impl Plain {
 
     /// Reads the images that a text names, and lists them. Only for typed input: piped text may
     /// come from anyone.
-    fn images(&self, text: &str) -> Vec<Attachment> {
+    fn find_images(&self, text: &str) -> Vec<Attachment> {
         if !self.is_typed {
             return Vec::new();
         }
-        let named = attach::mentioned(text, &self.setup.paths.workspace).into_iter();
-        let said = named.inspect(|named| render::say(attach::in_words(named)));
+        let named = attach::attach_mentioned(text, &self.setup.paths.workspace).into_iter();
+        let said = named.inspect(|named| render::say_line(attach::in_words(named)));
         said.filter_map(|named| Some(named.ok()?.1)).collect()
     }
 
-    fn command(&mut self, line: &str) {
+    fn run_command(&mut self, line: &str) {
         if let Some(number) = permission_number(line) {
-            let lines = super::permissions::command(&self.approvals, number);
+            let lines = super::permissions::permissions_command(&self.approvals, number);
             self.worker.tell_permissions(&lines);
-            lines.into_iter().for_each(render::say);
-            return self.ready();
+            lines.into_iter().for_each(render::say_line);
+            return self.show_prompt();
         }
-        match self.worker.commands().parse(line) {
+        match self.worker.commands().parse_call(line) {
             Ok(call)
                 if self.worker.is_running() && self.worker.commands().waits_for_turn(&call) =>
             {
-                render::warn("this command runs between turns: wait for the end of this one");
+                render::print_warning(
+                    "this command runs between turns: wait for the end of this one",
+                );
             }
             Ok(call) => {
-                self.worker.command(call);
+                self.worker.start_command(call);
                 if line == "/permissions" {
-                    let lines = super::permissions::command(&self.approvals, "");
-                    lines.into_iter().for_each(render::say);
+                    let lines = super::permissions::permissions_command(&self.approvals, "");
+                    lines.into_iter().for_each(render::say_line);
                 }
             }
             Err(why) => {
-                render::warn(&why);
-                self.ready();
+                render::print_warning(&why);
+                self.show_prompt();
             }
         }
     }
 
-    fn commanded(&mut self, outcome: anyhow::Result<Outcome>) {
+    fn finish_command(&mut self, outcome: anyhow::Result<CommandCallResult>) {
         match outcome {
-            Ok(Outcome::Text(text)) => render::answer_line(render::prose(text.trim_end())),
-            Ok(Outcome::Prompt { text, command }) => self.turn(text, Some(command)),
-            Ok(Outcome::Nothing) => {}
-            Ok(Outcome::Action(Action::Quit)) => self.leaving = Some(Leave::Quit(ExitStatus::Done)),
-            Ok(Outcome::Action(Action::Resume { id, .. })) => {
-                self.leaving = Some(Leave::Resume(id))
+            Ok(CommandCallResult::Text(text)) => {
+                render::answer_line(render::printable_prose(text.trim_end()))
             }
-            Ok(Outcome::Action(Action::Model(name))) => {
+            Ok(CommandCallResult::Prompt { text, command }) => self.run_turn(text, Some(command)),
+            Ok(CommandCallResult::Nothing) => {}
+            Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Done))
+            }
+            Ok(CommandCallResult::Action(OwnerAction::Resume { id, .. })) => {
+                self.leaving = Some(ChatExit::Resume(id))
+            }
+            Ok(CommandCallResult::Action(OwnerAction::Model(name))) => {
                 let model = ModelSelection {
                     model: Some(name),
                     ..ModelSelection::default()
                 };
                 match model::select_in_session(&self.setup, &model) {
                     Ok(selected) => {
-                        render::note(&format!("model from the next turn on: {}", selected.model));
-                        self.worker.model(selected);
+                        render::print_note(&format!(
+                            "model from the next turn on: {}",
+                            selected.model
+                        ));
+                        self.worker.set_model(selected);
                     }
-                    Err(error) => render::error(&error),
+                    Err(error) => render::print_error(&error),
                 }
             }
-            Err(error) => render::error(&error),
+            Err(error) => render::print_error(&error),
         }
     }
 
@@ -276,39 +285,41 @@ impl Plain {
         let waiting = self.steering.take_all();
         if !waiting.is_empty() {
             let texts: Vec<String> = waiting.into_iter().map(|input| input.text).collect();
-            return self.turn(texts.join("\n\n"), None);
+            return self.run_turn(texts.join("\n\n"), None);
         }
-        self.ready();
+        self.show_prompt();
         self.leave_if_over();
     }
 
     /// Says that a line is waited for.
-    fn ready(&self) {
+    fn show_prompt(&self) {
         if self.is_typed && self.leaving.is_none() && !self.worker.is_running() {
             at_once("> ");
         }
     }
 
-    fn done(&mut self, done: Option<Done>) {
+    fn finish_job(&mut self, done: Option<ChatJobDone>) {
         match done {
-            Some(Done::Turn(Ok(outcome))) => {
+            Some(ChatJobDone::Turn(Ok(outcome))) => {
                 self.last = ExitStatus::from(outcome.summary.stop);
                 if outcome.summary.stop != StopReason::Done {
                     for input in self.steering.take_all() {
-                        render::warn(&format!("not sent: {}", input.text));
+                        render::print_warning(&format!("not sent: {}", input.text));
                     }
                 }
                 self.go_on();
             }
-            Some(Done::Turn(Err(error))) => {
-                render::error(&error.into());
-                self.leaving = Some(Leave::Quit(ExitStatus::Failed));
+            Some(ChatJobDone::Turn(Err(error))) => {
+                render::print_error(&error.into());
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Failed));
             }
-            Some(Done::Command(outcome) | Done::Aside(outcome)) => {
-                self.commanded(outcome);
+            Some(ChatJobDone::Command(outcome) | ChatJobDone::Aside(outcome)) => {
+                self.finish_command(outcome);
                 self.go_on();
             }
-            Some(Done::Closed(_)) | None => self.leaving = Some(Leave::Quit(ExitStatus::Failed)),
+            Some(ChatJobDone::Closed(_)) | None => {
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Failed))
+            }
         }
     }
 
@@ -319,100 +330,102 @@ impl Plain {
             } else {
                 self.last
             };
-            self.leaving = Some(Leave::Quit(exit));
+            self.leaving = Some(ChatExit::Quit(exit));
         }
     }
 
-    fn interrupt(&mut self) {
+    fn interrupt_job(&mut self) {
         let is_second = self.interrupted.is_some_and(|at| at.elapsed() < TWICE);
         if is_second || !self.worker.interrupt() {
-            self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
+            self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted));
         } else {
-            self.renderer.interrupted();
+            self.renderer.show_interrupted();
             self.interrupted = Some(Instant::now());
         }
     }
 
     /// Asks in lines, until there is an answer, the input ends or the asker is gone. Programs still
     /// receive events meanwhile.
-    async fn ask(&mut self, asked: Asked, programs: &mut Programs) {
-        self.renderer.pause();
+    async fn ask_person(&mut self, asked: TerminalQuestion, programs: &mut FollowingPrograms) {
+        self.renderer.pause_wait();
         // Lines typed before the question go to the model: they cannot answer a question that was
         // not on the screen.
         while let Ok(line) = self.lines.try_recv() {
-            self.line(&line);
+            self.take_line(&line);
         }
         let mut unseen = Vec::new();
         self.ask_once(asked, programs, &mut unseen).await;
-        unseen.iter().for_each(|event| self.renderer.show(event));
+        unseen
+            .iter()
+            .for_each(|event| self.renderer.show_event(event));
     }
 
     async fn ask_once(
         &mut self,
-        mut asked: Asked,
-        programs: &mut Programs,
+        mut asked: TerminalQuestion,
+        programs: &mut FollowingPrograms,
         unseen: &mut Vec<Stamped>,
     ) {
-        let screen = approve::screen(&asked.question);
-        let open = hold();
+        let screen = approve::question_screen(&asked.question);
+        let open = hold_output();
         let (mut is_whole, mut is_shown, mut is_seen) = (false, false, false);
         let mut is_cut = false;
         let mut opens = Some(tokio::time::Instant::now() + QUIET);
         let answer = loop {
             if !std::mem::replace(&mut is_shown, true) {
-                let size = terminal::size();
+                let size = terminal::terminal_size();
                 let rows;
                 (rows, is_cut) = match is_whole {
                     true => (screen.all_rows(size), false),
-                    false => screen.rows(size),
+                    false => screen.screen_rows(size),
                 };
                 is_seen |= !is_cut;
                 for row in rows {
                     at_once(format_args!("{row}\n"));
                 }
                 if opens.is_none() {
-                    at_once(screen.prompt(!is_seen));
+                    at_once(screen.prompt_text(!is_seen));
                 }
             }
             tokio::select! {
                 biased;
                 () = asked.answer.closed() => {
                     drop(open);
-                    return render::say("no longer asked");
+                    return render::say_line("no longer asked");
                 }
                 _ = self.interrupts.recv() => {
                     drop(open);
-                    return self.interrupt();
+                    return self.interrupt_job();
                 }
-                () = self.ended.recv() => {
-                    self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
-                    break asked.question.unanswered("the chat was closed");
+                () = self.ended.recv_signal() => {
+                    self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted));
+                    break asked.question.unanswered_reply("the chat was closed");
                 }
                 Some(event) = self.events.recv() => {
-                    self.telemetry.take(&event);
-                    programs.take(&event);
+                    self.telemetry.take_event(&event);
+                    programs.take_event(&event);
                     unseen.push(event);
                 }
                 () = tokio::time::sleep_until(opens.unwrap_or_else(tokio::time::Instant::now)), if opens.is_some() => {
                     // Lines typed before the question may arrive late if this process was not
                     // scheduled; drop them and wait again.
-                    if ignored(&mut self.lines) {
+                    if drain_ignored(&mut self.lines) {
                         opens = Some(tokio::time::Instant::now() + QUIET);
                         continue;
                     }
                     opens = None;
                     // Drop an unfinished line too.
                     terminal::drop_typed();
-                    at_once(screen.prompt(!is_seen));
+                    at_once(screen.prompt_text(!is_seen));
                 }
                 line = self.lines.recv() => match line {
-                    None => break asked.question.unanswered(""),
+                    None => break asked.question.unanswered_reply(""),
                     Some(line) if opens.is_some() => {
-                        ignore(&line);
+                        report_ignored(&line);
                         opens = Some(tokio::time::Instant::now() + QUIET);
                     }
                     Some(line) if screen.is_view(line.trim(), is_cut) => (is_whole, is_shown) = (true, false),
-                    Some(line) => match approve::parse(line.trim(), &asked.question) {
+                    Some(line) => match approve::parse_answer(line.trim(), &asked.question) {
                         Some(answer) if is_seen || answer.is_no() => break answer,
                         given => {
                             let words = match given {
@@ -440,28 +453,28 @@ impl Plain {
     }
 
     /// Shows an event, and passes it to telemetry and programs.
-    fn show(&mut self, event: &Stamped, programs: &mut Programs) {
-        self.renderer.show(event);
-        self.telemetry.take(event);
-        programs.take(event);
+    fn show_event(&mut self, event: &Stamped, programs: &mut FollowingPrograms) {
+        self.renderer.show_event(event);
+        self.telemetry.take_event(event);
+        programs.take_event(event);
     }
 
-    async fn leave(mut self, programs: &mut Programs) -> anyhow::Result<Leave> {
+    async fn leave_chat(mut self, programs: &mut FollowingPrograms) -> anyhow::Result<ChatExit> {
         // Nothing can be asked any more. Dropping the questions, and closing their channel, answers
         // the current askers and those that come while the session ends.
         self.questions.close();
         while self.questions.try_recv().is_ok() {}
-        self.worker.close();
+        self.worker.close_worker();
         let mut kills = AnySignal::kills()?;
         let closed = loop {
             tokio::select! {
                 biased;
                 // A second signal ends the process at once, in case the orderly shutdown hangs.
                 _ = self.interrupts.recv() => std::process::exit(130),
-                () = kills.recv() => std::process::exit(130),
-                Some(event) = self.events.recv() => self.show(&event, programs),
-                done = self.worker.done() => match done {
-                    Some(Done::Closed(closed)) => break closed,
+                () = kills.recv_signal() => std::process::exit(130),
+                Some(event) = self.events.recv() => self.show_event(&event, programs),
+                done = self.worker.next_done() => match done {
+                    Some(ChatJobDone::Closed(closed)) => break closed,
                     Some(_) => {}
                     None => break Ok(()),
                 },
@@ -470,15 +483,15 @@ impl Plain {
         // A closed receiver still yields the events that were sent before.
         self.events.close();
         while let Some(event) = self.events.recv().await {
-            self.show(&event, programs);
+            self.show_event(&event, programs);
         }
-        self.renderer.finish();
-        self.telemetry.finish().await;
+        self.renderer.finish_turn();
+        self.telemetry.finish_export().await;
         for input in self.steering.take_all() {
-            render::warn(&format!("not sent: {}", input.text));
+            render::print_warning(&format!("not sent: {}", input.text));
         }
         closed?;
-        Ok(self.leaving.unwrap_or(Leave::Quit(ExitStatus::Done)))
+        Ok(self.leaving.unwrap_or(ChatExit::Quit(ExitStatus::Done)))
     }
 }
 
@@ -489,11 +502,11 @@ mod tests {
     #[test]
     fn lines_that_were_read_before_a_question_could_be_are_all_ignored() {
         let (sender, mut lines) = mpsc::channel(MAX_AHEAD);
-        assert!(!ignored(&mut lines));
+        assert!(!drain_ignored(&mut lines));
         for line in ["y", "always"] {
             sender.try_send(line.to_owned()).unwrap();
         }
-        assert!(ignored(&mut lines));
-        assert!(!ignored(&mut lines) && lines.is_empty());
+        assert!(drain_ignored(&mut lines));
+        assert!(!drain_ignored(&mut lines) && lines.is_empty());
     }
 }

@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 use super::super::attach;
 use super::super::exit_code::ExitStatus;
-use super::super::render::{BOLD, DIM, one_line, styled, warning};
+use super::super::render::{BOLD, DIM, one_line, style_text, warning_text};
 use super::super::terminal::QUIET;
-use super::ask::Effect;
-use super::complete::Menu;
-use super::editor::To;
-use super::keys::{Code, Input, Key};
-use super::live::{Leave, Live};
+use super::ask::LineEffect;
+use super::complete::CompletionMenu;
+use super::editor::EditTarget;
+use super::keys::{KeyCode, KeyInput, TypedKey};
+use super::live::{ChatExit, LiveChat};
 use super::slash::is_command;
 use rind_lib::point::payload::Source;
 
@@ -22,8 +22,8 @@ const TWICE: Duration = Duration::from_secs(1);
 /// Texts that answer a question or page through it, and mean nothing as a message.
 const ANSWERS: [&str; 9] = ["y", "yes", "n", "no", "a", "always", "v", "view", "q"];
 
-impl Live {
-    pub(super) fn press(&mut self, input: Input) {
+impl LiveChat {
+    pub(super) fn press_key(&mut self, input: KeyInput) {
         if self.leaving.is_some() {
             return self.keep_typed(input);
         }
@@ -32,55 +32,59 @@ impl Live {
         }
         self.last_key = Instant::now();
         let key = match input {
-            Input::Paste(text) => return self.paste(&text),
-            Input::Key(key) => key,
+            KeyInput::Paste(text) => return self.paste_text(&text),
+            KeyInput::Key(key) => key,
         };
         let was_dropped = std::mem::take(&mut self.is_dropped);
-        if key == Key::ctrl('c') {
+        if key == TypedKey::ctrl_key('c') {
             self.is_dropped = was_dropped;
         }
         match (key.code, key.ctrl, key.alt, key.shift) {
-            (Code::Char('c'), true, ..) => self.interrupt(),
-            (Code::Char('d'), true, ..) if self.editor.is_empty() => {
-                self.leaving = Some(Leave::Quit(ExitStatus::Done));
+            (KeyCode::Char('c'), true, ..) => self.interrupt_job(),
+            (KeyCode::Char('d'), true, ..) if self.editor.is_empty() => {
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Done));
             }
             // Ignore an Enter meant for a question that has just closed. The text stays; a second
             // Enter sends it.
-            (Code::Enter, false, false, false) if self.is_late_answer() => {}
-            (Code::Enter, false, false, false) => self.enter(),
-            (Code::Tab, false, false, false) if !self.menu.is_empty() => return self.complete(),
-            (Code::Tab, false, false, false) if self.worker.is_running() => self.send(true),
-            (Code::Up | Code::Down, false, false, false) if !self.menu.is_empty() => {
-                return self.menu.go(key.code == Code::Up);
+            (KeyCode::Enter, false, false, false) if self.is_late_answer() => {}
+            (KeyCode::Enter, false, false, false) => self.enter_line(),
+            (KeyCode::Tab, false, false, false) if !self.menu.is_empty() => {
+                return self.complete_line();
             }
-            (Code::Esc, ..) if !self.menu.is_empty() => {
-                self.menu = Menu::default();
+            (KeyCode::Tab, false, false, false) if self.worker.is_running() => self.send_line(true),
+            (KeyCode::Up | KeyCode::Down, false, false, false) if !self.menu.is_empty() => {
+                return self.menu.move_choice(key.code == KeyCode::Up);
+            }
+            (KeyCode::Esc, ..) if !self.menu.is_empty() => {
+                self.menu = CompletionMenu::default();
                 return;
             }
-            (Code::Char('o'), true, ..) => self.view.open_last(),
-            (Code::Char('g'), true, ..) => self.open_editor(),
-            (Code::Char('l'), true, ..) => self.screen.forget(),
-            (Code::Char('z'), true, ..) => self.suspend(),
-            (Code::Esc, ..) => {
+            (KeyCode::Char('o'), true, ..) => self.view.open_last(),
+            (KeyCode::Char('g'), true, ..) => self.open_editor(),
+            (KeyCode::Char('l'), true, ..) => self.screen.forget_region(),
+            (KeyCode::Char('z'), true, ..) => self.suspend_chat(),
+            (KeyCode::Esc, ..) => {
                 self.stop_turn();
             }
-            (Code::Up, false, false, false) | (Code::Char('p'), true, false, false) => self.up(),
-            (Code::Down, false, false, false) | (Code::Char('n'), true, false, false) => {
+            (KeyCode::Up, false, false, false) | (KeyCode::Char('p'), true, false, false) => {
+                self.take_older()
+            }
+            (KeyCode::Down, false, false, false) | (KeyCode::Char('n'), true, false, false) => {
                 if !self.editor.go_line(false)
-                    && let Some(text) = self.history.newer()
+                    && let Some(text) = self.history.newer_line()
                 {
-                    self.editor.set(&text);
+                    self.editor.set_text(&text);
                 }
             }
             _ => {
-                edit(&mut self.editor, key);
+                edit_line(&mut self.editor, key);
             }
         }
-        self.propose();
+        self.propose_completions();
     }
 
     /// Replaces the typed prefix by the chosen completion.
-    fn complete(&mut self) {
+    fn complete_line(&mut self) {
         if let Some(chosen) = self.menu.chosen() {
             let blank = if chosen.text.ends_with(['/', '=']) {
                 ""
@@ -88,36 +92,37 @@ impl Live {
                 " "
             };
             let text = format!("{}{blank}", chosen.text);
-            self.editor.complete(chosen.start, &text);
+            self.editor.complete_word(chosen.start, &text);
         }
-        self.propose();
+        self.propose_completions();
     }
 
     /// Keeps the keys typed while the chat was about to end.
-    pub(super) fn keep_typed(&mut self, input: Input) {
+    pub(super) fn keep_typed(&mut self, input: KeyInput) {
         match input {
-            Input::Paste(text) => self.editor.paste(&text),
-            Input::Key(Key {
-                code: Code::Char(letter),
+            KeyInput::Paste(text) => self.editor.paste_text(&text),
+            KeyInput::Key(TypedKey {
+                code: KeyCode::Char(letter),
                 ctrl: false,
                 alt: false,
                 ..
             }) => self.editor.type_letter(letter),
-            Input::Key(Key {
-                code: Code::Enter, ..
+            KeyInput::Key(TypedKey {
+                code: KeyCode::Enter,
+                ..
             }) if !self.editor.is_empty() => self.editor.type_letter('\n'),
-            Input::Key(_) => {}
+            KeyInput::Key(_) => {}
         }
     }
 
-    fn paste(&mut self, text: &str) {
+    fn paste_text(&mut self, text: &str) {
         match attach::of_paste(text) {
             Some(named) => named
                 .chars()
                 .for_each(|letter| self.editor.type_letter(letter)),
-            None => self.editor.paste(text),
+            None => self.editor.paste_text(text),
         }
-        self.propose();
+        self.propose_completions();
     }
 
     /// Whether Enter would send a text typed for a question that closed meanwhile.
@@ -126,7 +131,7 @@ impl Live {
         is_recent && is_mere_answer(&self.editor.whole())
     }
 
-    fn press_in_question(&mut self, input: Input) {
+    fn press_in_question(&mut self, input: KeyInput) {
         let now = Instant::now();
         let is_taken = self
             .question
@@ -134,15 +139,15 @@ impl Live {
             .is_some_and(|open| open.takes_key(now));
         let key = match input {
             // A paste is text to write, not an answer.
-            Input::Paste(text) => return self.paste(&text),
-            Input::Key(key) => key,
+            KeyInput::Paste(text) => return self.paste_text(&text),
+            KeyInput::Key(key) => key,
         };
         match (key.code, key.ctrl) {
-            (Code::Char('c'), true) => self.interrupt(),
+            (KeyCode::Char('c'), true) => self.interrupt_job(),
             _ if !is_taken => {}
-            (Code::Enter, _) => self.answer_question(),
+            (KeyCode::Enter, _) => self.answer_question(),
             _ => {
-                edit(&mut self.answer, key);
+                edit_line(&mut self.answer, key);
             }
         }
     }
@@ -154,7 +159,7 @@ impl Live {
         let Some(question) = &mut self.question else {
             return;
         };
-        let kept = question.kept(room.size);
+        let kept = question.kept_rows(room.size);
         let steering = &self.steering;
         // Steer, so that parallel calls do not run before the model has read the reason. A plugin's
         // command has no model to steer.
@@ -163,16 +168,17 @@ impl Live {
                 steering.steer(why, Source::Terminal);
             }
         };
-        match question.answer(&line, room, steer) {
-            Effect::NotYet => self.answer.clear(),
+        match question.answer_line(&line, room, steer) {
+            LineEffect::NotYet => self.answer.clear_text(),
             // Keep an invalid answer in the undo history, so that it can be corrected.
-            Effect::Invalid => self.answer.discard(),
-            Effect::Answered(words) => {
-                self.answer.clear();
+            LineEffect::Invalid => self.answer.discard_text(),
+            LineEffect::Answered(words) => {
+                self.answer.clear_text();
                 self.close_question();
-                kept.into_iter().for_each(|row| self.view.say(row));
+                kept.into_iter().for_each(|row| self.view.say_line(row));
                 let words = one_line(&words, 400);
-                self.view.say(styled(BOLD, format_args!("  {words}")));
+                self.view
+                    .say_line(style_text(BOLD, format_args!("  {words}")));
             }
         }
     }
@@ -182,63 +188,63 @@ impl Live {
         self.question = None;
         self.closed = Some(Instant::now());
         let begun = self.answer.pieces();
-        if !is_mere_answer(&self.answer.take()) {
+        if !is_mere_answer(&self.answer.take_text()) {
             self.editor.put_first(&begun);
-            self.propose();
+            self.propose_completions();
         }
     }
 
-    pub(super) fn enter(&mut self) {
+    pub(super) fn enter_line(&mut self) {
         let text = self.editor.whole();
         let line = text.trim();
         if is_command(line) && !text.starts_with(' ') {
             let line = line.to_owned();
             // A command that cannot run stays in the editor, to be corrected.
-            if self.command(&line) {
-                self.editor.clear();
-                self.history.add(&line);
+            if self.run_command(&line) {
+                self.editor.clear_text();
+                self.history.add_line(&line);
             }
             return;
         }
         if line.starts_with('!') && !text.starts_with(' ') {
-            match self.shell.run(line) {
+            match self.shell.run_line(line) {
                 Ok(()) => {
-                    self.history.add(line);
-                    self.editor.clear();
+                    self.history.add_line(line);
+                    self.editor.clear_text();
                 }
-                Err(why) => self.view.say(warning(&why)),
+                Err(why) => self.view.say_line(warning_text(&why)),
             }
             return;
         }
         // A backslash at the end of a line continues it, as in a shell.
         if self.editor.before() == text && text.ends_with('\\') {
-            edit(&mut self.editor, Key::plain(Code::Backspace));
+            edit_line(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));
             return self.editor.type_letter('\n');
         }
-        self.send(false);
+        self.send_line(false);
     }
 
     /// Ctrl-C: ends the turn, clears the line, or quits.
-    fn interrupt(&mut self) {
+    fn interrupt_job(&mut self) {
         let is_second = self.interrupted.is_some_and(|at| at.elapsed() < TWICE);
         if self.worker.is_running() {
             if is_second || !self.stop_turn() {
-                self.leaving = Some(Leave::Quit(ExitStatus::Interrupted));
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted));
             }
         } else if self.shell.interrupt() {
             self.interrupted = Some(Instant::now());
         } else if self.editor.is_empty() || is_second {
             if is_second && std::mem::take(&mut self.is_dropped) {
                 // Restore the dropped text, so that it is visible at the end.
-                self.editor.undo();
+                self.editor.undo_edit();
             }
-            self.leaving = Some(Leave::Quit(ExitStatus::Done));
+            self.leaving = Some(ChatExit::Quit(ExitStatus::Done));
         } else {
-            self.is_dropped = !self.history.add(&self.editor.whole());
-            self.editor.discard();
+            self.is_dropped = !self.history.add_line(&self.editor.whole());
+            self.editor.discard_text();
             if self.is_dropped {
                 let words = "cleared, and not kept in the history: Ctrl-_ brings it back";
-                self.view.say(styled(DIM, words));
+                self.view.say_line(style_text(DIM, words));
             }
             self.interrupted = Some(Instant::now());
         }
@@ -255,7 +261,7 @@ impl Live {
     }
 
     /// Moves a line up, takes back the last waiting text, or goes back in the history.
-    fn up(&mut self) {
+    fn take_older(&mut self) {
         if self.editor.go_line(true) {
             return;
         }
@@ -263,8 +269,8 @@ impl Live {
             return;
         }
         let now = self.editor.whole();
-        if let Some(text) = self.history.older(&now) {
-            self.editor.set(&text);
+        if let Some(text) = self.history.older_line(&now) {
+            self.editor.set_text(&text);
         }
     }
 }
@@ -276,25 +282,43 @@ fn is_mere_answer(text: &str) -> bool {
 }
 
 /// Applies a key to a text. Returns whether it had an effect.
-fn edit(editor: &mut super::editor::Editor, key: Key) -> bool {
+fn edit_line(editor: &mut super::editor::LineEditor, key: TypedKey) -> bool {
     match (key.code, key.ctrl, key.alt) {
-        (Code::Char(letter), false, false) => editor.type_letter(letter),
-        (Code::Enter, ..) | (Code::Char('j'), true, false) => editor.type_letter('\n'),
-        (Code::Tab, false, false) => editor.type_letter('\t'),
-        (Code::Backspace, false, false) | (Code::Char('h'), true, false) => editor.delete(To::Left),
-        (Code::Backspace, ..) | (Code::Char('w'), true, false) => editor.delete(To::WordLeft),
-        (Code::Delete, ..) | (Code::Char('d'), true, false) => editor.delete(To::Right),
-        (Code::Char('d'), false, true) => editor.delete(To::WordRight),
-        (Code::Char('u'), true, false) => editor.delete(To::LineStart),
-        (Code::Char('k'), true, false) => editor.delete(To::LineEnd),
-        (Code::Char('y'), true, false) => editor.yank(),
-        (Code::Char('_' | 'z'), true, false) => editor.undo(),
-        (Code::Left, false, false) | (Code::Char('b'), true, false) => editor.go(To::Left),
-        (Code::Right, false, false) | (Code::Char('f'), true, false) => editor.go(To::Right),
-        (Code::Left, ..) | (Code::Char('b'), false, true) => editor.go(To::WordLeft),
-        (Code::Right, ..) | (Code::Char('f'), false, true) => editor.go(To::WordRight),
-        (Code::Home, ..) | (Code::Char('a'), true, false) => editor.go(To::LineStart),
-        (Code::End, ..) | (Code::Char('e'), true, false) => editor.go(To::LineEnd),
+        (KeyCode::Char(letter), false, false) => editor.type_letter(letter),
+        (KeyCode::Enter, ..) | (KeyCode::Char('j'), true, false) => editor.type_letter('\n'),
+        (KeyCode::Tab, false, false) => editor.type_letter('\t'),
+        (KeyCode::Backspace, false, false) | (KeyCode::Char('h'), true, false) => {
+            editor.delete_range(EditTarget::Left)
+        }
+        (KeyCode::Backspace, ..) | (KeyCode::Char('w'), true, false) => {
+            editor.delete_range(EditTarget::WordLeft)
+        }
+        (KeyCode::Delete, ..) | (KeyCode::Char('d'), true, false) => {
+            editor.delete_range(EditTarget::Right)
+        }
+        (KeyCode::Char('d'), false, true) => editor.delete_range(EditTarget::WordRight),
+        (KeyCode::Char('u'), true, false) => editor.delete_range(EditTarget::LineStart),
+        (KeyCode::Char('k'), true, false) => editor.delete_range(EditTarget::LineEnd),
+        (KeyCode::Char('y'), true, false) => editor.yank_text(),
+        (KeyCode::Char('_' | 'z'), true, false) => editor.undo_edit(),
+        (KeyCode::Left, false, false) | (KeyCode::Char('b'), true, false) => {
+            editor.move_cursor(EditTarget::Left)
+        }
+        (KeyCode::Right, false, false) | (KeyCode::Char('f'), true, false) => {
+            editor.move_cursor(EditTarget::Right)
+        }
+        (KeyCode::Left, ..) | (KeyCode::Char('b'), false, true) => {
+            editor.move_cursor(EditTarget::WordLeft)
+        }
+        (KeyCode::Right, ..) | (KeyCode::Char('f'), false, true) => {
+            editor.move_cursor(EditTarget::WordRight)
+        }
+        (KeyCode::Home, ..) | (KeyCode::Char('a'), true, false) => {
+            editor.move_cursor(EditTarget::LineStart)
+        }
+        (KeyCode::End, ..) | (KeyCode::Char('e'), true, false) => {
+            editor.move_cursor(EditTarget::LineEnd)
+        }
         _ => return false,
     }
     true

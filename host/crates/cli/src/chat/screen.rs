@@ -3,14 +3,14 @@
 //!
 //! Owns which rows of the terminal belong to the region. Each change is one write in a synchronized
 //! update, so that no intermediate state is visible. It must not know the meaning of the rows.
-//! Start from [`Screen::draw`].
+//! Start from [`ChatScreen::draw_region`].
 
 use std::fmt::Write;
 
 use unicode_width::UnicodeWidthChar;
 
-use super::super::render::bare;
-use super::super::terminal::Size;
+use super::super::render::bare_text;
+use super::super::terminal::TerminalSize;
 use super::tty;
 
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
@@ -18,38 +18,38 @@ const END: &str = "\x1b[?2026l";
 
 /// The rows below the finished lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Region {
+pub(super) struct ScreenRegion {
     pub(super) rows: Vec<String>,
     /// Row and column of the cursor; `None` hides it.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
 #[derive(Debug)]
-pub(super) struct Screen {
-    size: Size,
+pub(super) struct ChatScreen {
+    size: TerminalSize,
     has_color: bool,
     /// The region as drawn; `None` if the state of the screen is unknown.
-    drawn: Option<Region>,
+    drawn: Option<ScreenRegion>,
     /// Row of the region in which the terminal's cursor is.
     at: usize,
 }
 
-impl Screen {
-    pub(super) fn new(size: Size, has_color: bool) -> Self {
+impl ChatScreen {
+    pub(super) fn new(size: TerminalSize, has_color: bool) -> Self {
         Self {
             size,
             has_color,
-            drawn: Some(Region::default()),
+            drawn: Some(ScreenRegion::default()),
             at: 0,
         }
     }
 
-    pub(super) fn size(&self) -> Size {
+    pub(super) fn size(&self) -> TerminalSize {
         self.size
     }
 
     /// Takes a new size. The region is redrawn below the existing output.
-    pub(super) fn resize(&mut self, size: Size) {
+    pub(super) fn resize_screen(&mut self, size: TerminalSize) {
         self.size = size;
         // A terminal that shrank has scrolled rows of the region out of reach.
         self.at = self.at.min(size.rows.saturating_sub(1));
@@ -57,28 +57,36 @@ impl Screen {
     }
 
     /// Forgets the region: another program has written to the terminal.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget_region(&mut self) {
         (self.drawn, self.at) = (None, 0);
     }
 
     /// Writes finished lines above the region, and the current region.
-    pub(super) fn draw(&mut self, finished: &[String], region: Region) -> std::io::Result<()> {
-        let text = self.update(finished, region);
+    pub(super) fn draw_region(
+        &mut self,
+        finished: &[String],
+        region: ScreenRegion,
+    ) -> std::io::Result<()> {
+        let text = self.update_region(finished, region);
         if text.is_empty() {
             return Ok(());
         }
-        tty::put(&text)
+        tty::put_text(&text)
     }
 
     /// Ends the region, so that the shell continues below the finished lines.
-    pub(super) fn end(&mut self, finished: &[String]) -> std::io::Result<()> {
-        self.draw(finished, Region::default())?;
-        tty::put("\x1b[?25h")
+    pub(super) fn end_screen(&mut self, finished: &[String]) -> std::io::Result<()> {
+        self.draw_region(finished, ScreenRegion::default())?;
+        tty::put_text("\x1b[?25h")
     }
 
     /// Returns the bytes that update the terminal from the drawn to the wanted state.
-    pub(super) fn update(&mut self, finished: &[String], mut region: Region) -> String {
-        self.fit(&mut region);
+    pub(super) fn update_region(
+        &mut self,
+        finished: &[String],
+        mut region: ScreenRegion,
+    ) -> String {
+        self.fit_region(&mut region);
         let is_known = self.drawn.is_some();
         let drawn = self.drawn.take().unwrap_or_default();
         if is_known && finished.is_empty() && region == drawn {
@@ -88,14 +96,14 @@ impl Screen {
         let mut text = String::with_capacity(256);
         text.push_str(BEGIN);
         text.push('\r');
-        up(&mut text, self.at);
+        move_up(&mut text, self.at);
         let is_erased = !is_known || !finished.is_empty() || region.rows.is_empty();
         if is_erased {
             text.push_str("\x1b[J");
         }
         for line in finished {
             for row in line.split('\n') {
-                text.push_str(&self.colored(row));
+                text.push_str(&self.color_row(row));
                 text.push_str("\r\n");
             }
         }
@@ -106,7 +114,7 @@ impl Screen {
             // Erase before writing the row: after a row of full width, this would erase its last
             // letter.
             text.push_str("\x1b[K");
-            text.push_str(&self.colored(row));
+            text.push_str(&self.color_row(row));
         }
         let last = region.rows.len().saturating_sub(1);
         if !is_erased && drawn.rows.len() > region.rows.len() {
@@ -115,7 +123,7 @@ impl Screen {
         self.at = last;
         if let Some((row, column)) = region.cursor {
             text.push('\r');
-            up(&mut text, last.saturating_sub(row));
+            move_up(&mut text, last.saturating_sub(row));
             if column > 0 {
                 let _ = write!(text, "\x1b[{column}C");
             }
@@ -128,7 +136,7 @@ impl Screen {
     }
 
     /// Cuts the region to the screen: drops rows from its top, and cuts rows that are too wide.
-    fn fit(&self, region: &mut Region) {
+    fn fit_region(&self, region: &mut ScreenRegion) {
         // Keep one row free, so that erasing below the region does not scroll.
         let n_more = region
             .rows
@@ -140,26 +148,26 @@ impl Screen {
             *column = (*column).min(self.size.columns.saturating_sub(1));
         }
         for row in &mut region.rows {
-            *row = clip(row, self.size.columns);
+            *row = clip_row(row, self.size.columns);
         }
     }
 
-    fn colored(&self, row: &str) -> String {
+    fn color_row(&self, row: &str) -> String {
         match self.has_color {
             true => row.to_owned(),
-            false => bare(row),
+            false => bare_text(row),
         }
     }
 }
 
-fn up(text: &mut String, n_rows: usize) {
+fn move_up(text: &mut String, n_rows: usize) {
     if n_rows > 0 {
         let _ = write!(text, "\x1b[{n_rows}A");
     }
 }
 
 /// The beginning of a row that fits into so many columns, with all of its styles.
-pub(super) fn clip(row: &str, columns: usize) -> String {
+pub(super) fn clip_row(row: &str, columns: usize) -> String {
     let mut clipped = String::with_capacity(row.len());
     let (mut width, mut is_style) = (0, false);
     for character in row.chars() {

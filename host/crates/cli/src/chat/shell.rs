@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::super::input::fenced;
+use super::super::input::fence_input;
 use rind_lib::point::caller::Caller;
 use rind_lib::tool::builtin::{Bash, Commands, MAX_BASH_DEADLINE_SECONDS};
 use rind_lib::tool::workspace::Workspace;
@@ -19,30 +19,30 @@ use rind_lib::tool::{Tool, ToolCtx};
 const MAX_TOLD_BYTES: usize = 32 << 10;
 
 /// A command that ended.
-pub(super) struct Ran {
+pub(super) struct ShellResult {
     pub(super) command: String,
     pub(super) output: String,
     pub(super) is_error: bool,
     is_told: bool,
 }
 
-pub(super) struct Shell {
+pub(super) struct ChatShell {
     bash: Result<Arc<Bash>, String>,
-    running: Option<Running>,
-    ended: UnboundedSender<Ran>,
-    ran: UnboundedReceiver<Ran>,
+    running: Option<RunningShell>,
+    ended: UnboundedSender<ShellResult>,
+    ran: UnboundedReceiver<ShellResult>,
     /// Outputs that are sent to the model with the next text.
     untold: Vec<String>,
 }
 
 /// A command that runs. Dropped, it ends: none outlives its chat.
-struct Running {
+struct RunningShell {
     command: String,
     cancel: CancellationToken,
     _ends: DropGuard,
 }
 
-impl Shell {
+impl ChatShell {
     pub(super) fn new(workspace: &std::path::Path, commands: Commands) -> Self {
         let (ended, ran) = mpsc::unbounded_channel();
         let workspace = Workspace::open(workspace).map_err(|error| error.to_string());
@@ -59,7 +59,7 @@ impl Shell {
     ///
     /// # Errors
     /// It cannot be run, for this reason.
-    pub(super) fn run(&mut self, line: &str) -> Result<(), String> {
+    pub(super) fn run_line(&mut self, line: &str) -> Result<(), String> {
         let line = line.strip_prefix('!').unwrap_or(line);
         let (command, is_told) = match line.strip_prefix('!') {
             Some(command) => (command.trim(), false),
@@ -68,14 +68,14 @@ impl Shell {
         if command.is_empty() {
             return Err("type a command behind `!`, as in `!git status`".to_owned());
         }
-        if let Some(Running { command, .. }) = &self.running {
+        if let Some(RunningShell { command, .. }) = &self.running {
             return Err(format!(
                 "`{command}` still runs; Ctrl-C ends it when no turn runs"
             ));
         }
         let bash = self.bash.clone()?;
         let (cancel, ended) = (CancellationToken::new(), self.ended.clone());
-        self.running = Some(Running {
+        self.running = Some(RunningShell {
             command: command.to_owned(),
             cancel: cancel.clone(),
             _ends: cancel.clone().drop_guard(),
@@ -89,7 +89,7 @@ impl Shell {
             let caller = Caller::default();
             let output = bash.run(arguments, &ToolCtx::new(caller, cancel)).await;
             // Ignore a closed channel: the chat may be over.
-            let _ = ended.send(Ran {
+            let _ = ended.send(ShellResult {
                 command,
                 output: output.content.text().into_owned(),
                 is_error: output.is_error,
@@ -111,7 +111,7 @@ impl Shell {
     }
 
     /// Waits for the end of a command.
-    pub(super) async fn ended(&mut self) -> Ran {
+    pub(super) async fn wait_ended(&mut self) -> ShellResult {
         let Some(ran) = self.ran.recv().await else {
             return std::future::pending().await;
         };
@@ -124,8 +124,8 @@ impl Shell {
             } else {
                 "\n[the rest is left out]"
             };
-            let output = fenced(&format!("{told}{more}"));
-            let command = fenced(&ran.command);
+            let output = fence_input(&format!("{told}{more}"));
+            let command = fence_input(&ran.command);
             self.untold.push(format!(
                 "I ran this command:\n\n{command}\n\nIts output:\n\n{output}"
             ));

@@ -1,10 +1,10 @@
 //! Slash commands in a chat: those of the registry, and those that only a chat has.
 
-use super::super::command::{Action, Outcome, split};
+use super::super::command::{CommandCallResult, OwnerAction, split_command};
 use super::super::exit_code::ExitStatus;
-use super::super::render::{BOLD, DIM, WARN, one_line, prose, styled, warning};
-use super::live::{Leave, Live};
-use super::worker::Prompt;
+use super::super::render::{BOLD, DIM, WARN, one_line, printable_prose, style_text, warning_text};
+use super::live::{ChatExit, LiveChat};
+use super::worker::ChatPrompt;
 use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 
@@ -23,7 +23,7 @@ Keys of the chat:
   /permissions lists what you allowed in this session too; /permissions N takes it back";
 
 pub(super) fn is_command(line: &str) -> bool {
-    !line.contains('\n') && split(line).is_some()
+    !line.contains('\n') && split_command(line).is_some()
 }
 
 /// Returns the number after `/permissions`. The command concerns this session, so the registry does
@@ -33,19 +33,19 @@ pub(super) fn permission_number(line: &str) -> Option<&str> {
     (!number.is_empty()).then_some(number)
 }
 
-impl Live {
+impl LiveChat {
     /// Runs a line that is a command. Returns whether the command can be run.
-    pub(super) fn command(&mut self, line: &str) -> bool {
+    pub(super) fn run_command(&mut self, line: &str) -> bool {
         if let Some(number) = permission_number(line) {
-            let lines = super::permissions::command(&self.approvals, number);
+            let lines = super::permissions::permissions_command(&self.approvals, number);
             self.worker.tell_permissions(&lines);
-            lines.into_iter().for_each(|line| self.view.say(line));
+            lines.into_iter().for_each(|line| self.view.say_line(line));
             return true;
         }
-        let call = match self.worker.commands().parse(line) {
+        let call = match self.worker.commands().parse_call(line) {
             Ok(call) => call,
             Err(why) => {
-                self.view.say(warning(&why));
+                self.view.say_line(warning_text(&why));
                 return false;
             }
         };
@@ -54,45 +54,50 @@ impl Live {
             let text = format!(
                 "{name} runs between turns: wait for the end of this one, or end it with Ctrl-C"
             );
-            self.view.say(warning(&text));
+            self.view.say_line(warning_text(&text));
             return false;
         }
-        self.view.say(styled(DIM, one_line(line, 400)));
-        self.worker.command(call);
+        self.view.say_line(style_text(DIM, one_line(line, 400)));
+        self.worker.start_command(call);
         if line.trim_end() == "/permissions" {
-            let lines = super::permissions::command(&self.approvals, "");
-            lines.into_iter().for_each(|line| self.view.say(line));
+            let lines = super::permissions::permissions_command(&self.approvals, "");
+            lines.into_iter().for_each(|line| self.view.say_line(line));
         } else if line.trim_end() == "/help" {
             KEYS.lines()
-                .for_each(|line| self.view.say(styled(DIM, line)));
+                .for_each(|line| self.view.say_line(style_text(DIM, line)));
         }
         true
     }
 
     /// Applies the outcome of a command.
-    pub(super) fn commanded(&mut self, outcome: anyhow::Result<Outcome>) {
+    pub(super) fn finish_command(&mut self, outcome: anyhow::Result<CommandCallResult>) {
         match outcome {
-            Ok(Outcome::Text(text)) => {
-                let text = prose(text.trim_end());
-                text.lines().for_each(|line| self.view.say(line));
+            Ok(CommandCallResult::Text(text)) => {
+                let text = printable_prose(text.trim_end());
+                text.lines().for_each(|line| self.view.say_line(line));
             }
-            Ok(Outcome::Prompt { text, command }) => {
-                self.view.say(styled(BOLD, one_line(&command, 200)));
+            Ok(CommandCallResult::Prompt { text, command }) => {
+                self.view
+                    .say_line(style_text(BOLD, one_line(&command, 200)));
                 let command = Some(command);
-                self.worker.turn(Prompt {
+                self.worker.start_turn(ChatPrompt {
                     text,
                     command,
                     images: Vec::new(),
                 });
             }
-            Ok(Outcome::Nothing) => {}
-            Ok(Outcome::Action(Action::Quit)) => self.leaving = Some(Leave::Quit(ExitStatus::Done)),
-            Ok(Outcome::Action(Action::Model(name))) => self.choose_model(name),
-            Ok(Outcome::Action(Action::Resume { id, text })) => {
-                self.view.say(styled(DIM, one_line(&text, 400)));
-                self.leaving = Some(Leave::Resume(id));
+            Ok(CommandCallResult::Nothing) => {}
+            Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
+                self.leaving = Some(ChatExit::Quit(ExitStatus::Done))
             }
-            Err(error) => self.view.say(styled(WARN, prose(&format!("{error:#}")))),
+            Ok(CommandCallResult::Action(OwnerAction::Model(name))) => self.choose_model(name),
+            Ok(CommandCallResult::Action(OwnerAction::Resume { id, text })) => {
+                self.view.say_line(style_text(DIM, one_line(&text, 400)));
+                self.leaving = Some(ChatExit::Resume(id));
+            }
+            Err(error) => self
+                .view
+                .say_line(style_text(WARN, printable_prose(&format!("{error:#}")))),
         }
     }
 
@@ -104,11 +109,13 @@ impl Live {
         match model::select_in_session(&self.setup, &model) {
             Ok(selected) => {
                 let words = format!("model from the next turn on: {}", selected.model);
-                self.view.say(styled(DIM, prose(&words)));
+                self.view.say_line(style_text(DIM, printable_prose(&words)));
                 self.view.status.set_model(&selected);
-                self.worker.model(selected);
+                self.worker.set_model(selected);
             }
-            Err(error) => self.view.say(styled(WARN, prose(&format!("{error:#}")))),
+            Err(error) => self
+                .view
+                .say_line(style_text(WARN, printable_prose(&format!("{error:#}")))),
         }
     }
 }

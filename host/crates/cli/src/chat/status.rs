@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::render::{DIM, PLUGIN, WARN, count, dollars, styled};
+use super::super::render::{DIM, PLUGIN, WARN, format_count, format_dollars, style_text};
 use rind_lib::agent::CompactConfig;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::provider::{Provider, Selected};
@@ -13,32 +13,32 @@ use rind_lib::text::one_line;
 /// Tokens of a conversation from which on it is made shorter, which follow the window of the model:
 /// that is asked of some servers with the first request only.
 #[derive(Clone, Default)]
-pub(super) struct Window {
+pub(super) struct ContextWindow {
     provider: Option<Arc<dyn Provider>>,
     compact: CompactConfig,
 }
 
-impl Window {
+impl ContextWindow {
     pub(super) fn new(provider: Arc<dyn Provider>, compact: CompactConfig) -> Self {
         let provider = Some(provider);
         Self { provider, compact }
     }
 
-    fn tokens(&self, model: &str) -> Option<u64> {
+    fn window_tokens(&self, model: &str) -> Option<u64> {
         let provider = self.provider.as_ref()?;
         self.compact.threshold(&provider.profile(model))
     }
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Status {
+pub(super) struct ChatStatus {
     /// Displayed name of the model.
     model: String,
     /// Name of the model in requests.
     asked: String,
     /// Tokens of the last request and its answer.
     n_tokens: u64,
-    window: Window,
+    window: ContextWindow,
     cost_usd: f64,
     /// Plugins that held the last answer back.
     holding: BTreeSet<String>,
@@ -50,8 +50,8 @@ pub(super) struct Status {
     skills: Vec<String>,
 }
 
-impl Status {
-    pub(super) fn new(model: &str, window: Window) -> Self {
+impl ChatStatus {
+    pub(super) fn new(model: &str, window: ContextWindow) -> Self {
         Self {
             model: one_line(model),
             asked: model.to_owned(),
@@ -66,7 +66,7 @@ impl Status {
         self.window.provider = Some(selected.provider.clone());
     }
 
-    pub(super) fn take(&mut self, stamped: &Stamped) {
+    pub(super) fn take_event(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::SessionOpened { model, .. } => {
                 self.model = one_line(model);
@@ -108,48 +108,52 @@ impl Status {
     pub(super) fn line(&self) -> String {
         let mut words = vec![self.model.clone()];
         if self.n_tokens > 0 {
-            let used = short(self.n_tokens);
+            let used = short_number(self.n_tokens);
             words.push(
-                match self.window.tokens(&self.asked).filter(|limit| *limit > 0) {
+                match self
+                    .window
+                    .window_tokens(&self.asked)
+                    .filter(|limit| *limit > 0)
+                {
                     Some(limit) => {
                         let percent = self.n_tokens.saturating_mul(100) / limit;
-                        format!("{used}/{} tokens ({percent} %)", short(limit))
+                        format!("{used}/{} tokens ({percent} %)", short_number(limit))
                     }
                     None => format!("{used} tokens"),
                 },
             );
         }
-        words.extend(dollars(self.cost_usd));
-        let mut line = styled(DIM, words.join(" · "));
+        words.extend(format_dollars(self.cost_usd));
+        let mut line = style_text(DIM, words.join(" · "));
         if !self.skills.is_empty() {
             let words = format!(" · skill {}", self.skills.join(", "));
-            line.push_str(&styled(PLUGIN, words));
+            line.push_str(&style_text(PLUGIN, words));
         }
         if !self.holding.is_empty() {
             let names: Vec<&str> = self.holding.iter().map(String::as_str).collect();
             let held = format!(" · held back by {}", names.join(", "));
-            line.push_str(&styled(DIM, held));
+            line.push_str(&style_text(DIM, held));
         }
         for (n, what) in [
             (self.n_left_out, "plugin"),
             (self.n_skills_left_out, "skill"),
         ] {
             if n > 0 {
-                let words = format!(" · {} left out", count(n as u64, what));
-                line.push_str(&styled(WARN, words));
+                let words = format!(" · {} left out", format_count(n as u64, what));
+                line.push_str(&style_text(WARN, words));
             }
         }
         for (plugin, text) in &self.lines {
-            line.push_str(&styled(DIM, " · "));
-            line.push_str(&styled(PLUGIN, one_line(plugin)));
-            line.push_str(&styled(DIM, format_args!(" {text}")));
+            line.push_str(&style_text(DIM, " · "));
+            line.push_str(&style_text(PLUGIN, one_line(plugin)));
+            line.push_str(&style_text(DIM, format_args!(" {text}")));
         }
         line
     }
 }
 
 /// A number of tokens in few letters.
-fn short(n: u64) -> String {
+fn short_number(n: u64) -> String {
     match n {
         n if n < 1_000 => n.to_string(),
         n if n < 10_000 => format!("{:.1}k", n as f64 / 1_000.0),

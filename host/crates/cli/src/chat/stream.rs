@@ -2,30 +2,30 @@
 //! may still change.
 //!
 //! Owns the offsets at which Markdown can be cut so that the parts render like the whole. Start
-//! from [`Stream`].
+//! from [`AnswerStream`].
 
 use super::markdown;
 
 /// The text of an answer that is not in the scrollback yet.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct AnswerStream {
     rest: String,
     /// The complete text so far, for comparison with the final answer.
     all: String,
     /// The line that ends the open block of code, without its blanks.
     fence: Option<String>,
     /// The last block of this answer in the scrollback.
-    last: Option<Block>,
+    last: Option<StreamBlock>,
 }
 
 /// Kind of a block, for the blank row between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
+enum StreamBlock {
     Item,
     Other,
 }
 
-impl Stream {
+impl AnswerStream {
     pub(super) fn push(&mut self, text: &str) {
         self.rest.push_str(text);
         self.all.push_str(text);
@@ -40,7 +40,7 @@ impl Stream {
     }
 
     /// Takes the rows of the complete blocks.
-    pub(super) fn whole(&mut self, columns: usize) -> Vec<String> {
+    pub(super) fn take_whole(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         loop {
             let n = self.cut();
@@ -48,54 +48,57 @@ impl Stream {
                 return rows;
             }
             let block: String = self.rest.drain(..n).collect();
-            self.put(&mut rows, &block, columns);
+            self.put_block(&mut rows, &block, columns);
         }
     }
 
     /// Returns the rows of the rest as it looks now.
-    pub(super) fn tail(&self, columns: usize) -> Vec<String> {
+    pub(super) fn tail_rows(&self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
-        self.blank(&mut rows, &self.rest);
-        rows.extend(markdown::rows(&self.fenced(&self.rest), columns));
+        self.push_blank(&mut rows, &self.rest);
+        rows.extend(markdown::render_rows(&self.fence_text(&self.rest), columns));
         rows
     }
 
     /// Ends the answer: returns the rows of the rest, and begins anew.
-    pub(super) fn end(&mut self, columns: usize) -> Vec<String> {
-        let mut rows = self.whole(columns);
+    pub(super) fn end_stream(&mut self, columns: usize) -> Vec<String> {
+        let mut rows = self.take_whole(columns);
         let rest = std::mem::take(&mut self.rest);
-        self.put(&mut rows, &rest, columns);
+        self.put_block(&mut rows, &rest, columns);
         *self = Self::default();
         rows
     }
 
-    fn put(&mut self, rows: &mut Vec<String>, block: &str, columns: usize) {
-        let shown = markdown::rows(&self.fenced(block), columns);
-        let opens_code =
-            self.fence.is_none() && block.lines().last().is_some_and(|l| opens(l).is_some());
+    fn put_block(&mut self, rows: &mut Vec<String>, block: &str, columns: usize) {
+        let shown = markdown::render_rows(&self.fence_text(block), columns);
+        let opens_code = self.fence.is_none()
+            && block
+                .lines()
+                .last()
+                .is_some_and(|l| opens_fence(l).is_some());
         if !shown.is_empty() || opens_code {
-            self.blank(rows, block);
+            self.push_blank(rows, block);
             rows.extend(shown);
             self.last = Some(match is_item(block.trim_start_matches('\n')) {
-                true => Block::Item,
-                false => Block::Other,
+                true => StreamBlock::Item,
+                false => StreamBlock::Other,
             });
         }
-        self.follow(block);
+        self.follow_block(block);
     }
 
     /// Adds a blank row between this block and the one before.
-    fn blank(&self, rows: &mut Vec<String>, block: &str) {
+    fn push_blank(&self, rows: &mut Vec<String>, block: &str) {
         let is_item = is_item(block.trim_start_matches('\n'));
         let is_blank = block.trim().is_empty();
-        let is_tight = is_item && self.last == Some(Block::Item);
+        let is_tight = is_item && self.last == Some(StreamBlock::Item);
         if self.last.is_some() && self.fence.is_none() && !is_tight && !is_blank {
             rows.push(String::new());
         }
     }
 
     /// Wraps a piece of a code block into fences, as a block of its own.
-    fn fenced(&self, text: &str) -> String {
+    fn fence_text(&self, text: &str) -> String {
         match &self.fence {
             Some(fence) => format!("{fence}\n{text}"),
             None => text.to_owned(),
@@ -119,7 +122,7 @@ impl Stream {
                     return at;
                 }
             }
-            if opens(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
+            if opens_fence(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
                 // Code is cut line by line: cut before the opening fence if text precedes it, else
                 // after it.
                 return if has_text { at } else { at + line.len() };
@@ -132,7 +135,7 @@ impl Stream {
     }
 
     /// Tracks whether a code block is open after this block.
-    fn follow(&mut self, block: &str) {
+    fn follow_block(&mut self, block: &str) {
         for line in block.lines() {
             match &self.fence {
                 Some(fence) => {
@@ -145,7 +148,7 @@ impl Stream {
                     }
                 }
                 None if !line.starts_with([' ', '\t']) => {
-                    self.fence = opens(line).map(str::to_owned);
+                    self.fence = opens_fence(line).map(str::to_owned);
                 }
                 None => {}
             }
@@ -154,7 +157,7 @@ impl Stream {
 }
 
 /// The line, when it opens a block of code.
-fn opens(line: &str) -> Option<&str> {
+fn opens_fence(line: &str) -> Option<&str> {
     let line = line.trim();
     (line.starts_with("```") && !line.trim_start_matches('`').contains('`')
         || line.starts_with("~~~"))
@@ -177,28 +180,28 @@ mod tests {
     const ANSWER: &str = "Some words\nthat go on.\n\n- one\n- two\n  more of two\n\n1. first\n\n   in first\n2. second\n\n```rust\nfn a() {\n\n    b();\n}\n```\n\n# End\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nlast *words*";
 
     fn streamed(source: &str, n: usize) -> Vec<String> {
-        let mut stream = Stream::default();
+        let mut stream = AnswerStream::default();
         let mut rows = Vec::new();
         let letters: Vec<char> = source.chars().collect();
         for piece in letters.chunks(n) {
             stream.push(&piece.iter().collect::<String>());
-            rows.extend(stream.whole(40));
-            stream.tail(40);
+            rows.extend(stream.take_whole(40));
+            stream.tail_rows(40);
         }
         assert_eq!(stream.all(), source);
-        rows.extend(stream.end(40));
+        rows.extend(stream.end_stream(40));
         rows
     }
 
     fn bare(rows: &[String]) -> Vec<String> {
-        let rows = rows.iter().map(|row| render::bare(row));
+        let rows = rows.iter().map(|row| render::bare_text(row));
         rows.filter(|row| !row.is_empty()).collect()
     }
 
     #[test]
     fn an_answer_looks_the_same_however_it_comes() {
         let whole = streamed(ANSWER, ANSWER.len());
-        assert_eq!(bare(&whole), bare(&markdown::rows(ANSWER, 40)));
+        assert_eq!(bare(&whole), bare(&markdown::render_rows(ANSWER, 40)));
         for n in 1..30 {
             assert_eq!(streamed(ANSWER, n), whole, "in pieces of {n}");
         }
@@ -206,14 +209,14 @@ mod tests {
 
     #[test]
     fn what_is_whole_does_not_wait_for_the_rest() {
-        let mut stream = Stream::default();
+        let mut stream = AnswerStream::default();
         stream.push("```sh\nls\ncd");
-        assert_eq!(bare(&stream.whole(40)), ["  ls"]);
-        assert_eq!(bare(&stream.tail(40)), ["  cd"]);
+        assert_eq!(bare(&stream.take_whole(40)), ["  ls"]);
+        assert_eq!(bare(&stream.tail_rows(40)), ["  cd"]);
         stream.push(" x\n```\n\nAnd th");
-        assert_eq!(bare(&stream.whole(40)), ["  cd x"]);
-        assert_eq!(bare(&stream.tail(40)), ["And th"]);
-        assert_eq!(bare(&stream.end(40)), ["And th"]);
+        assert_eq!(bare(&stream.take_whole(40)), ["  cd x"]);
+        assert_eq!(bare(&stream.tail_rows(40)), ["And th"]);
+        assert_eq!(bare(&stream.end_stream(40)), ["And th"]);
         assert!(stream.is_empty());
     }
 }

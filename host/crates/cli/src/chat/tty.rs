@@ -1,6 +1,6 @@
 //! The terminal of a chat: raw mode, its input, its size, and the restoring of its earlier state.
 //!
-//! It must not know the contents of the screen. Start from [`Tty`].
+//! It must not know the contents of the screen. Start from [`RawTerminal`].
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
-use super::super::terminal::Size;
-use super::keys::{Decoder, Input};
+use super::super::terminal::TerminalSize;
+use super::keys::{KeyDecoder, KeyInput};
 use rind_lib::lock::lock;
 
 /// Timeout after which an escape byte without a sequence is the Escape key.
@@ -34,15 +34,15 @@ const PATIENCE: Timespec = Timespec {
 const MAX_READ_BYTES: usize = 16 << 10;
 
 /// A terminal in raw mode. Dropping it restores the earlier state.
-pub(super) struct Tty {
+pub(super) struct RawTerminal {
     before: Termios,
     is_raw: bool,
-    keys: Keys,
-    turn: Arc<Turn>,
+    keys: KeyReader,
+    turn: Arc<ReadTurn>,
 }
 
-struct Keys {
-    decoder: Decoder,
+struct KeyReader {
+    decoder: KeyDecoder,
     read: UnboundedReceiver<Vec<u8>>,
     /// Time at which an escape came last that may be the key, or the begin of a sequence.
     undecided: Option<Instant>,
@@ -51,23 +51,23 @@ struct Keys {
 /// Right to read the terminal: held by the thread, or by a program that has the terminal for a
 /// while.
 #[derive(Default)]
-struct Turn {
+struct ReadTurn {
     is_paused: AtomicBool,
     reading: Mutex<()>,
 }
 
-impl Tty {
-    pub(super) fn open() -> std::io::Result<Self> {
+impl RawTerminal {
+    pub(super) fn open_terminal() -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let (sender, read) = mpsc::unbounded_channel();
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(ReadTurn::default());
         let mut tty = Self {
             before,
             is_raw: false,
-            keys: Keys::new(read),
+            keys: KeyReader::new(read),
             turn: turn.clone(),
         };
-        tty.enter()?;
+        tty.enter_raw()?;
         // Read on a thread: a terminal read cannot be cancelled, and the descriptor, which the
         // shell shares, must stay blocking.
         std::thread::Builder::new()
@@ -76,59 +76,59 @@ impl Tty {
         Ok(tty)
     }
 
-    pub(super) fn enter(&mut self) -> std::io::Result<()> {
+    pub(super) fn enter_raw(&mut self) -> std::io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
         tcsetattr(std::io::stdin(), OptionalActions::Now, &raw)?;
         self.is_raw = true;
         self.turn.is_paused.store(false, Ordering::Release);
-        put(ENTER)
+        put_text(ENTER)
     }
 
     /// Restores the terminal's earlier state and stops reading.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave_raw(&mut self) {
         self.turn.is_paused.store(true, Ordering::Release);
         drop(lock(&self.turn.reading));
         if std::mem::take(&mut self.is_raw) {
-            restore(&self.before);
+            restore_terminal(&self.before);
         }
     }
 
     /// Returns a function that does the same from anywhere, for a panic.
     pub(super) fn restorer(&self) -> impl Fn() + Send + Sync + 'static {
         let before = self.before.clone();
-        move || restore(&before)
+        move || restore_terminal(&before)
     }
 
     /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
     /// future loses nothing, not even the time since an escape, so a caller that cancels often
     /// still sees a lone Escape.
-    pub(super) async fn inputs(&mut self) -> Option<Vec<Input>> {
+    pub(super) async fn wait_inputs(&mut self) -> Option<Vec<KeyInput>> {
         self.keys.next().await
     }
 
     /// Returns unread input, without waiting.
-    pub(super) fn rest(&mut self) -> Vec<Input> {
+    pub(super) fn rest_inputs(&mut self) -> Vec<KeyInput> {
         self.turn.is_paused.store(true, Ordering::Release);
         let reading = lock(&self.turn.reading);
         let mut inputs = Vec::new();
         while let Ok(bytes) = self.keys.read.try_recv() {
-            inputs.extend(self.keys.decoder.feed(&bytes));
+            inputs.extend(self.keys.decoder.feed_bytes(&bytes));
         }
         while has_input(Timespec::default())
-            && let Some(bytes) = read()
+            && let Some(bytes) = read_bytes()
         {
-            inputs.extend(self.keys.decoder.feed(&bytes));
+            inputs.extend(self.keys.decoder.feed_bytes(&bytes));
         }
         drop(reading);
         inputs
     }
 }
 
-impl Keys {
+impl KeyReader {
     fn new(read: UnboundedReceiver<Vec<u8>>) -> Self {
         Self {
-            decoder: Decoder::default(),
+            decoder: KeyDecoder::default(),
             read,
             undecided: None,
         }
@@ -137,7 +137,7 @@ impl Keys {
     /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
     /// future loses nothing, not even the time since an escape, so a caller that cancels often
     /// still sees a lone Escape.
-    async fn next(&mut self) -> Option<Vec<Input>> {
+    async fn next(&mut self) -> Option<Vec<KeyInput>> {
         loop {
             let bytes = if self.decoder.is_undecided() {
                 let until = *self.undecided.get_or_insert_with(Instant::now) + ESCAPE_WAIT;
@@ -152,12 +152,12 @@ impl Keys {
                 self.undecided = None;
                 match read {
                     Some(bytes) => bytes,
-                    None => return Some(self.decoder.flush()),
+                    None => return Some(self.decoder.flush_bytes()),
                 }
             } else {
                 self.read.recv().await?
             };
-            let inputs = self.decoder.feed(&bytes);
+            let inputs = self.decoder.feed_bytes(&bytes);
             if !inputs.is_empty() {
                 return Some(inputs);
             }
@@ -166,7 +166,7 @@ impl Keys {
 }
 
 /// Reads until the receiver is dropped or the terminal is gone.
-fn read_keys(turn: &Turn, keys: &UnboundedSender<Vec<u8>>) {
+fn read_keys(turn: &ReadTurn, keys: &UnboundedSender<Vec<u8>>) {
     while !keys.is_closed() {
         if turn.is_paused.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(20));
@@ -175,7 +175,7 @@ fn read_keys(turn: &Turn, keys: &UnboundedSender<Vec<u8>>) {
         let _reading = lock(&turn.reading);
         let is_ours = !turn.is_paused.load(Ordering::Acquire);
         if is_ours && has_input(PATIENCE) {
-            match read() {
+            match read_bytes() {
                 Some(bytes) => drop(keys.send(bytes)),
                 None => return,
             }
@@ -184,7 +184,7 @@ fn read_keys(turn: &Turn, keys: &UnboundedSender<Vec<u8>>) {
 }
 
 /// Reads available bytes; `None` when the terminal is gone.
-fn read() -> Option<Vec<u8>> {
+fn read_bytes() -> Option<Vec<u8>> {
     let mut bytes = vec![0; MAX_READ_BYTES];
     loop {
         match rustix::io::read(std::io::stdin(), &mut bytes) {
@@ -199,28 +199,28 @@ fn read() -> Option<Vec<u8>> {
     }
 }
 
-impl Drop for Tty {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
-        self.leave();
+        self.leave_raw();
     }
 }
 
-fn restore(before: &Termios) {
-    let _ = put(LEAVE);
+fn restore_terminal(before: &Termios) {
+    let _ = put_text(LEAVE);
     // Flush unread input: it was not meant for the shell.
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
 }
 
 /// Current size of the terminal that is written to.
-pub(super) fn size() -> Size {
+pub(super) fn terminal_size() -> TerminalSize {
     let told = tcgetwinsize(std::io::stdout()).ok();
     let told = told.filter(|size| size.ws_col > 0 && size.ws_row > 0);
     told.map_or(
-        Size {
+        TerminalSize {
             columns: 80,
             rows: 24,
         },
-        |size| Size {
+        |size| TerminalSize {
             columns: usize::from(size.ws_col),
             rows: usize::from(size.ws_row),
         },
@@ -228,7 +228,7 @@ pub(super) fn size() -> Size {
 }
 
 /// Writes to the terminal in one piece.
-pub(super) fn put(text: &str) -> std::io::Result<()> {
+pub(super) fn put_text(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
@@ -242,13 +242,13 @@ fn has_input(patience: Timespec) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::{Code, Key};
+    use super::super::keys::{KeyCode, TypedKey};
     use super::*;
 
     #[tokio::test]
     async fn an_escape_is_the_key_also_for_somebody_who_is_called_away_all_the_time() {
         let (sender, read) = mpsc::unbounded_channel();
-        let mut keys = Keys::new(read);
+        let mut keys = KeyReader::new(read);
         sender.send(vec![0x1b]).unwrap();
         let begun = Instant::now();
         let inputs = loop {
@@ -259,11 +259,14 @@ mod tests {
             }
             assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
         };
-        assert_eq!(inputs, Some(vec![Input::Key(Key::plain(Code::Esc))]));
+        assert_eq!(
+            inputs,
+            Some(vec![KeyInput::Key(TypedKey::plain_key(KeyCode::Esc))])
+        );
         // The rest of a sequence may come later, as long as it does not take too long.
         sender.send(vec![0x1b]).unwrap();
         sender.send(b"[A".to_vec()).unwrap();
-        let up = Input::Key(Key::plain(Code::Up));
+        let up = KeyInput::Key(TypedKey::plain_key(KeyCode::Up));
         assert_eq!(keys.next().await, Some(vec![up]));
         drop(sender);
         assert_eq!(keys.next().await, None);

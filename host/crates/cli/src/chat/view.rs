@@ -1,22 +1,24 @@
 //! Turns events of a session into finished lines, and into the state that stands below them while a
 //! turn runs.
 //!
-//! It must not know the terminal. Start from [`View::take`].
+//! It must not know the terminal. Start from [`ChatView::take_event`].
 
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::super::render::plain::Plain;
-use super::super::render::steps::{self, End, WHY_WIDTH};
-use super::super::render::turn::rest;
-use super::super::render::wrap::wrap;
-use super::super::render::{BAD, BOLD, DIM, WARN, one_line, printable, prose, styled, warning};
-use super::diff::Diffs;
+use super::super::render::plain::PlainView;
+use super::super::render::steps::{self, StepsEnd, WHY_WIDTH};
+use super::super::render::turn::unshown_rest;
+use super::super::render::wrap::wrap_text;
+use super::super::render::{
+    BAD, BOLD, DIM, WARN, one_line, printable_prose, printable_text, style_text, warning_text,
+};
+use super::diff::ChatDiffs;
 use super::editor::MARK;
-use super::status::Status;
-use super::stream::Stream;
+use super::status::ChatStatus;
+use super::stream::AnswerStream;
 use rind_lib::agent::NO_ANSWER;
-use rind_lib::event::{Event, Part, Stamped};
+use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 
@@ -28,7 +30,7 @@ const PATIENCE_MS: u128 = 400;
 
 /// Kind of the last finished line, for the blank row between two kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum ViewLineKind {
     /// Words of the model.
     Answer,
     /// Words of the person.
@@ -38,30 +40,30 @@ enum Kind {
 }
 
 #[derive(Default)]
-pub(super) struct View {
+pub(super) struct ChatView {
     columns: usize,
     finished: Vec<String>,
-    kind: Kind,
-    plain: Plain,
-    stream: Stream,
+    kind: ViewLineKind,
+    plain: PlainView,
+    stream: AnswerStream,
     /// Answers of this turn that were shown, for comparison with its output.
     answers: Vec<String>,
     /// The current wait, and since when.
     waiting: Option<(String, Instant)>,
     /// The calls that run, each with its line.
-    calls: HashMap<Part, (ToolCall, String)>,
+    calls: HashMap<TurnPart, (ToolCall, String)>,
     /// The calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
     /// The call that ended last, to be opened.
     last: Option<(ToolCall, ToolResult)>,
     /// Whether the message of the input is still to come; it was shown when it was typed.
     is_input_due: bool,
-    pub(super) status: Status,
-    diffs: Diffs,
+    pub(super) status: ChatStatus,
+    diffs: ChatDiffs,
 }
 
-impl View {
-    pub(super) fn new(columns: usize, status: Status, diffs: Diffs) -> Self {
+impl ChatView {
+    pub(super) fn new(columns: usize, status: ChatStatus, diffs: ChatDiffs) -> Self {
         Self {
             columns,
             status,
@@ -70,63 +72,63 @@ impl View {
         }
     }
 
-    pub(super) fn resize(&mut self, columns: usize) {
+    pub(super) fn resize_view(&mut self, columns: usize) {
         self.columns = columns;
     }
 
     /// Takes the lines that are finished since the last time.
-    pub(super) fn finished(&mut self) -> Vec<String> {
+    pub(super) fn take_finished(&mut self) -> Vec<String> {
         std::mem::take(&mut self.finished)
     }
 
-    pub(super) fn say(&mut self, line: impl Into<String>) {
-        self.begin(Kind::Line);
-        self.put(&line.into());
+    pub(super) fn say_line(&mut self, line: impl Into<String>) {
+        self.begin_kind(ViewLineKind::Line);
+        self.put_line(&line.into());
     }
 
     /// Puts a blank row before another kind of lines.
-    fn begin(&mut self, kind: Kind) {
+    fn begin_kind(&mut self, kind: ViewLineKind) {
         let before = std::mem::replace(&mut self.kind, kind);
         if before != kind {
             self.finished.push(String::new());
         }
     }
 
-    fn answer(&mut self, rows: Vec<String>) {
+    fn add_answer(&mut self, rows: Vec<String>) {
         if !rows.is_empty() {
-            self.begin(Kind::Answer);
+            self.begin_kind(ViewLineKind::Answer);
             self.finished.extend(rows);
         }
     }
 
-    fn put(&mut self, line: &str) {
-        let rows = wrap(line, Some(self.columns)).into_owned();
+    fn put_line(&mut self, line: &str) {
+        let rows = wrap_text(line, Some(self.columns)).into_owned();
         self.finished.push(rows);
     }
 
     /// Shows a text of the person.
-    pub(super) fn said(&mut self, text: &str) {
-        let text = prose(text.trim_end());
-        self.begin(Kind::Said);
+    pub(super) fn add_said(&mut self, text: &str) {
+        let text = printable_prose(text.trim_end());
+        self.begin_kind(ViewLineKind::Said);
         for (n, line) in text.lines().enumerate() {
             let mark = if n == 0 { MARK } else { "  " };
             let line = line.replace('\t', "    ");
-            self.put(&styled(BOLD, format_args!("{mark}{line}")));
+            self.put_line(&style_text(BOLD, format_args!("{mark}{line}")));
         }
     }
 
     /// Shows the end of an earlier conversation.
-    pub(super) fn earlier(&mut self, messages: &[Message]) {
+    pub(super) fn add_earlier(&mut self, messages: &[Message]) {
         for message in messages {
             let text = message.joined_text();
             match message.role {
-                Role::User if message.is_users() => self.said(&text),
+                Role::User if message.is_users() => self.add_said(&text),
                 Role::Assistant => {
-                    let rows = super::markdown::rows(&text, self.columns);
-                    self.answer(rows);
+                    let rows = super::markdown::render_rows(&text, self.columns);
+                    self.add_answer(rows);
                     for call in message.tool_calls() {
                         let row = steps::tool_call(0, call, &None, &None);
-                        self.say(row.then(DIM, &steps::arguments(call)).line());
+                        self.say_line(row.then_text(DIM, &steps::call_arguments(call)).into_line());
                     }
                 }
                 Role::User | Role::Tool => {}
@@ -136,8 +138,8 @@ impl View {
 
     /// Returns the rows of the unfinished answer and of the current wait.
     pub(super) fn live(&self) -> Vec<String> {
-        let mut rows = self.stream.tail(self.columns);
-        if rows.first().is_some_and(|row| !row.is_empty()) && self.kind != Kind::Answer {
+        let mut rows = self.stream.tail_rows(self.columns);
+        if rows.first().is_some_and(|row| !row.is_empty()) && self.kind != ViewLineKind::Answer {
             rows.insert(0, String::new());
         }
         let mut calls: Vec<&String> = self.calls.values().map(|(_, line)| line).collect();
@@ -147,13 +149,13 @@ impl View {
             && since.elapsed().as_millis() >= PATIENCE_MS
         {
             let seconds = since.elapsed().as_secs();
-            rows.push(styled(DIM, format_args!("… {what} {seconds} s")));
+            rows.push(style_text(DIM, format_args!("… {what} {seconds} s")));
         }
         rows
     }
 
-    pub(super) fn take(&mut self, stamped: &Stamped) {
-        self.status.take(stamped);
+    pub(super) fn take_event(&mut self, stamped: &Stamped) {
+        self.status.take_event(stamped);
         let event = &stamped.event;
         if stamped.is_main() && self.take_own(event) {
             return;
@@ -163,11 +165,11 @@ impl View {
                 call, plugin, by, ..
             } => {
                 let row = steps::tool_call(0, call, plugin, by);
-                let mut line = row.then(DIM, &steps::arguments(call)).line();
+                let mut line = row.then_text(DIM, &steps::call_arguments(call)).into_line();
                 if !stamped.is_main() {
-                    line = format!("  {} {line}", styled(DIM, &stamped.agent));
+                    line = format!("  {} {line}", style_text(DIM, &stamped.agent));
                 }
-                if let Some(part) = Part::above(stamped, |_| true) {
+                if let Some(part) = TurnPart::part_above(stamped, |_| true) {
                     self.calls.insert(part, (call.clone(), line));
                 }
             }
@@ -177,22 +179,22 @@ impl View {
                 refused_by,
                 ..
             } => {
-                let call = Part::ended(stamped).and_then(|part| self.calls.remove(&part));
+                let call = TurnPart::ended_part(stamped).and_then(|part| self.calls.remove(&part));
                 match call {
                     Some((call, line)) => {
                         self.call_ended(line, result, *duration_ms);
                         self.last = Some((call, result.clone()));
                     }
-                    None => self.refused(stamped, result, refused_by.as_deref()),
+                    None => self.show_refused(stamped, result, refused_by.as_deref()),
                 }
             }
             // The status line below the editor shows this event.
             Event::Status { .. } => {}
             _ => {
-                let line = self.plain.show(stamped);
+                let line = self.plain.show_event(stamped);
                 if let Some(line) = line {
-                    self.flush();
-                    self.say(line);
+                    self.flush_stream();
+                    self.say_line(line);
                 }
             }
         }
@@ -205,32 +207,32 @@ impl View {
             Event::TurnStart { .. } => {
                 self.answers.clear();
                 self.is_input_due = true;
-                self.wait("starting");
+                self.wait_for("starting");
             }
             Event::StepStart { .. } => {
-                self.flush();
-                self.wait("waiting for the model");
+                self.flush_stream();
+                self.wait_for("waiting for the model");
             }
-            Event::Retry { .. } => self.flush(),
+            Event::Retry { .. } => self.flush_stream(),
             Event::TextDelta { text } => {
                 self.waiting = None;
                 self.stream.push(text);
-                let rows = self.stream.whole(self.columns);
-                self.answer(rows);
+                let rows = self.stream.take_whole(self.columns);
+                self.add_answer(rows);
             }
             Event::ThinkingDelta { .. }
             | Event::TextHeld {
                 is_thinking: true, ..
-            } => self.wait("thinking"),
+            } => self.wait_for("thinking"),
             Event::TextHeld { by, .. } => {
                 let by = by.join(", ");
-                self.wait(&format!(
+                self.wait_for(&format!(
                     "the model is writing; {by} checks the answer when it is complete"
                 ));
             }
-            Event::CompactStart { .. } => self.wait("making the conversation shorter"),
-            Event::CompactEnd { .. } => self.wait("waiting for the model"),
-            Event::Correction { text, .. } => self.correction(text),
+            Event::CompactStart { .. } => self.wait_for("making the conversation shorter"),
+            Event::CompactEnd { .. } => self.wait_for("waiting for the model"),
+            Event::Correction { text, .. } => self.show_correction(text),
             Event::MessageEnd { message } => self.message_end(message),
             Event::TurnEnd {
                 summary, output, ..
@@ -244,25 +246,25 @@ impl View {
         matches!(event, Event::SessionOpened { .. })
     }
 
-    fn wait(&mut self, what: &str) {
+    fn wait_for(&mut self, what: &str) {
         if self.waiting.as_ref().is_none_or(|(known, _)| known != what) {
             self.waiting = Some((what.to_owned(), Instant::now()));
         }
     }
 
     /// Ends the unfinished answer, so that something else can follow below it.
-    fn flush(&mut self) {
-        let rows = self.stream.end(self.columns);
-        self.answer(rows);
+    fn flush_stream(&mut self) {
+        let rows = self.stream.end_stream(self.columns);
+        self.add_answer(rows);
     }
 
-    fn correction(&mut self, text: &str) {
+    fn show_correction(&mut self, text: &str) {
         if self.stream.is_empty() && self.answers.is_empty() {
             return;
         }
-        self.flush();
+        self.flush_stream();
         self.answers.clear();
-        self.say(warning(if text.is_empty() {
+        self.say_line(warning_text(if text.is_empty() {
             "the request is sent again; ignore what was shown of this answer"
         } else {
             "the answer was changed after it was shown; it is now:"
@@ -274,8 +276,8 @@ impl View {
             Role::User if message.is_users() => {
                 // Show a text sent during the turn at the point where the model reads it.
                 if !std::mem::take(&mut self.is_input_due) {
-                    self.flush();
-                    self.said(&message.joined_text());
+                    self.flush_stream();
+                    self.add_said(&message.joined_text());
                 }
             }
             Role::Assistant => {
@@ -286,7 +288,7 @@ impl View {
                 } else if !has_calls {
                     self.answers.push(self.stream.all().to_owned());
                 }
-                self.flush();
+                self.flush_stream();
             }
             Role::User | Role::Tool => {}
         }
@@ -294,102 +296,105 @@ impl View {
 
     fn call_ended(&mut self, line: String, result: &ToolResult, duration_ms: u64) {
         let text = result.content.text();
-        let end = End::of(result, &text, duration_ms, None);
+        let end = StepsEnd::end_of_call(result, &text, duration_ms, None);
         let mark = if result.is_error { "✗" } else { "·" };
-        let what = styled(end.style, format_args!("{mark} {}", end.what));
+        let what = style_text(end.style, format_args!("{mark} {}", end.what));
         let why = one_line(end.why, WHY_WIDTH);
         let blank = if why.is_empty() { "" } else { " " };
-        self.flush();
-        self.say(format!("{line} {what}{blank}{why}"));
-        let changed = self.diffs.take(&result.call_id);
-        changed.rows.into_iter().for_each(|row| self.say(row));
+        self.flush_stream();
+        self.say_line(format!("{line} {what}{blank}{why}"));
+        let changed = self.diffs.take_diff(&result.call_id);
+        changed.rows.into_iter().for_each(|row| self.say_line(row));
         if changed.n_more > 0 {
             let words = format!("  … {} more lines", changed.n_more);
-            self.say(styled(DIM, words));
+            self.say_line(style_text(DIM, words));
         }
         self.waiting = None;
     }
 
-    fn refused(&mut self, stamped: &Stamped, result: &ToolResult, by: Option<&str>) {
-        self.flush();
+    fn show_refused(&mut self, stamped: &Stamped, result: &ToolResult, by: Option<&str>) {
+        self.flush_stream();
         let call = self.made.get(&result.call_id).cloned().unwrap_or_else(|| {
             ToolCall::new(&result.call_id, &result.name, serde_json::Value::Null)
         });
         self.last = Some((call, result.clone()));
         if by.is_some()
-            && let Some(line) = self.plain.show(stamped)
+            && let Some(line) = self.plain.show_event(stamped)
         {
-            self.say(line);
+            self.say_line(line);
         }
     }
 
     /// Shows the last ended call in full.
     pub(super) fn open_last(&mut self) {
         let Some((call, result)) = self.last.take() else {
-            self.say(styled(DIM, "no tool call has ended yet"));
+            self.say_line(style_text(DIM, "no tool call has ended yet"));
             return;
         };
-        self.say(styled(BOLD, one_line(&call.name, 64)));
+        self.say_line(style_text(BOLD, one_line(&call.name, 64)));
         if !call.arguments.is_null() {
             let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
-            self.quote(&arguments);
+            self.quote_text(&arguments);
         }
-        self.quote(&result.content.text());
+        self.quote_text(&result.content.text());
         self.last = Some((call, result));
     }
 
     /// Shows a command of the person's own and its output.
-    pub(super) fn ran(&mut self, command: &str, output: &str, is_error: bool) {
-        self.flush();
+    pub(super) fn show_ran(&mut self, command: &str, output: &str, is_error: bool) {
+        self.flush_stream();
         let style = if is_error { WARN } else { BOLD };
-        self.say(styled(style, format_args!("! {}", one_line(command, 400))));
-        self.quote(output);
+        self.say_line(style_text(
+            style,
+            format_args!("! {}", one_line(command, 400)),
+        ));
+        self.quote_text(output);
     }
 
-    fn quote(&mut self, text: &str) {
-        let text = printable(text);
+    fn quote_text(&mut self, text: &str) {
+        let text = printable_text(text);
         let n_lines = text.lines().count();
         for line in text.lines().take(MAX_OPENED_LINES) {
             let line = line.replace('\t', "    ");
-            self.say(format!("  {} {line}", styled(DIM, "│")));
+            self.say_line(format!("  {} {line}", style_text(DIM, "│")));
         }
         if let Some(n_more @ 1..) = n_lines.checked_sub(MAX_OPENED_LINES) {
-            self.say(styled(DIM, format_args!("  … {n_more} more lines")));
+            self.say_line(style_text(DIM, format_args!("  … {n_more} more lines")));
         }
     }
 
     fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
-        self.flush();
+        self.flush_stream();
         self.waiting = None;
         self.calls.clear();
         self.made.clear();
         let output = output.trim_end();
         match summary.stop {
             StopReason::Done => {
-                let rest = self.unshown(output).to_owned();
+                let rest = self.unshown_output(output).to_owned();
                 if !rest.trim().is_empty() {
-                    self.answer(super::markdown::rows(&rest, self.columns));
+                    self.add_answer(super::markdown::render_rows(&rest, self.columns));
                 }
             }
-            StopReason::Blocked => self.say(styled(BAD, prose(output))),
-            StopReason::MaxSteps => self.say(styled(WARN, prose(output))),
-            StopReason::Cancelled => self.say(styled(WARN, "interrupted")),
+            StopReason::Blocked => self.say_line(style_text(BAD, printable_prose(output))),
+            StopReason::MaxSteps => self.say_line(style_text(WARN, printable_prose(output))),
+            StopReason::Cancelled => self.say_line(style_text(WARN, "interrupted")),
             StopReason::Failed => {
                 let (begun, _) = output.rsplit_once(NO_ANSWER).unwrap_or_default();
                 if self.answers.is_empty() && !begun.trim().is_empty() {
-                    self.say(prose(begun.trim_end()));
+                    self.say_line(printable_prose(begun.trim_end()));
                 }
             }
         }
     }
 
     /// The part of the output that was not shown while it was written.
-    fn unshown<'a>(&self, output: &'a str) -> &'a str {
+    fn unshown_output<'a>(&self, output: &'a str) -> &'a str {
         // If the person steered after an answer, that answer is not part of the output: try ever
         // later ones.
         let shown = (0..self.answers.len())
             .map(|from| self.answers.get(from..).unwrap_or_default().concat())
-            .find(|shown| !shown.trim().is_empty() && rest(output, shown) != output);
-        shown.map_or(output, |shown| rest(output, &shown))
+            .find(|shown| !shown.trim().is_empty() && unshown_rest(output, shown) != output);
+        shown.map_or(output, |shown| unshown_rest(output, &shown))
     }
 }

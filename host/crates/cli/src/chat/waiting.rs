@@ -4,42 +4,42 @@
 //! is taken back, the two are separated: the editor and the history get the typed text only.
 
 use super::super::attach;
-use super::editor::Piece;
-use super::live::Live;
-use super::worker::Prompt;
+use super::editor::EditorPiece;
+use super::live::LiveChat;
+use super::worker::ChatPrompt;
 use rind_lib::agent::TurnOutcome;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::{Source, StopReason};
 
-pub(super) struct Typed {
+pub(super) struct TypedLine {
     pub(super) text: String,
     /// The text with long pastes as notes: images are searched in typed words only.
     noted: String,
     /// The text as it goes back into the editor.
-    pieces: Vec<Piece>,
+    pieces: Vec<EditorPiece>,
     /// Output of `!` commands that the model is told before the text.
     untold: Vec<String>,
 }
 
-impl Typed {
+impl TypedLine {
     fn whole(&self) -> String {
         let parts = self.untold.iter().chain([&self.text]);
         parts.map(String::as_str).collect::<Vec<_>>().join("\n\n")
     }
 }
 
-impl Live {
+impl LiveChat {
     /// Sends the text of the editor: as a turn, or to the running one.
-    pub(super) fn send(&mut self, is_follow_up: bool) {
+    pub(super) fn send_line(&mut self, is_follow_up: bool) {
         let (text, noted) = (self.editor.whole(), self.editor.noted());
         let pieces = self.editor.pieces();
         if text.trim().is_empty() {
             return;
         }
-        self.editor.clear();
-        self.history.add(&text);
+        self.editor.clear_text();
+        self.history.add_line(&text);
         let untold = self.shell.take_untold();
-        let typed = Typed {
+        let typed = TypedLine {
             text,
             noted,
             pieces,
@@ -48,11 +48,11 @@ impl Live {
         let whole = typed.whole();
         let is_running = self.worker.is_running();
         if !is_running {
-            self.view.said(&typed.noted);
+            self.view.add_said(&typed.noted);
         }
-        let images = self.images(&typed.noted, &typed.text);
+        let images = self.find_images(&typed.noted, &typed.text);
         if !is_running {
-            return self.begin(whole, images);
+            return self.begin_turn(whole, images);
         }
         let number = match is_follow_up {
             true => {
@@ -67,9 +67,9 @@ impl Live {
         self.waiting.insert(number, typed);
     }
 
-    fn begin(&mut self, text: String, images: Vec<Attachment>) {
+    fn begin_turn(&mut self, text: String, images: Vec<Attachment>) {
         self.interrupted = None;
-        self.worker.turn(Prompt {
+        self.worker.start_turn(ChatPrompt {
             text,
             command: None,
             images,
@@ -78,14 +78,14 @@ impl Live {
 
     /// Reads the images that a text names, and lists them. Also lists names inside a paste, without
     /// reading those.
-    fn images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
+    fn find_images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
         let mut images = Vec::new();
-        for named in attach::mentioned(noted, &self.setup.paths.workspace) {
-            self.view.say(attach::in_words(&named));
+        for named in attach::attach_mentioned(noted, &self.setup.paths.workspace) {
+            self.view.say_line(attach::in_words(&named));
             images.extend(named.map(|(_, image)| image));
         }
         for line in attach::only_pasted(noted, text, &self.setup.paths.workspace) {
-            self.view.say(line);
+            self.view.say_line(line);
         }
         images
     }
@@ -112,11 +112,11 @@ impl Live {
         }
         let texts: Vec<&str> = waiting.iter().map(|typed| typed.text.as_str()).collect();
         let text = texts.join("\n\n");
-        self.view.said(&text);
+        self.view.add_said(&text);
         let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
-        let images = self.images(&noted.join("\n\n"), &text);
-        let whole: Vec<String> = waiting.iter().map(Typed::whole).collect();
-        self.begin(whole.join("\n\n"), images);
+        let images = self.find_images(&noted.join("\n\n"), &text);
+        let whole: Vec<String> = waiting.iter().map(TypedLine::whole).collect();
+        self.begin_turn(whole.join("\n\n"), images);
     }
 
     /// Puts everything that waits back into the editor.
@@ -134,7 +134,7 @@ impl Live {
         typed.map(|typed| self.put_back(vec![typed])).is_some()
     }
 
-    fn put_back(&mut self, waiting: Vec<Typed>) {
+    fn put_back(&mut self, waiting: Vec<TypedLine>) {
         let is_private = |text: &str| text.starts_with(' ');
         let (mut pieces, mut untold) = (Vec::new(), Vec::new());
         // If one part is private (begins with a blank), the joined text must be too, so that the
@@ -144,20 +144,20 @@ impl Live {
         for (n, typed) in waiting.into_iter().enumerate() {
             is_any |= is_private(&typed.text);
             if n > 0 {
-                pieces.push(Piece::Own("\n".to_owned()));
+                pieces.push(EditorPiece::Own("\n".to_owned()));
             }
             pieces.extend(typed.pieces);
             untold.extend(typed.untold);
         }
         if is_any && !is_first {
-            pieces.insert(0, Piece::Own(" ".to_owned()));
+            pieces.insert(0, EditorPiece::Own(" ".to_owned()));
         }
         self.shell.put_back(untold);
         self.editor.put_first(&pieces);
-        self.propose();
+        self.propose_completions();
     }
 
-    fn take_waiting(&mut self) -> Vec<Typed> {
+    fn take_waiting(&mut self) -> Vec<TypedLine> {
         let waiting = self.steering.waiting().into_iter();
         waiting
             .filter_map(|waiting| self.take_back(waiting.number))
@@ -165,13 +165,13 @@ impl Live {
     }
 
     /// Takes a text back; `None` when the turn has it.
-    fn take_back(&mut self, number: u64) -> Option<Typed> {
+    fn take_back(&mut self, number: u64) -> Option<TypedLine> {
         let input = self.steering.take_back(number);
         let typed = self.waiting.remove(&number);
         let input = input?;
-        Some(typed.unwrap_or(Typed {
+        Some(typed.unwrap_or(TypedLine {
             noted: input.text.clone(),
-            pieces: vec![Piece::Own(input.text.clone())],
+            pieces: vec![EditorPiece::Own(input.text.clone())],
             text: input.text,
             untold: Vec::new(),
         }))

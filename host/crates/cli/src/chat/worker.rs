@@ -8,8 +8,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::super::command::{Call, Commands, Outcome, permissions_event};
-use super::super::render::bare;
+use super::super::command::{CommandCall, CommandCallResult, CommandSet, permissions_event};
+use super::super::render::bare_text;
 use rind_lib::agent::{Error, TurnOutcome};
 use rind_lib::event::{Event, Events};
 use rind_lib::host::Session;
@@ -17,9 +17,9 @@ use rind_lib::message::Attachment;
 use rind_lib::provider::Selected;
 
 /// Work on the session.
-enum Job {
-    Turn(Prompt, CancellationToken),
-    Command(Call, CancellationToken),
+enum ChatJob {
+    Turn(ChatPrompt, CancellationToken),
+    Command(CommandCall, CancellationToken),
     Model(Selected),
     /// Tells those who watch of a command.
     Tell(Event),
@@ -28,12 +28,12 @@ enum Job {
 
 /// Work that can be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ChatJobKind {
     Turn,
     Command,
 }
 
-pub(super) struct Prompt {
+pub(super) struct ChatPrompt {
     pub(super) text: String,
     /// The slash command that it comes from.
     pub(super) command: Option<String>,
@@ -41,24 +41,24 @@ pub(super) struct Prompt {
     pub(super) images: Vec<Attachment>,
 }
 
-pub(super) enum Done {
+pub(super) enum ChatJobDone {
     Turn(Result<TurnOutcome, Error>),
-    Command(anyhow::Result<Outcome>),
+    Command(anyhow::Result<CommandCallResult>),
     /// Outcome of a command that ran without the session.
-    Aside(anyhow::Result<Outcome>),
+    Aside(anyhow::Result<CommandCallResult>),
     Closed(Result<(), Error>),
 }
 
 /// The way to the task.
-pub(super) struct Worker {
-    commands: Arc<Commands>,
-    jobs: UnboundedSender<Job>,
-    ended: UnboundedSender<Done>,
-    done: UnboundedReceiver<Done>,
+pub(super) struct ChatWorker {
+    commands: Arc<CommandSet>,
+    jobs: UnboundedSender<ChatJob>,
+    ended: UnboundedSender<ChatJobDone>,
+    done: UnboundedReceiver<ChatJobDone>,
     /// The task; `None` once it has ended.
     task: Option<JoinHandle<()>>,
     /// Turn or command that runs; the token ends it.
-    running: Option<(Kind, CancellationToken)>,
+    running: Option<(ChatJobKind, CancellationToken)>,
     events: BesideSession,
 }
 
@@ -66,23 +66,23 @@ pub(super) struct Worker {
 #[derive(Clone)]
 struct BesideSession {
     events: Events,
-    jobs: UnboundedSender<Job>,
+    jobs: UnboundedSender<ChatJob>,
     /// Whether the event that the session is open was emitted; it comes before all others.
     is_open: Arc<AtomicBool>,
 }
 
 impl BesideSession {
-    fn tell(&self, event: Event) {
+    fn tell_event(&self, event: Event) {
         if self.is_open.load(Ordering::Acquire) {
             self.events.emit(event);
         } else {
-            let _ = self.jobs.send(Job::Tell(event));
+            let _ = self.jobs.send(ChatJob::Tell(event));
         }
     }
 }
 
-impl Worker {
-    pub(super) fn new(session: Session, commands: Arc<Commands>) -> Self {
+impl ChatWorker {
+    pub(super) fn new(session: Session, commands: Arc<CommandSet>) -> Self {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (ended, done) = mpsc::unbounded_channel();
         let events = BesideSession {
@@ -91,7 +91,7 @@ impl Worker {
             is_open: Arc::default(),
         };
         let shared = (commands.clone(), events.is_open.clone());
-        let task = tokio::spawn(work(session, shared, waiting, ended.clone()));
+        let task = tokio::spawn(work_on_session(session, shared, waiting, ended.clone()));
         Self {
             commands,
             jobs,
@@ -103,7 +103,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn commands(&self) -> &Commands {
+    pub(super) fn commands(&self) -> &CommandSet {
         &self.commands
     }
 
@@ -113,44 +113,44 @@ impl Worker {
 
     /// Whether a turn runs, and no command.
     pub(super) fn is_turn(&self) -> bool {
-        matches!(self.running, Some((Kind::Turn, _)))
+        matches!(self.running, Some((ChatJobKind::Turn, _)))
     }
 
-    pub(super) fn turn(&mut self, prompt: Prompt) {
-        let cancel = self.begin(Kind::Turn);
+    pub(super) fn start_turn(&mut self, prompt: ChatPrompt) {
+        let cancel = self.begin_job(ChatJobKind::Turn);
         // Ignore a closed channel: `done` reports that the task has ended.
-        let _ = self.jobs.send(Job::Turn(prompt, cancel));
+        let _ = self.jobs.send(ChatJob::Turn(prompt, cancel));
     }
 
     /// Runs a command: with the session if it is free, else without it.
-    pub(super) fn command(&mut self, call: Call) {
+    pub(super) fn start_command(&mut self, call: CommandCall) {
         if !self.is_running() {
-            let cancel = self.begin(Kind::Command);
-            let _ = self.jobs.send(Job::Command(call, cancel));
+            let cancel = self.begin_job(ChatJobKind::Command);
+            let _ = self.jobs.send(ChatJob::Command(call, cancel));
             return;
         }
         let (commands, ended) = (self.commands.clone(), self.ended.clone());
         let events = self.events.clone();
         tokio::spawn(async move {
             let (outcome, event) = commands.run_alone(&call).await;
-            events.tell(event);
+            events.tell_event(event);
             // Ignore a closed channel: the chat may be over.
-            let _ = ended.send(Done::Aside(outcome));
+            let _ = ended.send(ChatJobDone::Aside(outcome));
         });
     }
 
     /// Emits the event that the person listed or revoked approvals.
     pub(super) fn tell_permissions(&self, lines: &[String]) {
-        let text: Vec<String> = lines.iter().map(|line| bare(line)).collect();
-        self.events.tell(permissions_event(text.join("\n")));
+        let text: Vec<String> = lines.iter().map(|line| bare_text(line)).collect();
+        self.events.tell_event(permissions_event(text.join("\n")));
     }
 
     /// Asks another model from the next turn on.
-    pub(super) fn model(&self, selected: Selected) {
-        let _ = self.jobs.send(Job::Model(selected));
+    pub(super) fn set_model(&self, selected: Selected) {
+        let _ = self.jobs.send(ChatJob::Model(selected));
     }
 
-    fn begin(&mut self, kind: Kind) -> CancellationToken {
+    fn begin_job(&mut self, kind: ChatJobKind) -> CancellationToken {
         let cancel = CancellationToken::new();
         self.running = Some((kind, cancel.clone()));
         cancel
@@ -168,14 +168,14 @@ impl Worker {
     }
 
     /// Ends the turn, and then the session.
-    pub(super) fn close(&self) {
+    pub(super) fn close_worker(&self) {
         self.interrupt();
-        let _ = self.jobs.send(Job::Close);
+        let _ = self.jobs.send(ChatJob::Close);
     }
 
     /// Waits for the end of a job; `None` when the task has ended, which it does by itself only
     /// when something in it panics.
-    pub(super) async fn done(&mut self) -> Option<Done> {
+    pub(super) async fn next_done(&mut self) -> Option<ChatJobDone> {
         let done = match &mut self.task {
             None => self.done.try_recv().ok(),
             Some(task) => tokio::select! {
@@ -188,46 +188,46 @@ impl Worker {
                 }
             },
         };
-        if let None | Some(Done::Turn(_) | Done::Command(_)) = &done {
+        if let None | Some(ChatJobDone::Turn(_) | ChatJobDone::Command(_)) = &done {
             self.running = None;
         }
         done
     }
 }
 
-async fn work(
+async fn work_on_session(
     mut session: Session,
-    (commands, is_open): (Arc<Commands>, Arc<AtomicBool>),
-    mut jobs: UnboundedReceiver<Job>,
-    done: UnboundedSender<Done>,
+    (commands, is_open): (Arc<CommandSet>, Arc<AtomicBool>),
+    mut jobs: UnboundedReceiver<ChatJob>,
+    done: UnboundedSender<ChatJobDone>,
 ) {
     while let Some(job) = jobs.recv().await {
-        if !matches!(job, Job::Model(_) | Job::Close) {
+        if !matches!(job, ChatJob::Model(_) | ChatJob::Close) {
             session.tell_opening();
             is_open.store(true, Ordering::Release);
         }
         let ended = match job {
-            Job::Turn(prompt, cancel) => {
+            ChatJob::Turn(prompt, cancel) => {
                 let turn = session.turn(prompt.text).attach(prompt.images);
                 let turn = turn.until(&cancel);
-                Done::Turn(match prompt.command {
+                ChatJobDone::Turn(match prompt.command {
                     Some(command) => turn.of_command(command).await,
                     None => turn.await,
                 })
             }
-            Job::Command(call, cancel) => {
-                Done::Command(commands.run(&call, Some(&mut session), &cancel).await)
+            ChatJob::Command(call, cancel) => {
+                ChatJobDone::Command(commands.run_call(&call, Some(&mut session), &cancel).await)
             }
-            Job::Model(selected) => {
+            ChatJob::Model(selected) => {
                 session.set_model(selected.provider, selected.model);
                 continue;
             }
-            Job::Tell(event) => {
+            ChatJob::Tell(event) => {
                 session.tell_command(event);
                 continue;
             }
-            Job::Close => {
-                let _ = done.send(Done::Closed(session.close().await));
+            ChatJob::Close => {
+                let _ = done.send(ChatJobDone::Closed(session.close().await));
                 return;
             }
         };
@@ -237,21 +237,21 @@ async fn work(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::command::About;
+    use super::super::super::command::CommandFacts;
     use super::*;
     use rind_lib::Host;
     use rind_lib::paths::Paths;
     use rind_lib::provider::scripted::{Reply, Script, Scripted};
 
-    async fn commands() -> Arc<Commands> {
-        let about = About {
+    async fn commands() -> Arc<CommandSet> {
+        let about = CommandFacts {
             paths: Paths::under("/none/home".as_ref(), "/none/work".as_ref()),
             plugins: Arc::default(),
             skills: Arc::default(),
             rules: Vec::new(),
             compact: rind_lib::agent::CompactConfig::default(),
         };
-        Arc::new(Commands::new(about, None, "/none/rind".into()).await)
+        Arc::new(CommandSet::new(about, None, "/none/rind".into()).await)
     }
 
     #[tokio::test]
@@ -261,14 +261,14 @@ mod tests {
         let host = host.build().await.unwrap();
         let session = host.session().create().unwrap();
         session.observe(|event| assert_ne!(event.event.name(), "step-start", "on purpose"));
-        let mut worker = Worker::new(session, commands().await);
-        worker.turn(Prompt {
+        let mut worker = ChatWorker::new(session, commands().await);
+        worker.start_turn(ChatPrompt {
             text: "go".to_owned(),
             command: None,
             images: Vec::new(),
         });
         assert!(worker.is_turn());
-        assert!(worker.done().await.is_none() && worker.done().await.is_none());
+        assert!(worker.next_done().await.is_none() && worker.next_done().await.is_none());
         assert!(!worker.is_running());
     }
 }

@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Write as _};
 use anyhow::Context;
 
 use crate::exit_code::{Usage, bail_usage};
-use crate::input::fenced;
+use crate::input::fence_input;
 use crate::render;
 use rind_lib::agent::CompactConfig;
 use rind_lib::host::Session;
@@ -17,18 +17,18 @@ use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry};
 use rind_lib::tokens;
 
-fn entries(session: &Session) -> anyhow::Result<Vec<Entry>> {
+fn read_entries(session: &Session) -> anyhow::Result<Vec<Entry>> {
     let (entries, _) = session.host().store().read(session.id())?;
     Ok(entries)
 }
 
 /// Tokens and cost of the turns that ended, and of each model.
-pub(super) fn cost(session: &Session) -> anyhow::Result<String> {
+pub(super) fn describe_cost(session: &Session) -> anyhow::Result<String> {
     let (mut n_turns, mut n_cut) = (0, 0);
     let (mut usd, mut unpriced) = (0.0, 0);
     let mut usage = rind_lib::message::Usage::default();
     let mut models: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
-    for entry in entries(session)? {
+    for entry in read_entries(session)? {
         match entry.body {
             Body::TurnEnd { summary, .. } => {
                 n_turns += 1;
@@ -66,39 +66,42 @@ pub(super) fn cost(session: &Session) -> anyhow::Result<String> {
     }
     let mut text = format!(
         "{}: {} tokens in{}, {} out · {}",
-        render::count(n_turns, "turn"),
+        render::format_count(n_turns, "turn"),
         usage.input_tokens,
-        render::estimated(&usage),
+        render::estimated_mark(&usage),
         usage.output_tokens,
-        render::dollars(usd).unwrap_or_else(|| "$0".to_owned()),
+        render::format_dollars(usd).unwrap_or_else(|| "$0".to_owned()),
     );
     if unpriced > 0 {
         let _ = write!(text, ", and {unpriced} tokens without a price");
     }
     for (model, (n, input, output)) in models {
-        let requests = render::count(n, "request");
+        let requests = render::format_count(n, "request");
         let _ = write!(
             text,
             "\n  {model}: {requests}, {input} tokens in, {output} out"
         );
     }
     if n_cut > 0 {
-        let cut = render::count(n_cut, "turn");
+        let cut = render::format_count(n_cut, "turn");
         let _ = write!(text, "\n{cut} that were cut off are not counted");
     }
     Ok(text)
 }
 
 /// Parts of the system prompt and kinds of messages, with their tokens.
-pub(super) fn context(session: &Session, compact: &CompactConfig) -> anyhow::Result<String> {
-    let entries = entries(session)?;
-    let turns = ledger::turns(&entries);
+pub(super) fn describe_context(
+    session: &Session,
+    compact: &CompactConfig,
+) -> anyhow::Result<String> {
+    let entries = read_entries(session)?;
+    let turns = ledger::turn_ledgers(&entries);
     let mut rows: Vec<(String, u64)> = Vec::new();
     if let Some(turn) = turns.iter().rev().find(|turn| !turn.parts.is_empty()) {
         let kept = turn
             .parts
             .iter()
-            .filter(|row| row.change != ledger::Change::Removed);
+            .filter(|row| row.change != ledger::PartChange::Removed);
         rows.extend(kept.map(|row| {
             let part = &row.part;
             let (key, source) = (
@@ -111,9 +114,12 @@ pub(super) fn context(session: &Session, compact: &CompactConfig) -> anyhow::Res
     let specs = session.tools();
     let tools = specs.iter().map(|spec| {
         let text = format!("{}{}{}", spec.name, spec.description, spec.parameters);
-        tokens::estimate(&text)
+        tokens::estimate_tokens(&text)
     });
-    rows.push((render::count(specs.len() as u64, "tool"), tools.sum()));
+    rows.push((
+        render::format_count(specs.len() as u64, "tool"),
+        tools.sum(),
+    ));
     let messages = session.messages();
     for (role, what) in [
         (Role::User, "input"),
@@ -122,7 +128,10 @@ pub(super) fn context(session: &Session, compact: &CompactConfig) -> anyhow::Res
     ] {
         let of = messages.iter().filter(|message| message.role == role);
         let n = of.clone().count() as u64;
-        rows.push((render::count(n, what), of.map(estimate).sum()));
+        rows.push((
+            render::format_count(n, what),
+            of.map(estimate_message).sum(),
+        ));
     }
     let total: u64 = rows.iter().map(|(_, tokens)| tokens).sum();
     let mut text = String::new();
@@ -141,25 +150,25 @@ pub(super) fn context(session: &Session, compact: &CompactConfig) -> anyhow::Res
     Ok(text)
 }
 
-fn estimate(message: &Message) -> u64 {
+fn estimate_message(message: &Message) -> u64 {
     let of = |part: &Content| match part {
-        Content::Text { text } => tokens::estimate(text),
-        Content::ToolCall(call) => tokens::estimate(&call.arguments.to_string()),
-        Content::ToolResult(result) => tokens::estimate(&result.content.text()),
+        Content::Text { text } => tokens::estimate_tokens(text),
+        Content::ToolCall(call) => tokens::estimate_tokens(&call.arguments.to_string()),
+        Content::ToolResult(result) => tokens::estimate_tokens(&result.content.text()),
         _ => 0,
     };
     message.content.iter().map(of).sum()
 }
 
 /// Writes the conversation to a file that is not there yet, and says where.
-pub(super) fn export(session: &Session, file: Option<&str>) -> anyhow::Result<String> {
+pub(super) fn export_session(session: &Session, file: Option<&str>) -> anyhow::Result<String> {
     let messages = session.messages();
     if messages.is_empty() {
         bail_usage!("the conversation is empty");
     }
     let name = file.map_or_else(|| format!("session-{}.md", session.id()), str::to_owned);
     let path = session.host().workspace().join(name);
-    let text = markdown(session.id(), &messages);
+    let text = session_markdown(session.id(), &messages);
     let mut options = OpenOptions::new();
     let mut made = match options.write(true).create_new(true).open(&path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -169,11 +178,11 @@ pub(super) fn export(session: &Session, file: Option<&str>) -> anyhow::Result<St
     };
     let written = made.write_all(text.as_bytes());
     written.with_context(|| format!("write {}", path.display()))?;
-    let n = render::count(messages.len() as u64, "message");
+    let n = render::format_count(messages.len() as u64, "message");
     Ok(format!("wrote {n} to {}", path.display()))
 }
 
-fn markdown(id: &str, messages: &[Message]) -> String {
+fn session_markdown(id: &str, messages: &[Message]) -> String {
     let mut text = format!("# Session {id}\n");
     for message in messages {
         match message.role {
@@ -188,7 +197,7 @@ fn markdown(id: &str, messages: &[Message]) -> String {
             let _ = match part {
                 Content::Text { text: own } => write!(text, "\n{}\n", own.trim_end()),
                 Content::ToolCall(call) => {
-                    let arguments = fenced(&call.arguments.to_string());
+                    let arguments = fence_input(&call.arguments.to_string());
                     write!(text, "\nCalls `{}`:\n\n{arguments}\n", call.name)
                 }
                 Content::Thinking { .. } => Ok(()),
@@ -203,7 +212,7 @@ fn markdown(id: &str, messages: &[Message]) -> String {
                         text,
                         "\n`{}` {what}:\n\n{}\n",
                         result.name,
-                        fenced(own.trim_end())
+                        fence_input(own.trim_end())
                     )
                 }
                 Content::Blob(_) => write!(text, "\n[content that is not text]\n"),

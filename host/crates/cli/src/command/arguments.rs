@@ -2,15 +2,16 @@
 //! schema.
 //!
 //! Words fill the properties in the order of the schema, `key=value` names one. Quotes keep blanks;
-//! a last property of text takes the rest of the line as it was typed. Start from [`read`].
+//! a last property of text takes the rest of the line as it was typed. Start from
+//! [`read_arguments`].
 
 use serde_json::{Map, Value};
 
-use super::Completion;
+use super::LineCompletion;
 use rind_lib::json;
 use rind_lib::tool::schema;
 
-struct Word<'a> {
+struct ArgumentWord<'a> {
     /// Offset of its first byte in the line.
     start: usize,
     /// The word without quotes and backslashes.
@@ -31,16 +32,16 @@ struct Word<'a> {
 ///
 /// # Errors
 /// Faults of arguments, in words.
-pub(super) fn read(schema: &Value, text: &str) -> Result<Value, String> {
-    let properties = properties(schema);
-    let words = words(text)?;
+pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String> {
+    let properties = schema_properties(schema);
+    let words = split_words(text)?;
     let mut given = Map::new();
     let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
-        if let Some((key, value)) = named(word, &properties) {
+        if let Some((key, value)) = named_property(word, &properties) {
             let of = properties.iter().find(|(name, _)| *name == key);
             let of = of.map_or(&Value::Null, |(_, of)| of);
-            put(&mut given, key, of, value);
+            put_value(&mut given, key, of, value);
             continue;
         }
         let free: Vec<_> = properties
@@ -56,14 +57,14 @@ pub(super) fn read(schema: &Value, text: &str) -> Result<Value, String> {
             given.insert((*name).to_owned(), tail.into());
             break;
         }
-        put(&mut given, name, of, &word.text);
+        put_value(&mut given, name, of, &word.text);
     }
     for (name, of) in &properties {
         if let Some(default) = of.get("default").filter(|_| !given.contains_key(*name)) {
             given.insert((*name).to_owned(), default.clone());
         }
     }
-    let missing: Vec<String> = required(schema)
+    let missing: Vec<String> = required_names(schema)
         .filter(|name| !given.contains_key(*name))
         .map(|name| format!("`{name}`"))
         .collect();
@@ -76,14 +77,14 @@ pub(super) fn read(schema: &Value, text: &str) -> Result<Value, String> {
 }
 
 /// One line on the arguments, as in `<path> [depth=quick|thorough]`.
-pub(super) fn usage(schema: Option<&Value>) -> String {
+pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     let Some(schema) = schema else {
         return "[text]".to_owned();
     };
-    let required: Vec<&str> = required(schema).collect();
-    let properties = properties(schema);
+    let required: Vec<&str> = required_names(schema).collect();
+    let properties = schema_properties(schema);
     let each = properties.iter().map(|(name, of)| {
-        let values = values(of);
+        let values = permitted_values(of);
         let many = if is_list(of) { "…" } else { "" };
         match (required.contains(name), values.is_empty()) {
             (true, true) => format!("<{name}{many}>"),
@@ -96,50 +97,57 @@ pub(super) fn usage(schema: Option<&Value>) -> String {
 }
 
 /// One line for each argument that has a description.
-pub(super) fn help(schema: &Value) -> Vec<String> {
+pub(super) fn argument_help(schema: &Value) -> Vec<String> {
     let describe = |(name, of): &(&str, &Value)| {
         let text = of.get("description")?.as_str()?;
         Some(format!("{name}: {text}"))
     };
-    properties(schema).iter().filter_map(describe).collect()
+    schema_properties(schema)
+        .iter()
+        .filter_map(describe)
+        .collect()
 }
 
 /// Proposes words for the end of `text`, which begins `offset` bytes into its line.
-pub(super) fn complete(schema: &Value, text: &str, offset: usize) -> Vec<Completion> {
+pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Vec<LineCompletion> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
-    let properties = properties(schema);
-    let Ok(words) = words(before) else {
+    let properties = schema_properties(schema);
+    let Ok(words) = split_words(before) else {
         return Vec::new();
     };
     let is_named = |name: &str| {
         let mut words = words.iter();
-        words.any(|word| named(word, &properties).is_some_and(|(key, _)| key == name))
+        words.any(|word| named_property(word, &properties).is_some_and(|(key, _)| key == name))
     };
     let n_positional = words
         .iter()
-        .filter(|word| named(word, &properties).is_none())
+        .filter(|word| named_property(word, &properties).is_none())
         .count();
     let free: Vec<_> = properties
         .iter()
         .filter(|(name, _)| !is_named(name))
         .skip(n_positional)
         .collect();
-    let proposal = |text: String, of: &Value| Completion {
+    let proposal = |text: String, of: &Value| LineCompletion {
         start: offset + start,
         text,
-        help: description(of),
+        help: argument_description(of),
     };
     let mut found = Vec::new();
     if let Some((key, value)) = begun.split_once('=')
         && let Some((name, of)) = properties.iter().find(|(name, _)| *name == key)
     {
-        let fits = values(of).into_iter().filter(|v| v.starts_with(value));
+        let fits = permitted_values(of)
+            .into_iter()
+            .filter(|v| v.starts_with(value));
         found.extend(fits.map(|value| proposal(format!("{name}={value}"), of)));
         return found;
     }
     if let Some((_, of)) = free.first() {
-        let fits = values(of).into_iter().filter(|v| v.starts_with(begun));
+        let fits = permitted_values(of)
+            .into_iter()
+            .filter(|v| v.starts_with(begun));
         found.extend(fits.map(|value| proposal(value, of)));
     }
     let names = free.iter().filter(|(name, _)| name.starts_with(begun));
@@ -147,40 +155,40 @@ pub(super) fn complete(schema: &Value, text: &str, offset: usize) -> Vec<Complet
     found
 }
 
-fn description(of: &Value) -> String {
+fn argument_description(of: &Value) -> String {
     let text = of.get("description").and_then(Value::as_str);
     text.unwrap_or_default().to_owned()
 }
 
 /// The properties of a schema in the order in which words fill them: the required ones in the order
 /// of `required`, because generated schemas sort their properties by name; then the others.
-fn properties(schema: &Value) -> Vec<(&str, &Value)> {
+fn schema_properties(schema: &Value) -> Vec<(&str, &Value)> {
     let all = schema.get("properties").and_then(Value::as_object);
     let all = all.into_iter().flatten();
     let mut all: Vec<_> = all.map(|(name, of)| (name.as_str(), of)).collect();
-    let place = |name: &str| required(schema).position(|required| required == name);
+    let place = |name: &str| required_names(schema).position(|required| required == name);
     all.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
     all
 }
 
-fn required(schema: &Value) -> impl Iterator<Item = &str> {
+fn required_names(schema: &Value) -> impl Iterator<Item = &str> {
     let names = schema.get("required").and_then(Value::as_array);
     names.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Values that a property may have, where they can be listed.
-fn values(of: &Value) -> Vec<String> {
+fn permitted_values(of: &Value) -> Vec<String> {
     if let Some(values) = of.get("enum").and_then(Value::as_array) {
-        return values.iter().map(json::plain).collect();
+        return values.iter().map(json::plain_text).collect();
     }
-    match kind(of) {
+    match value_kind(of) {
         "boolean" => vec!["true".to_owned(), "false".to_owned()],
         _ => Vec::new(),
     }
 }
 
 /// The type of a property; of several the first that is not null.
-fn kind(of: &Value) -> &str {
+fn value_kind(of: &Value) -> &str {
     match of.get("type") {
         Some(Value::String(kind)) => kind,
         Some(Value::Array(kinds)) => {
@@ -192,19 +200,19 @@ fn kind(of: &Value) -> &str {
 }
 
 fn is_list(of: &Value) -> bool {
-    kind(of) == "array"
+    value_kind(of) == "array"
 }
 
 fn is_free_text(of: &Value) -> bool {
-    kind(of) == "string" && of.get("enum").is_none()
+    value_kind(of) == "string" && of.get("enum").is_none()
 }
 
-fn put(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
+fn put_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
     if !is_list(of) {
-        given.insert(name.to_owned(), typed(of, text));
+        given.insert(name.to_owned(), typed_value(of, text));
         return;
     }
-    let item = typed(of.get("items").unwrap_or(&Value::Null), text);
+    let item = typed_value(of.get("items").unwrap_or(&Value::Null), text);
     match given.get_mut(name) {
         Some(Value::Array(items)) => items.push(item),
         _ => _ = given.insert(name.to_owned(), vec![item].into()),
@@ -213,8 +221,8 @@ fn put(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
 
 /// A word as the type of its property. One that is not of the type stays text, which the schema
 /// then names.
-fn typed(of: &Value, text: &str) -> Value {
-    let parsed = match kind(of) {
+fn typed_value(of: &Value, text: &str) -> Value {
+    let parsed = match value_kind(of) {
         "integer" | "number" => text.parse::<serde_json::Number>().ok().map(Value::Number),
         "boolean" => match text {
             "true" | "yes" => Some(true.into()),
@@ -228,7 +236,10 @@ fn typed(of: &Value, text: &str) -> Value {
 }
 
 /// Key and value of a word that names a property.
-fn named<'a>(word: &'a Word<'_>, properties: &[(&'a str, &Value)]) -> Option<(&'a str, &'a str)> {
+fn named_property<'a>(
+    word: &'a ArgumentWord<'_>,
+    properties: &[(&'a str, &Value)],
+) -> Option<(&'a str, &'a str)> {
     let (key, _) = word.typed.split_once('=')?;
     let (name, _) = properties.iter().find(|(name, _)| *name == key)?;
     let value = word.text.split_once('=').map(|(_, value)| value)?;
@@ -236,7 +247,7 @@ fn named<'a>(word: &'a Word<'_>, properties: &[(&'a str, &Value)]) -> Option<(&'
 }
 
 /// Splits a line at blanks that are in no quotes.
-fn words(text: &str) -> Result<Vec<Word<'_>>, String> {
+fn split_words(text: &str) -> Result<Vec<ArgumentWord<'_>>, String> {
     let mut words = Vec::new();
     let mut open: Option<(usize, String)> = None;
     let mut quote = None;
@@ -245,7 +256,7 @@ fn words(text: &str) -> Result<Vec<Word<'_>>, String> {
         if quote.is_none() && letter.is_whitespace() {
             if let Some((start, word)) = open.take() {
                 let typed = text.get(start..at).unwrap_or_default();
-                words.push(Word {
+                words.push(ArgumentWord {
                     start,
                     text: word,
                     typed,
@@ -267,7 +278,7 @@ fn words(text: &str) -> Result<Vec<Word<'_>>, String> {
     }
     if let Some((start, word)) = open {
         let typed = text.get(start..).unwrap_or_default();
-        words.push(Word {
+        words.push(ArgumentWord {
             start,
             text: word,
             typed,
@@ -304,9 +315,12 @@ mod tests {
         "#;
         for [text, expected] in rows(table) {
             let expected: Value = serde_json::from_str(&expected).unwrap();
-            assert_eq!(read(&schema, &text), Ok(expected), "{text}");
+            assert_eq!(read_arguments(&schema, &text), Ok(expected), "{text}");
         }
-        assert_eq!(usage(Some(&schema)), "<path> [depth=quick|thorough] [most]");
+        assert_eq!(
+            argument_usage(Some(&schema)),
+            "<path> [depth=quick|thorough] [most]"
+        );
     }
 
     #[test]
@@ -320,7 +334,7 @@ mod tests {
             ("src quick 1 more", "`more` is one argument too many"),
             ("'src", "the quote ' is not closed"),
         ] {
-            let why = read(&schema, text).unwrap_err();
+            let why = read_arguments(&schema, text).unwrap_err();
             assert!(why.contains(part), "{text}: {why}");
         }
     }
@@ -328,22 +342,25 @@ mod tests {
     #[test]
     fn a_last_text_takes_the_rest_of_the_line_and_a_list_takes_words() {
         let text = json!({"type": "object", "properties": {"topic": {"type": "string"}}});
-        let given = read(&text, "how  does 'it' work? ").unwrap();
+        let given = read_arguments(&text, "how  does 'it' work? ").unwrap();
         assert_eq!(given, json!({"topic": "how  does 'it' work?"}));
-        assert_eq!(read(&text, "'one'"), Ok(json!({"topic": "one"})));
-        assert_eq!(read(&text, ""), Ok(json!({})));
+        assert_eq!(read_arguments(&text, "'one'"), Ok(json!({"topic": "one"})));
+        assert_eq!(read_arguments(&text, ""), Ok(json!({})));
         let list = json!({"type": "object", "properties": {
             "files": {"type": "array", "items": {"type": "string"}},
         }});
-        assert_eq!(read(&list, "a b"), Ok(json!({"files": ["a", "b"]})));
-        assert_eq!(usage(Some(&list)), "[files…]");
+        assert_eq!(
+            read_arguments(&list, "a b"),
+            Ok(json!({"files": ["a", "b"]}))
+        );
+        assert_eq!(argument_usage(Some(&list)), "[files…]");
     }
 
     #[test]
     fn values_and_names_of_arguments_complete() {
         let schema = schema();
         let texts = |text: &str| {
-            let found = complete(&schema, text, 8);
+            let found = complete_argument(&schema, text, 8);
             let texts = found.iter().map(|found| found.text.clone());
             (texts.collect::<Vec<_>>(), found.first().map(|f| f.start))
         };

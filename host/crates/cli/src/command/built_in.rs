@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Commands, Entry, Kind, Origin, own};
+use super::{CommandEntry, CommandKind, CommandOrigin, CommandSet, own};
 
 pub(super) struct BuiltIn {
     pub(super) name: &'static str,
@@ -13,15 +13,15 @@ pub(super) struct BuiltIn {
     pub(super) is_about_session: bool,
     /// Values to propose for the argument, each with a few words.
     pub(super) values: Option<Values>,
-    pub(super) does: Does,
+    pub(super) does: BuiltInWork,
 }
 
 /// Values to propose for an argument, each with a few words.
-type Values = fn(&Commands) -> Vec<(String, String)>;
+type Values = fn(&CommandSet) -> Vec<(String, String)>;
 
 /// Work of a built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum BuiltInWork {
     Help,
     Model,
     Plugins,
@@ -39,7 +39,7 @@ pub(super) enum Does {
 }
 
 impl BuiltIn {
-    const fn new(name: &'static str, does: Does, description: &'static str) -> Self {
+    const fn new(name: &'static str, does: BuiltInWork, description: &'static str) -> Self {
         Self {
             name,
             description,
@@ -50,7 +50,7 @@ impl BuiltIn {
         }
     }
 
-    const fn takes(mut self, name: &'static str, help: &'static str) -> Self {
+    const fn taking_argument(mut self, name: &'static str, help: &'static str) -> Self {
         self.argument = Some((name, help));
         self
     }
@@ -60,7 +60,7 @@ impl BuiltIn {
         self
     }
 
-    const fn proposes(mut self, values: Values) -> Self {
+    const fn proposing_values(mut self, values: Values) -> Self {
         self.values = Some(values);
         self
     }
@@ -68,55 +68,55 @@ impl BuiltIn {
 
 /// All built-in commands, in the order of the help.
 const TABLE: &[BuiltIn] = &[
-    BuiltIn::new("help", Does::Help, "List commands, or explain one")
-        .takes("command", "Name of a command")
-        .proposes(own::names),
-    BuiltIn::new("model", Does::Model, "Show the model, or ask another one from the next turn on")
-        .takes("name", "Name of a model of the same provider, or PROVIDER/NAME"),
-    BuiltIn::new("plugins", Does::Plugins, "List plugins that run, and why others do not"),
+    BuiltIn::new("help", BuiltInWork::Help, "List commands, or explain one")
+        .taking_argument("command", "Name of a command")
+        .proposing_values(own::command_values),
+    BuiltIn::new("model", BuiltInWork::Model, "Show the model, or ask another one from the next turn on")
+        .taking_argument("name", "Name of a model of the same provider, or PROVIDER/NAME"),
+    BuiltIn::new("plugins", BuiltInWork::Plugins, "List plugins that run, and why others do not"),
     BuiltIn::new(
         "permissions",
-        Does::Permissions,
+        BuiltInWork::Permissions,
         "List what plugins were granted, and the rules for tool calls",
     ),
-    BuiltIn::new("skills", Does::Skills, "List skills: who may run them, and which are active"),
-    BuiltIn::new("done", Does::Done, "End the skills that stay active from turn to turn").about_session(),
-    BuiltIn::new("cost", Does::Cost, "Show tokens and cost of this session").about_session(),
-    BuiltIn::new("context", Does::Context, "Show what fills the window of the model").about_session(),
-    BuiltIn::new("compact", Does::Compact, "Replace older messages with a summary now").about_session(),
+    BuiltIn::new("skills", BuiltInWork::Skills, "List skills: who may run them, and which are active"),
+    BuiltIn::new("done", BuiltInWork::Done, "End the skills that stay active from turn to turn").about_session(),
+    BuiltIn::new("cost", BuiltInWork::Cost, "Show tokens and cost of this session").about_session(),
+    BuiltIn::new("context", BuiltInWork::Context, "Show what fills the window of the model").about_session(),
+    BuiltIn::new("compact", BuiltInWork::Compact, "Replace older messages with a summary now").about_session(),
     BuiltIn::new(
         "undo",
-        Does::Undo,
+        BuiltInWork::Undo,
         "Take the last turn out of the conversation; files and everything else that it changed stay",
     )
     .about_session(),
-    BuiltIn::new("fork", Does::Fork, "Go on in a copy of this session up to now").about_session(),
-    BuiltIn::new("export", Does::Export, "Write the conversation to a Markdown file")
-        .takes("file", "File to write, relative to the workspace; it must not be there yet")
+    BuiltIn::new("fork", BuiltInWork::Fork, "Go on in a copy of this session up to now").about_session(),
+    BuiltIn::new("export", BuiltInWork::Export, "Write the conversation to a Markdown file")
+        .taking_argument("file", "File to write, relative to the workspace; it must not be there yet")
         .about_session(),
-    BuiltIn::new("resume", Does::Resume, "List sessions of this folder, or go on with one")
-        .takes("session", "Id of a session, the beginning of it, or `last`")
-        .proposes(own::sessions),
-    BuiltIn::new("quit", Does::Quit, "End the program"),
+    BuiltIn::new("resume", BuiltInWork::Resume, "List sessions of this folder, or go on with one")
+        .taking_argument("session", "Id of a session, the beginning of it, or `last`")
+        .proposing_values(own::session_values),
+    BuiltIn::new("quit", BuiltInWork::Quit, "End the program"),
 ];
 
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn built_in_names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|command| command.name)
 }
 
-pub(super) fn entries() -> Vec<Entry> {
-    let entry = |command: &'static BuiltIn| Entry {
+pub(super) fn built_in_entries() -> Vec<CommandEntry> {
+    let entry = |command: &'static BuiltIn| CommandEntry {
         name: command.name.to_owned(),
         description: command.description.to_owned(),
-        arguments: Some(schema(command)),
-        origin: Origin::BuiltIn,
+        arguments: Some(command_schema(command)),
+        origin: CommandOrigin::BuiltIn,
         may: Vec::new(),
-        kind: Kind::BuiltIn(command),
+        kind: CommandKind::BuiltIn(command),
     };
     TABLE.iter().map(entry).collect()
 }
 
-fn schema(command: &BuiltIn) -> Value {
+fn command_schema(command: &BuiltIn) -> Value {
     let mut properties = serde_json::Map::new();
     if let Some((name, help)) = command.argument {
         let property = json!({"type": "string", "description": help});

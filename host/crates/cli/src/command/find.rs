@@ -6,74 +6,76 @@
 
 use std::sync::Arc;
 
-use super::helper::Helper;
-use super::template::Template;
-use super::{Entry, Kind, MAX_DESCRIPTION_BYTES, Origin, is_name, user_prompts};
+use super::helper::TemplateHelper;
+use super::template::CommandTemplate;
+use super::{
+    CommandEntry, CommandKind, CommandOrigin, MAX_DESCRIPTION_BYTES, is_name, user_prompts,
+};
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::paths::{Paths, file_stem};
 use rind_lib::plugin::commands::CommandSpec;
 use rind_lib::plugin::load::{Loaded, PluginSet};
 use rind_lib::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
 use rind_lib::skill::{Severity, Skill, Skills, Source, Unusable};
-use rind_lib::text::clean;
+use rind_lib::text::clean_line;
 
 /// Templates in the folder `prompts` next to the user's settings.
-pub(super) fn of_user(paths: &Paths) -> Vec<Entry> {
+pub(super) fn of_user(paths: &Paths) -> Vec<CommandEntry> {
     let files = rind_lib::plugin::prompts::read(&user_prompts(paths), None);
-    entries(files, &Origin::User)
+    prompt_entries(files, &CommandOrigin::User)
 }
 
 /// Commands that loaded plugins list, and templates that they carry.
-pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<Entry> {
+pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<CommandEntry> {
     let each = plugins.plugins.iter();
     each.flat_map(|plugin| of_plugin(plugin)).collect()
 }
 
 /// Lists the commands of one plugin.
-pub(super) fn of_plugin(plugin: &Loaded) -> Vec<Entry> {
-    let origin = Origin::Plugin(plugin.trust, plugin.manifest.name.clone());
+pub(super) fn of_plugin(plugin: &Loaded) -> Vec<CommandEntry> {
+    let origin = CommandOrigin::Plugin(plugin.trust, plugin.manifest.name.clone());
     let own = plugin.commands.iter();
-    let own = own.map(|spec| listed(plugin, spec, &origin));
-    own.chain(entries(plugin.prompts.clone(), &origin))
+    let own = own.map(|spec| plugin_entry(plugin, spec, &origin));
+    own.chain(prompt_entries(plugin.prompts.clone(), &origin))
         .collect()
 }
 
-fn listed(plugin: &Loaded, spec: &CommandSpec, origin: &Origin) -> Entry {
+fn plugin_entry(plugin: &Loaded, spec: &CommandSpec, origin: &CommandOrigin) -> CommandEntry {
     let granted = plugin.granted.capabilities().iter();
-    Entry {
+    CommandEntry {
         name: spec.name.clone(),
         description: spec.description.clone(),
         arguments: spec.arguments.clone(),
         origin: origin.clone(),
         may: granted.map(rind_lib::grant::in_words).collect(),
-        kind: Kind::Plugin(plugin.manifest.name.clone()),
+        kind: CommandKind::Plugin(plugin.manifest.name.clone()),
     }
 }
 
 /// Templates of the project, as read when the project was trusted.
-pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<Entry> {
+pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<CommandEntry> {
     let files = rind_lib::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
-    entries(files, &Origin::Project)
+    prompt_entries(files, &CommandOrigin::Project)
 }
 
 /// Skills that a person may run, and unusable skills with the reason.
-pub(super) fn of_skills(skills: &Skills) -> Vec<Entry> {
+pub(super) fn of_skills(skills: &Skills) -> Vec<CommandEntry> {
     let usable = skills
         .iter()
         .filter(|skill| skill.is_for_user())
         .map(of_skill);
-    let unusable = skills.unusable().iter().map(unusable);
+    let unusable = skills.unusable().iter().map(unusable_entry);
     usable.chain(unusable).collect()
 }
 
-fn of_skill(skill: &Arc<Skill>) -> Entry {
-    Entry {
+fn of_skill(skill: &Arc<Skill>) -> CommandEntry {
+    CommandEntry {
         name: own_name(&skill.id, &skill.source).to_owned(),
-        description: clean(&skill.description, MAX_DESCRIPTION_BYTES),
+        description: clean_line(&skill.description, MAX_DESCRIPTION_BYTES),
         arguments: skill.arguments.clone(),
-        origin: Origin::Skill(skill.trust, skill.source.clone()),
+        origin: CommandOrigin::Skill(skill.trust, skill.source.clone()),
         may: Vec::new(),
-        kind: Kind::Skill(skill.clone()),
+        kind: CommandKind::Skill(skill.clone()),
     }
 }
 
@@ -84,87 +86,87 @@ fn own_name<'a>(id: &'a str, source: &Source) -> &'a str {
     own.unwrap_or(id)
 }
 
-fn unusable(skill: &Unusable) -> Entry {
+fn unusable_entry(skill: &Unusable) -> CommandEntry {
     let mut faults = skill.diagnostics.iter();
     let fault = faults.find(|fault| fault.severity == Severity::Error);
     let why = fault.map_or_else(|| "it cannot be used".to_owned(), ToString::to_string);
     let name = own_name(&skill.id, &skill.source).to_owned();
-    let origin = Origin::Skill(skill.trust, skill.source.clone());
-    broken(name, format!("{}:{why}", skill.file.display()), &origin)
+    let origin = CommandOrigin::Skill(skill.trust, skill.source.clone());
+    broken_entry(name, format!("{}:{why}", skill.file.display()), &origin)
 }
 
 /// Parses all templates. One that cannot be used becomes an entry that says why.
-pub(super) async fn check_templates(entries: &mut [Entry], helper: &Helper) {
+pub(super) async fn check_templates(entries: &mut [CommandEntry], helper: &TemplateHelper) {
     let sources: Vec<&str> = entries
         .iter()
         .filter_map(|entry| match &entry.kind {
-            Kind::Template(template) => Some(template.source()),
+            CommandKind::Template(template) => Some(template.source()),
             _ => None,
         })
         .collect();
     if sources.is_empty() {
         return;
     }
-    let mut names = helper.names(&sources).await.into_iter();
+    let mut names = helper.find_names(&sources).await.into_iter();
     for entry in entries {
-        let Kind::Template(template) = &mut entry.kind else {
+        let CommandKind::Template(template) = &mut entry.kind else {
             continue;
         };
-        let Some(Err(why)) = names.next().map(|names| template.check(names)) else {
+        let Some(Err(why)) = names.next().map(|names| template.check_names(names)) else {
             continue;
         };
-        *entry = broken(file_stem(&template.path), why, &entry.origin);
+        *entry = broken_entry(file_stem(&template.path), why, &entry.origin);
     }
 }
 
-fn entries(files: Arc<[PromptFile]>, origin: &Origin) -> Vec<Entry> {
+fn prompt_entries(files: Arc<[PromptFile]>, origin: &CommandOrigin) -> Vec<CommandEntry> {
     let n_more = files.len().saturating_sub(MAX_FILES);
-    let mut entries: Vec<Entry> = files
+    let mut entries: Vec<CommandEntry> = files
         .iter()
         .take(MAX_FILES)
-        .map(|file| entry(file, origin))
+        .map(|file| prompt_entry(file, origin))
         .collect();
     if let Some(file) = files.get(MAX_FILES) {
         let why =
             format!("{n_more} more files are left out: a folder of prompts may have {MAX_FILES}");
-        entries.push(broken(file_stem(&file.path), why, origin));
+        entries.push(broken_entry(file_stem(&file.path), why, origin));
     }
     entries
 }
 
-fn entry(file: &PromptFile, origin: &Origin) -> Entry {
+fn prompt_entry(file: &PromptFile, origin: &CommandOrigin) -> CommandEntry {
     let (path, name) = (&file.path, file_stem(&file.path));
     let bytes = match &file.bytes {
         Ok(bytes) => bytes,
-        Err(why) => return broken(name, format!("{}: {why}", path.display()), origin),
+        Err(why) => return broken_entry(name, format!("{}: {why}", path.display()), origin),
     };
     if !is_name(&name) {
         let why = format!(
             "{}: the name of a template is made of a-z, 0-9 and `-`",
             path.display()
         );
-        return broken(name, why, origin);
+        return broken_entry(name, why, origin);
     }
-    match Template::read(path, bytes) {
-        Err(why) => broken(name, why, origin),
-        Ok(template) => Entry {
+    match CommandTemplate::read_template(path, bytes) {
+        Err(why) => broken_entry(name, why, origin),
+        Ok(template) => CommandEntry {
             name,
             description: template.description.clone(),
             arguments: template.arguments.clone(),
             origin: origin.clone(),
             may: Vec::new(),
-            kind: Kind::Template(template),
+            kind: CommandKind::Template(template),
         },
     }
 }
 
-fn broken(name: String, why: String, origin: &Origin) -> Entry {
-    Entry {
+fn broken_entry(name: String, why: String, origin: &CommandOrigin) -> CommandEntry {
+    CommandEntry {
         name,
         description: String::new(),
         arguments: None,
         origin: origin.clone(),
         may: Vec::new(),
-        kind: Kind::Broken(why),
+        kind: CommandKind::Broken(why),
     }
 }

@@ -1,38 +1,40 @@
 //! Help on commands: the list of all, and all about one.
 
-use super::{Commands, Entry, Kind, arguments};
+use super::{CommandEntry, CommandKind, CommandSet, arguments};
 
 /// Widest usage in the list; a longer one has its description on the next line.
 const COLUMN: usize = 30;
 
 /// A command as it is typed: its name and its arguments.
-pub(super) fn usage(name: &str, entry: &Entry) -> String {
+pub(super) fn usage_line(name: &str, entry: &CommandEntry) -> String {
     let arguments = match &entry.kind {
-        Kind::Template(template) if !template.takes_text && entry.arguments.is_none() => {
+        CommandKind::Template(template) if !template.takes_text && entry.arguments.is_none() => {
             String::new()
         }
-        Kind::Skill(skill) if entry.arguments.is_none() => {
+        CommandKind::Skill(skill) if entry.arguments.is_none() => {
             let hint = skill.argument_hint.as_deref();
             let usual = if skill.takes_arguments() {
                 "[text]"
             } else {
                 ""
             };
-            hint.map_or(usual.to_owned(), |hint| rind_lib::text::clean(hint, 100))
+            hint.map_or(usual.to_owned(), |hint| {
+                rind_lib::text::clean_line(hint, 100)
+            })
         }
-        _ => arguments::usage(entry.arguments.as_ref()),
+        _ => arguments::argument_usage(entry.arguments.as_ref()),
     };
     format!("/{name} {arguments}").trim_end().to_owned()
 }
 
 /// Every command with its description, then those that are shadowed and those that cannot be used.
-pub(super) fn all(commands: &Commands) -> String {
+pub(super) fn help_all(commands: &CommandSet) -> String {
     let mut lines = Vec::new();
     let mut broken = Vec::new();
     let mut last = None;
     let list = commands.list();
     for (at, entry) in list.iter().enumerate() {
-        if let Kind::Broken(why) = &entry.kind {
+        if let CommandKind::Broken(why) = &entry.kind {
             broken.push(format!("  {why}"));
             continue;
         }
@@ -40,11 +42,11 @@ pub(super) fn all(commands: &Commands) -> String {
             if !lines.is_empty() {
                 lines.push(String::new());
             }
-            lines.push(heading(entry));
+            lines.push(entry_heading(entry));
         }
-        let usage = usage(&list.shown_name(at, entry), entry);
+        let usage = usage_line(&list.shown_name(at, entry), entry);
         let mut description = entry.description.clone();
-        if let Some(other) = list.shadow(at, entry) {
+        if let Some(other) = list.shadowed_entry(at, entry) {
             description += &format!(" (shadowed: /{} is that of {})", entry.name, other.origin);
         }
         if usage.chars().count() > COLUMN {
@@ -61,7 +63,7 @@ pub(super) fn all(commands: &Commands) -> String {
     lines.join("\n")
 }
 
-fn heading(entry: &Entry) -> String {
+fn entry_heading(entry: &CommandEntry) -> String {
     let origin = entry.origin.to_string();
     let mut letters = origin.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
@@ -73,32 +75,32 @@ fn heading(entry: &Entry) -> String {
 }
 
 /// Describes one command: usage, arguments, source.
-pub(super) fn one(commands: &Commands, name: &str) -> Result<String, String> {
+pub(super) fn help_one(commands: &CommandSet, name: &str) -> Result<String, String> {
     let name = name.strip_prefix('/').unwrap_or(name);
     let list = commands.list();
-    let Some((at, entry)) = list.find(name) else {
-        return Err(list.unknown(name));
+    let Some((at, entry)) = list.find_entry(name) else {
+        return Err(list.unknown_command(name));
     };
-    if let Kind::Broken(why) = &entry.kind {
+    if let CommandKind::Broken(why) = &entry.kind {
         return Ok(format!("/{name} cannot be used: {why}"));
     }
     let mut lines = vec![
-        usage(&list.shown_name(at, entry), entry),
+        usage_line(&list.shown_name(at, entry), entry),
         entry.description.clone(),
     ];
-    let help = entry.arguments.as_ref().map(arguments::help);
+    let help = entry.arguments.as_ref().map(arguments::argument_help);
     lines.extend(help.into_iter().flatten().map(|line| format!("  {line}")));
     lines.push(match &entry.kind {
-        Kind::Template(template) => {
+        CommandKind::Template(template) => {
             format!("source: {} ({})", entry.origin, template.path.display())
         }
-        Kind::Skill(skill) => format!("source: {} ({})", entry.origin, skill.file.display()),
+        CommandKind::Skill(skill) => format!("source: {} ({})", entry.origin, skill.file.display()),
         _ => format!("source: {}", entry.origin),
     });
     if !entry.may.is_empty() {
         lines.push(format!("may: {}", entry.may.join("; ")));
     }
-    if let Some(other) = list.shadow(at, entry) {
+    if let Some(other) = list.shadowed_entry(at, entry) {
         lines.push(format!(
             "shadowed: /{} is that of {}",
             entry.name, other.origin

@@ -15,7 +15,7 @@ use serde_json::Value;
 const FUEL: u64 = 50_000;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Fault {
+pub(super) struct TemplateFault {
     /// Offset in the template, in bytes, where it is known.
     pub(super) offset: Option<usize>,
     /// Line, from 1.
@@ -27,10 +27,10 @@ pub(super) struct Fault {
 ///
 /// # Errors
 /// It cannot be parsed.
-pub(super) fn names(source: &str) -> Result<BTreeSet<String>, Fault> {
-    let environment = environment();
+pub(super) fn template_names(source: &str) -> Result<BTreeSet<String>, TemplateFault> {
+    let environment = build_environment();
     let parsed = environment.template_from_named_str("template", source);
-    let parsed = parsed.map_err(|error| fault(&error))?;
+    let parsed = parsed.map_err(|error| template_fault(&error))?;
     Ok(parsed.undeclared_variables(false).into_iter().collect())
 }
 
@@ -38,17 +38,17 @@ pub(super) fn names(source: &str) -> Result<BTreeSet<String>, Fault> {
 ///
 /// # Errors
 /// It cannot be parsed or rendered.
-pub(super) fn render(source: &str, arguments: &Value) -> Result<String, Fault> {
-    let environment = environment();
+pub(super) fn render_template(source: &str, arguments: &Value) -> Result<String, TemplateFault> {
+    let environment = build_environment();
     let parsed = environment.template_from_named_str("template", source);
     parsed
         .and_then(|template| template.render(minijinja::value::Serde(arguments)))
-        .map_err(|error| fault(&error))
+        .map_err(|error| template_fault(&error))
 }
 
 /// An empty environment: no loader, no other template. Printing an undefined value fails; testing
 /// whether it is defined does not.
-fn environment() -> Environment<'static> {
+fn build_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
@@ -56,12 +56,12 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-fn fault(error: &minijinja::Error) -> Fault {
+fn template_fault(error: &minijinja::Error) -> TemplateFault {
     let mut why = error.kind().to_string();
     if let Some(detail) = error.detail() {
         why = format!("{why}: {detail}");
     }
-    Fault {
+    TemplateFault {
         offset: error.range().map(|range| range.start),
         line: error.line().unwrap_or(1),
         why,

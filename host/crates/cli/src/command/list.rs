@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use super::{Completion, Entry, Kind};
+use super::{CommandEntry, CommandKind, LineCompletion};
 
 #[derive(Clone)]
-pub(super) struct List(Arc<[Arc<Entry>]>);
+pub(super) struct CommandList(Arc<[Arc<CommandEntry>]>);
 
-impl List {
+impl CommandList {
     /// Puts commands in order. Commands of one source keep their order.
-    pub(super) fn new(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
-        let mut entries: Vec<Arc<Entry>> = entries.into_iter().collect();
+    pub(super) fn new(entries: impl IntoIterator<Item = Arc<CommandEntry>>) -> Self {
+        let mut entries: Vec<Arc<CommandEntry>> = entries.into_iter().collect();
         entries.sort_by(|one, other| one.origin.rank().cmp(&other.origin.rank()));
         Self(entries.into())
     }
 
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<Entry>> {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<CommandEntry>> {
         self.0.iter()
     }
 
     /// Returns the command that is meant by a name, and its place.
-    pub(super) fn find(&self, name: &str) -> Option<(usize, &Arc<Entry>)> {
+    pub(super) fn find_entry(&self, name: &str) -> Option<(usize, &Arc<CommandEntry>)> {
         let mut entries = self.iter().enumerate();
         entries.find(|(_, entry)| match name.split_once(':') {
             None => entry.is_called(name),
@@ -29,7 +29,7 @@ impl List {
     }
 
     /// Returns the command that is meant by the bare name of this one.
-    pub(super) fn shadow(&self, at: usize, entry: &Entry) -> Option<&Entry> {
+    pub(super) fn shadowed_entry(&self, at: usize, entry: &CommandEntry) -> Option<&CommandEntry> {
         let mut before = self.iter().take(at);
         let other = before.find(|other| other.name == entry.name);
         other.map(|other| &**other)
@@ -37,20 +37,20 @@ impl List {
 
     /// Returns the name by which a command is called: with its source where another one is meant by
     /// the bare name.
-    pub(super) fn shown_name(&self, at: usize, entry: &Entry) -> String {
-        match self.shadow(at, entry) {
+    pub(super) fn shown_name(&self, at: usize, entry: &CommandEntry) -> String {
+        match self.shadowed_entry(at, entry) {
             None => entry.name.clone(),
             Some(_) => format!("{}:{}", entry.origin.qualifier(), entry.name),
         }
     }
 
     /// Proposes ends for a name.
-    pub(super) fn complete(&self, begun: &str) -> Vec<Completion> {
+    pub(super) fn complete_name(&self, begun: &str) -> Vec<LineCompletion> {
         let mut found = Vec::new();
         for (at, entry) in self.iter().enumerate() {
             let text = self.shown_name(at, entry);
-            if text.starts_with(begun) && !matches!(entry.kind, Kind::Broken(_)) {
-                found.push(Completion {
+            if text.starts_with(begun) && !matches!(entry.kind, CommandKind::Broken(_)) {
+                found.push(LineCompletion {
                     start: 1,
                     text,
                     help: entry.description.clone(),
@@ -61,8 +61,8 @@ impl List {
     }
 
     /// Says that there is no command of this name.
-    pub(super) fn unknown(&self, name: &str) -> String {
-        let near = |entry: &&Arc<Entry>| {
+    pub(super) fn unknown_command(&self, name: &str) -> String {
+        let near = |entry: &&Arc<CommandEntry>| {
             strsim::levenshtein(&entry.name, name) <= 2 || entry.name.starts_with(name)
         };
         let near = self.iter().filter(near);

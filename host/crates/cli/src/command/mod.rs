@@ -3,7 +3,7 @@
 //!
 //! Owns the commands and their order, the resolution of names that several commands share, and the
 //! parsing of a typed line into a call. Only a person calls commands; the model cannot. It must not
-//! know terminals: the caller shows the outcome. Start from [`Commands::parse`].
+//! know terminals: the caller shows the outcome. Start from [`CommandSet::parse_call`].
 
 mod about;
 mod arguments;
@@ -24,11 +24,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 
 use self::built_in::BuiltIn;
-use self::helper::Helper;
-use self::list::List;
-use self::origin::Origin;
+use self::helper::TemplateHelper;
+use self::list::CommandList;
+use self::origin::CommandOrigin;
 pub(super) use self::run::permissions_event;
-use self::template::Template;
+use self::template::CommandTemplate;
 use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::paths::Paths;
@@ -42,14 +42,14 @@ const MAX_DESCRIPTION_BYTES: usize = 200;
 const MAX_NAME_BYTES: usize = 64;
 
 /// Every command that can be called.
-pub(super) struct Commands {
-    list: RwLock<List>,
-    about: About,
-    helper: Helper,
+pub(super) struct CommandSet {
+    list: RwLock<CommandList>,
+    about: CommandFacts,
+    helper: TemplateHelper,
 }
 
 /// Parts of the host that built-in commands tell of.
-pub(super) struct About {
+pub(super) struct CommandFacts {
     pub(super) paths: Paths,
     pub(super) plugins: Arc<PluginSet>,
     /// Rules of the settings, each a line for people.
@@ -59,29 +59,30 @@ pub(super) struct About {
     pub(super) skills: Arc<Skills>,
 }
 
-struct Entry {
+struct CommandEntry {
     name: String,
     description: String,
     /// JSON Schema of the arguments; a command without one takes the text after its name.
     arguments: Option<Value>,
-    origin: Origin,
+    origin: CommandOrigin,
     /// Permissions of the plugin that runs it, in plain words; empty for a command that only makes
     /// text.
     may: Vec<String>,
-    kind: Kind,
+    kind: CommandKind,
 }
 
-impl Entry {
+impl CommandEntry {
     /// Whether a typed name is the name of this command. Names of skills are compared as they look.
     fn is_called(&self, name: &str) -> bool {
-        self.name == name || matches!(self.kind, Kind::Skill(_)) && key(&self.name) == key(name)
+        self.name == name
+            || matches!(self.kind, CommandKind::Skill(_)) && key(&self.name) == key(name)
     }
 
     /// Returns the reason why a template cannot be used, as a line.
     fn fault(&self) -> Option<String> {
-        let is_skill = matches!(self.origin, Origin::Skill(..));
+        let is_skill = matches!(self.origin, CommandOrigin::Skill(..));
         match &self.kind {
-            Kind::Broken(why) if !is_skill => Some(format!(
+            CommandKind::Broken(why) if !is_skill => Some(format!(
                 "/{} of {} cannot be used: {why}",
                 self.name, self.origin
             )),
@@ -90,9 +91,9 @@ impl Entry {
     }
 }
 
-enum Kind {
+enum CommandKind {
     BuiltIn(&'static BuiltIn),
-    Template(Template),
+    Template(CommandTemplate),
     Plugin(String),
     Skill(Arc<Skill>),
     /// A file that cannot be used, and why.
@@ -101,14 +102,14 @@ enum Kind {
 
 /// A call of a command, ready to run.
 #[derive(Clone)]
-pub(super) struct Call {
-    entry: Arc<Entry>,
+pub(super) struct CommandCall {
+    entry: Arc<CommandEntry>,
     arguments: Value,
     line: String,
 }
 
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum CommandCallResult {
     /// Text for the person. It may hold text of others, and is made printable where it is shown.
     Text(String),
     /// Input of a turn.
@@ -120,12 +121,12 @@ pub(super) enum Outcome {
     /// No output: the command did its work.
     Nothing,
     /// An action that only the owner of the session can take.
-    Action(Action),
+    Action(OwnerAction),
 }
 
 /// An action for the owner of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum OwnerAction {
     Quit,
     /// Ask this model from the next turn on.
     Model(String),
@@ -138,7 +139,7 @@ pub(super) enum Action {
 
 /// A proposal for the end of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Completion {
+pub(super) struct LineCompletion {
     /// Byte offset in the line from which `text` replaces the rest.
     pub(super) start: usize,
     pub(super) text: String,
@@ -148,7 +149,7 @@ pub(super) struct Completion {
 
 /// Returns name and arguments of a line that calls a command: a slash at its very beginning and a
 /// name. A path is none, and a blank before the slash makes a prompt of the line.
-pub(super) fn split(line: &str) -> Option<(&str, &str)> {
+pub(super) fn split_command(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix('/')?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     let (name, arguments) = rest.split_at(end);
@@ -179,7 +180,7 @@ pub(super) fn project_templates(paths: &Paths, held: &HeldFolder) -> Vec<Project
     let entries = find::of_project(paths, held).into_iter();
     let templates = entries.map(|entry| ProjectTemplate {
         text: match &entry.kind {
-            Kind::Template(template) => template.source().to_owned(),
+            CommandKind::Template(template) => template.source().to_owned(),
             _ => String::new(),
         },
         name: entry.name,
@@ -189,8 +190,8 @@ pub(super) fn project_templates(paths: &Paths, held: &HeldFolder) -> Vec<Project
 }
 
 /// Names that no skill may take.
-pub(super) fn reserved() -> Vec<&'static str> {
-    built_in::names().collect()
+pub(super) fn reserved_names() -> Vec<&'static str> {
+    built_in::built_in_names().collect()
 }
 
 fn is_name(name: &str) -> bool {
@@ -198,16 +199,24 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
 }
 
-impl Commands {
+impl CommandSet {
     /// Collects the commands: those that are built in, those of the plugins that run, and the
     /// templates of plugins, of the user and of the project, whose folder is given when it is
     /// trusted. `program` is Rind's own, which renders templates.
-    pub(super) async fn new(about: About, project: Option<&HeldFolder>, program: PathBuf) -> Self {
-        Self::with_helper(about, project, Helper::Program(program)).await
+    pub(super) async fn new(
+        about: CommandFacts,
+        project: Option<&HeldFolder>,
+        program: PathBuf,
+    ) -> Self {
+        Self::with_helper(about, project, TemplateHelper::Program(program)).await
     }
 
-    async fn with_helper(about: About, project: Option<&HeldFolder>, helper: Helper) -> Self {
-        let mut entries = built_in::entries();
+    async fn with_helper(
+        about: CommandFacts,
+        project: Option<&HeldFolder>,
+        helper: TemplateHelper,
+    ) -> Self {
+        let mut entries = built_in::built_in_entries();
         entries.extend(find::of_user(&about.paths));
         entries.extend(find::of_plugins(&about.plugins));
         entries.extend(
@@ -218,7 +227,7 @@ impl Commands {
         entries.extend(find::of_skills(&about.skills));
         find::check_templates(&mut entries, &helper).await;
         Self {
-            list: RwLock::new(List::new(entries.into_iter().map(Arc::new))),
+            list: RwLock::new(CommandList::new(entries.into_iter().map(Arc::new))),
             about,
             helper,
         }
@@ -236,15 +245,15 @@ impl Commands {
         let mut entries = find::of_plugin(plugin);
         find::check_templates(&mut entries, &self.helper).await;
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
-        let is_own = |entry: &&Arc<Entry>| match &entry.origin {
-            Origin::Plugin(_, name) => *name == plugin.manifest.name,
+        let is_own = |entry: &&Arc<CommandEntry>| match &entry.origin {
+            CommandOrigin::Plugin(_, name) => *name == plugin.manifest.name,
             _ => false,
         };
         let others = list.iter().filter(|entry| !is_own(entry)).cloned();
-        *list = List::new(others.chain(entries.into_iter().map(Arc::new)));
+        *list = CommandList::new(others.chain(entries.into_iter().map(Arc::new)));
     }
 
-    fn list(&self) -> List {
+    fn list(&self) -> CommandList {
         let list = self.list.read();
         list.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -254,24 +263,24 @@ impl Commands {
     /// # Errors
     /// There is no such command, or its arguments do not fit; both in words for the person who
     /// typed it.
-    pub(super) fn parse(&self, line: &str) -> Result<Call, String> {
-        let Some((name, text)) = split(line) else {
+    pub(super) fn parse_call(&self, line: &str) -> Result<CommandCall, String> {
+        let Some((name, text)) = split_command(line) else {
             return Err(format!("`{}` is no command", line.escape_debug()));
         };
         let list = self.list();
-        let Some((_, entry)) = list.find(name) else {
-            return Err(list.unknown(name));
+        let Some((_, entry)) = list.find_entry(name) else {
+            return Err(list.unknown_command(name));
         };
-        if let Kind::Broken(why) = &entry.kind {
+        if let CommandKind::Broken(why) = &entry.kind {
             return Err(format!("/{name} cannot be used: {why}"));
         }
         let arguments = match &entry.arguments {
             None => Ok(text.into()),
-            Some(schema) => arguments::read(schema, text),
+            Some(schema) => arguments::read_arguments(schema, text),
         };
         let arguments =
-            arguments.map_err(|why| format!("{why}; usage: {}", help::usage(name, entry)))?;
-        Ok(Call {
+            arguments.map_err(|why| format!("{why}; usage: {}", help::usage_line(name, entry)))?;
+        Ok(CommandCall {
             entry: entry.clone(),
             arguments,
             line: line.to_owned(),
@@ -279,45 +288,45 @@ impl Commands {
     }
 
     /// Whether a call needs a conversation that it is about: without one it can only say so.
-    pub(super) fn is_about_session(&self, call: &Call) -> bool {
-        matches!(&call.entry.kind, Kind::BuiltIn(command) if command.is_about_session)
+    pub(super) fn is_about_session(&self, call: &CommandCall) -> bool {
+        matches!(&call.entry.kind, CommandKind::BuiltIn(command) if command.is_about_session)
     }
 
     /// Whether a call has to wait for the end of a running turn, which has the session to itself.
-    pub(super) fn waits_for_turn(&self, call: &Call) -> bool {
+    pub(super) fn waits_for_turn(&self, call: &CommandCall) -> bool {
         let makes_input = matches!(
             &call.entry.kind,
-            Kind::Plugin(_) | Kind::Template(_) | Kind::Skill(_)
+            CommandKind::Plugin(_) | CommandKind::Template(_) | CommandKind::Skill(_)
         );
         makes_input || self.is_about_session(call)
     }
 
     /// Whether a call does its work without any session.
-    pub(super) fn needs_no_session(&self, call: &Call) -> bool {
-        matches!(&call.entry.kind, Kind::BuiltIn(command) if !command.is_about_session)
+    pub(super) fn needs_no_session(&self, call: &CommandCall) -> bool {
+        matches!(&call.entry.kind, CommandKind::BuiltIn(command) if !command.is_about_session)
     }
 
     /// Proposes ends for a line that begins with a slash: names, then arguments.
-    pub(super) fn complete(&self, line: &str) -> Vec<Completion> {
+    pub(super) fn complete_line(&self, line: &str) -> Vec<LineCompletion> {
         let Some(rest) = line.strip_prefix('/') else {
             return Vec::new();
         };
         let Some(end) = rest.find(char::is_whitespace) else {
-            return self.list().complete(rest);
+            return self.list().complete_name(rest);
         };
         let (name, text) = rest.split_at(end);
         let list = self.list();
-        let Some((_, entry)) = list.find(name) else {
+        let Some((_, entry)) = list.find_entry(name) else {
             return Vec::new();
         };
         let blanks = text.len() - text.trim_start().len();
         let (text, offset) = (text.trim_start(), 1 + end + blanks);
-        if let Kind::BuiltIn(command) = &entry.kind
+        if let CommandKind::BuiltIn(command) = &entry.kind
             && let Some(list) = command.values
         {
             let values = list(self).into_iter();
             let fits = values.filter(|(value, _)| value.starts_with(text));
-            let proposal = |(text, help)| Completion {
+            let proposal = |(text, help)| LineCompletion {
                 start: offset,
                 text,
                 help,
@@ -325,7 +334,9 @@ impl Commands {
             return fits.map(proposal).collect();
         }
         let schema = entry.arguments.as_ref();
-        schema.map_or_else(Vec::new, |schema| arguments::complete(schema, text, offset))
+        schema.map_or_else(Vec::new, |schema| {
+            arguments::complete_argument(schema, text, offset)
+        })
     }
 }
 
@@ -344,8 +355,8 @@ pub(super) async fn template_faults(
             .into_iter()
             .flat_map(|held| find::of_project(paths, held)),
     );
-    find::check_templates(&mut entries, &Helper::Program(program)).await;
-    entries.iter().filter_map(Entry::fault).collect()
+    find::check_templates(&mut entries, &TemplateHelper::Program(program)).await;
+    entries.iter().filter_map(CommandEntry::fault).collect()
 }
 
 /// Returns the folder of the user's own templates.

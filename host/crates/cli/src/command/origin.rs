@@ -4,7 +4,7 @@ use rind_lib::grant::Trust;
 use rind_lib::skill::Source;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum CommandOrigin {
     BuiltIn,
     /// The folder `prompts` next to the user's settings.
     User,
@@ -15,19 +15,19 @@ pub(super) enum Origin {
     Skill(Trust, Source),
 }
 
-impl Origin {
+impl CommandOrigin {
     /// Returns the rank in name lookup: the project never comes before the user.
     pub(super) fn rank(&self) -> (u8, &str) {
         match self {
             Self::BuiltIn => (0, ""),
             Self::User => (1, ""),
-            Self::Plugin(trust, name) => (rank(*trust), name),
+            Self::Plugin(trust, name) => (trust_rank(*trust), name),
             Self::Project => (5, ""),
-            Self::Skill(trust, Source::Plugin(name)) => (rank(*trust), name),
+            Self::Skill(trust, Source::Plugin(name)) => (trust_rank(*trust), name),
             // Rank skills after the templates of the same origin.
             Self::Skill(Trust::User, _) => (1, "skills"),
             Self::Skill(Trust::Project, _) => (5, "skills"),
-            Self::Skill(trust, _) => (rank(*trust), "skills"),
+            Self::Skill(trust, _) => (trust_rank(*trust), "skills"),
         }
     }
 
@@ -43,7 +43,7 @@ impl Origin {
     }
 }
 
-impl std::fmt::Display for Origin {
+impl std::fmt::Display for CommandOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built in"),
@@ -65,7 +65,7 @@ impl std::fmt::Display for Origin {
 }
 
 /// Rank of the commands of a plugin with this trust.
-fn rank(trust: Trust) -> u8 {
+fn trust_rank(trust: Trust) -> u8 {
     match trust {
         Trust::Managed => 2,
         Trust::Package => 3,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::built_in::{BuiltIn, Does};
-use super::{Action, Commands, Kind, Outcome, about, help};
+use super::built_in::{BuiltIn, BuiltInWork};
+use super::{CommandCallResult, CommandKind, CommandSet, OwnerAction, about, help};
 use crate::exit_code::{Usage, bail_usage};
 use crate::render;
 use rind_lib::host::Session;
@@ -17,50 +17,54 @@ use rind_lib::skill::Skill;
 /// Sessions that `/resume` lists.
 const MAX_LISTED: usize = 20;
 
-pub(super) async fn run(
-    commands: &Commands,
+pub(super) async fn run_built_in(
+    commands: &CommandSet,
     command: &BuiltIn,
     arguments: &Value,
     session: Option<&mut Session>,
     cancel: &CancellationToken,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandCallResult> {
     let argument = arguments.as_object().and_then(|all| all.values().next());
     let argument = argument.and_then(Value::as_str);
     let Some(session) = session else {
         return without_session(commands, command, argument);
     };
-    Ok(Outcome::Text(match command.does {
-        Does::Cost => about::cost(session)?,
-        Does::Context => about::context(session, &commands.about.compact)?,
-        Does::Compact => {
+    Ok(CommandCallResult::Text(match command.does {
+        BuiltInWork::Cost => about::describe_cost(session)?,
+        BuiltInWork::Context => about::describe_context(session, &commands.about.compact)?,
+        BuiltInWork::Compact => {
             // Return no text: the renderer of the turn shows the output.
             session.compact().until(cancel).await?;
-            return Ok(Outcome::Nothing);
+            return Ok(CommandCallResult::Nothing);
         }
-        Does::Undo => match session.undo().await? {
+        BuiltInWork::Undo => match session.undo().await? {
             Some(undone) => format!(
                 "took the last turn out of the conversation ({}): {}\nfiles, what plugins keep and what it cost stay as they are",
-                render::count(undone.n_messages as u64, "message"),
+                render::format_count(undone.n_messages as u64, "message"),
                 render::one_line(&undone.input, 100),
             ),
             None => "there is no turn to take out of the conversation".to_owned(),
         },
-        Does::Done => {
+        BuiltInWork::Done => {
             let ended = session.end_skills().await?;
             match ended.is_empty() {
                 true => "no skill stays active from turn to turn".to_owned(),
                 false => format!("ended: {}", ended.join(", ")),
             }
         }
-        Does::Skills => skills(commands, &session.active_skills()),
-        Does::Fork => {
+        BuiltInWork::Skills => list_skills(commands, &session.active_skills()),
+        BuiltInWork::Fork => {
             let id = session.fork()?;
             let text = format!("this is a copy of session {}", session.id());
-            return Ok(Outcome::Action(Action::Resume { id, text }));
+            return Ok(CommandCallResult::Action(OwnerAction::Resume { id, text }));
         }
-        Does::Export => about::export(session, argument)?,
-        Does::Model => match argument {
-            Some(name) => return Ok(Outcome::Action(Action::Model(name.to_owned()))),
+        BuiltInWork::Export => about::export_session(session, argument)?,
+        BuiltInWork::Model => match argument {
+            Some(name) => {
+                return Ok(CommandCallResult::Action(OwnerAction::Model(
+                    name.to_owned(),
+                )));
+            }
             None => {
                 let (provider, model) = session.model();
                 format!("{model} ({provider})")
@@ -71,53 +75,57 @@ pub(super) async fn run(
 }
 
 fn without_session(
-    commands: &Commands,
+    commands: &CommandSet,
     command: &BuiltIn,
     argument: Option<&str>,
-) -> anyhow::Result<Outcome> {
-    Ok(Outcome::Text(match command.does {
-        Does::Help => match argument {
-            Some(name) => help::one(commands, name).map_err(Usage)?,
-            None => help::all(commands),
+) -> anyhow::Result<CommandCallResult> {
+    Ok(CommandCallResult::Text(match command.does {
+        BuiltInWork::Help => match argument {
+            Some(name) => help::help_one(commands, name).map_err(Usage)?,
+            None => help::help_all(commands),
         },
-        Does::Plugins => plugins(commands),
-        Does::Permissions => permissions(commands),
-        Does::Skills => skills(commands, &[]),
-        Does::Resume => match argument {
+        BuiltInWork::Plugins => list_plugins(commands),
+        BuiltInWork::Permissions => list_permissions(commands),
+        BuiltInWork::Skills => list_skills(commands, &[]),
+        BuiltInWork::Resume => match argument {
             Some(wanted) => {
                 let paths = &commands.about.paths;
                 let store = SessionStore::new(paths.sessions());
                 let id = store.resolve_in(wanted, &paths.workspace)?;
                 let text = format!("this is session {id}");
-                return Ok(Outcome::Action(Action::Resume { id, text }));
+                return Ok(CommandCallResult::Action(OwnerAction::Resume { id, text }));
             }
-            None => listed(commands)?,
+            None => list_sessions(commands)?,
         },
-        Does::Model => match argument {
-            Some(name) => return Ok(Outcome::Action(Action::Model(name.to_owned()))),
+        BuiltInWork::Model => match argument {
+            Some(name) => {
+                return Ok(CommandCallResult::Action(OwnerAction::Model(
+                    name.to_owned(),
+                )));
+            }
             None => bail_usage!("/model shows the model of a session, and none is open"),
         },
-        Does::Quit => return Ok(Outcome::Action(Action::Quit)),
-        Does::Cost
-        | Does::Context
-        | Does::Compact
-        | Does::Undo
-        | Does::Fork
-        | Does::Export
-        | Does::Done => {
+        BuiltInWork::Quit => return Ok(CommandCallResult::Action(OwnerAction::Quit)),
+        BuiltInWork::Cost
+        | BuiltInWork::Context
+        | BuiltInWork::Compact
+        | BuiltInWork::Undo
+        | BuiltInWork::Fork
+        | BuiltInWork::Export
+        | BuiltInWork::Done => {
             bail_usage!("/{} is about a session, and none is open", command.name)
         }
     }))
 }
 
-fn plugins(commands: &Commands) -> String {
+fn list_plugins(commands: &CommandSet) -> String {
     let plugins = &commands.about.plugins;
     let list = commands.list();
     let runs = plugins.plugins.iter().map(|plugin| {
         let manifest = &plugin.manifest;
         let tools = plugin.tools.iter().map(|tool| format!("{}()", tool.name));
         let own = list.iter().filter(|entry| match &entry.origin {
-            super::Origin::Plugin(_, name) => *name == manifest.name,
+            super::CommandOrigin::Plugin(_, name) => *name == manifest.name,
             _ => false,
         });
         let parts: Vec<String> = tools
@@ -137,7 +145,7 @@ fn plugins(commands: &Commands) -> String {
             Why::Held(_) => '?',
             _ => '○',
         };
-        let why = render::one_line(&render::plugins::why(left), 400);
+        let why = render::one_line(&render::plugins::left_out_reason(left), 400);
         format!("{mark} {} ({}): {why}", left.name, left.found.trust)
     });
     let lines: Vec<String> = runs.chain(left_out).collect();
@@ -148,7 +156,7 @@ fn plugins(commands: &Commands) -> String {
 }
 
 /// The skills, with those that are active.
-fn skills(commands: &Commands, active: &[String]) -> String {
+fn list_skills(commands: &CommandSet, active: &[String]) -> String {
     let skills = &commands.about.skills;
     let line = |skill: &Arc<Skill>| {
         let who = match (skill.is_for_model(), skill.is_for_user()) {
@@ -175,7 +183,7 @@ fn skills(commands: &Commands, active: &[String]) -> String {
     }
 }
 
-fn permissions(commands: &Commands) -> String {
+fn list_permissions(commands: &CommandSet) -> String {
     let mut lines = Vec::new();
     for plugin in &commands.about.plugins.plugins {
         let granted = plugin.granted.capabilities();
@@ -202,8 +210,8 @@ fn permissions(commands: &Commands) -> String {
     lines.join("\n")
 }
 
-fn listed(commands: &Commands) -> anyhow::Result<String> {
-    let rows = rows(commands)?;
+fn list_sessions(commands: &CommandSet) -> anyhow::Result<String> {
+    let rows = session_rows(commands)?;
     if rows.is_empty() {
         return Ok("there are no sessions of this folder yet".to_owned());
     }
@@ -212,7 +220,7 @@ fn listed(commands: &Commands) -> anyhow::Result<String> {
 }
 
 /// Ids and titles of the sessions of this folder, the last used first.
-fn rows(commands: &Commands) -> anyhow::Result<Vec<(String, String)>> {
+fn session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> {
     let paths = &commands.about.paths;
     let rows = SessionStore::new(paths.sessions())
         .heads()?
@@ -224,18 +232,18 @@ fn rows(commands: &Commands) -> anyhow::Result<Vec<(String, String)>> {
 }
 
 /// Sessions to propose.
-pub(super) fn sessions(commands: &Commands) -> Vec<(String, String)> {
-    let mut rows = rows(commands).unwrap_or_default();
+pub(super) fn session_values(commands: &CommandSet) -> Vec<(String, String)> {
+    let mut rows = session_rows(commands).unwrap_or_default();
     rows.insert(0, ("last".to_owned(), "the one used last".to_owned()));
     rows
 }
 
 /// Names of commands to propose.
-pub(super) fn names(commands: &Commands) -> Vec<(String, String)> {
+pub(super) fn command_values(commands: &CommandSet) -> Vec<(String, String)> {
     let list = commands.list();
     let entries = list.iter().enumerate();
-    let usable = entries.filter(|(_, entry)| !matches!(entry.kind, Kind::Broken(_)));
-    let name = |(at, entry): (usize, &Arc<super::Entry>)| {
+    let usable = entries.filter(|(_, entry)| !matches!(entry.kind, CommandKind::Broken(_)));
+    let name = |(at, entry): (usize, &Arc<super::CommandEntry>)| {
         (list.shown_name(at, entry), entry.description.clone())
     };
     usable.map(name).collect()

@@ -5,20 +5,23 @@ use std::time::Instant;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::origin::Origin;
-use super::{Call, Commands, Entry, Kind, Outcome, own};
+use super::origin::CommandOrigin;
+use super::{CommandCall, CommandCallResult, CommandEntry, CommandKind, CommandSet, own};
 use crate::exit_code::{Usage, bail_usage};
 use rind_lib::event::{CommandResult, Event};
 use rind_lib::host::Session;
 use rind_lib::plugin::commands::CommandReply;
 
-impl Commands {
+impl CommandSet {
     /// Runs a call that [needs no session](Self::needs_no_session), and says so as an event.
     /// One that could not do its work has an event as well.
-    pub(crate) async fn run_alone(&self, call: &Call) -> (anyhow::Result<Outcome>, Event) {
+    pub(crate) async fn run_alone(
+        &self,
+        call: &CommandCall,
+    ) -> (anyhow::Result<CommandCallResult>, Event) {
         let started = Instant::now();
-        let outcome = self.run(call, None, &CancellationToken::new()).await;
-        let event = event(&call.entry, &outcome, started);
+        let outcome = self.run_call(call, None, &CancellationToken::new()).await;
+        let event = command_event(&call.entry, &outcome, started);
         (outcome, event)
     }
 
@@ -26,12 +29,12 @@ impl Commands {
     ///
     /// # Errors
     /// The command could not do its work.
-    pub(crate) async fn run(
+    pub(crate) async fn run_call(
         &self,
-        call: &Call,
+        call: &CommandCall,
         mut session: Option<&mut Session>,
         cancel: &CancellationToken,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<CommandCallResult> {
         let entry = &call.entry;
         if let Some(session) = session.as_deref_mut() {
             session.tell_opening();
@@ -39,33 +42,33 @@ impl Commands {
         let started = Instant::now();
         let outcome = Self::run_entry(self, entry, call, session.as_deref_mut(), cancel).await;
         // The session itself emits the event of a plugin's command.
-        let is_told = matches!(entry.kind, Kind::Plugin(_));
+        let is_told = matches!(entry.kind, CommandKind::Plugin(_));
         if let Some(session) = session.filter(|_| !is_told) {
-            session.tell_command(event(entry, &outcome, started));
+            session.tell_command(command_event(entry, &outcome, started));
         }
         outcome
     }
 
     async fn run_entry(
         &self,
-        entry: &Entry,
-        call: &Call,
+        entry: &CommandEntry,
+        call: &CommandCall,
         session: Option<&mut Session>,
         cancel: &CancellationToken,
-    ) -> anyhow::Result<Outcome> {
-        let prompt = |text| Outcome::Prompt {
+    ) -> anyhow::Result<CommandCallResult> {
+        let prompt = |text| CommandCallResult::Prompt {
             text,
             command: format!("/{} of {}", entry.name, entry.origin),
         };
         match &entry.kind {
-            Kind::BuiltIn(command) => {
-                own::run(self, command, &call.arguments, session, cancel).await
+            CommandKind::BuiltIn(command) => {
+                own::run_built_in(self, command, &call.arguments, session, cancel).await
             }
-            Kind::Template(template) => {
-                let text = template.render(&call.arguments, &self.helper, cancel);
+            CommandKind::Template(template) => {
+                let text = template.render_text(&call.arguments, &self.helper, cancel);
                 Ok(prompt(text.await.map_err(Usage)?))
             }
-            Kind::Plugin(plugin) => {
+            CommandKind::Plugin(plugin) => {
                 let Some(session) = session else {
                     bail_usage!("/{} runs in a session, and none is open", entry.name);
                 };
@@ -75,12 +78,12 @@ impl Commands {
                 };
                 let ran = session.run_command(plugin, &entry.name, arguments, cancel);
                 Ok(match ran.await? {
-                    CommandReply::Text(text) => Outcome::Text(text),
-                    CommandReply::Nothing => Outcome::Nothing,
+                    CommandReply::Text(text) => CommandCallResult::Text(text),
+                    CommandReply::Nothing => CommandCallResult::Nothing,
                     CommandReply::Prompt(text) => prompt(text),
                 })
             }
-            Kind::Skill(skill) => {
+            CommandKind::Skill(skill) => {
                 let Some(session) = session else {
                     bail_usage!("/{} runs in a session, and none is open", entry.name);
                 };
@@ -92,18 +95,22 @@ impl Commands {
                     text = invoked => Ok(prompt(text.map_err(|error| Usage(error.to_string()))?)),
                 }
             }
-            Kind::Broken(why) => bail_usage!("{why}"),
+            CommandKind::Broken(why) => bail_usage!("{why}"),
         }
     }
 }
 
 /// A command that was run, as an event.
-fn event(entry: &Entry, outcome: &anyhow::Result<Outcome>, started: Instant) -> Event {
+fn command_event(
+    entry: &CommandEntry,
+    outcome: &anyhow::Result<CommandCallResult>,
+    started: Instant,
+) -> Event {
     let (outcome, text) = match outcome {
-        Ok(Outcome::Text(text)) => (CommandResult::Text, Some(text.clone())),
-        Ok(Outcome::Prompt { .. }) => (CommandResult::Prompt, None),
-        Ok(Outcome::Nothing) => (CommandResult::Nothing, None),
-        Ok(Outcome::Action(_)) => (CommandResult::Action, None),
+        Ok(CommandCallResult::Text(text)) => (CommandResult::Text, Some(text.clone())),
+        Ok(CommandCallResult::Prompt { .. }) => (CommandResult::Prompt, None),
+        Ok(CommandCallResult::Nothing) => (CommandResult::Nothing, None),
+        Ok(CommandCallResult::Action(_)) => (CommandResult::Action, None),
         Err(error) => (CommandResult::Failed, Some(format!("{error:#}"))),
     };
     Event::Command {
@@ -120,7 +127,7 @@ fn event(entry: &Entry, outcome: &anyhow::Result<Outcome>, started: Instant) -> 
 pub(crate) fn permissions_event(text: String) -> Event {
     Event::Command {
         command: "permissions".to_owned(),
-        source: Origin::BuiltIn.to_string(),
+        source: CommandOrigin::BuiltIn.to_string(),
         outcome: CommandResult::Text,
         text: Some(text),
         duration_ms: 0,

@@ -1,9 +1,10 @@
 //! Templates of prompts: a Markdown file with front matter, rendered with the arguments of the
 //! command that it is.
 //!
-//! The front matter is YAML within a budget. The body is opaque text here: a [`Helper`] parses and
-//! renders it. A name without a value is an error. Errors say file, line and column. Start from
-//! [`Template::read`].
+//! The front matter is YAML within a budget. The body is opaque text here: a [`TemplateHelper`]
+//! parses and renders it. A name without a value is an error. Errors say file, line and column.
+//! Start from
+//! [`CommandTemplate::read_template`].
 //!
 //! For example:
 //!
@@ -27,11 +28,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::MAX_DESCRIPTION_BYTES;
-use super::helper::{Helper, Refusal};
-use super::language::Fault;
-use rind_lib::front_matter::{self, Entry, Node, Place, split};
+use super::helper::{TemplateHelper, TemplateRefusal};
+use super::language::TemplateFault;
+use rind_lib::front_matter::{self, Place, YamlEntry, YamlNode, split_front};
 use rind_lib::plugin::prompts::MAX_BYTES;
-use rind_lib::text::clean;
+use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
 /// Keys of the front matter.
@@ -46,7 +47,7 @@ const GLOBALS: [&str; 3] = ["dict", "range", "namespace"];
 
 /// A template whose front matter was read.
 #[derive(Debug)]
-pub(super) struct Template {
+pub(super) struct CommandTemplate {
     pub(super) path: PathBuf,
     pub(super) description: String,
     /// JSON Schema of its arguments; `None` takes the text after the name, if it uses it.
@@ -54,16 +55,16 @@ pub(super) struct Template {
     /// The body, with an empty line for each line of the front matter, so that line numbers fit the
     /// file.
     source: String,
-    /// Whether it uses the text after its name, once it was [checked](Self::check).
+    /// Whether it uses the text after its name, once it was [checked](Self::check_names).
     pub(super) takes_text: bool,
 }
 
-impl Template {
+impl CommandTemplate {
     /// Reads the front matter of a file.
     ///
     /// # Errors
     /// Reason why it cannot be used, with file, line and column.
-    pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn read_template(path: &Path, bytes: &[u8]) -> Result<Self, String> {
         let at =
             |(line, column): Place, why: &str| format!("{}:{line}:{column}: {why}", path.display());
         if bytes.len() as u64 > MAX_BYTES {
@@ -76,13 +77,13 @@ impl Template {
             at((line + 1, 1), "this line is not UTF-8")
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let Some((front, body)) = split(text) else {
+        let Some((front, body)) = split_front(text) else {
             let why =
                 "a template begins with front matter: a line `---`, `description: …`, a line `---`";
             return Err(at((1, 1), why));
         };
-        let read =
-            front_matter::read(front).map_err(|(place, why)| at(place, &first_line(&why)))?;
+        let read = front_matter::read_document(front)
+            .map_err(|(place, why)| at(place, &first_line(&why)))?;
         let place = |key: &str| read.get(key).map_or((1, 1), |entry| entry.place);
         let mut keys = read.entries.iter().map(|entry| &entry.key);
         if let Some(key) = keys.find(|key| !KEYS.contains(&key.as_str())) {
@@ -92,9 +93,9 @@ impl Template {
                 &format!("unknown key `{key}`; there are `{known}`"),
             ));
         }
-        let node = |key: &str| read.get(key).map(|Entry { node, .. }| node);
-        let description = node("description").and_then(Node::text);
-        let description = clean(
+        let node = |key: &str| read.get(key).map(|YamlEntry { node, .. }| node);
+        let description = node("description").and_then(YamlNode::text);
+        let description = clean_line(
             description.unwrap_or_default().trim(),
             MAX_DESCRIPTION_BYTES,
         );
@@ -102,7 +103,7 @@ impl Template {
             let why = "`description` is missing: one line of text on what the command does";
             return Err(at(place("description"), why));
         }
-        let mut arguments = node("arguments").map(Node::value);
+        let mut arguments = node("arguments").map(YamlNode::value);
         if let Some(schema) = &mut arguments {
             if let Some(schema) = schema.as_object_mut() {
                 schema.entry("type").or_insert_with(|| json!("object"));
@@ -135,8 +136,11 @@ impl Template {
     ///
     /// # Errors
     /// Why it cannot be used, with file, line and column.
-    pub(super) fn check(&mut self, used: Result<BTreeSet<String>, Refusal>) -> Result<(), String> {
-        let used = used.map_err(|refusal| self.refused(refusal))?;
+    pub(super) fn check_names(
+        &mut self,
+        used: Result<BTreeSet<String>, TemplateRefusal>,
+    ) -> Result<(), String> {
+        let used = used.map_err(|refusal| self.refusal_text(refusal))?;
         self.takes_text = used.contains(TEXT);
         let declared = self.arguments.as_ref().and_then(|schema| {
             let properties = schema.get("properties")?.as_object()?;
@@ -159,7 +163,7 @@ impl Template {
             (Some(_), true) => "it declares none".to_owned(),
             (Some(_), false) => format!("its arguments are {}", known.join(", ")),
         };
-        Err(self.at(
+        Err(self.fault_at(
             offset,
             &format!("`{name}` is no argument of this template; {known}"),
         ))
@@ -170,10 +174,10 @@ impl Template {
     ///
     /// # Errors
     /// Why it cannot be rendered, with file, line and column.
-    pub(super) async fn render(
+    pub(super) async fn render_text(
         &self,
         arguments: &Value,
-        helper: &Helper,
+        helper: &TemplateHelper,
         cancel: &CancellationToken,
     ) -> Result<String, String> {
         let given = match (&self.arguments, arguments) {
@@ -186,8 +190,8 @@ impl Template {
             }
             (None, text) => json!({ TEXT: text }),
         };
-        let rendered = helper.render(&self.source, &given, cancel).await;
-        let rendered = rendered.map_err(|refusal| self.refused(refusal))?;
+        let rendered = helper.render_template(&self.source, &given, cancel).await;
+        let rendered = rendered.map_err(|refusal| self.refusal_text(refusal))?;
         let text = rendered.trim();
         if text.is_empty() {
             return Err(format!("{}: the prompt is empty", self.path.display()));
@@ -195,21 +199,21 @@ impl Template {
         Ok(text.to_owned())
     }
 
-    fn refused(&self, refusal: Refusal) -> String {
+    fn refusal_text(&self, refusal: TemplateRefusal) -> String {
         match refusal {
-            Refusal::Fault(Fault {
+            TemplateRefusal::Fault(TemplateFault {
                 offset: Some(offset),
                 why,
                 ..
-            }) => self.at(offset, &first_line(&why)),
-            Refusal::Fault(Fault { line, why, .. }) => {
+            }) => self.fault_at(offset, &first_line(&why)),
+            TemplateRefusal::Fault(TemplateFault { line, why, .. }) => {
                 format!("{}:{line}:1: {}", self.path.display(), first_line(&why))
             }
-            Refusal::Ended(why) => format!("{}: {}", self.path.display(), first_line(&why)),
+            TemplateRefusal::Ended(why) => format!("{}: {}", self.path.display(), first_line(&why)),
         }
     }
 
-    fn at(&self, offset: usize, why: &str) -> String {
+    fn fault_at(&self, offset: usize, why: &str) -> String {
         let before = self.source.get(..offset).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let last = before.rsplit('\n').next().unwrap_or_default();
@@ -232,7 +236,7 @@ fn place_of(source: &str, name: &str) -> usize {
 }
 
 fn first_line(text: &str) -> String {
-    clean(text.lines().next().unwrap_or_default(), 500)
+    clean_line(text.lines().next().unwrap_or_default(), 500)
 }
 
 #[cfg(test)]
@@ -241,16 +245,18 @@ mod tests {
     use crate::table::rows;
 
     /// Reads and checks a file as the registry does, in this process.
-    async fn read(text: &str) -> Result<Template, String> {
-        let mut template = Template::read(Path::new("p/x.md"), text.as_bytes())?;
-        let mut used = Helper::Here.names(&[template.source()]).await;
-        template.check(used.remove(0))?;
+    async fn read(text: &str) -> Result<CommandTemplate, String> {
+        let mut template = CommandTemplate::read_template(Path::new("p/x.md"), text.as_bytes())?;
+        let mut used = TemplateHelper::Here.find_names(&[template.source()]).await;
+        template.check_names(used.remove(0))?;
         Ok(template)
     }
 
-    async fn render(template: &Template, arguments: Value) -> Result<String, String> {
+    async fn render(template: &CommandTemplate, arguments: Value) -> Result<String, String> {
         let cancel = CancellationToken::new();
-        template.render(&arguments, &Helper::Here, &cancel).await
+        template
+            .render_text(&arguments, &TemplateHelper::Here, &cancel)
+            .await
     }
 
     #[tokio::test]
@@ -306,7 +312,7 @@ no front matter => p/x.md:1:1: a template begins
             assert!(why.starts_with(&expected), "{text}\n{why}");
         }
         let bytes = b"---\ndescription: \xff\n---\n";
-        let why = Template::read(Path::new("p/x.md"), bytes).unwrap_err();
+        let why = CommandTemplate::read_template(Path::new("p/x.md"), bytes).unwrap_err();
         assert_eq!(why, "p/x.md:2:1: this line is not UTF-8");
     }
 

@@ -5,7 +5,7 @@ use super::*;
 const TEMPLATE: &str = "---\ndescription: Looks\narguments:\n  properties:\n    depth: {enum: [quick, thorough]}\n---\nLook {{ depth }}.\n";
 
 /// The commands of a user with these templates, and of a project with those.
-async fn commands(user: &[&str], project: &[&str]) -> Commands {
+async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
     let folder = tempfile::tempdir().unwrap();
     let paths = Paths::under(&folder.path().join("home"), &folder.path().join("work"));
     let put = |folder: &std::path::Path, names: &[&str]| {
@@ -17,18 +17,18 @@ async fn commands(user: &[&str], project: &[&str]) -> Commands {
     put(&user_prompts(&paths), user);
     put(&paths.project().join("prompts"), project);
     let held = HeldFolder::read(&paths.project()).unwrap();
-    let about = About {
+    let about = CommandFacts {
         skills: std::sync::Arc::default(),
         paths,
         plugins: Arc::default(),
         rules: Vec::new(),
         compact: rind_lib::agent::CompactConfig::default(),
     };
-    Commands::with_helper(about, Some(&held), Helper::Here).await
+    CommandSet::with_helper(about, Some(&held), TemplateHelper::Here).await
 }
 
-fn completed(commands: &Commands, line: &str) -> Vec<String> {
-    let found = commands.complete(line).into_iter();
+fn completed(commands: &CommandSet, line: &str) -> Vec<String> {
+    let found = commands.complete_line(line).into_iter();
     found
         .map(|found| format!("{}{}", &line[..found.start], found.text))
         .collect()
@@ -49,7 +49,7 @@ fn a_line_calls_a_command_when_it_begins_with_a_slash_and_a_name() {
         (" /help", None),
         ("//help", None),
     ] {
-        assert_eq!(split(line), expected, "{line:?}");
+        assert_eq!(split_command(line), expected, "{line:?}");
     }
 }
 
@@ -57,7 +57,7 @@ fn a_line_calls_a_command_when_it_begins_with_a_slash_and_a_name() {
 async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
     let commands = commands(&["look.md", "help.md"], &["look.md", "see.md"]).await;
     let source = |line: &str| {
-        let call = commands.parse(line).unwrap();
+        let call = commands.parse_call(line).unwrap();
         call.entry.origin.to_string()
     };
     assert_eq!(source("/help"), "built in");
@@ -65,7 +65,7 @@ async fn the_first_source_has_the_name_and_the_others_are_called_with_theirs() {
     assert_eq!(source("/look quick"), "your prompts");
     assert_eq!(source("/project:look quick"), "the project's prompts");
     assert_eq!(source("/see quick"), "the project's prompts");
-    let help = help::all(&commands);
+    let help = help::help_all(&commands);
     assert!(
         help.contains("(shadowed: /help is that of built in)"),
         "{help}"
@@ -108,14 +108,14 @@ async fn no_line_makes_parsing_or_completing_fail() {
         "/look ü",
         "/look\u{2028}x",
     ] {
-        let _ = commands.parse(line);
-        let _ = commands.complete(line);
+        let _ = commands.parse_call(line);
+        let _ = commands.complete_line(line);
     }
 }
 
 #[test]
 fn the_check_of_plugins_knows_every_built_in_name() {
-    let entries = built_in::entries();
+    let entries = built_in::built_in_entries();
     let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names, rind_check::BUILT_IN_COMMANDS);
 }
@@ -123,11 +123,11 @@ fn the_check_of_plugins_knows_every_built_in_name() {
 #[tokio::test]
 async fn a_process_that_does_not_start_is_the_reason_for_every_template_and_no_template_is_blamed()
 {
-    let helper = Helper::Program("/none/rind".into());
-    let names = helper.names(&["a", "b", "c", "d", "e"]).await;
+    let helper = TemplateHelper::Program("/none/rind".into());
+    let names = helper.find_names(&["a", "b", "c", "d", "e"]).await;
     assert_eq!(names.len(), 5);
     for name in names {
-        let Err(helper::Refusal::Ended(why)) = name else {
+        let Err(helper::TemplateRefusal::Ended(why)) = name else {
             panic!("{name:?}");
         };
         assert!(

@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::args::{ConfigShowArgs, InitArgs};
-use super::environment::{paths, project_setup};
+use super::environment::{find_paths, project_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::render;
 use rind_lib::config::Setting;
@@ -18,7 +18,7 @@ use rind_operator::{model, project, setup};
 
 /// A value as `rind config show --json` prints it.
 #[derive(Debug, Serialize)]
-pub(super) struct Shown {
+pub(super) struct ShownValue {
     /// Keys with dots between, as for `--set`.
     pub(super) key: String,
     pub(super) value: toml::Value,
@@ -28,9 +28,9 @@ pub(super) struct Shown {
     pub(super) over: Vec<String>,
 }
 
-impl From<Setting> for Shown {
+impl From<Setting> for ShownValue {
     fn from(setting: Setting) -> Self {
-        let keys = setting.keys.iter().map(|key| quoted(key));
+        let keys = setting.keys.iter().map(|key| quote_key(key));
         let mut places = setting.places.into_iter();
         Self {
             key: keys.collect::<Vec<_>>().join("."),
@@ -42,7 +42,7 @@ impl From<Setting> for Shown {
 }
 
 /// The key as TOML writes it.
-fn quoted(key: &str) -> String {
+fn quote_key(key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !key.is_empty() && key.chars().all(is_bare) {
         return key.to_owned();
@@ -51,28 +51,28 @@ fn quoted(key: &str) -> String {
 }
 
 /// Shows every value with its place.
-pub(super) async fn show(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStatus> {
     let model = args.model.selection();
     let setup = project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
-    let values = setup.config.values(&starter::defaults()?);
-    let shown: Vec<Shown> = values.into_iter().map(Shown::from).collect();
+    let values = setup.config.values(&starter::default_settings()?);
+    let shown: Vec<ShownValue> = values.into_iter().map(ShownValue::from).collect();
     if args.json {
-        render::json(&shown)?;
+        render::print_json(&shown)?;
         return Ok(ExitStatus::Done);
     }
-    render::config::show(&shown);
+    render::config::show_settings(&shown);
     match model::select(&setup, &model, None) {
         Ok(selected) => {
-            render::config::model(selected.provider.name(), &selected.model, &selected.why)
+            render::config::show_model(selected.provider.name(), &selected.model, &selected.why)
         }
-        Err(error) => render::warn(&format!("{error:#}")),
+        Err(error) => render::print_warning(&format!("{error:#}")),
     }
     Ok(ExitStatus::Done)
 }
 
 /// Writes a file with every setting commented out. Never overwrites an existing file.
-pub(super) fn init(args: &InitArgs) -> anyhow::Result<ExitStatus> {
-    let paths = paths(None)?;
+pub(super) fn init_config(args: &InitArgs) -> anyhow::Result<ExitStatus> {
+    let paths = find_paths(None)?;
     let (path, sections) = if args.user {
         (paths.user_config(), setup::SECTIONS)
     } else {
@@ -89,13 +89,13 @@ pub(super) fn init(args: &InitArgs) -> anyhow::Result<ExitStatus> {
         }
         file => file.with_context(|| format!("make {shown}"))?,
     };
-    let written = file.write_all(starter::file(sections).as_bytes());
+    let written = file.write_all(starter::starter_file(sections).as_bytes());
     written.with_context(|| format!("write {shown}"))?;
-    render::say(format_args!(
+    render::say_line(format_args!(
         "wrote {shown}; every setting in it is a comment: take the # away before a key to set it"
     ));
     if !args.user {
-        render::note(
+        render::print_note(
             "a project's settings count for those who trust the project; model, tools and confinement are set with `rind init --user`",
         );
     }

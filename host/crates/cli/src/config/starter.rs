@@ -10,14 +10,14 @@ const STARTER: &str = include_str!("starter.toml");
 /// Mark of a line with an example for a setting without a default.
 const EXAMPLE: &str = "#: ";
 
-pub(super) fn defaults() -> anyhow::Result<toml::Table> {
+pub(super) fn default_settings() -> anyhow::Result<toml::Table> {
     toml::from_str(STARTER).context("read the defaults that the program carries")
 }
 
 /// Returns a settings file to start from, with every key of these sections commented out.
-pub(super) fn file(sections: &[&str]) -> String {
+pub(super) fn starter_file(sections: &[&str]) -> String {
     let wanted = |block: &&str| {
-        let section = block.lines().find_map(section);
+        let section = block.lines().find_map(section_name);
         section.is_none_or(|name| sections.contains(&name))
     };
     let blocks = STARTER.split("\n\n").filter(wanted).map(|block| {
@@ -32,7 +32,7 @@ pub(super) fn file(sections: &[&str]) -> String {
 }
 
 /// The section that a line begins, or a part of.
-fn section(line: &str) -> Option<&str> {
+fn section_name(line: &str) -> Option<&str> {
     let line = line.strip_prefix(EXAMPLE).unwrap_or(line);
     let name = line.strip_prefix('[')?.trim_start_matches('[');
     name.split(['.', ']']).next()
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn every_line_may_be_taken_out_of_its_comment() {
-        let set: Vec<String> = file(SECTIONS)
+        let set: Vec<String> = starter_file(SECTIONS)
             .lines()
             .map(|line| match line.strip_prefix('#') {
                 Some(setting) if !setting.starts_with(' ') => setting.to_owned(),
@@ -84,7 +84,10 @@ mod tests {
             .collect();
         let config = config(set.join("\n"));
         for name in SECTIONS {
-            assert!(set.iter().any(|line| section(line) == Some(name)), "{name}");
+            assert!(
+                set.iter().any(|line| section_name(line) == Some(name)),
+                "{name}"
+            );
         }
         config.section::<ProviderConfig>().unwrap();
         config.section::<AgentConfig>().unwrap();
@@ -96,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_file_to_start_from_sets_nothing() {
-        let text = file(&["agent", "plugins"]);
+        let text = starter_file(&["agent", "plugins"]);
         assert!(!text.contains("[provider"), "{text}");
         assert!(!text.contains("install"), "{text}");
         let table: toml::Table = toml::from_str(&text).unwrap();

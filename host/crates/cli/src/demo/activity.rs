@@ -16,7 +16,7 @@ pub(in super::super) struct TurnActivity {
 
 /// Kind of activity. The kinds before [`Logged`](Self::Logged) have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) enum Kind {
+pub(in super::super) enum ActivityKind {
     /// Messages to the person.
     Said,
     /// Messages to the model.
@@ -43,34 +43,39 @@ pub(in super::super) struct PluginActivity {
     pub(in super::super) calls: u32,
     /// Microseconds in them, including waits.
     pub(in super::super) micros: f64,
-    all: BTreeMap<Kind, Vec<String>>,
+    all: BTreeMap<ActivityKind, Vec<String>>,
     last_point: Option<String>,
 }
 
 impl TurnActivity {
-    pub(super) fn see(&mut self, event: &Event) {
+    pub(super) fn see_event(&mut self, event: &Event) {
         match event {
             Event::Hook { record } => {
                 if record.changed.contains(&"summary") {
                     self.summarized = Some(record.plugin.to_string());
                 }
-                self.of(&record.plugin).hook(record);
+                self.activity_of(&record.plugin).add_hook(record);
             }
-            Event::Access { record } => self.of(&record.plugin).access(record),
+            Event::Access { record } => self.activity_of(&record.plugin).add_access(record),
             Event::Notice {
                 plugin: Some(plugin),
                 text,
                 ..
-            } => self.of(plugin).add_of_last(Kind::Said, text),
+            } => self
+                .activity_of(plugin)
+                .add_of_last(ActivityKind::Said, text),
             Event::Metric { plugin, name, .. } => {
-                self.of(plugin).add_of_last(Kind::Measured, name);
+                self.activity_of(plugin)
+                    .add_of_last(ActivityKind::Measured, name);
             }
-            Event::Injected { plugin, text, .. } => self.add(plugin, Kind::Told, text),
+            Event::Injected { plugin, text, .. } => {
+                self.add_activity(plugin, ActivityKind::Told, text)
+            }
             Event::ToolStart {
                 call,
                 plugin: Some(plugin),
                 ..
-            } => self.add(plugin, Kind::Ran, format!("`{}`", call.name)),
+            } => self.add_activity(plugin, ActivityKind::Ran, format!("`{}`", call.name)),
             Event::CompactEnd {
                 messages,
                 summary: Some(summary),
@@ -80,15 +85,20 @@ impl TurnActivity {
                 let size = summary.len();
                 let what = format!("a summary of {size} bytes in place of {messages} messages");
                 if let Some(plugin) = self.summarized.take() {
-                    self.add(&plugin, Kind::Left, what);
+                    self.add_activity(&plugin, ActivityKind::Left, what);
                 }
             }
             _ => {}
         }
     }
 
-    pub(super) fn add(&mut self, plugin: &str, kind: Kind, what: impl Into<String>) {
-        self.of(plugin).add(kind, what);
+    pub(super) fn add_activity(
+        &mut self,
+        plugin: &str,
+        kind: ActivityKind,
+        what: impl Into<String>,
+    ) {
+        self.activity_of(plugin).add_text(kind, what);
     }
 
     /// Returns the activity of a plugin; `None` when it was never called.
@@ -96,21 +106,21 @@ impl TurnActivity {
         self.plugins.get(plugin)
     }
 
-    fn of(&mut self, plugin: &str) -> &mut PluginActivity {
+    fn activity_of(&mut self, plugin: &str) -> &mut PluginActivity {
         self.plugins.entry(plugin.to_owned()).or_default()
     }
 }
 
 impl PluginActivity {
     pub(in super::super) fn is_any(&self) -> bool {
-        self.all.range(..Kind::Logged).next().is_some()
+        self.all.range(..ActivityKind::Logged).next().is_some()
     }
 
-    pub(in super::super) fn all(&self, kind: Kind) -> &[String] {
+    pub(in super::super) fn texts_of(&self, kind: ActivityKind) -> &[String] {
         self.all.get(&kind).map_or(&[], Vec::as_slice)
     }
 
-    fn add(&mut self, kind: Kind, what: impl Into<String>) {
+    fn add_text(&mut self, kind: ActivityKind, what: impl Into<String>) {
         let (all, what) = (self.all.entry(kind).or_default(), what.into());
         if !all.contains(&what) {
             all.push(what);
@@ -118,52 +128,54 @@ impl PluginActivity {
     }
 
     /// Adds an effect of the last hook: effects come right after its record.
-    fn add_of_last(&mut self, kind: Kind, what: &str) {
+    fn add_of_last(&mut self, kind: ActivityKind, what: &str) {
         if let Some(point) = self.last_point.clone() {
-            self.add(Kind::ActedAt, point);
+            self.add_text(ActivityKind::ActedAt, point);
         }
-        self.add(kind, what);
+        self.add_text(kind, what);
     }
 
-    fn hook(&mut self, record: &TraceRecord) {
+    fn add_hook(&mut self, record: &TraceRecord) {
         let point = &*record.point;
         if record.was_called() {
             self.calls += 1;
             self.micros += record.micros;
-            self.add(Kind::CalledAt, point);
+            self.add_text(ActivityKind::CalledAt, point);
         }
         let reason = record.reason.as_deref().unwrap_or_default();
         match record.outcome {
             TraceOutcome::Pass | TraceOutcome::Dropped => {}
             TraceOutcome::Changed => {
-                self.add(Kind::ActedAt, point);
+                self.add_text(ActivityKind::ActedAt, point);
                 for what in &record.changed {
                     match *what {
                         // The injection has an event of its own, which contains its text.
                         "inject" => {}
-                        "note" => self.add(Kind::Told, reason),
-                        what => self.add(Kind::Changed, format!("{what} at {point}")),
+                        "note" => self.add_text(ActivityKind::Told, reason),
+                        what => self.add_text(ActivityKind::Changed, format!("{what} at {point}")),
                     }
                 }
             }
             TraceOutcome::Asked | TraceOutcome::Blocked | TraceOutcome::DroppedBlocking => {
-                self.add(Kind::ActedAt, point);
-                self.add(Kind::Refused, reason);
+                self.add_text(ActivityKind::ActedAt, point);
+                self.add_text(ActivityKind::Refused, reason);
             }
             TraceOutcome::Failed | TraceOutcome::FailedBlocking => {
-                self.add(Kind::Failed, format!("{point}: {reason}"));
+                self.add_text(ActivityKind::Failed, format!("{point}: {reason}"));
             }
         }
         self.last_point = Some(point.to_owned());
     }
 
-    fn access(&mut self, record: &AccessRecord) {
+    fn add_access(&mut self, record: &AccessRecord) {
         let why = record.reason.as_deref().unwrap_or_default();
         match record.outcome {
-            AccessOutcome::Done => self.add(Kind::Reached, &*record.target),
+            AccessOutcome::Done => self.add_text(ActivityKind::Reached, &*record.target),
             // A missing file is no failure of the plugin; a real failure fails its hook.
             AccessOutcome::Masked | AccessOutcome::Failed => {}
-            AccessOutcome::Denied => self.add(Kind::Failed, format!("{}: {why}", record.target)),
+            AccessOutcome::Denied => {
+                self.add_text(ActivityKind::Failed, format!("{}: {why}", record.target))
+            }
         }
     }
 }
@@ -194,13 +206,16 @@ mod tests {
     #[test]
     fn passing_failing_and_logging_are_no_deeds() {
         let mut acted = TurnActivity::default();
-        acted.see(&hook(TraceOutcome::Pass, &[]));
-        acted.see(&hook(TraceOutcome::Failed, &[]));
-        acted.add("p", Kind::Logged, "nothing to do");
+        acted.see_event(&hook(TraceOutcome::Pass, &[]));
+        acted.see_event(&hook(TraceOutcome::Failed, &[]));
+        acted.add_activity("p", ActivityKind::Logged, "nothing to do");
         let activity = acted.get("p").unwrap();
         assert!(!activity.is_any());
         assert_eq!((activity.calls, activity.micros), (2, 4.0));
-        assert_eq!(activity.all(Kind::Failed), ["pre-tool: because"]);
+        assert_eq!(
+            activity.texts_of(ActivityKind::Failed),
+            ["pre-tool: because"]
+        );
         assert!(acted.get("q").is_none());
     }
 
@@ -208,8 +223,8 @@ mod tests {
     fn deeds_stand_once_and_at_the_point_where_they_were_done() {
         let mut acted = TurnActivity::default();
         for _ in 0..2 {
-            acted.see(&hook(TraceOutcome::Changed, &["note", "arguments"]));
-            acted.see(&Event::Notice {
+            acted.see_event(&hook(TraceOutcome::Changed, &["note", "arguments"]));
+            acted.see_event(&Event::Notice {
                 level: Level::Warn,
                 plugin: Some("p".to_owned()),
                 text: "again".to_owned(),
@@ -217,9 +232,12 @@ mod tests {
         }
         let activity = acted.get("p").unwrap();
         assert!(activity.is_any());
-        assert_eq!(activity.all(Kind::ActedAt), ["pre-tool"]);
-        assert_eq!(activity.all(Kind::Changed), ["arguments at pre-tool"]);
-        assert_eq!(activity.all(Kind::Told), ["because"]);
-        assert_eq!(activity.all(Kind::Said), ["again"]);
+        assert_eq!(activity.texts_of(ActivityKind::ActedAt), ["pre-tool"]);
+        assert_eq!(
+            activity.texts_of(ActivityKind::Changed),
+            ["arguments at pre-tool"]
+        );
+        assert_eq!(activity.texts_of(ActivityKind::Told), ["because"]);
+        assert_eq!(activity.texts_of(ActivityKind::Said), ["again"]);
     }
 }

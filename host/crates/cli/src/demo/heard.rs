@@ -8,30 +8,30 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use rind_cases::log::{Line, TARGET};
+use rind_cases::log::{PluginLogLine, TARGET};
 use rind_lib::lock::lock;
 
 /// Most lines that are kept; a demo has some dozens.
 const MAX_LINES: usize = 10_000;
 
 /// The lines. A subscriber is one for the whole process, and so is this.
-static HEARD: Mutex<Vec<Line>> = Mutex::new(Vec::new());
+static HEARD: Mutex<Vec<PluginLogLine>> = Mutex::new(Vec::new());
 
 /// Collects log lines of plugins at level `info` and above.
-pub(in super::super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+pub(in super::super) fn hearing_layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     // The filter enables only the target of plugins for this layer.
-    Hearing.with_filter(Targets::new().with_target(TARGET, Level::INFO))
+    DemoHearing.with_filter(Targets::new().with_target(TARGET, Level::INFO))
 }
 
-pub(in super::super) fn take() -> Vec<Line> {
+pub(in super::super) fn take_lines() -> Vec<PluginLogLine> {
     std::mem::take(&mut lock(&HEARD))
 }
 
-struct Hearing;
+struct DemoHearing;
 
-impl<S: Subscriber> Layer<S> for Hearing {
+impl<S: Subscriber> Layer<S> for DemoHearing {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let Some(line) = Line::of(event) else {
+        let Some(line) = PluginLogLine::line_of_event(event) else {
             return;
         };
         let mut heard = lock(&HEARD);

@@ -12,12 +12,12 @@ use std::time::Duration;
 use anyhow::Context;
 use rind_audit::PLUGIN;
 
-use self::activity::{Kind, TurnActivity};
-use self::story::Story;
+use self::activity::{ActivityKind, TurnActivity};
+use self::story::DemoStory;
 use super::args::{DemoArgs, ShowArgs};
-use super::environment::{environment, paths};
+use super::environment::{find_paths, operator_environment};
 use super::exit_code::{ExitStatus, bail_usage};
-use super::programs::Programs;
+use super::programs::FollowingPrograms;
 use super::render::trace::Detail;
 use super::{carried, open, render, run};
 use rind_lib::grant::ask::GrantOptions;
@@ -38,9 +38,9 @@ use rind_operator::setup::OperatorSetup;
 /// long story.
 pub(super) const CORE: [&str; 10] = include!("../../../../../plugins/core.json");
 
-pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let story = if args.all { &story::ALL } else { &story::SHORT };
-    let here = paths(None)?;
+    let here = find_paths(None)?;
     let folder = tempfile::Builder::new()
         .prefix("rind-demo-")
         .tempdir()
@@ -58,11 +58,11 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         set: story.settings.iter().map(ToString::to_string).collect(),
         ..ModelSelection::default()
     };
-    let mut setup = OperatorSetup::read(environment(), here, &model, None)?;
+    let mut setup = OperatorSetup::read(operator_environment(), here, &model, None)?;
     // Load only the bundled plugins: the settings of the story must not depend on plugins of this
     // machine.
     let load = PluginLoad::new(&setup, &PluginSelection::default(), GrantOptions::default())?
-        .only_in(folders()?)
+        .only_in(demo_folders()?)
         .at(&paths);
     let plugins = load.load().await.context("load plugins")?;
     setup.paths = paths;
@@ -72,9 +72,9 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     check_core(&plugins)?;
     story.write_learnt(&plugins.stores())?;
     if !args.json {
-        introduce(story, &plugins, &paths.workspace);
+        introduce_story(story, &plugins, &paths.workspace);
     }
-    let (approver, questions) = open::approver(false);
+    let (approver, questions) = open::choose_approver(false);
     let parts = HostParts {
         skills: Arc::default(),
         provider: Selected {
@@ -101,27 +101,27 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         json: args.json,
         trace: (!args.all).then_some(Detail::Short),
     };
-    let watch = move |event: &_| lock(&watched).see(event);
-    let mut exit = run::turn(
+    let watch = move |event: &_| lock(&watched).see_event(event);
+    let mut exit = run::run_turn(
         session,
         questions,
         story.prompt,
         show,
-        Programs::watching(watch),
+        FollowingPrograms::with_watch(watch),
     )
     .await?;
     if args.all && exit == ExitStatus::Done {
         let mut acted = std::mem::take(&mut *lock(&acted));
-        exit = judge(&mut acted, &plugins, paths, &id, args.json)?;
+        exit = judge_demo(&mut acted, &plugins, paths, &id, args.json)?;
     }
     if args.keep {
-        render::note(&format!("kept in {}", folder.keep().display()));
+        render::print_note(&format!("kept in {}", folder.keep().display()));
     }
     Ok(exit)
 }
 
 /// Shows the actions of each plugin. The demo fails if a core plugin did nothing.
-fn judge(
+fn judge_demo(
     acted: &mut TurnActivity,
     plugins: &PluginSet,
     paths: &Paths,
@@ -131,30 +131,30 @@ fn judge(
     let names = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     let loaded: Vec<&str> = names.collect();
     let is_loaded = |name: &str| loaded.contains(&name);
-    for line in heard::take() {
-        acted.add(&line.plugin, Kind::Logged, line.text);
+    for line in heard::take_lines() {
+        acted.add_activity(&line.plugin, ActivityKind::Logged, line.text);
     }
     if is_loaded(PLUGIN) {
-        let checked = super::audit::checked(paths, session)?.unwrap_or_default();
+        let checked = super::audit::check_log(paths, session)?.unwrap_or_default();
         match checked.broken {
-            Some(why) => render::warn(&format!("the log of {PLUGIN} is broken: {why}")),
+            Some(why) => render::print_warning(&format!("the log of {PLUGIN} is broken: {why}")),
             None if !checked.gaps.is_empty() => {
                 let gap = &checked.gaps[0];
-                render::warn(&format!("the log of {PLUGIN} has a gap: {gap}"));
+                render::print_warning(&format!("the log of {PLUGIN} has a gap: {gap}"));
             }
             None if checked.lines.is_empty() => {}
             None => {
-                let lines = render::count(checked.lines.len() as u64, "line");
+                let lines = render::format_count(checked.lines.len() as u64, "line");
                 let whole =
                     format!("a log of {lines}; checked: each holds the hash of the one before");
-                acted.add(PLUGIN, Kind::Left, whole);
+                acted.add_activity(PLUGIN, ActivityKind::Left, whole);
             }
         }
     }
     if !is_json {
         let others = loaded.iter().filter(|name| !CORE.contains(name));
         let shown = CORE.iter().chain(others).copied();
-        render::activity::report(acted, shown, is_loaded);
+        render::activity::report_activity(acted, shown, is_loaded);
     }
     let did_nothing = |name: &&&str| {
         !acted
@@ -164,7 +164,7 @@ fn judge(
     let idle: Vec<&&str> = CORE.iter().filter(did_nothing).collect();
     if !is_json {
         let n_acted = CORE.len() - idle.len();
-        render::note(&format!("{n_acted} of {} core plugins acted", CORE.len()));
+        render::print_note(&format!("{n_acted} of {} core plugins acted", CORE.len()));
     }
     for name in &idle {
         let what = if is_loaded(name) {
@@ -172,16 +172,16 @@ fn judge(
         } else {
             "is not loaded; `rind plugin list` says why"
         };
-        render::warn(&format!("{name} {what}"));
+        render::print_warning(&format!("{name} {what}"));
     }
-    Ok(ExitStatus::of(idle.is_empty()))
+    Ok(ExitStatus::status_of(idle.is_empty()))
 }
 
 /// Returns the folders of the plugins of this installation, and the examples, which only demos
 /// load: a tool that greets is nothing to offer in real work.
-fn folders() -> anyhow::Result<Vec<PathBuf>> {
-    let folders = environment().managed_folders()?.into_iter();
-    Ok(folders.chain([carried::examples()]).collect())
+fn demo_folders() -> anyhow::Result<Vec<PathBuf>> {
+    let folders = operator_environment().managed_folders()?.into_iter();
+    Ok(folders.chain([carried::examples_folder()]).collect())
 }
 
 /// A demo without a single core plugin would show nothing.
@@ -190,7 +190,7 @@ fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
         return Ok(());
     }
-    let folders = environment().managed_folders()?.into_iter();
+    let folders = operator_environment().managed_folders()?.into_iter();
     let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
     bail_usage!(
         "no core plugin runs, so there is nothing to show; they were looked for in {}, and `rind plugin list` says why others do \
@@ -199,27 +199,27 @@ fn check_core(plugins: &PluginSet) -> anyhow::Result<()> {
     )
 }
 
-fn introduce(story: &Story, plugins: &PluginSet, workspace: &Path) {
-    render::say(render::styled(render::BOLD, story.title));
-    render::note(&format!(
+fn introduce_story(story: &DemoStory, plugins: &PluginSet, workspace: &Path) {
+    render::say_line(render::style_text(render::BOLD, story.title));
+    render::print_note(&format!(
         "workspace {}, the model is a script, every tool call is answered with yes",
         workspace.display()
     ));
     if !story.learnt.is_empty() {
-        render::note("the stores of the quartermasters are filled as if after 60 turns");
+        render::print_note("the stores of the quartermasters are filled as if after 60 turns");
     }
     for setting in story.settings {
-        render::note(&render::one_line(&format!("--set {setting}"), 100));
+        render::print_note(&render::one_line(&format!("--set {setting}"), 100));
     }
     if story.is_for_all {
         let took: Duration = plugins.plugins.iter().map(|plugin| plugin.load_time).sum();
-        let n = render::count(plugins.plugins.len() as u64, "plugin");
-        render::note(&format!("{n} loaded in {} ms", took.as_millis()));
+        let n = render::format_count(plugins.plugins.len() as u64, "plugin");
+        render::print_note(&format!("{n} loaded in {} ms", took.as_millis()));
     } else {
         plugins
             .plugins
             .iter()
-            .for_each(|plugin| render::plugins::loaded(plugin));
+            .for_each(|plugin| render::plugins::print_loaded(plugin));
     }
-    render::say("");
+    render::say_line("");
 }

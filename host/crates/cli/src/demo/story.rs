@@ -1,6 +1,6 @@
 //! Stories of the demo: the script of the model, the files of the workspace, the settings.
 //!
-//! Owns the two stories. Must not know how a turn is run or shown. Start from [`Story`].
+//! Owns the two stories. Must not know how a turn is run or shown. Start from [`DemoStory`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use rind_lib::plugin::store::PluginStore;
 
-pub(super) struct Story {
+pub(super) struct DemoStory {
     pub(super) title: &'static str,
     pub(super) model: &'static str,
     pub(super) prompt: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Story {
     pub(super) is_for_all: bool,
 }
 
-pub(super) const SHORT: Story = Story {
+pub(super) const SHORT: DemoStory = DemoStory {
     title: "A turn through sandboxed plugins",
     model: "demo",
     prompt: "Calibrate the tide station after the vendor's notes, and check the logs for floods.",
@@ -35,7 +35,7 @@ pub(super) const SHORT: Story = Story {
     is_for_all: false,
 };
 
-pub(super) const ALL: Story = Story {
+pub(super) const ALL: DemoStory = DemoStory {
     title: "A turn in which all ten core plugins act",
     model: "demo-large",
     prompt: "Calibrate the tide station after the notes, check the log for floods, and say whom to call.",
@@ -79,7 +79,7 @@ const MORE_FILES: [(&str, &str); 3] = [
 /// Lines of the log: some 200 KB of search result.
 const READINGS: u32 = 4000;
 
-impl Story {
+impl DemoStory {
     pub(super) fn write_files(&self, workspace: &Path) -> std::io::Result<()> {
         let more = MORE_FILES.iter().filter(|_| self.is_for_all);
         for (name, text) in FILES.iter().chain(more) {
@@ -88,7 +88,7 @@ impl Story {
             fs::write(path, text)?;
         }
         fs::create_dir_all(workspace.join("logs"))?;
-        fs::write(workspace.join("logs/readings.log"), log())
+        fs::write(workspace.join("logs/readings.log"), demo_log())
     }
 
     /// Writes the initial contents into the stores of the loaded plugins.
@@ -111,7 +111,7 @@ impl Story {
     }
 }
 
-fn log() -> String {
+fn demo_log() -> String {
     let mut log = String::new();
     for n in 0..READINGS {
         // A tide of about 12 hours between 170 and 314 cm, in integers so that every run gives the

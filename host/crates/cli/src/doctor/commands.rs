@@ -1,10 +1,10 @@
 //! Checks the confinement of `bash` commands.
 
-use super::{Check, wrong_settings};
+use super::{DoctorCheck, wrong_settings};
 use rind_lib::tool::builtin::Confining;
 use rind_lib::tool::process::CgroupPlace;
 use rind_lib::tool::process::confine::{Limits, Mechanism, Report};
-use rind_lib::tool::sandbox::Need;
+use rind_lib::tool::sandbox::SandboxNeed;
 use rind_operator::confinement::{self, CommandConfinement};
 use rind_operator::setup::OperatorSetup;
 
@@ -17,12 +17,12 @@ const PARTS: [(u32, &str); 5] = [
     (9, "Unix sockets"),
 ];
 
-pub(super) async fn checks(setup: &OperatorSetup) -> Vec<Check> {
+pub(super) async fn command_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
     let sandbox = match confinement::find(setup).await {
         Ok(sandbox) => sandbox,
         Err(error) => return vec![wrong_settings(&error)],
     };
-    let mut checks = vec![bash(&sandbox).named("commands")];
+    let mut checks = vec![check_bash(&sandbox).with_name("commands")];
     let Ok(detected) = &sandbox.detected else {
         return checks;
     };
@@ -34,20 +34,21 @@ pub(super) async fn checks(setup: &OperatorSetup) -> Vec<Check> {
         "the same as in namespaces, and besides limits, priority and scheduling of other processes, and shared memory, \
          semaphores and queues"
     };
-    checks.push(apart(mechanism, detected.passed_over.as_deref()).named("namespaces"));
-    checks.extend(report.landlock.map(landlock));
+    checks
+        .push(check_separation(mechanism, detected.passed_over.as_deref()).with_name("namespaces"));
+    checks.extend(report.landlock.map(check_landlock));
     checks.extend([
-        Check::ok(format!("filtered: {filtered}")).named("system calls"),
-        limits(&detected.confinement.limits, mechanism, report).named("limits of bash"),
-        cgroup(report).named("group of bash"),
-        network(detected.confinement.network, report).named("network of bash"),
-        signals(report).named("signals"),
-        user().named("user"),
+        DoctorCheck::ok_check(format!("filtered: {filtered}")).with_name("system calls"),
+        check_limits(&detected.confinement.limits, mechanism, report).with_name("limits of bash"),
+        check_cgroup(report).with_name("group of bash"),
+        check_network(detected.confinement.network, report).with_name("network of bash"),
+        check_signals(report).with_name("signals"),
+        check_user().with_name("user"),
     ]);
     checks
 }
 
-fn bash(sandbox: &CommandConfinement) -> Check {
+fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
     let free = "a command of bash can do everything that you can: read your keys, write your files, use the network";
     let way = "allow user namespaces, or install bubblewrap (the program `bwrap`), or use Linux 6.2 or newer with Landlock \
      switched on";
@@ -60,13 +61,13 @@ fn bash(sandbox: &CommandConfinement) -> Check {
                 Mechanism::Landlock => "Landlock".to_owned(),
                 Mechanism::Bwrap(path) => path.display().to_string(),
             };
-            Check::ok(format!("bash runs confined by {by} and a system call filter"))
-            .means("its commands change the workspace and a temporary folder only, and read besides that only the system and \
+            DoctorCheck::ok_check(format!("bash runs confined by {by} and a system call filter"))
+            .with_meaning("its commands change the workspace and a temporary folder only, and read besides that only the system and \
              its tools")
         }
-        (Confining::Refused(why), _) => Check::required(why)
-            .means("bash is refused: its commands must run confined")
-            .todo(format!("{way}; {unconfined}")),
+        (Confining::Refused(why), _) => DoctorCheck::required_check(why)
+            .with_meaning("bash is refused: its commands must run confined")
+            .with_todo(format!("{way}; {unconfined}")),
         (Confining::Retried(_), _) => {
             let why = sandbox.why_refused().unwrap_or_default();
             let todo = if why.contains("overlaps") {
@@ -75,47 +76,49 @@ fn bash(sandbox: &CommandConfinement) -> Check {
                 "remove the cause (free disk space, raise a limit, correct [sandbox] of config.toml); if it stays, choose \
                  another `mechanism` in [sandbox]"
             };
-            Check::required(format!("confining bash failed: {why}"))
-                .means("bash is refused until its commands can be confined; each call tries again")
-                .todo(todo)
+            DoctorCheck::required_check(format!("confining bash failed: {why}"))
+                .with_meaning(
+                    "bash is refused until its commands can be confined; each call tries again",
+                )
+                .with_todo(todo)
         }
-        _ if sandbox.config.need() == Need::Off => {
-            Check::weaker("`bash = \"off\"` in [sandbox] of config.toml")
-                .means(free)
-                .todo("take that line out")
+        _ if sandbox.config.need() == SandboxNeed::Off => {
+            DoctorCheck::weaker_check("`bash = \"off\"` in [sandbox] of config.toml")
+                .with_meaning(free)
+                .with_todo("take that line out")
         }
         _ => {
             let why = sandbox.why_refused().unwrap_or_default();
-            Check::weaker(format!("bash runs unconfined: {why}"))
-                .means(free)
-                .todo(way)
+            DoctorCheck::weaker_check(format!("bash runs unconfined: {why}"))
+                .with_meaning(free)
+                .with_todo(way)
         }
     }
 }
 
 /// Reports the mechanism in use, and the limits of a weaker one.
-fn apart(mechanism: &Mechanism, passed_over: Option<&str>) -> Check {
+fn check_separation(mechanism: &Mechanism, passed_over: Option<&str>) -> DoctorCheck {
     if mechanism.is_apart() {
         let by = match mechanism {
             Mechanism::Bwrap(path) => format!("made by {}", path.display()),
             _ => "made by rind".to_owned(),
         };
         let why = passed_over.map_or_else(String::new, |why| format!(" ({why})"));
-        return Check::ok(format!(
+        return DoctorCheck::ok_check(format!(
             "{by}: other processes and personal files are not there; everything ends with the call{why}"
         ));
     }
     let why = passed_over.unwrap_or("`mechanism = \"landlock\"` in [sandbox] of config.toml");
-    Check::weaker(format!("none: {why}"))
-        .means(
+    DoctorCheck::weaker_check(format!("none: {why}"))
+        .with_meaning(
             "a command sees that other files and processes exist, can change permissions and times of your files elsewhere \
              (not what is in them), and can write the repository's settings and hooks, which are looked at only afterwards",
         )
-        .todo("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or \
+        .with_todo("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or \
          install bubblewrap")
 }
 
-fn limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Check {
+fn check_limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> DoctorCheck {
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     let (processes, temporary) = if mechanism.is_apart() {
         (
@@ -137,34 +140,34 @@ fn limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Check {
         mib(limits.disk_bytes),
     );
     if !report.bounds_processes {
-        return Check::weaker(found)
-            .means("processes are not counted for root: a command can start as many as the machine has room for")
-            .todo("run rind as an ordinary user, or on Linux 6.14 or newer where it makes namespaces itself");
+        return DoctorCheck::weaker_check(found)
+            .with_meaning("processes are not counted for root: a command can start as many as the machine has room for")
+            .with_todo("run rind as an ordinary user, or on Linux 6.14 or newer where it makes namespaces itself");
     }
-    Check::ok(found)
+    DoctorCheck::ok_check(found)
 }
 
 /// Reports whether each command is in a control group. Not a weakness: the limits hold without one.
-fn cgroup(report: &Report) -> Check {
+fn check_cgroup(report: &Report) -> DoctorCheck {
     let place = match CgroupPlace::here() {
         Ok(_) if !report.cgroup => Err("a command could not be moved into one"),
         place => place,
     };
     match place {
-        Ok(place) if place.controllers.is_empty() => Check::ok(
+        Ok(place) if place.controllers.is_empty() => DoctorCheck::ok_check(
             "a command ends as a whole, by its cgroup; memory, processes and processors are not handed on to it and bounded \
              by other means",
         ),
-        Ok(place) => Check::ok(format!(
+        Ok(place) => DoctorCheck::ok_check(format!(
             "a command ends as a whole, by its cgroup, which also bounds {}",
             place.controllers.join(", ")
         )),
-        Err(why) => Check::ok(format!("no cgroup for commands: {why}"))
-            .means("their limits are checked four times a second, and their processes ended one after the other"),
+        Err(why) => DoctorCheck::ok_check(format!("no cgroup for commands: {why}"))
+            .with_meaning("their limits are checked four times a second, and their processes ended one after the other"),
     }
 }
 
-fn landlock(version: u32) -> Check {
+fn check_landlock(version: u32) -> DoctorCheck {
     let named = |wanted: bool| {
         let parts = PARTS
             .iter()
@@ -176,14 +179,14 @@ fn landlock(version: u32) -> Check {
     if !without.is_empty() {
         found.push_str(&format!("; not {without}"));
     }
-    Check::ok(found).named("landlock")
+    DoctorCheck::ok_check(found).with_name("landlock")
 }
 
-fn network(is_on: bool, report: &Report) -> Check {
+fn check_network(is_on: bool, report: &Report) -> DoctorCheck {
     if is_on {
-        return Check::weaker("on: `network = true` in [sandbox] of config.toml")
-            .means("a command can send what it reads to anybody")
-            .todo("take that line out");
+        return DoctorCheck::weaker_check("on: `network = true` in [sandbox] of config.toml")
+            .with_meaning("a command can send what it reads to anybody")
+            .with_todo("take that line out");
     }
     let unix = if report.unix_sockets {
         "Unix sockets only in the workspace"
@@ -195,25 +198,25 @@ fn network(is_on: bool, report: &Report) -> Check {
     } else {
         "off, loopback included"
     };
-    Check::ok(format!("{loopback}, {unix}"))
+    DoctorCheck::ok_check(format!("{loopback}, {unix}"))
 }
 
-fn signals(report: &Report) -> Check {
+fn check_signals(report: &Report) -> DoctorCheck {
     if report.can_signal {
-        return Check::weaker("a confined command can end your other programs")
-            .means("it cannot read or change them")
-            .todo("use Linux 6.12 or newer");
+        return DoctorCheck::weaker_check("a confined command can end your other programs")
+            .with_meaning("it cannot read or change them")
+            .with_todo("use Linux 6.12 or newer");
     }
-    Check::ok("a confined command reaches no process outside")
+    DoctorCheck::ok_check("a confined command reaches no process outside")
 }
 
-fn user() -> Check {
+fn check_user() -> DoctorCheck {
     if rustix::process::geteuid().is_root() {
-        return Check::weaker("root")
-            .means(
+        return DoctorCheck::weaker_check("root")
+            .with_meaning(
                 "commands may read the system, and of it what only root may, such as /etc/shadow",
             )
-            .todo("run rind as an ordinary user");
+            .with_todo("run rind as an ordinary user");
     }
-    Check::ok("not root")
+    DoctorCheck::ok_check("not root")
 }

@@ -1,6 +1,6 @@
 //! `rind doctor`: checks by trial which protections this machine enforces.
 //!
-//! Each file checks one part and knows nothing of rendering. Start from [`doctor`].
+//! Each file checks one part and knows nothing of rendering. Start from [`run_doctor`].
 
 mod commands;
 mod folders;
@@ -13,7 +13,7 @@ mod skills;
 use serde::Serialize;
 
 use super::args::JsonArgs;
-use super::environment::{environment, paths, user_setup};
+use super::environment::{find_paths, operator_environment, user_setup};
 use super::exit_code::ExitStatus;
 use super::render;
 use rind_lib::config::Config;
@@ -21,7 +21,7 @@ use rind_operator::setup::OperatorSetup;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(super) enum CheckState {
     /// Works as it should.
     Ok,
     /// Works, with less protection against mistakes.
@@ -31,9 +31,9 @@ pub(super) enum State {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Check {
+pub(super) struct DoctorCheck {
     pub(super) name: &'static str,
-    pub(super) state: State,
+    pub(super) state: CheckState,
     /// Whether Rind cannot do its work without it.
     pub(super) required: bool,
     pub(super) found: String,
@@ -42,8 +42,8 @@ pub(super) struct Check {
     pub(super) todo: String,
 }
 
-impl Check {
-    fn new(state: State, found: impl Into<String>) -> Self {
+impl DoctorCheck {
+    fn new(state: CheckState, found: impl Into<String>) -> Self {
         Self {
             name: "",
             state,
@@ -54,91 +54,98 @@ impl Check {
         }
     }
 
-    fn ok(found: impl Into<String>) -> Self {
-        Self::new(State::Ok, found)
+    fn ok_check(found: impl Into<String>) -> Self {
+        Self::new(CheckState::Ok, found)
     }
 
-    fn weaker(found: impl Into<String>) -> Self {
-        Self::new(State::Weaker, found)
+    fn weaker_check(found: impl Into<String>) -> Self {
+        Self::new(CheckState::Weaker, found)
     }
 
-    fn missing(found: impl Into<String>) -> Self {
-        Self::new(State::Missing, found)
+    fn missing_check(found: impl Into<String>) -> Self {
+        Self::new(CheckState::Missing, found)
     }
 
     /// Failure of a requirement without which Rind cannot work.
-    fn required(found: impl Into<String>) -> Self {
+    fn required_check(found: impl Into<String>) -> Self {
         Self {
             required: true,
-            ..Self::missing(found)
+            ..Self::missing_check(found)
         }
     }
 
-    fn named(self, name: &'static str) -> Self {
+    fn with_name(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 
-    fn means(mut self, means: impl Into<String>) -> Self {
+    fn with_meaning(mut self, means: impl Into<String>) -> Self {
         self.means = means.into();
         self
     }
 
-    fn todo(mut self, todo: impl Into<String>) -> Self {
+    fn with_todo(mut self, todo: impl Into<String>) -> Self {
         self.todo = todo.into();
         self
     }
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct DoctorReport {
     pub(super) ok: bool,
-    pub(super) checks: Vec<Check>,
+    pub(super) checks: Vec<DoctorCheck>,
 }
 
-pub(super) async fn doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
-    let paths = paths(None)?;
+pub(super) async fn run_doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
+    let paths = find_paths(None)?;
     let mut checks = Vec::new();
     // Read the user's settings only: a project's settings do not affect these checks. A broken
     // settings file is a finding, and the other checks run without it.
     let setup = user_setup().unwrap_or_else(|error| {
         checks.push(wrong_settings(&error));
-        OperatorSetup::new(environment(), paths.clone(), Config::default())
+        OperatorSetup::new(operator_environment(), paths.clone(), Config::default())
     });
-    let (commands, plugins) = tokio::join!(commands::checks(&setup), plugins::checks(&setup));
+    let (commands, plugins) = tokio::join!(
+        commands::command_checks(&setup),
+        plugins::plugin_checks(&setup)
+    );
     checks.extend(commands);
     checks.extend(plugins);
     if !checks.iter().any(|check| check.name == "settings") {
-        match plugins::find().await {
+        match plugins::find_plugins().await {
             Ok(found) => {
-                checks.push(plugins::loaded(&found).named("plugins"));
+                checks.push(plugins::check_loaded(&found).with_name("plugins"));
                 let found_skills = skills::find(&found);
-                let check = skills::check(&found_skills);
-                checks.extend(check.map(|check| check.named("skills")));
+                let check = skills::check_skills(&found_skills);
+                checks.extend(check.map(|check| check.with_name("skills")));
                 checks.extend(overlooked::checks(&found, &found_skills).await);
             }
-            Err(check) => checks.push(check.named("plugins")),
+            Err(check) => checks.push(check.with_name("plugins")),
         }
     }
-    checks.extend(scripts::check(&setup).map(|check| check.named("scripts")));
-    checks.extend(folders::checks(&paths));
-    checks.push(model::check(&setup).named("model"));
-    checks.push(plugins::target(&paths).await.named("target for authors"));
-    let is_in_the_way = |check: &Check| check.required && check.state == State::Missing;
-    let report = Report {
+    checks.extend(scripts::check_scripts(&setup).map(|check| check.with_name("scripts")));
+    checks.extend(folders::folder_checks(&paths));
+    checks.push(model::check_model(&setup).with_name("model"));
+    checks.push(
+        plugins::check_target(&paths)
+            .await
+            .with_name("target for authors"),
+    );
+    let is_in_the_way = |check: &DoctorCheck| check.required && check.state == CheckState::Missing;
+    let report = DoctorReport {
         ok: !checks.iter().any(is_in_the_way),
         checks,
     };
     if args.json {
-        render::json(&report)?;
+        render::print_json(&report)?;
     } else {
-        render::doctor::report(&report);
+        render::doctor::print_report(&report);
     }
-    Ok(ExitStatus::of(report.ok))
+    Ok(ExitStatus::status_of(report.ok))
 }
 
-fn wrong_settings(error: &anyhow::Error) -> Check {
-    Check::required(format!("{error:#}"))
-        .named("settings")
-        .means("no command runs until the settings can be read")
-        .todo("correct the named line")
+fn wrong_settings(error: &anyhow::Error) -> DoctorCheck {
+    DoctorCheck::required_check(format!("{error:#}"))
+        .with_name("settings")
+        .with_meaning("no command runs until the settings can be read")
+        .with_todo("correct the named line")
 }

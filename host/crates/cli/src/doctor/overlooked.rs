@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::super::{command, tools};
-use super::Check;
-use super::plugins::Found;
+use super::DoctorCheck;
+use super::plugins::DoctorPlugins;
 use rind_lib::skill::Skills;
 use rind_lib::tool::policy::ToolPolicy;
 use rind_operator::misplaced::ToolNames;
 use rind_operator::{overlooked, scripts};
 
 /// Finds settings, variables and templates without effect; nothing where there are none.
-pub(super) async fn checks(found: &Found, skills: &Skills) -> Vec<Check> {
+pub(super) async fn checks(found: &DoctorPlugins, skills: &Skills) -> Vec<DoctorCheck> {
     let setup = found.setup();
     let mut settings = overlooked::of_variables(&setup.environment);
     settings.extend(overlooked::of_settings(&setup.config));
@@ -26,24 +26,26 @@ pub(super) async fn checks(found: &Found, skills: &Skills) -> Vec<Check> {
         None => Vec::new(),
     };
     let settings = check(&settings).map(|check| {
-        let check = check.means("a rule or hook that does not apply guards nothing");
+        let check = check.with_meaning("a rule or hook that does not apply guards nothing");
         check
-            .todo("correct the named lines")
-            .named("rules and names")
+            .with_todo("correct the named lines")
+            .with_name("rules and names")
     });
     let templates = check(&templates).map(|check| {
-        let check = check.means("their slash commands do nothing");
-        check.todo("correct the named lines").named("prompts")
+        let check = check.with_meaning("their slash commands do nothing");
+        check
+            .with_todo("correct the named lines")
+            .with_name("prompts")
     });
     settings.into_iter().chain(templates).collect()
 }
 
-fn check(lines: &[String]) -> Option<Check> {
-    (!lines.is_empty()).then(|| Check::weaker(lines.join("; ")))
+fn check(lines: &[String]) -> Option<DoctorCheck> {
+    (!lines.is_empty()).then(|| DoctorCheck::weaker_check(lines.join("; ")))
 }
 
 /// Names of tools that there are not.
-async fn without_tools(found: &Found, skills: &Skills) -> anyhow::Result<Vec<String>> {
+async fn without_tools(found: &DoctorPlugins, skills: &Skills) -> anyhow::Result<Vec<String>> {
     // The confinement and the scripts are checks of their own, which show what is wrong.
     let setup = found.setup().clone().with_warnings(Arc::new(|_| {}));
     let tools = tools::specs(&setup, found.plugins.clone()).await?;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::super::args::PluginArgs;
-use super::super::environment::environment;
+use super::super::environment::operator_environment;
 use super::super::render;
-use super::Check;
+use super::DoctorCheck;
 use rind_author::{TARGET, has_target};
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::grant::held::HeldFolder;
@@ -24,7 +24,7 @@ use rind_operator::setup::OperatorSetup;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(super) async fn checks(setup: &OperatorSetup) -> Vec<Check> {
+pub(super) async fn plugin_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
     let selection = PluginSelection {
         is_local_only: true,
         ..PluginSelection::default()
@@ -34,72 +34,72 @@ pub(super) async fn checks(setup: &OperatorSetup) -> Vec<Check> {
         Err(error) => return vec![super::wrong_settings(&error)],
     };
     vec![
-        engine().named("sandbox of plugins"),
-        cache(&load).named("compile cache"),
-        compiler(&load).await.named("compiler"),
+        check_engine().with_name("sandbox of plugins"),
+        check_cache(&load).with_name("compile cache"),
+        check_compiler(&load).await.with_name("compiler"),
     ]
 }
 
-fn engine() -> Check {
+fn check_engine() -> DoctorCheck {
     match trial::stops_endless_loop() {
-        Ok(took) => Check::ok(format!(
+        Ok(took) => DoctorCheck::ok_check(format!(
             "starts, and stops an endless loop after {}",
-            time(took)
+            format_time(took)
         )),
-        Err(error) => Check::required(error.to_string())
-            .means("no plugin can run, or none can be stopped")
-            .todo("run on a 64-bit system that allows memory to be made executable"),
+        Err(error) => DoctorCheck::required_check(error.to_string())
+            .with_meaning("no plugin can run, or none can be stopped")
+            .with_todo("run on a 64-bit system that allows memory to be made executable"),
     }
 }
 
-fn cache(load: &PluginLoad) -> Check {
+fn check_cache(load: &PluginLoad) -> DoctorCheck {
     let options = load.options();
     match trial::opens_cache(&options.cache, &options.cache_key) {
-        Ok(()) => Check::ok(format!(
+        Ok(()) => DoctorCheck::ok_check(format!(
             "{}, private and writable; its key is {}",
             options.cache.display(),
             options.cache_key.display()
         ))
-        .means("compiled code is used only with a signature made with that key"),
-        Err(error) => Check::required(error.to_string())
-            .means("plugins cannot be loaded")
-            .todo("make the folder yours and writable, or set RIND_HOME"),
+        .with_meaning("compiled code is used only with a signature made with that key"),
+        Err(error) => DoctorCheck::required_check(error.to_string())
+            .with_meaning("plugins cannot be loaded")
+            .with_todo("make the folder yours and writable, or set RIND_HOME"),
     }
 }
 
-async fn compiler(load: &PluginLoad) -> Check {
+async fn check_compiler(load: &PluginLoad) -> DoctorCheck {
     let options = load.options();
     let compiler = &options.compiler;
-    let compiled = trial::compiles(compiler, &options.cache).await;
+    let compiled = trial::try_compile(compiler, &options.cache).await;
     match (&compiler.helper, compiled) {
-        (Some(_), Ok((_, Some(why)))) => Check::weaker(format!(
+        (Some(_), Ok((_, Some(why)))) => DoctorCheck::weaker_check(format!(
             "in a process of its own that the kernel does not confine: {why}"
         ))
-        .means(
+        .with_meaning(
             "a fault in the compiler, or in the processes that render templates of prompts and read packages for `rind skill derive`, \
              would give a plugin, a template or a package what you can read and write",
         )
-        .todo("use Linux 6.2 or newer with Landlock switched on"),
-        (Some(_), Ok((took, None))) => Check::ok(format!(
+        .with_todo("use Linux 6.2 or newer with Landlock switched on"),
+        (Some(_), Ok((took, None))) => DoctorCheck::ok_check(format!(
             "in a process of its own, at most {} s and {} MiB; the smallest component takes {}",
             compiler.time_limit.as_secs(),
             compiler.memory_limit >> 20,
-            time(took)
+            format_time(took)
         )),
-        (None, Ok(_)) => Check::weaker("on a thread of this process")
-            .means("a component made to be hard to compile takes memory and processor time until rind ends"),
-        (_, Err(error)) => Check::required(error.to_string())
-            .means("plugins that are not in the cache cannot be loaded"),
+        (None, Ok(_)) => DoctorCheck::weaker_check("on a thread of this process")
+            .with_meaning("a component made to be hard to compile takes memory and processor time until rind ends"),
+        (_, Err(error)) => DoctorCheck::required_check(error.to_string())
+            .with_meaning("plugins that are not in the cache cannot be loaded"),
     }
 }
 
 /// Plugins that a session in this folder would have, and the settings that they were loaded with.
-pub(super) struct Found {
+pub(super) struct DoctorPlugins {
     pub(super) plugins: Arc<PluginSet>,
     load: PluginLoad,
 }
 
-impl Found {
+impl DoctorPlugins {
     /// Returns the content of the project, if it is trusted.
     pub(super) fn held(&self) -> Option<&Arc<HeldFolder>> {
         self.load.held()
@@ -112,25 +112,25 @@ impl Found {
 }
 
 /// Loads the plugins that a session in this folder would have, without questions.
-pub(super) async fn find() -> Result<Found, Check> {
+pub(super) async fn find_plugins() -> Result<DoctorPlugins, DoctorCheck> {
     let load = super::super::plugin::load_of(&PluginArgs::default()).await;
-    let load = load.map_err(|error| Check::required(format!("{error:#}")))?;
+    let load = load.map_err(|error| DoctorCheck::required_check(format!("{error:#}")))?;
     let plugins = load.load().await;
-    Ok(Found {
-        plugins: Arc::new(plugins.map_err(|error| Check::required(error.to_string()))?),
+    Ok(DoctorPlugins {
+        plugins: Arc::new(plugins.map_err(|error| DoctorCheck::required_check(error.to_string()))?),
         load,
     })
 }
 
 /// Whether the plugins run that a session in this folder would have.
-pub(super) fn loaded(found: &Found) -> Check {
+pub(super) fn check_loaded(found: &DoctorPlugins) -> DoctorCheck {
     let (paths, plugins) = (&found.setup().paths, &*found.plugins);
-    let running = render::count(plugins.plugins.len() as u64, "plugin");
+    let running = render::format_count(plugins.plugins.len() as u64, "plugin");
     if let Err(error) = StartableSet::check(plugins) {
         let workspace = paths.workspace.display();
-        return Check::required(error.to_string())
-            .means(format!("`rind run` in {workspace} starts no session"))
-            .todo("fix the cause; `rind plugin list` shows every plugin");
+        return DoctorCheck::required_check(error.to_string())
+            .with_meaning(format!("`rind run` in {workspace} starts no session"))
+            .with_todo("fix the cause; `rind plugin list` shows every plugin");
     }
     let (missed, off): (Vec<&LeftOut>, Vec<&LeftOut>) = plugins
         .left_out
@@ -151,7 +151,7 @@ pub(super) fn loaded(found: &Found) -> Check {
     let collisions = collisions.map(|collision| format!("; {collision}"));
     let refused = refused.chain(idle).chain(collisions);
     let mut refused = said(&missed) + &refused.collect::<String>();
-    let replaced = environment().replaced_plugins();
+    let replaced = operator_environment().replaced_plugins();
     if !replaced.is_empty() {
         refused.push_str(&format!(
             "; {} takes the place of those that rind carries: {}",
@@ -161,25 +161,27 @@ pub(super) fn loaded(found: &Found) -> Check {
     }
     let found = format!("{running} would run here{refused}{}", said(&off));
     if refused.is_empty() {
-        return Check::ok(found);
+        return DoctorCheck::ok_check(found);
     }
-    Check::weaker(found)
-        .means("what they guard or offer is missing; no setting or grant relies on them")
-        .todo("see `rind plugin list`")
+    DoctorCheck::weaker_check(found)
+        .with_meaning("what they guard or offer is missing; no setting or grant relies on them")
+        .with_todo("see `rind plugin list`")
 }
 
 /// Whether plugins can be compiled from their sources. Asked in a folder of Rind's own: a project's
 /// toolchain file could make rustup install something.
-pub(super) async fn target(paths: &Paths) -> Check {
+pub(super) async fn check_target(paths: &Paths) -> DoctorCheck {
     let cancel = CancellationToken::new();
     let asked = tokio::time::timeout(PATIENCE, has_target(&paths.data, &cancel)).await;
     let missing = |found: String, todo: &str| {
-        Check::missing(found)
-            .means("compiled plugins still run; `rind plugin build` cannot compile those in Rust")
-            .todo(todo)
+        DoctorCheck::missing_check(found)
+            .with_meaning(
+                "compiled plugins still run; `rind plugin build` cannot compile those in Rust",
+            )
+            .with_todo(todo)
     };
     match asked {
-        Ok(Ok(true)) => Check::ok(format!("{TARGET} is installed")),
+        Ok(Ok(true)) => DoctorCheck::ok_check(format!("{TARGET} is installed")),
         Ok(Ok(false)) => missing(
             format!("{TARGET} is not installed"),
             &format!("rustup target add {TARGET}"),
@@ -195,6 +197,6 @@ pub(super) async fn target(paths: &Paths) -> Check {
     }
 }
 
-fn time(took: Duration) -> String {
-    render::millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+fn format_time(took: Duration) -> String {
+    render::format_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
 }

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use super::super::render;
-use super::Check;
+use super::DoctorCheck;
 use rind_lib::lock::lock;
 use rind_operator::scripts;
 use rind_operator::setup::OperatorSetup;
 
 /// Whether the programs of scripts can be started, and who may change them; nothing where no script
 /// is set.
-pub(super) fn check(setup: &OperatorSetup) -> Option<Check> {
+pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let setup = setup.clone().with_warnings({
         let said = said.clone();
@@ -23,11 +23,11 @@ pub(super) fn check(setup: &OperatorSetup) -> Option<Check> {
     let (scripts, open) = match found {
         Ok(found) => found,
         Err(error) => {
-            let check = Check::required(format!("{error:#}"));
+            let check = DoctorCheck::required_check(format!("{error:#}"));
             return Some(
                 check
-                    .means("`rind run` starts no session")
-                    .todo("correct the named line"),
+                    .with_meaning("`rind run` starts no session")
+                    .with_todo("correct the named line"),
             );
         }
     };
@@ -36,23 +36,23 @@ pub(super) fn check(setup: &OperatorSetup) -> Option<Check> {
         return None;
     }
     let names: Vec<&str> = scripts.iter().map(|script| &*script.name).collect();
-    let count = render::count(scripts.len() as u64, "script");
+    let count = render::format_count(scripts.len() as u64, "script");
     let found = match names.is_empty() {
         true => count,
         false => format!("{count}: {}", names.join(", ")),
     };
     Some(match open.first() {
-        None if !said.is_empty() => Check::weaker(format!("{found}; {said}"))
-            .means("hooks are not called as these lines say")
-            .todo("correct the named lines"),
-        None => Check::ok(found).means("they run confined as commands of bash do"),
-        Some(open) => Check::weaker(format!(
+        None if !said.is_empty() => DoctorCheck::weaker_check(format!("{found}; {said}"))
+            .with_meaning("hooks are not called as these lines say")
+            .with_todo("correct the named lines"),
+        None => DoctorCheck::ok_check(found).with_meaning("they run confined as commands of bash do"),
+        Some(open) => DoctorCheck::weaker_check(format!(
             "{found}; {} is in {}{}{said}",
             open.file.display(),
             open.folder.display(),
             if said.is_empty() { "" } else { "; " }
         ))
-        .means(format!("the agent can change {}", open.what))
-        .todo("keep scripts and lists of them outside of the workspace, for example beside config.toml"),
+        .with_meaning(format!("the agent can change {}", open.what))
+        .with_todo("keep scripts and lists of them outside of the workspace, for example beside config.toml"),
     })
 }

@@ -1,9 +1,9 @@
 //! Checks the skills that a session in this folder would have.
 
-use super::super::environment::environment;
+use super::super::environment::operator_environment;
 use super::super::render;
-use super::Check;
-use super::plugins::Found;
+use super::DoctorCheck;
+use super::plugins::DoctorPlugins;
 use rind_lib::skill::{Skills, discover};
 use rind_operator::machine::OperatorMachine;
 use rind_operator::skills;
@@ -12,25 +12,25 @@ use rind_operator::skills;
 const MAX_NAMED: usize = 20;
 
 /// Finds the skills of such a session.
-pub(super) fn find(found: &Found) -> Skills {
+pub(super) fn find(found: &DoctorPlugins) -> Skills {
     let roots = skills::roots(found.setup(), &found.plugins, found.held());
     discover(
         &roots,
-        &super::super::command::reserved(),
-        &OperatorMachine::new(&environment()),
+        &super::super::command::reserved_names(),
+        &OperatorMachine::new(&operator_environment()),
     )
 }
 
 /// Whether every skill that is found is used as its author meant it; nothing where there are no
 /// skills.
-pub(super) fn check(skills: &Skills) -> Option<Check> {
+pub(super) fn check_skills(skills: &Skills) -> Option<DoctorCheck> {
     let left_out = skills.left_out();
     if skills.is_empty() && left_out.is_empty() {
         return None;
     }
-    let count = render::count(skills.iter().len() as u64, "skill");
+    let count = render::format_count(skills.iter().len() as u64, "skill");
     if left_out.is_empty() {
-        return Some(Check::ok(format!("{count} found here")));
+        return Some(DoctorCheck::ok_check(format!("{count} found here")));
     }
     let mut lines: Vec<String> = left_out
         .iter()
@@ -41,8 +41,8 @@ pub(super) fn check(skills: &Skills) -> Option<Check> {
         lines.push(format!("{n_more} more"));
     }
     Some(
-        Check::weaker(format!("{count} found here; {}", lines.join("; ")))
-            .means("the model is not told of them, or another skill answers to their names")
-            .todo("correct the named line; `rind skill check` shows every fault"),
+        DoctorCheck::weaker_check(format!("{count} found here; {}", lines.join("; ")))
+            .with_meaning("the model is not told of them, or another skill answers to their names")
+            .with_todo("correct the named line; `rind skill check` shows every fault"),
     )
 }

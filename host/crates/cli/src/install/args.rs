@@ -59,7 +59,7 @@ pub(super) struct WiderArgs {
 pub(in super::super) struct RemoveArgs {
     /// Name of an installed plugin
     #[arg(value_name = "NAME")]
-    #[arg(add = super::super::completion::plugins())]
+    #[arg(add = super::super::completion::complete_plugins())]
     pub(super) plugin: String,
 }
 

@@ -8,14 +8,14 @@ use anyhow::bail;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 
 use super::super::environment::variable;
-use rind_package::registry::{Credentials, FindCredentials};
+use rind_package::registry::{FindCredentials, RegistryCredentials};
 
 /// Looks credentials up once a registry asks for some. Hosts that are not in the file get none.
-pub(super) fn find() -> FindCredentials {
+pub(super) fn find_credentials() -> FindCredentials {
     Arc::new(|host| {
         match docker_credential::get_credential(host) {
             Ok(DockerCredential::UsernamePassword(user, password)) => {
-                Ok(Credentials::Password { user, password })
+                Ok(RegistryCredentials::Password { user, password })
             }
             Ok(DockerCredential::IdentityToken(_)) => bail!(
                 "`docker login {host}` stored an identity token, which is not supported; log in with a password or an access token"
@@ -23,11 +23,11 @@ pub(super) fn find() -> FindCredentials {
             Err(
                 CredentialRetrievalError::NoCredentialConfigured
                 | CredentialRetrievalError::ConfigNotFound,
-            ) => Ok(Credentials::Anonymous),
+            ) => Ok(RegistryCredentials::Anonymous),
             // The library reports a missing file as "not found" only if the home has no folder
             // `.docker`.
             Err(CredentialRetrievalError::ConfigReadError) if !has_config() => {
-                Ok(Credentials::Anonymous)
+                Ok(RegistryCredentials::Anonymous)
             }
             // Do not show the output of a helper: it may contain a password.
             Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {

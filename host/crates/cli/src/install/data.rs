@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rind_package::source::Source;
+use rind_package::source::PluginSource;
 
 /// Maximum number of folders that are moved aside for one name and source. Only alternating
 /// installation and manual copying of a plugin reaches it.
@@ -26,14 +26,14 @@ pub(in super::super) enum StoredData {
 pub(super) fn put_aside(
     plugins: &Path,
     name: &str,
-    source: Option<&Source>,
+    source: Option<&PluginSource>,
 ) -> io::Result<Option<PathBuf>> {
     let current = plugins.join(name);
     if fs::symlink_metadata(&current).is_err() {
         return Ok(None);
     }
-    let aside = aside(plugins, name, source);
-    let numbered = (2..MAX_ASIDE).map(|n| numbered(&aside, n));
+    let aside = aside_path(plugins, name, source);
+    let numbered = (2..MAX_ASIDE).map(|n| numbered_path(&aside, n));
     let mut free = std::iter::once(aside.clone()).chain(numbered);
     let free = free.find(|path| fs::symlink_metadata(path).is_err());
     let free = free.ok_or(io::ErrorKind::AlreadyExists)?;
@@ -43,12 +43,16 @@ pub(super) fn put_aside(
 
 /// Prepares the store of a plugin that is newly installed from this source: moves aside data left
 /// under its name by another plugin, and restores the data that was moved aside for it.
-pub(super) fn settle(plugins: &Path, name: &str, source: &Source) -> io::Result<Vec<StoredData>> {
+pub(super) fn settle_data(
+    plugins: &Path,
+    name: &str,
+    source: &PluginSource,
+) -> io::Result<Vec<StoredData>> {
     let mut changes = Vec::new();
     // The owner of existing data is unknown: a plugin that was copied there by hand, or one that an
     // earlier version of Rind removed.
     changes.extend(put_aside(plugins, name, None)?.map(StoredData::PutAside));
-    let aside = aside(plugins, name, Some(source));
+    let aside = aside_path(plugins, name, Some(source));
     if fs::symlink_metadata(&aside).is_ok() {
         fs::rename(aside, plugins.join(name))?;
         changes.push(StoredData::Back);
@@ -58,7 +62,7 @@ pub(super) fn settle(plugins: &Path, name: &str, source: &Source) -> io::Result<
 
 /// Folder for the data of a plugin by name and source. The `@` cannot collide: names of plugins
 /// contain none.
-fn aside(plugins: &Path, name: &str, source: Option<&Source>) -> PathBuf {
+fn aside_path(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
     let Some(source) = source else {
         return plugins.join(format!("{name}@unknown"));
     };
@@ -66,7 +70,7 @@ fn aside(plugins: &Path, name: &str, source: Option<&Source>) -> PathBuf {
     plugins.join(format!("{name}@from-{}", &hash[..16]))
 }
 
-fn numbered(path: &Path, n: usize) -> PathBuf {
+fn numbered_path(path: &Path, n: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!("-{n}"));
     name.into()
@@ -80,14 +84,14 @@ mod tests {
     fn data_stays_with_its_source_and_comes_back_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let plugins = folder.path();
-        let [one, two] = ["/one", "/two"].map(|path| Source::Path(path.into()));
+        let [one, two] = ["/one", "/two"].map(|path| PluginSource::Path(path.into()));
         let store = |text: &str| {
             fs::create_dir_all(plugins.join("p")).unwrap();
             fs::write(plugins.join("p/key"), text).unwrap();
         };
         let stored = || fs::read_to_string(plugins.join("p/key")).ok();
-        let remove = |source: &Source| put_aside(plugins, "p", Some(source)).unwrap();
-        let install = |source: &Source| settle(plugins, "p", source).unwrap();
+        let remove = |source: &PluginSource| put_aside(plugins, "p", Some(source)).unwrap();
+        let install = |source: &PluginSource| settle_data(plugins, "p", source).unwrap();
 
         assert_eq!((install(&one), remove(&one)), (vec![], None));
         store("of one");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use super::super::environment::{environment, user_setup};
+use super::super::environment::{operator_environment, user_setup};
 use super::super::exit_code::Usage;
 use super::super::{alone, render};
 use super::args::WiderArgs;
@@ -23,29 +23,29 @@ use rind_lib::plugin::load::Loaded;
 use rind_lib::plugin::manifest::Manifest;
 use rind_operator::grants;
 use rind_operator::setup::OperatorSetup;
-use rind_package::lock_file::{Entry, LockFile, Locked};
-use rind_package::place::{self, Staged};
-use rind_package::signature::{self, InstallConfig, Subject};
-use rind_package::source::{Fetched, Source, fetch};
+use rind_package::lock_file::{LockEntry, LockFile, LockedEntries};
+use rind_package::place::{self, StagedInstall};
+use rind_package::signature::{self, InstallConfig, SignatureSubject};
+use rind_package::source::{FetchedPlugin, PluginSource, fetch_plugin};
 
 /// Returns the folder that plugins are installed into.
-pub(super) fn folder(paths: &Paths) -> PathBuf {
+pub(super) fn plugins_folder(paths: &Paths) -> PathBuf {
     paths.config.join("plugins")
 }
 
 /// Installed plugins, locked.
-pub(super) struct Installation {
+pub(super) struct PluginInstallation {
     paths: Paths,
     config: InstallConfig,
     plugins: PathBuf,
     lock_path: PathBuf,
-    lock: LockFile<Locked>,
+    lock: LockFile<LockedEntries>,
     /// Held until the command ends.
     _exclusive: File,
 }
 
-pub(super) struct Wanted<'a> {
-    pub(super) source: &'a Source,
+pub(super) struct WantedPlugin<'a> {
+    pub(super) source: &'a PluginSource,
     /// Name that the source must have, for an update.
     pub(super) name: Option<&'a str>,
     pub(super) may_change_source: bool,
@@ -54,7 +54,7 @@ pub(super) struct Wanted<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Change {
+pub(in super::super) enum InstallChange {
     /// There was no plugin of this name.
     Installed,
     /// There was this version.
@@ -66,10 +66,10 @@ pub(in super::super) enum Change {
 }
 
 #[derive(Clone, Debug)]
-pub(in super::super) struct Outcome {
+pub(in super::super) struct InstallOutcome {
     pub(in super::super) name: String,
     pub(in super::super) version: semver::Version,
-    pub(in super::super) change: Change,
+    pub(in super::super) change: InstallChange,
     pub(in super::super) folder: PathBuf,
     /// Key that the signature was checked with; such a plugin has the trust `package`.
     pub(in super::super) key: Option<String>,
@@ -82,30 +82,30 @@ pub(in super::super) struct Outcome {
 }
 
 #[derive(Clone, Debug)]
-pub(in super::super) struct Removed {
+pub(in super::super) struct RemovedPlugin {
     pub(in super::super) name: String,
     pub(in super::super) n_answers: usize,
     /// Folder to which the plugin's data was moved, if there was any, and the source whose
     /// installation restores it.
-    pub(in super::super) data: Option<(PathBuf, Source)>,
+    pub(in super::super) data: Option<(PathBuf, PluginSource)>,
     /// Line of the settings that still configures it.
     pub(in super::super) configured: Option<String>,
     /// Whether its name stays pinned to a key.
     pub(in super::super) is_pinned: bool,
 }
 
-impl Installation {
+impl PluginInstallation {
     /// Reads the lock file, and waits for other commands that change it.
-    pub(super) fn open() -> anyhow::Result<Self> {
+    pub(super) fn open_locked() -> anyhow::Result<Self> {
         let OperatorSetup { paths, config, .. } = user_setup()?;
-        let lock_path = paths.config.join(Locked::FILE_NAME);
-        let waits = || render::note("waiting for another `rind plugin` command to end");
+        let lock_path = paths.config.join(LockedEntries::FILE_NAME);
+        let waits = || render::print_note("waiting for another `rind plugin` command to end");
         let exclusive = lock_beside(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
-        let plugins = folder(&paths);
+        let plugins = plugins_folder(&paths);
         place::clean_up(&plugins);
-        let mut lock = LockFile::<Locked>::read(&lock_path)?;
-        lock.settle(|name| place::digest(&plugins.join(name)));
+        let mut lock = LockFile::<LockedEntries>::read_file(&lock_path)?;
+        lock.settle_entries(|name| place::place_digest(&plugins.join(name)));
         Ok(Self {
             config: config.section()?,
             lock,
@@ -117,14 +117,14 @@ impl Installation {
     }
 
     /// Lists the installed plugins with their sources.
-    pub(super) fn sources(&self) -> Vec<(String, Source)> {
+    pub(super) fn sources(&self) -> Vec<(String, PluginSource)> {
         let all = self.lock.entries.iter();
         all.map(|(name, locked)| (name.clone(), locked.source.clone()))
             .collect()
     }
 
     /// Returns the message for a name that was not installed.
-    pub(super) fn unknown(&self, name: &str) -> String {
+    pub(super) fn unknown_plugin(&self, name: &str) -> String {
         let shown = name.escape_debug();
         // Reject a `/`: the name is not validated yet.
         let is_there = !name.contains('/') && self.plugins.join(name).is_dir();
@@ -140,11 +140,15 @@ impl Installation {
     }
 
     /// Installs, updates or restores one plugin.
-    pub(super) async fn install(&mut self, wanted: &Wanted<'_>) -> anyhow::Result<Outcome> {
+    pub(super) async fn install_plugin(
+        &mut self,
+        wanted: &WantedPlugin<'_>,
+    ) -> anyhow::Result<InstallOutcome> {
         // Pass the locked version: an update takes the newest version of a registry.
         let earlier = wanted.name.and_then(|name| self.lock.entries.get(name));
         let version = earlier.map(|locked| &locked.version);
-        let fetched = fetch(wanted.source, version, &credentials::find()).await?;
+        let fetched =
+            fetch_plugin(wanted.source, version, &credentials::find_credentials()).await?;
         let manifest = &fetched.contents.manifest;
         let name = manifest.name.clone();
         if let Some(expected) = wanted.name {
@@ -162,12 +166,12 @@ impl Installation {
         }
         self.check_name(&name)?;
         let pinned = self.lock.keys.get(&name).map(String::as_str);
-        let subject = Subject {
+        let subject = SignatureSubject {
             kind: "plugin",
             name: &name,
             source: &fetched.source,
             bytes: fetched.bytes.as_deref(),
-            lock_file: Locked::FILE_NAME,
+            lock_file: LockedEntries::FILE_NAME,
             how_to_pack: format!(
                 "pack it with `rind plugin pack {}` and sign the file",
                 fetched.source
@@ -179,15 +183,15 @@ impl Installation {
         let digest = fetched.contents.digest();
         let locked = self.lock.entries.get(&name).cloned();
         let change = match &locked {
-            Some(locked) => change(locked, &fetched, &digest, &place, wanted)?,
-            None => Change::Installed,
+            Some(locked) => install_change(locked, &fetched, &digest, &place, wanted)?,
+            None => InstallChange::Installed,
         };
         ensure!(
             locked.is_some() || place.symlink_metadata().is_err(),
             "{}",
-            self.unknown(&name)
+            self.unknown_plugin(&name)
         );
-        let staged = place::stage(fetched.contents.files(), &name, &self.plugins)?;
+        let staged = place::stage_files(fetched.contents.files(), &name, &self.plugins)?;
         let trust = match key {
             Some(_) => Trust::Package,
             None => Trust::User,
@@ -195,9 +199,9 @@ impl Installation {
         let shown = fetched.source.to_string();
         let loads = self.check_loads(&staged, &name, trust, Path::new(&shown));
         let (waiting, is_called) = loads.await?;
-        if let Change::Updated(_) = change {
+        if let InstallChange::Updated(_) = change {
             let earlier = earlier_manifest(&place, locked.as_ref());
-            wider::accept(
+            wider::accept_wider(
                 earlier.as_ref(),
                 manifest,
                 wanted.wider,
@@ -205,7 +209,7 @@ impl Installation {
             )
             .await?;
         }
-        let new = Locked {
+        let new = LockedEntries {
             version: manifest.version.clone(),
             source: fetched.source.clone(),
             digest,
@@ -215,20 +219,20 @@ impl Installation {
         // Move old data before the plugin is in place: it must not run with the data of another
         // plugin.
         let stored = match locked {
-            None => data::settle(&self.stores(), &name, &new.source)
+            None => data::settle_data(&self.stores(), &name, &new.source)
                 .with_context(|| format!("cannot move what plugins of the name {name} stored"))?,
             // An operator who changes the source confirms that it is the same plugin, so its data
             // stays.
             Some(_) => Vec::new(),
         };
         let source = new.source.clone();
-        if let Err(error) = self.put(staged, &place, &name, new, &change) {
+        if let Err(error) = self.put_plugin(staged, &place, &name, new, &change) {
             if stored.contains(&StoredData::Back) {
                 let _ = data::put_aside(&self.stores(), &name, Some(&source));
             }
             return Err(error);
         }
-        Ok(Outcome {
+        Ok(InstallOutcome {
             version: manifest.version.clone(),
             name,
             change,
@@ -247,7 +251,7 @@ impl Installation {
 
     /// Refuses the names of bundled plugins: a plugin installed under such a name would never run.
     fn check_name(&self, name: &str) -> anyhow::Result<()> {
-        let environment = environment();
+        let environment = operator_environment();
         let managed = environment.managed_folders()?.into_iter();
         let managed: Vec<discover::Source> = managed
             .map(|path| discover::Source::new(Trust::Managed, path))
@@ -269,50 +273,54 @@ impl Installation {
     /// asked about, and whether anything of the component is ever called.
     async fn check_loads(
         &self,
-        staged: &Staged,
+        staged: &StagedInstall,
         name: &str,
         trust: Trust,
         source: &Path,
     ) -> anyhow::Result<(Vec<rind_lib::grant::Capability>, bool)> {
         let grants = grants::options(&self.paths, &[], None, None)?;
         let set = alone::load_as(&staged.folder, trust, grants).await?;
-        if let Some(why) = alone::refusal(&set, name) {
+        if let Some(why) = alone::refusal_of(&set, name) {
             let why = staged.in_words_of(&why, source);
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
-        let waiting = alone::decision(&set).map(|decision| decision.of(Standing::Waiting));
+        let waiting = alone::decision_of(&set).map(|decision| decision.of(Standing::Waiting));
         let waiting = waiting.into_iter().flatten().cloned().collect();
-        Ok((waiting, alone::loaded(&set).is_none_or(Loaded::is_called)))
+        Ok((
+            waiting,
+            alone::loaded_plugin(&set).is_none_or(Loaded::is_called),
+        ))
     }
 
-    fn put(
+    fn put_plugin(
         &mut self,
-        staged: Staged,
+        staged: StagedInstall,
         place: &Path,
         name: &str,
-        new: Locked,
-        change: &Change,
+        new: LockedEntries,
+        change: &InstallChange,
     ) -> anyhow::Result<()> {
-        let _exchange = place::exchanging(&self.plugins)?;
+        let _exchange = place::lock_exchange(&self.plugins)?;
         let put = || match change {
-            Change::Unchanged => Ok(()),
-            _ => staged.put(place),
+            InstallChange::Unchanged => Ok(()),
+            _ => staged.put_in_place(place),
         };
-        self.lock.replace(&self.lock_path, (name, name), new, put)
+        self.lock
+            .replace_entry(&self.lock_path, (name, name), new, put)
     }
 
     /// Removes an installed plugin, with the operator's answers about it. Its data are put aside,
     /// and the key of its name stays.
-    pub(super) fn remove(&mut self, name: &str) -> anyhow::Result<Removed> {
+    pub(super) fn remove_plugin(&mut self, name: &str) -> anyhow::Result<RemovedPlugin> {
         let Some(locked) = self.lock.entries.get(name) else {
-            return Err(Usage(self.unknown(name)).into());
+            return Err(Usage(self.unknown_plugin(name)).into());
         };
         let source = locked.source.clone();
         let mut lock = self.lock.clone();
         lock.entries.remove(name);
-        let exchange = place::exchanging(&self.plugins)?;
-        place::remove(&self.plugins.join(name), &self.plugins)?;
-        lock.write(&self.lock_path)?;
+        let exchange = place::lock_exchange(&self.plugins)?;
+        place::remove_place(&self.plugins.join(name), &self.plugins)?;
+        lock.write_file(&self.lock_path)?;
         drop(exchange);
         self.lock = lock;
         // Remove the answers too: a remaining answer would make the plugin count as missing.
@@ -320,7 +328,7 @@ impl Installation {
         let config = user_setup()?.config;
         let aside = data::put_aside(&self.stores(), name, Some(&source))
             .with_context(|| format!("{name} is removed, and what it stored cannot be moved"))?;
-        Ok(Removed {
+        Ok(RemovedPlugin {
             name: name.to_owned(),
             n_answers,
             data: aside.map(|aside| (aside, source)),
@@ -332,7 +340,7 @@ impl Installation {
 
 /// Reads the manifest of the installed plugin, unless the plugin was changed since: a changed
 /// manifest could already request everything.
-fn earlier_manifest(place: &Path, locked: Option<&Locked>) -> Option<Manifest> {
+fn earlier_manifest(place: &Path, locked: Option<&LockedEntries>) -> Option<Manifest> {
     let held = HeldFolder::read(place).ok()?;
     locked.filter(|locked| locked.digest == held.digest())?;
     Manifest::read(place, Some(&held)).ok()
@@ -340,13 +348,13 @@ fn earlier_manifest(place: &Path, locked: Option<&Locked>) -> Option<Manifest> {
 
 /// Decides the effect of installing over this entry; refuses another source, an older version, and
 /// other bytes of the same version.
-fn change(
-    locked: &Locked,
-    fetched: &Fetched,
+fn install_change(
+    locked: &LockedEntries,
+    fetched: &FetchedPlugin,
     digest: &str,
     place: &Path,
-    wanted: &Wanted<'_>,
-) -> anyhow::Result<Change> {
+    wanted: &WantedPlugin<'_>,
+) -> anyhow::Result<InstallChange> {
     let manifest = &fetched.contents.manifest;
     let (name, version) = (&manifest.name, &manifest.version);
     ensure!(
@@ -363,7 +371,7 @@ fn change(
         locked.version
     );
     if *version > locked.version {
-        return Ok(Change::Updated(locked.version.clone()));
+        return Ok(InstallChange::Updated(locked.version.clone()));
     }
     ensure!(
         digest == locked.digest,
@@ -373,8 +381,8 @@ fn change(
     );
     let is_same = HeldFolder::read(place).is_ok_and(|held| held.digest() == digest);
     Ok(if is_same {
-        Change::Unchanged
+        InstallChange::Unchanged
     } else {
-        Change::Restored
+        InstallChange::Restored
     })
 }

@@ -12,52 +12,52 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use super::args::PluginArgs;
-use super::environment::{environment, paths};
+use super::environment::{find_paths, operator_environment};
 use super::exit_code::{ExitStatus, Usage};
 use super::terminal::can_ask;
 use super::{alone, carried, render};
 use args::{InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs};
-use installation::{Installation, Wanted};
+use installation::{PluginInstallation, WantedPlugin};
 use rind_lib::grant::Trust;
 use rind_operator::project;
-use rind_package::registry::Registry;
-use rind_package::source::{self, Source};
+use rind_package::registry::PluginRegistry;
+use rind_package::source::{self, PluginSource};
 use rind_package::{pack as packing, place};
 
 pub(super) use data::StoredData;
-pub(super) use installation::{Change, Outcome, Removed};
+pub(super) use installation::{InstallChange, InstallOutcome, RemovedPlugin};
 
-pub(super) async fn pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     if !args.folder.is_dir() {
         return Err(Usage(format!("{} is not a folder", args.folder.display())).into());
     }
-    let fetched = source::read(&args.folder)?;
+    let fetched = source::read_packed(&args.folder)?;
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
     // Check the same bytes that are packed.
     let checked = tempfile::tempdir().context("make a temporary folder")?;
-    let staged = place::stage(contents.files(), name, checked.path())?;
-    let set = alone::load(&staged.folder).await?;
-    if let Some(why) = alone::refusal(&set, name) {
+    let staged = place::stage_files(contents.files(), name, checked.path())?;
+    let set = alone::load_alone(&staged.folder).await?;
+    if let Some(why) = alone::refusal_of(&set, name) {
         let why = staged.in_words_of(&why, &args.folder);
         bail!("{name} is not packed, because it cannot be loaded: {why}");
     }
     for plugin in set.plugins.iter().filter(|plugin| !plugin.is_called()) {
         let name = &plugin.manifest.name;
-        render::warn(&format!("{name}: {}", render::plugins::NEVER_CALLED));
+        render::print_warning(&format!("{name}: {}", render::plugins::NEVER_CALLED));
     }
-    let bytes = packing::pack(contents)?;
+    let bytes = packing::pack_plugin(contents)?;
     let version = &contents.manifest.version;
     let out = args
         .out
         .unwrap_or_else(|| format!("{name}-{version}.wasm").into());
-    write(&out, &bytes).with_context(|| format!("cannot write {}", out.display()))?;
-    render::install::packed(contents, &out, bytes.len() as u64);
+    write_file(&out, &bytes).with_context(|| format!("cannot write {}", out.display()))?;
+    render::install::show_packed(contents, &out, bytes.len() as u64);
     Ok(ExitStatus::Done)
 }
 
-pub(super) async fn publish(args: PublishArgs) -> anyhow::Result<ExitStatus> {
-    let Source::Registry(reference) = Source::new(Path::new(&args.target))? else {
+pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus> {
+    let PluginSource::Registry(reference) = PluginSource::new(Path::new(&args.target))? else {
         return Err(Usage(format!("{} does not begin with oci://", args.target)).into());
     };
     if reference.digest.is_some() {
@@ -66,7 +66,7 @@ pub(super) async fn publish(args: PublishArgs) -> anyhow::Result<ExitStatus> {
         )
         .into());
     }
-    let fetched = source::read(&args.file)?;
+    let fetched = source::read_packed(&args.file)?;
     let Some(bytes) = fetched
         .bytes
         .clone()
@@ -80,16 +80,16 @@ pub(super) async fn publish(args: PublishArgs) -> anyhow::Result<ExitStatus> {
     };
     let (signature, _) = fetched.signature()?;
     let manifest = &fetched.contents.manifest;
-    let mut registry = Registry::new(&reference, credentials::find())?;
+    let mut registry = PluginRegistry::new(&reference, credentials::find_credentials())?;
     let published = registry.push(manifest, bytes, signature.clone()).await;
     let published =
         published.with_context(|| format!("{} is not published", fetched.contents.title()))?;
-    render::install::published(&fetched.contents, &published, signature.is_some());
+    render::install::show_published(&fetched.contents, &published, signature.is_some());
     Ok(ExitStatus::Done)
 }
 
 /// Writes a file atomically, readable for all users.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -102,18 +102,18 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-pub(super) async fn install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = Installation::open()?;
-    let source = Source::new(&args.source)?;
-    let wanted = Wanted {
+pub(super) async fn run_install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
+    let mut installation = PluginInstallation::open_locked()?;
+    let source = PluginSource::new(&args.source)?;
+    let wanted = WantedPlugin {
         source: &source,
         name: None,
         may_change_source: args.change_source,
         wider: &args.wider,
         has_terminal: can_ask(),
     };
-    let outcome = installation.install(&wanted).await?;
-    render::install::installed(&outcome);
+    let outcome = installation.install_plugin(&wanted).await?;
+    render::install::show_installed(&outcome);
     warn_of_collisions(&outcome.name).await;
     Ok(ExitStatus::Done)
 }
@@ -121,16 +121,16 @@ pub(super) async fn install(args: InstallArgs) -> anyhow::Result<ExitStatus> {
 /// Warns of tools of a plugin whose names other plugins use: a session offers only one of each
 /// name. Errors in loading the plugins are left to the commands that need them.
 async fn warn_of_collisions(name: &str) {
-    let Ok(plugins) = super::plugin::load(&PluginArgs::default()).await else {
+    let Ok(plugins) = super::plugin::load_set(&PluginArgs::default()).await else {
         return;
     };
     let collisions = plugins.tool_collisions();
     let own = collisions.iter().filter(|one| one.is_about(name));
-    own.for_each(|collision| render::warn(&collision.to_string()));
+    own.for_each(|collision| render::print_warning(&collision.to_string()));
 }
 
-pub(super) async fn update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = Installation::open()?;
+pub(super) async fn run_update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
+    let mut installation = PluginInstallation::open_locked()?;
     let installed = installation.sources();
     let chosen: Vec<_> = match &args.plugin {
         None => installed,
@@ -138,25 +138,25 @@ pub(super) async fn update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
             let chosen = installed.into_iter().filter(|(found, _)| found == name);
             let chosen: Vec<_> = chosen.collect();
             if chosen.is_empty() {
-                return Err(Usage(installation.unknown(name)).into());
+                return Err(Usage(installation.unknown_plugin(name)).into());
             }
             chosen
         }
     };
     if chosen.is_empty() {
-        render::note("no plugins are installed; see `rind plugin install --help`");
+        render::print_note("no plugins are installed; see `rind plugin install --help`");
     }
     let mut exit = ExitStatus::Done;
     for (name, source) in chosen {
-        let wanted = Wanted {
+        let wanted = WantedPlugin {
             source: &source,
             name: Some(&name),
             may_change_source: false,
             wider: &args.wider,
             has_terminal: can_ask(),
         };
-        match installation.install(&wanted).await {
-            Ok(outcome) => render::install::installed(&outcome),
+        match installation.install_plugin(&wanted).await {
+            Ok(outcome) => render::install::show_installed(&outcome),
             Err(error) => {
                 // A failed update does not stop the others.
                 render::install::not_updated(&name, &error);
@@ -167,22 +167,22 @@ pub(super) async fn update(args: UpdateArgs) -> anyhow::Result<ExitStatus> {
     Ok(exit)
 }
 
-pub(super) fn remove(args: &RemoveArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = Installation::open()?;
-    let removed = installation.remove(&args.plugin)?;
-    render::install::removed(&removed);
+pub(super) fn run_remove(args: &RemoveArgs) -> anyhow::Result<ExitStatus> {
+    let mut installation = PluginInstallation::open_locked()?;
+    let removed = installation.remove_plugin(&args.plugin)?;
+    render::install::show_removed(&removed);
     Ok(ExitStatus::Done)
 }
 
 pub(super) fn search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
-    let paths = paths(None)?;
-    let mut places: Vec<_> = environment()
+    let paths = find_paths(None)?;
+    let mut places: Vec<_> = operator_environment()
         .managed_folders()?
         .into_iter()
         .map(|path| (Trust::Managed, path))
         .collect();
-    places.push((Trust::User, installation::folder(&paths)));
+    places.push((Trust::User, installation::plugins_folder(&paths)));
     places.push((Trust::Project, project::source(&paths).path));
-    render::install::search_path(&places, &carried::core(), args.json)?;
+    render::install::search_path(&places, &carried::core_folder(), args.json)?;
     Ok(ExitStatus::Done)
 }

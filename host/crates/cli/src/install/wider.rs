@@ -3,7 +3,7 @@
 
 use anyhow::bail;
 
-use super::super::question::{Line, Screen, yes_or_no};
+use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
 use super::super::render::{BOLD, DIM, PLUGIN, WARN};
 use super::args::WiderArgs;
 use rind_lib::grant::decide::GrantFlag;
@@ -12,13 +12,13 @@ use rind_lib::plugin::manifest::Manifest;
 
 /// Part of an update that is more than before.
 #[derive(Clone, Debug, PartialEq)]
-enum More {
+enum WiderPart {
     Capability(Capability),
     /// The earlier manifest lowered the plugin's trust to this.
     Trust(Trust),
 }
 
-impl More {
+impl WiderPart {
     fn words(&self) -> String {
         match self {
             Self::Capability(capability) => format!("{} ({capability})", in_words(capability)),
@@ -39,31 +39,31 @@ impl More {
 
 /// Lists the requests of `new` that `earlier` does not cover. If the earlier manifest cannot be
 /// read, every request is listed.
-fn more(earlier: Option<&Manifest>, new: &Manifest) -> Vec<More> {
+fn wider_parts(earlier: Option<&Manifest>, new: &Manifest) -> Vec<WiderPart> {
     let before = earlier.map(Manifest::requested).unwrap_or_default();
     let requested = new.requested().into_iter();
-    let mut more: Vec<More> = requested
+    let mut more: Vec<WiderPart> = requested
         .filter(|asked| !before.iter().any(|had| had.covers(asked)))
-        .map(More::Capability)
+        .map(WiderPart::Capability)
         .collect();
     let lowered = |manifest: &Manifest| manifest.trust.filter(|trust| *trust > Trust::User);
     if let Some(trust) = earlier.and_then(lowered)
         && lowered(new).is_none_or(|now| now < trust)
     {
-        more.push(More::Trust(trust));
+        more.push(WiderPart::Trust(trust));
     }
     more
 }
 
 /// Has a wider update accepted: by `--grant`, or by the person at the terminal.
-pub(super) async fn accept(
+pub(super) async fn accept_wider(
     earlier: Option<&Manifest>,
     new: &Manifest,
     args: &WiderArgs,
     has_terminal: bool,
 ) -> anyhow::Result<()> {
     let name = &new.name;
-    let mut more = more(earlier, new);
+    let mut more = wider_parts(earlier, new);
     more.retain(|more| !args.grant.iter().any(|flag| more.is_accepted(name, flag)));
     if more.is_empty() {
         return Ok(());
@@ -72,8 +72,8 @@ pub(super) async fn accept(
         earlier.version.to_string()
     });
     if has_terminal {
-        let screen = screen(&before, new, &more);
-        if screen.approve(yes_or_no, |yes| !yes).await == Some(true) {
+        let screen = wider_screen(&before, new, &more);
+        if screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true) {
             return Ok(());
         }
         bail!(
@@ -93,30 +93,30 @@ pub(super) async fn accept(
     )
 }
 
-fn screen(before: &str, new: &Manifest, more: &[More]) -> Screen {
-    let head = Line::new("")
-        .styled(WARN.bold(), "? ")
-        .theirs(PLUGIN, &new.name)
-        .own(" asks for more in version ")
-        .theirs(BOLD, &new.version.to_string())
-        .own(" than in ")
-        .theirs(BOLD, before);
-    let mut wants = vec![Line::new("  it may then also:")];
+fn wider_screen(before: &str, new: &Manifest, more: &[WiderPart]) -> QuestionScreen {
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .their_words(PLUGIN, &new.name)
+        .own_words(" asks for more in version ")
+        .their_words(BOLD, &new.version.to_string())
+        .own_words(" than in ")
+        .their_words(BOLD, before);
+    let mut wants = vec![QuestionLine::new("  it may then also:")];
     let lines = more
         .iter()
-        .map(|more| Line::new("    + ").theirs(BOLD, &more.words()));
+        .map(|more| QuestionLine::new("    + ").their_words(BOLD, &more.words()));
     wants.extend(lines);
-    Screen {
+    QuestionScreen {
         parts: vec![
             vec![head],
             wants,
-            vec![Line::new("  in its own words: ").theirs(DIM, &new.description)],
+            vec![QuestionLine::new("  in its own words: ").their_words(DIM, &new.description)],
         ],
-        covers: vec![Line::new("  ").styled(
+        covers: vec![QuestionLine::new("  ").styled_words(
             DIM,
             "yes installs it; what needs your permission is asked about again when it runs",
         )],
         keys: "[y]es or [n]o".to_owned(),
-        ..Screen::default()
+        ..QuestionScreen::default()
     }
 }

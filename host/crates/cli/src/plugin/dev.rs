@@ -1,7 +1,7 @@
 //! `rind plugin dev`: rebuilds a plugin after each change, and replaces it in a running session.
 //!
 //! The folder is checked, built and loaded as usual. If the build or load fails, or the new version
-//! requests more than was granted, the session keeps the last version. Start from [`dev`].
+//! requests more than was granted, the session keeps the last version. Start from [`run_dev`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use super::super::args::{OpenArgs, ShowArgs};
-use super::super::command::Commands;
-use super::super::environment::{environment, paths};
+use super::super::command::CommandSet;
+use super::super::environment::{find_paths, operator_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::open::{Opened, prepare};
-use super::super::programs::Programs;
+use super::super::open::{OpenedSession, prepare_session};
+use super::super::programs::FollowingPrograms;
 use super::super::run::show_all;
 use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
@@ -50,7 +50,7 @@ pub(in super::super) struct DevArgs {
 }
 
 /// Runs until Ctrl-C, or to the end of the chat.
-pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatus> {
+pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitStatus> {
     if !args.dir.join(FILE_NAME).is_file() {
         bail_usage!(
             "{} has no {FILE_NAME}, so it is no plugin",
@@ -58,15 +58,20 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
         );
     }
     let dir = args.dir.canonicalize().context("find the plugin")?;
-    let paths = paths(args.open.workspace.as_deref())?;
-    let setup = OperatorSetup::read(environment(), paths, &args.open.model.selection(), None)?;
-    let source = Source {
+    let paths = find_paths(args.open.workspace.as_deref())?;
+    let setup = OperatorSetup::read(
+        operator_environment(),
+        paths,
+        &args.open.model.selection(),
+        None,
+    )?;
+    let source = DevSource {
         dir: dir.clone(),
         open: agent_folders(&setup)?,
     };
-    let seen = files::of(&dir);
+    let seen = files::files_of(&dir);
     let cancel = CancellationToken::new();
-    match source.overlap(&cancel).await {
+    match source.find_overlap(&cancel).await {
         Ok(None) => {}
         Ok(Some(why)) => {
             bail_usage!("{why}; choose a workspace apart from it with --workspace DIR")
@@ -76,7 +81,7 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
             return Ok(ExitStatus::Failed);
         }
     }
-    render::note(&format!("building {}", dir.display()));
+    render::print_note(&format!("building {}", dir.display()));
     if let Err(why) = build_quietly(&dir, &cancel).await {
         render::plugins::not_built(&why);
         return Ok(ExitStatus::Failed);
@@ -84,15 +89,15 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
     args.open.plugins.plugin.push(dir.clone());
     let name = Manifest::read(&dir, None)?.name;
     let has_terminal = can_ask();
-    let mut programs = Programs::open(args.open.events.as_deref(), None)?;
-    let prepared = prepare(args.open.run_settings(None, has_terminal)?).await?;
-    let later = prepared.later(&name)?;
+    let mut programs = FollowingPrograms::open_programs(args.open.events.as_deref(), None)?;
+    let prepared = prepare_session(args.open.run_settings(None, has_terminal)?).await?;
+    let later = prepared.later_load(&name)?;
     let commands = Arc::new(prepared.commands().await?);
-    let opened = prepared.open().await?;
-    render::note(&opened.chosen);
-    render::note(&format!("watching {}", dir.display()));
+    let opened = prepared.open_session().await?;
+    render::print_note(&opened.chosen);
+    render::print_note(&format!("watching {}", dir.display()));
     let (told, replaced) = unbounded_channel();
-    let author = Author {
+    let author = DevFollower {
         replacer: opened.session.replacer(),
         commands: commands.clone(),
         source,
@@ -100,9 +105,9 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
         later,
         told,
     };
-    let following = tokio::spawn(author.follow(seen, cancel.clone()));
+    let following = tokio::spawn(author.follow_files(seen, cancel.clone()));
     let exit = match &args.run {
-        Some(prompt) => turns(opened, prompt, args.show, programs, replaced, &cancel).await,
+        Some(prompt) => run_turns(opened, prompt, args.show, programs, replaced, &cancel).await,
         None => chat::in_session(opened, commands, None, &mut programs).await,
     };
     following.abort();
@@ -110,11 +115,11 @@ pub(in super::super) async fn dev(mut args: DevArgs) -> anyhow::Result<ExitStatu
 }
 
 /// Runs the prompt, waits until the plugin was replaced, and so on.
-async fn turns(
-    opened: Opened,
+async fn run_turns(
+    opened: OpenedSession,
     prompt: &str,
     show: ShowArgs,
-    programs: Programs,
+    programs: FollowingPrograms,
     mut replaced: UnboundedReceiver<()>,
     cancel: &CancellationToken,
 ) -> anyhow::Result<ExitStatus> {
@@ -156,22 +161,22 @@ async fn turns(
 }
 
 /// Source of a plugin under development, with the folders open to the session.
-struct Source {
+struct DevSource {
     dir: PathBuf,
     /// Folders that the agent may write in.
     open: Vec<PathBuf>,
 }
 
-impl Source {
+impl DevSource {
     /// Returns the reason if the agent could write to the build's input: build scripts and macros
     /// run with all rights of the user, so the agent must not write them.
-    async fn overlap(&self, cancel: &CancellationToken) -> Result<Option<String>, BuildError> {
+    async fn find_overlap(&self, cancel: &CancellationToken) -> Result<Option<String>, BuildError> {
         // Check the folder itself first: finding the other sources runs a program that reads
         // settings there.
         if let Some(why) = self.overlap_of(&self.dir) {
             return Ok(Some(why));
         }
-        let sources = rind_author::sources(&self.dir, cancel).await?;
+        let sources = rind_author::find_sources(&self.dir, cancel).await?;
         Ok(sources.iter().find_map(|folder| self.overlap_of(folder)))
     }
 
@@ -188,11 +193,11 @@ impl Source {
 }
 
 /// Follows the files of a plugin.
-struct Author {
+struct DevFollower {
     replacer: PluginReplacer,
     /// Slash commands, among them those of the plugin.
-    commands: Arc<Commands>,
-    source: Source,
+    commands: Arc<CommandSet>,
+    source: DevSource,
     name: String,
     /// Load of later versions.
     later: PluginLoad,
@@ -200,16 +205,16 @@ struct Author {
     told: UnboundedSender<()>,
 }
 
-impl Author {
-    async fn follow(self, mut seen: files::Files, cancel: CancellationToken) {
+impl DevFollower {
+    async fn follow_files(self, mut seen: files::Files, cancel: CancellationToken) {
         loop {
             let dir = &self.source.dir;
-            let changed = files::change(&seen, || Some(files::of(dir))).await;
+            let changed = files::wait_for_change(&seen, || Some(files::files_of(dir))).await;
             // Take the snapshot before the build, so that a change during the build triggers
             // another.
-            seen = files::of(dir);
-            let changed = relative(&changed, dir).display().to_string();
-            let replaced = self.replace(&cancel).await;
+            seen = files::files_of(dir);
+            let changed = relative_path(&changed, dir).display().to_string();
+            let replaced = self.replace_plugin(&cancel).await;
             let (level, text) = match &replaced {
                 Ok(()) => (
                     Level::Info,
@@ -234,9 +239,9 @@ impl Author {
     }
 
     /// Builds and loads the plugin and puts it in place.
-    async fn replace(&self, cancel: &CancellationToken) -> Result<(), String> {
+    async fn replace_plugin(&self, cancel: &CancellationToken) -> Result<(), String> {
         // Check again: the change may have added dependencies.
-        let overlap = self.source.overlap(cancel).await;
+        let overlap = self.source.find_overlap(cancel).await;
         if let Some(why) = overlap.map_err(|error| error.to_string())? {
             return Err(why);
         }
@@ -253,6 +258,6 @@ impl Author {
     }
 }
 
-fn relative<'a>(path: &'a Path, dir: &Path) -> &'a Path {
+fn relative_path<'a>(path: &'a Path, dir: &Path) -> &'a Path {
     path.strip_prefix(dir).unwrap_or(path)
 }

@@ -6,22 +6,22 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::super::exit_code::{ExitStatus, Usage};
 use super::super::render;
-use rind_author::new::{NewError, NewKind, NewLanguage, create};
+use rind_author::new::{NewError, NewKind, NewLanguage, create_plugin};
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct NewArgs {
     /// Name of the plugin, and of its folder in the current one
     name: String,
     /// Language to write it in
-    #[arg(long, value_enum, default_value_t = Lang::Rust)]
-    lang: Lang,
+    #[arg(long, value_enum, default_value_t = TemplateLanguage::Rust)]
+    lang: TemplateLanguage,
     /// Kind of the plugin
-    #[arg(long, value_enum, default_value_t = Kind::Hook)]
-    kind: Kind,
+    #[arg(long, value_enum, default_value_t = PluginKind::Hook)]
+    kind: PluginKind,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Lang {
+enum TemplateLanguage {
     /// Built with cargo
     Rust,
     /// Built with esbuild and componentize-qjs, from npm
@@ -31,7 +31,7 @@ enum Lang {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
+enum PluginKind {
     /// Judges tool calls
     Hook,
     /// Offers the model a tool
@@ -46,19 +46,19 @@ enum Kind {
 
 pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
     let language = match args.lang {
-        Lang::Rust => NewLanguage::Rust,
-        Lang::Js => NewLanguage::JavaScript,
-        Lang::Python => NewLanguage::Python,
+        TemplateLanguage::Rust => NewLanguage::Rust,
+        TemplateLanguage::Js => NewLanguage::JavaScript,
+        TemplateLanguage::Python => NewLanguage::Python,
     };
     let kind = match args.kind {
-        Kind::Hook => NewKind::Hook,
-        Kind::Tool => NewKind::Tool,
-        Kind::Prompt => NewKind::Prompt,
-        Kind::Command => NewKind::Command,
-        Kind::Loop => NewKind::Loop,
+        PluginKind::Hook => NewKind::Hook,
+        PluginKind::Tool => NewKind::Tool,
+        PluginKind::Prompt => NewKind::Prompt,
+        PluginKind::Command => NewKind::Command,
+        PluginKind::Loop => NewKind::Loop,
     };
     let created =
-        create(Path::new(""), &args.name, language, kind).map_err(|error| match error {
+        create_plugin(Path::new(""), &args.name, language, kind).map_err(|error| match error {
             NewError::Name { .. } | NewError::Exists(_) => Usage(error.to_string()).into(),
             error => anyhow::Error::new(error),
         })?;
@@ -70,14 +70,14 @@ pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
         }
     };
     if let Some(workspace) = &created.workspace {
-        render::note(&format!(
+        render::print_note(&format!(
             "{} takes it in by its `members`, so it is built with that workspace's settings and lock file; list it under `exclude` there, \
              and add `[workspace]` to its Cargo.toml, to keep it apart",
             workspace.display()
         ));
     }
     let name = created.folder.display();
-    render::say(format!(
+    render::say_line(format!(
         "made {name}: start with {name}/README.md\nnext: cd {name} && {setup}rind plugin build ."
     ));
     Ok(ExitStatus::Done)

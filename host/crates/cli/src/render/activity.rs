@@ -1,7 +1,10 @@
 //! Renders the activity of plugins in a turn, one block for each.
 
-use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, count, one_line, printable, say, styled};
-use crate::demo::activity::{Kind, PluginActivity, TurnActivity};
+use super::{
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, format_count, one_line, printable_text, say_line,
+    style_text,
+};
+use crate::demo::activity::{ActivityKind, PluginActivity, TurnActivity};
 use crate::environment;
 
 /// Columns of a line where `COLUMNS` says nothing else.
@@ -17,96 +20,102 @@ const LABEL: usize = 17;
 const MAX_LINES: usize = 2;
 
 /// Shows a block for each of `plugins`, in this order.
-pub(in super::super) fn report<'a>(
+pub(in super::super) fn report_activity<'a>(
     acted: &TurnActivity,
     plugins: impl Iterator<Item = &'a str>,
     is_loaded: impl Fn(&str) -> bool,
 ) {
-    say("");
+    say_line("");
     let title = "Activity of plugins: points where they acted, calls of their hooks, time in them";
-    say(styled(BOLD, title));
+    say_line(style_text(BOLD, title));
     let columns = environment::variable("COLUMNS").and_then(|columns| columns.parse().ok());
     let width = columns.unwrap_or(WIDTH).max(LEAST_WIDTH) - LABEL;
     for plugin in plugins {
-        let name = styled(PLUGIN, format_args!("{plugin:<25}"));
+        let name = style_text(PLUGIN, format_args!("{plugin:<25}"));
         match acted.get(plugin) {
             Some(activity) => {
-                say(format_args!("{name} {}", numbers(activity)));
-                lines(activity, width).iter().for_each(say);
+                say_line(format_args!("{name} {}", activity_numbers(activity)));
+                activity_lines(activity, width).iter().for_each(say_line);
             }
             None if is_loaded(plugin) => {
-                say(format_args!("{name} {}", styled(WARN, "never called")));
+                say_line(format_args!("{name} {}", style_text(WARN, "never called")));
             }
-            None => say(format_args!("{name} {}", styled(DIM, "not loaded"))),
+            None => say_line(format_args!("{name} {}", style_text(DIM, "not loaded"))),
         }
     }
 }
 
 /// Points, calls and time. One that only watches has acted wherever it was called.
-fn numbers(activity: &PluginActivity) -> String {
-    let points = match activity.all(Kind::ActedAt) {
-        [] => activity.all(Kind::CalledAt),
+fn activity_numbers(activity: &PluginActivity) -> String {
+    let points = match activity.texts_of(ActivityKind::ActedAt) {
+        [] => activity.texts_of(ActivityKind::CalledAt),
         points => points,
     };
     let points = one_line(&points.join(", "), 48);
-    let calls = count(u64::from(activity.calls), "call");
+    let calls = format_count(u64::from(activity.calls), "call");
     let took = activity.micros / 1000.0;
     format!(
         "{} {}",
-        styled(GOOD, format_args!("{points:<48}")),
-        styled(DIM, format_args!("{calls:>12} {took:>9.1} ms"))
+        style_text(GOOD, format_args!("{points:<48}")),
+        style_text(DIM, format_args!("{calls:>12} {took:>9.1} ms"))
     )
 }
 
-fn lines(activity: &PluginActivity, width: usize) -> Vec<String> {
+fn activity_lines(activity: &PluginActivity, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let kinds = [
-        ("said", Kind::Said),
-        ("told the model", Kind::Told),
-        ("refused", Kind::Refused),
-        ("logged", Kind::Logged),
-        ("changed", Kind::Changed),
-        ("used", Kind::Reached),
-        ("answered calls", Kind::Ran),
-        ("measured", Kind::Measured),
-        ("left behind", Kind::Left),
+        ("said", ActivityKind::Said),
+        ("told the model", ActivityKind::Told),
+        ("refused", ActivityKind::Refused),
+        ("logged", ActivityKind::Logged),
+        ("changed", ActivityKind::Changed),
+        ("used", ActivityKind::Reached),
+        ("answered calls", ActivityKind::Ran),
+        ("measured", ActivityKind::Measured),
+        ("left behind", ActivityKind::Left),
     ];
     for (label, kind) in kinds {
-        match (kind, activity.all(kind)) {
+        match (kind, activity.texts_of(kind)) {
             (_, []) => {}
-            (Kind::Logged, _) if !activity.all(Kind::Said).is_empty() => {}
-            (Kind::Changed | Kind::Reached | Kind::Ran | Kind::Measured, all) => {
-                lines.push(line(label, &all.join(", "), width));
+            (ActivityKind::Logged, _) if !activity.texts_of(ActivityKind::Said).is_empty() => {}
+            (
+                ActivityKind::Changed
+                | ActivityKind::Reached
+                | ActivityKind::Ran
+                | ActivityKind::Measured,
+                all,
+            ) => {
+                lines.push(activity_line(label, &all.join(", "), width));
             }
-            (_, all) => some(&mut lines, width, label, all),
+            (_, all) => push_some(&mut lines, width, label, all),
         }
     }
     if !activity.is_any() {
-        lines.push(line("", "no effect in this turn", width));
+        lines.push(activity_line("", "no effect in this turn", width));
     }
-    let failed = activity.all(Kind::Failed).iter();
-    lines.extend(failed.map(|why| format!("  {}", styled(BAD, printable(why)))));
+    let failed = activity.texts_of(ActivityKind::Failed).iter();
+    lines.extend(failed.map(|why| format!("  {}", style_text(BAD, printable_text(why)))));
     lines
 }
 
 /// Adds the first texts and the number of the others. A single text may take more lines.
-fn some(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String]) {
+fn push_some(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String]) {
     if let ([text], true) = (texts, ["said", "logged"].contains(&label)) {
-        let (first, rest) = broken(text, width);
-        lines.push(line(label, &first, width));
-        lines.extend(rest.map(|rest| line("", &rest, width)));
+        let (first, rest) = break_text(text, width);
+        lines.push(activity_line(label, &first, width));
+        lines.extend(rest.map(|rest| activity_line("", &rest, width)));
         return;
     }
     for text in texts.iter().take(MAX_LINES) {
-        lines.push(line(label, text, width));
+        lines.push(activity_line(label, text, width));
     }
     if let Some(n_more @ 1..) = texts.len().checked_sub(MAX_LINES) {
-        lines.push(line("", &format!("and {n_more} more"), width));
+        lines.push(activity_line("", &format!("and {n_more} more"), width));
     }
 }
 
 /// A text in two parts at a space, when it is too long for one line.
-fn broken(text: &str, width: usize) -> (String, Option<String>) {
+fn break_text(text: &str, width: usize) -> (String, Option<String>) {
     let text = one_line(text, usize::MAX);
     let end = text.char_indices().nth(width);
     let cut = end.and_then(|(end, _)| text.get(..=end)?.rfind(' '));
@@ -116,7 +125,7 @@ fn broken(text: &str, width: usize) -> (String, Option<String>) {
     }
 }
 
-fn line(label: &str, text: &str, width: usize) -> String {
-    let label = styled(DIM, format_args!("{label:<width$}", width = LABEL - 3));
+fn activity_line(label: &str, text: &str, width: usize) -> String {
+    let label = style_text(DIM, format_args!("{label:<width$}", width = LABEL - 3));
     format!("  {label} {}", one_line(text, width))
 }

@@ -4,47 +4,51 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::case::place;
+use super::super::case::case_place;
 use super::{
-    BAD, BOLD, DIM, GOOD, answer_line, bytes, count, duration, note, printable, say, styled, warn,
+    BAD, BOLD, DIM, GOOD, answer_line, format_bytes, format_count, format_duration, print_note,
+    print_warning, printable_text, say_line, style_text,
 };
-use rind_cases::Cost;
-use rind_cases::snapshot::Unused;
-use rind_cases::suite::{Coverage, Ran};
+use rind_cases::CaseCost;
+use rind_cases::snapshot::UnusedSnapshot;
+use rind_cases::suite::{CaseRun, PluginCoverage};
 
 /// Minimum difference of two times that is shown; smaller ones are noise.
 const MIN_DIFFERENCE: Duration = Duration::from_micros(500);
 
-pub(in super::super) fn ran(case: &Ran) {
-    let (plugin, name) = (styled(BOLD, &case.plugin), printable(&case.name));
+pub(in super::super) fn show_ran(case: &CaseRun) {
+    let (plugin, name) = (style_text(BOLD, &case.plugin), printable_text(&case.name));
     if case.passed() {
         let accepted = if case.is_accepted {
             ", snapshot written"
         } else {
             ""
         };
-        let cost = printable(&cost(&case.cost, case.last.as_ref()));
-        let cost = styled(DIM, format!("{cost}{accepted}"));
-        answer_line(format!("{} {plugin}: {name} {cost}", styled(GOOD, "✓")));
+        let cost = printable_text(&format_cost(&case.cost, case.last.as_ref()));
+        let cost = style_text(DIM, format!("{cost}{accepted}"));
+        answer_line(format!("{} {plugin}: {name} {cost}", style_text(GOOD, "✓")));
         return;
     }
     answer_line(format!(
         "{} {plugin}: {name} ({})",
-        styled(BAD, "✗"),
-        printable(&place(case))
+        style_text(BAD, "✗"),
+        printable_text(&case_place(case))
     ));
     for line in case.failures.iter().flat_map(|failure| failure.lines()) {
-        answer_line(format!("    {}", printable(line)));
+        answer_line(format!("    {}", printable_text(line)));
     }
     for line in &case.log {
-        answer_line(styled(DIM, format!("    log: {}", printable(line))));
+        answer_line(style_text(
+            DIM,
+            format!("    log: {}", printable_text(line)),
+        ));
     }
 }
 
 /// Formats time, memory and host calls, each with the value of the last run if it differs.
-fn cost(now: &Cost, last: Option<&Cost>) -> String {
-    let micros = |took: Duration| duration(took.as_secs_f64() * 1e6);
-    let calls = |cost: &Cost| {
+fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
+    let micros = |took: Duration| format_duration(took.as_secs_f64() * 1e6);
+    let calls = |cost: &CaseCost| {
         let all: Vec<String> = cost
             .host_calls
             .iter()
@@ -62,10 +66,10 @@ fn cost(now: &Cost, last: Option<&Cost>) -> String {
             // Leave the column empty for skills: only plugins have a memory.
             match now.memory_bytes {
                 0 => String::new(),
-                n => bytes(n),
+                n => format_bytes(n),
             },
             last.filter(|last| last.memory_bytes != now.memory_bytes)
-                .map(|last| bytes(last.memory_bytes)),
+                .map(|last| format_bytes(last.memory_bytes)),
         ),
         with_last(
             calls(now),
@@ -97,19 +101,19 @@ fn is_other_time(now: Duration, last: Duration) -> bool {
     difference >= MIN_DIFFERENCE && difference * 4 > last
 }
 
-pub(in super::super) fn none(folder: &Path, plugin: &str) {
-    warn(&format!(
+pub(in super::super) fn show_none(folder: &Path, plugin: &str) {
+    print_warning(&format!(
         "{plugin} has no cases: write some in {}",
         folder.join("tests/NAME.toml").display()
     ));
 }
 
 /// Names the hooks, tools, commands and loops that no case reached.
-pub(in super::super) fn coverage(plugin: &str, coverage: &Coverage) {
+pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
     let never: Vec<&str> = coverage.never_called().collect();
     if !never.is_empty() {
         let n_called = coverage.n_all() - never.len();
-        note(&format!(
+        print_note(&format!(
             "{plugin}: cases call {n_called} of {} hooks, tools, commands and loops; no case reaches {}",
             coverage.n_all(),
             never.join(", ")
@@ -118,36 +122,39 @@ pub(in super::super) fn coverage(plugin: &str, coverage: &Coverage) {
 }
 
 /// Tells of a snapshot that no case has.
-pub(in super::super) fn unused(unused: &Unused, is_accepted: bool) {
+pub(in super::super) fn show_unused(unused: &UnusedSnapshot, is_accepted: bool) {
     let file = unused.path.display();
     match (unused.is_written, is_accepted) {
-        (true, true) => note(&format!("removed {file}: no case has this snapshot")),
-        (true, false) => warn(&format!(
+        (true, true) => print_note(&format!("removed {file}: no case has this snapshot")),
+        (true, false) => print_warning(&format!(
             "no case has the snapshot {file}; `--accept` removes it"
         )),
-        (false, _) => warn(&format!(
+        (false, _) => print_warning(&format!(
             "no case has the snapshot {file}, and it stays: `--accept` did not write it"
         )),
     }
 }
 
 /// Names the file for which cases are run again.
-pub(in super::super) fn changed(file: &Path) {
-    note(&format!("{} changed", file.display()));
+pub(in super::super) fn show_changed(file: &Path) {
+    print_note(&format!("{} changed", file.display()));
 }
 
 /// Prints how many passed.
-pub(in super::super) fn total(ran: &[Ran], how: &str) {
+pub(in super::super) fn show_total(ran: &[CaseRun], how: &str) {
     let n_failed = ran.iter().filter(|case| !case.passed()).count();
-    let cases = count(ran.len() as u64, "case");
+    let cases = format_count(ran.len() as u64, "case");
     if ran.is_empty() {
-        say(format_args!("{} no cases were run", styled(BAD, "✗")));
+        say_line(format_args!("{} no cases were run", style_text(BAD, "✗")));
     } else if n_failed == 0 {
-        say(format_args!("{} {cases} passed{how}", styled(GOOD, "✓")));
+        say_line(format_args!(
+            "{} {cases} passed{how}",
+            style_text(GOOD, "✓")
+        ));
     } else {
-        say(format_args!(
+        say_line(format_args!(
             "{} {n_failed} of {cases} failed",
-            styled(BAD, "✗")
+            style_text(BAD, "✗")
         ));
     }
 }

@@ -2,35 +2,44 @@
 
 use serde_json::json;
 
-use super::{BAD, BOLD, DIM, GOOD, answer_line, count, printable, say, styled};
-use rind_check::{Checked, Fault};
+use super::{
+    BAD, BOLD, DIM, GOOD, answer_line, format_count, printable_text, say_line, style_text,
+};
+use rind_check::{CheckedPlugin, PluginFault};
 
 /// Prints the faults on standard output and their number on standard error.
-pub(in super::super) fn report(all: &[Checked], n_fixed: usize) {
+pub(in super::super) fn report_checks(all: &[CheckedPlugin], n_fixed: usize) {
     let faults = || all.iter().flat_map(|checked| &checked.faults);
-    faults().for_each(|fault| answer_line(line(fault)));
-    let n_plugins = count(all.len() as u64, "plugin");
+    faults().for_each(|fault| answer_line(fault_line(fault)));
+    let n_plugins = format_count(all.len() as u64, "plugin");
     let n_faults = faults().count();
     let n_fixable = faults().filter(|fault| fault.fix.is_some()).count();
     if n_faults == 0 {
-        say(format_args!(
+        say_line(format_args!(
             "{} {n_plugins} checked, no faults",
-            styled(GOOD, "✓")
+            style_text(GOOD, "✓")
         ));
         return;
     }
-    let mut text = format!("{n_plugins} checked, {}", count(n_faults as u64, "fault"));
+    let mut text = format!(
+        "{n_plugins} checked, {}",
+        format_count(n_faults as u64, "fault")
+    );
     if n_fixable > 0 && n_fixed == 0 {
         text.push_str(&format!("; `--fix` corrects {n_fixable}"));
     }
-    say(format_args!("{} {text}", styled(BAD, "✗")));
+    say_line(format_args!("{} {text}", style_text(BAD, "✗")));
 }
 
-pub(in super::super) fn fixed(fault: &Fault) {
-    say(format_args!("{} {}", styled(GOOD, "fixed"), line(fault)));
+pub(in super::super) fn show_fixed(fault: &PluginFault) {
+    say_line(format_args!(
+        "{} {}",
+        style_text(GOOD, "fixed"),
+        fault_line(fault)
+    ));
 }
 
-fn line(fault: &Fault) -> String {
+fn fault_line(fault: &PluginFault) -> String {
     let mut place = fault.path.display().to_string();
     place = place.strip_prefix("./").map(str::to_owned).unwrap_or(place);
     if let Some(line) = fault.line {
@@ -38,14 +47,14 @@ fn line(fault: &Fault) -> String {
     }
     format!(
         "{}: {} {}",
-        styled(BOLD, printable(&place)),
-        printable(&fault.message),
-        styled(DIM, format_args!("[{}]", fault.rule))
+        style_text(BOLD, printable_text(&place)),
+        printable_text(&fault.message),
+        style_text(DIM, format_args!("[{}]", fault.rule))
     )
 }
 
-pub(in super::super) fn json(all: &[Checked]) -> anyhow::Result<()> {
-    let plugin = |checked: &Checked| {
+pub(in super::super) fn print_json(all: &[CheckedPlugin]) -> anyhow::Result<()> {
+    let plugin = |checked: &CheckedPlugin| {
         let faults = checked.faults.iter().map(|fault| {
             let mut value = serde_json::to_value(fault)?;
             value["is_fixable"] = fault.fix.is_some().into();
@@ -58,5 +67,5 @@ pub(in super::super) fn json(all: &[Checked]) -> anyhow::Result<()> {
         .iter()
         .map(plugin)
         .collect::<serde_json::Result<Vec<_>>>()?;
-    super::json(&json!({"plugins": plugins}))
+    super::print_json(&json!({"plugins": plugins}))
 }

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::{BAD, BOLD, DIM, GOOD, answer, answer_line, cost, note, prose, styled, tokens, warn};
-use rind_derive::{Bundle, Draft};
+use super::{
+    BAD, BOLD, DIM, GOOD, answer_line, format_cost, format_tokens, print_answer, print_note,
+    print_warning, printable_prose, style_text,
+};
+use rind_derive::{SkillBundle, SkillDraft};
 use rind_lib::point::payload::TurnSummary;
 
 /// Timeout for the diff of one file; diffs of large files become coarser.
@@ -18,11 +21,11 @@ const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
 const CONTEXT: usize = 2;
 
 /// Prints every file under a line with its path.
-pub(in super::super) fn print(bundle: &Bundle) {
+pub(in super::super) fn print_bundle(bundle: &SkillBundle) {
     let n_files = bundle.0.len();
     for (at, (path, text)) in bundle.0.iter().enumerate() {
-        answer_line(styled(BOLD, format_args!("==> {path} <==")));
-        answer(prose(text));
+        answer_line(style_text(BOLD, format_args!("==> {path} <==")));
+        print_answer(printable_prose(text));
         if at + 1 < n_files {
             answer_line("");
         }
@@ -30,7 +33,7 @@ pub(in super::super) fn print(bundle: &Bundle) {
 }
 
 /// Prints lines that differ, file by file.
-pub(in super::super) fn difference(earlier: &Bundle, bundle: &Bundle) {
+pub(in super::super) fn print_difference(earlier: &SkillBundle, bundle: &SkillBundle) {
     let paths: BTreeSet<&String> = earlier.0.keys().chain(bundle.0.keys()).collect();
     for path in paths {
         let [before, after] =
@@ -43,13 +46,16 @@ pub(in super::super) fn difference(earlier: &Bundle, bundle: &Bundle) {
             (_, false) => " (removed)",
             _ => "",
         };
-        answer_line(styled(BOLD, format_args!("{}{what}", prose(path))));
+        answer_line(style_text(
+            BOLD,
+            format_args!("{}{what}", printable_prose(path)),
+        ));
         let diff = TextDiff::configure()
             .timeout(MAX_DIFF_TIME)
             .diff_lines(before, after);
         for (at, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
             if at > 0 {
-                answer_line(styled(DIM, "  …"));
+                answer_line(style_text(DIM, "  …"));
             }
             for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
                 let (style, mark) = match change.tag() {
@@ -57,48 +63,57 @@ pub(in super::super) fn difference(earlier: &Bundle, bundle: &Bundle) {
                     ChangeTag::Insert => (GOOD, '+'),
                     ChangeTag::Equal => (DIM, ' '),
                 };
-                let line = prose(change.value().trim_end_matches('\n'));
-                answer_line(styled(style, format_args!("{mark} {line}")));
+                let line = printable_prose(change.value().trim_end_matches('\n'));
+                answer_line(style_text(style, format_args!("{mark} {line}")));
             }
         }
     }
 }
 
 /// Tells how a bundle is used that was written.
-pub(in super::super) fn made(draft: &Draft, folder: &Path, is_cached: bool, plugin: Option<&Path>) {
-    let shown = prose(&folder.display().to_string());
+pub(in super::super) fn show_made(
+    draft: &SkillDraft,
+    folder: &Path,
+    is_cached: bool,
+    plugin: Option<&Path>,
+) {
+    let shown = printable_prose(&folder.display().to_string());
     if is_cached {
-        note(&format!(
+        print_note(&format!(
             "it is in the cache; to use it: `rind skill install {shown}`"
         ));
     } else {
-        let plugin = plugin.map(|path| format!(" --plugin {}", prose(&path.display().to_string())));
-        note(&format!(
+        let plugin = plugin
+            .map(|path| format!(" --plugin {}", printable_prose(&path.display().to_string())));
+        print_note(&format!(
             "`rind skill check {shown}{}` tells whether it can be used here",
             plugin.unwrap_or_default()
         ));
     }
     if let [plugin] = draft.library_depends.as_slice() {
-        note(&format!(
+        print_note(&format!(
             "it depends on the plugin {plugin}, whose tools are there while the skill is active; remove `library_depends` to have \
              them always"
         ));
     }
 }
 
-pub(in super::super) fn summarized(turn: &TurnSummary) {
-    let cost = cost(turn).map_or_else(String::new, |cost| format!(", {cost}"));
-    note(&format!("the summary took {}{cost}", tokens(&turn.usage)));
+pub(in super::super) fn show_summarized(turn: &TurnSummary) {
+    let cost = format_cost(turn).map_or_else(String::new, |cost| format!(", {cost}"));
+    print_note(&format!(
+        "the summary took {}{cost}",
+        format_tokens(&turn.usage)
+    ));
 }
 
 /// Tells why there is no summary.
 pub(in super::super) fn not_summarized(why: &str) {
-    warn(&format!("there is no summary: {}", prose(why)));
+    print_warning(&format!("there is no summary: {}", printable_prose(why)));
 }
 
 /// Tells that only the beginning of a summary is kept.
-pub(in super::super) fn cut(limit: usize) {
-    warn(&format!(
+pub(in super::super) fn show_cut(limit: usize) {
+    print_warning(&format!(
         "the summary is longer than {} KiB and is cut",
         limit >> 10
     ));

@@ -1,43 +1,43 @@
 //! The report of `rind doctor`.
 
-use super::super::doctor::{Check, Report, State};
-use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, count, indented, styled};
+use super::super::doctor::{CheckState, DoctorCheck, DoctorReport};
+use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, format_count, indent_text, style_text};
 
-pub(in super::super) fn report(report: &Report) {
-    report.checks.iter().for_each(check);
+pub(in super::super) fn print_report(report: &DoctorReport) {
+    report.checks.iter().for_each(print_check);
     let n_of = |state| {
         let of = report.checks.iter().filter(|check| check.state == state);
         of.count() as u64
     };
     let line = if report.ok {
-        let n = n_of(State::Weaker);
+        let n = n_of(CheckState::Weaker);
         let it = if n == 1 { "it" } else { "they" };
         format!(
             "{} weaker than {it} could be, nothing required is missing",
-            count(n, "thing")
+            format_count(n, "thing")
         )
     } else {
         format!(
             "{} missing, and at least one of them is required",
-            count(n_of(State::Missing), "thing")
+            format_count(n_of(CheckState::Missing), "thing")
         )
     };
-    answer_line(styled(BOLD, line));
+    answer_line(style_text(BOLD, line));
 }
 
-fn check(check: &Check) {
+fn print_check(check: &DoctorCheck) {
     let mark = match check.state {
-        State::Ok => styled(GOOD, "✓"),
-        State::Weaker => styled(WARN, "▲"),
-        State::Missing => styled(BAD, "✗"),
+        CheckState::Ok => style_text(GOOD, "✓"),
+        CheckState::Weaker => style_text(WARN, "▲"),
+        CheckState::Missing => style_text(BAD, "✗"),
     };
-    let name = styled(BOLD, format_args!("{:<18}", check.name));
-    answer_line(format_args!("{mark} {name} {}", indented(&check.found)));
+    let name = style_text(BOLD, format_args!("{:<18}", check.name));
+    answer_line(format_args!("{mark} {name} {}", indent_text(&check.found)));
     if !check.means.is_empty() {
-        let means = styled(DIM, indented(&check.means));
+        let means = style_text(DIM, indent_text(&check.means));
         answer_line(format_args!("{:21}{means}", ""));
     }
     if !check.todo.is_empty() {
-        answer_line(format_args!("{:21}to do: {}", "", indented(&check.todo)));
+        answer_line(format_args!("{:21}to do: {}", "", indent_text(&check.todo)));
     }
 }

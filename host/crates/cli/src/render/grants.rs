@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{BAD, BOLD, DIM, GOOD, WARN, answer_line, indented, one_line, printable, styled};
+use super::{
+    BAD, BOLD, DIM, GOOD, WARN, answer_line, indent_text, one_line, printable_text, style_text,
+};
 use rind_lib::grant::answers::{GrantAnswer, Lasting};
 use rind_lib::grant::decide::{Decision, Standing};
 use rind_lib::grant::project::TrustedProject;
@@ -23,12 +25,12 @@ pub(in super::super) fn from_where(trust: Trust) -> &'static str {
 }
 
 /// The first digits of a digest: enough to compare by eye.
-pub(in super::super) fn short(digest: &str) -> &str {
+pub(in super::super) fn short_digest(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
 }
 
 /// Prints why a plugin is not loaded, and every way to grant its permissions.
-pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
+pub(in super::super) fn held_words(request: &Request, decision: &Decision) -> String {
     let mut text = String::from("it needs permissions that you have not granted:");
     let mut allow = Vec::new();
     for capability in decision.of(Standing::Waiting) {
@@ -50,7 +52,7 @@ pub(in super::super) fn held(request: &Request, decision: &Decision) -> String {
 }
 
 /// Prints one line for each permission: requested, given by trust, granted, and why.
-pub(in super::super) fn table(report: &Report) {
+pub(in super::super) fn print_table(report: &Report) {
     let Report {
         name,
         trust,
@@ -62,15 +64,15 @@ pub(in super::super) fn table(report: &Report) {
     } = report;
     answer_line(format_args!(
         "{} {}",
-        styled(BOLD, printable(name)),
-        styled(DIM, format_args!("{} ({trust})", from_where(*trust)))
+        style_text(BOLD, printable_text(name)),
+        style_text(DIM, format_args!("{} ({trust})", from_where(*trust)))
     ));
-    answer_line(styled(DIM, format_args!("digest {digest}")));
+    answer_line(style_text(DIM, format_args!("digest {digest}")));
     if let Some(why) = stopped {
         answer_line(format_args!(
             "{} does not run: {}",
-            styled(WARN, "▲"),
-            indented(why)
+            style_text(WARN, "▲"),
+            indent_text(why)
         ));
     }
     if grants.is_empty() {
@@ -80,28 +82,28 @@ pub(in super::super) fn table(report: &Report) {
     let width = grants.iter().map(|grant| grant.capability.chars().count());
     let width = width.max().unwrap_or_default().max(8);
     let head = format_args!("  {:<width$}  trust gives  has    why", "asks for");
-    answer_line(styled(DIM, head));
+    answer_line(style_text(DIM, head));
     for grant in grants {
         let (mark, has) = match grant.standing {
-            Standing::Granted => (styled(GOOD, "✓"), "yes"),
-            Standing::Waiting => (styled(WARN, "?"), "waits"),
-            Standing::Denied => (styled(BAD, "✗"), "no"),
+            Standing::Granted => (style_text(GOOD, "✓"), "yes"),
+            Standing::Waiting => (style_text(WARN, "?"), "waits"),
+            Standing::Denied => (style_text(BAD, "✗"), "no"),
         };
         answer_line(format_args!(
             "{mark} {:<width$}  {:<11}  {has:<5}  {}",
-            printable(&grant.capability),
+            printable_text(&grant.capability),
             grant.trust_gives.to_string(),
-            printable(&grant.why)
+            printable_text(&grant.why)
         ));
-        let words = format!("    to {}", printable(&grant.words));
-        answer_line(styled(DIM, words));
+        let words = format!("    to {}", printable_text(&grant.words));
+        answer_line(style_text(DIM, words));
     }
     if let Some(combined) = combined {
-        answer_line(format_args!("{} it {combined}", styled(WARN, "▲")));
+        answer_line(format_args!("{} it {combined}", style_text(WARN, "▲")));
     }
 }
 
-pub(in super::super) fn list(
+pub(in super::super) fn list_answers(
     answers: &[GrantAnswer],
     projects: &BTreeMap<PathBuf, TrustedProject>,
     policies: &[&Path],
@@ -113,30 +115,33 @@ pub(in super::super) fn list(
         };
         answer_line(format_args!(
             "{} {} {:<8} {} {} {}",
-            styled(BOLD, format_args!("{:<22}", printable(&answer.plugin))),
-            printable(&answer.version),
+            style_text(BOLD, format_args!("{:<22}", printable_text(&answer.plugin))),
+            printable_text(&answer.version),
             answer.trust.to_string(),
             answer.capabilities.join(", "),
-            styled(DIM, format_args!("{lasting}, since {}", answer.given)),
-            styled(DIM, short(&answer.content)),
+            style_text(DIM, format_args!("{lasting}, since {}", answer.given)),
+            style_text(DIM, short_digest(&answer.content)),
         ));
         if !answer.source.is_empty() {
             let source = one_line(&answer.source, PATH);
-            answer_line(styled(DIM, format_args!("  {source}")));
+            answer_line(style_text(DIM, format_args!("  {source}")));
         }
     }
     for (path, project) in projects {
         let path = one_line(&path.display().to_string(), PATH);
         answer_line(format_args!(
             "{} {}",
-            styled(BOLD, format_args!("project {path}")),
-            styled(DIM, format_args!("trusted since {}", project.since)),
+            style_text(BOLD, format_args!("project {path}")),
+            style_text(DIM, format_args!("trusted since {}", project.since)),
         ));
     }
     if answers.is_empty() && projects.is_empty() {
         answer_line("no permissions were granted");
     }
     for policy in policies.iter().filter(|path| path.exists()) {
-        answer_line(styled(DIM, format_args!("policy: {}", policy.display())));
+        answer_line(style_text(
+            DIM,
+            format_args!("policy: {}", policy.display()),
+        ));
     }
 }

@@ -1,7 +1,8 @@
 //! Output to standard error, held back while a question is open.
 //!
 //! A question must stay on the screen unchanged until it is answered, so notices, logs and warnings
-//! wait. Start from [`hold`]. A chat has a screen of its own and takes all output: [`redirect`].
+//! wait. Start from [`hold_output`]. A chat has a screen of its own and takes all output:
+//! [`redirect_output`].
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -15,35 +16,35 @@ use rind_lib::lock::lock;
 /// Most bytes that are held. More would scroll away the lines that led to the next question.
 const MAX_HELD_BYTES: usize = 16 << 10;
 
-struct Held {
+struct HeldOutput {
     n_questions: usize,
     text: String,
     n_left_out: usize,
 }
 
-static HELD: Mutex<Held> = Mutex::new(Held {
+static HELD: Mutex<HeldOutput> = Mutex::new(HeldOutput {
     n_questions: 0,
     text: String::new(),
     n_left_out: 0,
 });
 
-fn held() -> MutexGuard<'static, Held> {
+fn lock_held() -> MutexGuard<'static, HeldOutput> {
     // A poisoned lock is harmless: text and counts are consistent after every statement.
     lock(&HELD)
 }
 
 /// Guard of an open question; dropping it writes the held output.
-pub(in super::super) struct Open(());
+pub(in super::super) struct QuestionGuard(());
 
 /// Holds back everything but the question itself.
-pub(in super::super) fn hold() -> Open {
-    held().n_questions += 1;
-    Open(())
+pub(in super::super) fn hold_output() -> QuestionGuard {
+    lock_held().n_questions += 1;
+    QuestionGuard(())
 }
 
-impl Drop for Open {
+impl Drop for QuestionGuard {
     fn drop(&mut self) {
-        let mut held = held();
+        let mut held = lock_held();
         held.n_questions -= 1;
         if held.n_questions > 0 {
             return;
@@ -63,33 +64,33 @@ impl Drop for Open {
 /// Receiver of texts while a chat owns the screen.
 static ELSEWHERE: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
-fn elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
+fn lock_elsewhere() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
     lock(&ELSEWHERE)
 }
 
 /// Guard of a redirection; dropping it directs output to standard error again.
-pub(in super::super) struct Redirected(());
+pub(in super::super) struct RedirectedOutput(());
 
 /// Sends all output to the owner of the screen.
-pub(in super::super) fn redirect(to: UnboundedSender<String>) -> Redirected {
-    *elsewhere() = Some(to);
-    Redirected(())
+pub(in super::super) fn redirect_output(to: UnboundedSender<String>) -> RedirectedOutput {
+    *lock_elsewhere() = Some(to);
+    RedirectedOutput(())
 }
 
-impl Drop for Redirected {
+impl Drop for RedirectedOutput {
     fn drop(&mut self) {
-        *elsewhere() = None;
+        *lock_elsewhere() = None;
     }
 }
 
 /// Writes to standard error, or keeps the text until no question is open.
-pub(in super::super) fn put(text: impl Display) {
-    if let Some(to) = &*elsewhere() {
+pub(in super::super) fn put_line(text: impl Display) {
+    if let Some(to) = &*lock_elsewhere() {
         // Ignore a closed channel: the screen may be about to close.
         let _ = to.send(text.to_string());
         return;
     }
-    let mut held = held();
+    let mut held = lock_held();
     if held.n_questions == 0 {
         drop(held);
         return at_once(text);
@@ -107,7 +108,7 @@ pub(in super::super) struct LogWriter;
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        put(String::from_utf8_lossy(bytes));
+        put_line(String::from_utf8_lossy(bytes));
         Ok(bytes.len())
     }
 
@@ -122,12 +123,12 @@ mod tests {
 
     #[test]
     fn what_is_said_while_a_question_is_open_waits_and_is_bounded() {
-        let open = hold();
+        let open = hold_output();
         for n in 0..10_000 {
-            put(format_args!("line {n}\n"));
+            put_line(format_args!("line {n}\n"));
         }
         {
-            let mut held = held();
+            let mut held = lock_held();
             assert!(held.text.starts_with("line 0\n") && held.text.len() <= MAX_HELD_BYTES);
             assert_eq!(held.text.lines().count() + held.n_left_out, 10_000);
             // Do not print the held text to the terminal of the test run.
@@ -135,6 +136,6 @@ mod tests {
             held.n_left_out = 0;
         }
         drop(open);
-        assert_eq!(held().n_questions, 0);
+        assert_eq!(lock_held().n_questions, 0);
     }
 }

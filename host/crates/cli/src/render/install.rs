@@ -2,25 +2,32 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{BAD, BOLD, DIM, GOOD, answer_line, bytes, indented, note, printable, say, styled};
-use crate::install::{Change, Outcome, Removed, StoredData};
+use super::{
+    BAD, BOLD, DIM, GOOD, answer_line, format_bytes, indent_text, print_note, printable_text,
+    say_line, style_text,
+};
+use crate::install::{InstallChange, InstallOutcome, RemovedPlugin, StoredData};
 use rind_lib::grant::{Trust, in_words};
-use rind_package::contents::Contents;
-use rind_package::registry::Published;
+use rind_package::contents::PluginContents;
+use rind_package::registry::PublishedArtifact;
 
 /// One line for a packed plugin.
-pub(in super::super) fn packed(contents: &Contents, out: &Path, n_bytes: u64) {
+pub(in super::super) fn show_packed(contents: &PluginContents, out: &Path, n_bytes: u64) {
     answer_line(format_args!(
         "{} {} {} {}",
-        styled(GOOD, "✓"),
-        styled(BOLD, contents.title()),
-        printable(&out.display().to_string()),
-        styled(DIM, bytes(n_bytes)),
+        style_text(GOOD, "✓"),
+        style_text(BOLD, contents.title()),
+        printable_text(&out.display().to_string()),
+        style_text(DIM, format_bytes(n_bytes)),
     ));
 }
 
 /// One line for a published plugin.
-pub(in super::super) fn published(contents: &Contents, published: &Published, is_signed: bool) {
+pub(in super::super) fn show_published(
+    contents: &PluginContents,
+    published: &PublishedArtifact,
+    is_signed: bool,
+) {
     let what = if published.was_there {
         "is published already as"
     } else {
@@ -28,23 +35,23 @@ pub(in super::super) fn published(contents: &Contents, published: &Published, is
     };
     answer_line(format_args!(
         "{} {} {what} {} {}",
-        styled(GOOD, "✓"),
-        styled(BOLD, contents.title()),
-        printable(&published.reference.to_string()),
-        styled(DIM, &published.digest),
+        style_text(GOOD, "✓"),
+        style_text(BOLD, contents.title()),
+        printable_text(&published.reference.to_string()),
+        style_text(DIM, &published.digest),
     ));
     if !is_signed {
-        note("it is not signed: whoever has [install] keys cannot install it");
+        print_note("it is not signed: whoever has [install] keys cannot install it");
     }
 }
 
 /// Prints the installed plugin and the permissions it will request.
-pub(in super::super) fn installed(outcome: &Outcome) {
+pub(in super::super) fn show_installed(outcome: &InstallOutcome) {
     let what = match &outcome.change {
-        Change::Installed => format!("installed in {}", outcome.folder.display()),
-        Change::Updated(before) => format!("updated from {before}"),
-        Change::Unchanged => "is installed already".to_owned(),
-        Change::Restored => "restored: its files had been changed or were gone".to_owned(),
+        InstallChange::Installed => format!("installed in {}", outcome.folder.display()),
+        InstallChange::Updated(before) => format!("updated from {before}"),
+        InstallChange::Unchanged => "is installed already".to_owned(),
+        InstallChange::Restored => "restored: its files had been changed or were gone".to_owned(),
     };
     let signed = outcome
         .key
@@ -52,15 +59,15 @@ pub(in super::super) fn installed(outcome: &Outcome) {
         .map(|key| format!(", signed with {key}: its trust is `package`"));
     answer_line(format_args!(
         "{} {} {}",
-        styled(GOOD, "✓"),
-        styled(BOLD, format_args!("{} {}", outcome.name, outcome.version)),
-        printable(&format!("{what}{}", signed.collect::<String>())),
+        style_text(GOOD, "✓"),
+        style_text(BOLD, format_args!("{} {}", outcome.name, outcome.version)),
+        printable_text(&format!("{what}{}", signed.collect::<String>())),
     ));
     if !outcome.is_called {
-        super::warn(super::plugins::NEVER_CALLED);
+        super::print_warning(super::plugins::NEVER_CALLED);
     }
     for change in &outcome.stored {
-        note(&match change {
+        print_note(&match change {
             StoredData::PutAside(folder) => format!(
                 "what an earlier plugin `{}` stored is not for this one: it was put aside, in {}",
                 outcome.name,
@@ -74,7 +81,7 @@ pub(in super::super) fn installed(outcome: &Outcome) {
     }
     let words = outcome.waiting.iter();
     let words = words.map(|capability| format!("\n  {} ({capability})", in_words(capability)));
-    note(&format!(
+    print_note(&format!(
         "it runs once you have granted, at the terminal of `rind run` or with --grant {}:{}",
         outcome.name,
         words.collect::<String>()
@@ -84,33 +91,39 @@ pub(in super::super) fn installed(outcome: &Outcome) {
 /// One line for a plugin that was not updated, with the reason.
 pub(in super::super) fn not_updated(name: &str, error: &anyhow::Error) {
     let text = format!("{name} is not updated: {error:#}");
-    say(format_args!("{} {}", styled(BAD, "✗"), indented(&text)));
+    say_line(format_args!(
+        "{} {}",
+        style_text(BAD, "✗"),
+        indent_text(&text)
+    ));
 }
 
 /// Prints the removed plugin and the parts that stay.
-pub(in super::super) fn removed(removed: &Removed) {
+pub(in super::super) fn show_removed(removed: &RemovedPlugin) {
     answer_line(format_args!(
         "{} {} removed",
-        styled(GOOD, "✓"),
-        styled(BOLD, &removed.name)
+        style_text(GOOD, "✓"),
+        style_text(BOLD, &removed.name)
     ));
     if removed.n_answers > 0 {
-        let answers = super::count(removed.n_answers as u64, "answer");
-        note(&format!("{answers} about its permissions taken back"));
+        let answers = super::format_count(removed.n_answers as u64, "answer");
+        print_note(&format!("{answers} about its permissions taken back"));
     }
     if let Some((folder, source)) = &removed.data {
-        note(&format!(
+        print_note(&format!(
             "what it stored was put aside, in {}; installing it from {source} brings it back, and no other plugin of its name gets it",
             folder.display()
         ));
     }
     if let Some(place) = &removed.configured {
-        note(&format!(
+        print_note(&format!(
             "{place} still configures it, so that sessions miss it; remove that section"
         ));
     }
     if removed.is_pinned {
-        note("its name stays pinned to the key that signed it: see [keys] in plugins.lock.toml");
+        print_note(
+            "its name stays pinned to the key that signed it: see [keys] in plugins.lock.toml",
+        );
     }
 }
 
@@ -125,7 +138,7 @@ pub(in super::super) fn search_path(
         let rows = places.iter().map(|(trust, path)| {
             serde_json::json!({"trust": trust, "path": path.display().to_string(), "exists": path == carried || path.is_dir()})
         });
-        return super::json(&rows.collect::<Vec<_>>());
+        return super::print_json(&rows.collect::<Vec<_>>());
     }
     for (trust, path) in places {
         let missing = if path == carried {
@@ -142,8 +155,8 @@ pub(in super::super) fn search_path(
         answer_line(format_args!(
             "{:<8} {}{}",
             trust.to_string(),
-            printable(&path.display().to_string()),
-            styled(DIM, format_args!("{missing}{when}"))
+            printable_text(&path.display().to_string()),
+            style_text(DIM, format_args!("{missing}{when}"))
         ));
     }
     Ok(())

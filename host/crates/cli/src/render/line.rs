@@ -2,13 +2,13 @@
 
 use anstyle::Style;
 
-use super::row::Row;
+use super::row::TableRow;
 use super::steps::{self, WHY_WIDTH};
-use super::{BAD, DIM, WARN, count, millis, one_line, printable, styled};
+use super::{BAD, DIM, WARN, format_count, format_millis, one_line, printable_text, style_text};
 use rind_lib::event::Event;
 use rind_lib::point::payload::Decision;
 
-pub(super) fn assessed(decision: Decision, confidence: f64, reasons: &[String]) -> String {
+pub(super) fn assessed_line(decision: Decision, confidence: f64, reasons: &[String]) -> String {
     let word = serde_json::to_value(decision).unwrap_or_default();
     let word = word.as_str().unwrap_or_default();
     let reasons = one_line(&reasons.join(", "), 160);
@@ -18,10 +18,10 @@ pub(super) fn assessed(decision: Decision, confidence: f64, reasons: &[String]) 
 /// A text whose lines after the first begin with a mark: none of them can look like a line of the
 /// program.
 fn quoted_lines(text: &str) -> String {
-    printable(text).trim_end().replace('\n', "\n  │ ")
+    printable_text(text).trim_end().replace('\n', "\n  │ ")
 }
 
-pub(super) fn line(event: &Event) -> Option<String> {
+pub(super) fn event_line(event: &Event) -> Option<String> {
     match event {
         Event::SessionOpened {
             id,
@@ -30,39 +30,43 @@ pub(super) fn line(event: &Event) -> Option<String> {
             ..
         } => {
             let what = match resumed {
-                true => format!("resumed with {}", count(u64::from(*messages), "message")),
+                true => format!(
+                    "resumed with {}",
+                    format_count(u64::from(*messages), "message")
+                ),
                 false => "new".to_owned(),
             };
-            Some(styled(DIM, format_args!("session {id} ({what})")))
+            Some(style_text(DIM, format_args!("session {id} ({what})")))
         }
         Event::Assessed {
             decision,
             confidence,
             reasons,
-        } if *decision != Decision::Direct => {
-            Some(styled(DIM, assessed(*decision, *confidence, reasons)))
-        }
+        } if *decision != Decision::Direct => Some(style_text(
+            DIM,
+            assessed_line(*decision, *confidence, reasons),
+        )),
         Event::Retry {
             attempt,
             delay_ms,
             reason,
         } => {
-            let (wait, reason) = (millis(*delay_ms), one_line(reason, 160));
+            let (wait, reason) = (format_millis(*delay_ms), one_line(reason, 160));
             let what = format_args!("attempt {attempt} in {wait}: {reason}");
-            Some(styled(WARN, what))
+            Some(style_text(WARN, what))
         }
         Event::ToolStart {
             call, plugin, by, ..
         } => {
             let row = steps::tool_call(0, call, plugin, by);
-            Some(row.then(DIM, &steps::arguments(call)).line())
+            Some(row.then_text(DIM, &steps::call_arguments(call)).into_line())
         }
         Event::Status { plugin, text } if !text.is_empty() => {
-            let plugin = styled(super::PLUGIN, one_line(plugin, 64));
+            let plugin = style_text(super::PLUGIN, one_line(plugin, 64));
             Some(format!(
                 "{} {plugin} {}",
-                styled(DIM, "▪"),
-                styled(DIM, one_line(text, 80))
+                style_text(DIM, "▪"),
+                style_text(DIM, one_line(text, 80))
             ))
         }
         Event::CompactEnd { .. } | Event::ArchiveEnd { .. } => {
@@ -76,11 +80,11 @@ pub(super) fn line(event: &Event) -> Option<String> {
                     "an earlier turn is not archived",
                 ),
             };
-            Some(match steps::shortened(event) {
-                Ok(what) => styled(DIM, format_args!("≡ {shorter}: {what}")),
+            Some(match steps::shorten_event(event) {
+                Ok(what) => style_text(DIM, format_args!("≡ {shorter}: {what}")),
                 Err(why) => {
                     let why = one_line(why, WHY_WIDTH);
-                    styled(WARN, format_args!("≡ {same}: {why}"))
+                    style_text(WARN, format_args!("≡ {same}: {why}"))
                 }
             })
         }
@@ -90,8 +94,8 @@ pub(super) fn line(event: &Event) -> Option<String> {
             task,
             ..
         } => {
-            let row = steps::subagent(0, subagent, plugin);
-            Some(row.then(DIM, &one_line(task, 100)).line())
+            let row = steps::subagent_row(0, subagent, plugin);
+            Some(row.then_text(DIM, &one_line(task, 100)).into_line())
         }
         Event::SubagentEnd {
             subagent,
@@ -103,10 +107,10 @@ pub(super) fn line(event: &Event) -> Option<String> {
                 true => (WARN, "failed", WHY_WIDTH),
                 false => (DIM, "answered", 100),
             };
-            let row = Row::at(1).add(style, &format!("└ {subagent} {word}:"));
-            let row = row.then(Style::new(), &one_line(answer, width));
+            let row = TableRow::at_level(1).add_text(style, &format!("└ {subagent} {word}:"));
+            let row = row.then_text(Style::new(), &one_line(answer, width));
             let tokens = format!("{} tokens", usage.total());
-            Some(row.then(DIM, &tokens).line())
+            Some(row.then_text(DIM, &tokens).into_line())
         }
         Event::SkillActivated {
             skill,
@@ -128,24 +132,32 @@ pub(super) fn line(event: &Event) -> Option<String> {
             if !deny.is_empty() {
                 words.push(format!("not {}", deny.join(", ")));
             }
-            let row = Row::at(0).add(super::PLUGIN, &format!("skill {}", one_line(skill, 64)));
-            Some(row.then(DIM, &one_line(&words.join("; "), 160)).line())
+            let row = TableRow::at_level(0)
+                .add_text(super::PLUGIN, &format!("skill {}", one_line(skill, 64)));
+            Some(
+                row.then_text(DIM, &one_line(&words.join("; "), 160))
+                    .into_line(),
+            )
         }
         Event::SkillEnded { skill, reason } if reason != "turn" => {
-            let row = Row::at(0).add(super::PLUGIN, &format!("skill {}", one_line(skill, 64)));
-            Some(row.then(DIM, "ended").line())
+            let row = TableRow::at_level(0)
+                .add_text(super::PLUGIN, &format!("skill {}", one_line(skill, 64)));
+            Some(row.then_text(DIM, "ended").into_line())
         }
         Event::Notice {
             level,
             plugin,
             text,
         } => {
-            let (row, style) = steps::notice(0, *level, plugin);
-            Some(row.then(style, &quoted_lines(text)).line())
+            let (row, style) = steps::notice_row(0, *level, plugin);
+            Some(row.then_text(style, &quoted_lines(text)).into_line())
         }
         Event::Error { place, message } => {
-            let row = Row::at(0).add(BAD, &format!("{place}:"));
-            Some(row.then(Style::new(), &quoted_lines(message)).line())
+            let row = TableRow::at_level(0).add_text(BAD, &format!("{place}:"));
+            Some(
+                row.then_text(Style::new(), &quoted_lines(message))
+                    .into_line(),
+            )
         }
         _ => None,
     }

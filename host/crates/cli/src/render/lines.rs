@@ -12,7 +12,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata};
 use tracing_subscriber::layer::{Context, Filter};
 
-use super::{DIM, one_line, say, styled};
+use super::{DIM, one_line, say_line, style_text};
 use rind_lib::lock::lock;
 
 /// Maximum lines of one loop in a minute, including the notice that more were dropped.
@@ -28,11 +28,11 @@ const NAME_WIDTH: usize = 64;
 
 /// Count of the lines of each plugin.
 #[derive(Debug, Default)]
-pub(in super::super) struct Lines(Mutex<BTreeMap<String, (Instant, u32)>>);
+pub(in super::super) struct LineCounts(Mutex<BTreeMap<String, (Instant, u32)>>);
 
 /// Room for a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum LineRoom {
     /// The line is shown.
     Line,
     /// A notice is shown in place of the line: there is more than is shown.
@@ -41,9 +41,9 @@ pub(super) enum Room {
     None,
 }
 
-impl Lines {
+impl LineCounts {
     /// Counts a line of this plugin.
-    pub(super) fn room(&self, plugin: &str, now: Instant) -> Room {
+    pub(super) fn room_for(&self, plugin: &str, now: Instant) -> LineRoom {
         let mut all = lock(&self.0);
         let (since, n_lines) = match all.get_mut(plugin) {
             Some(counted) => counted,
@@ -54,31 +54,31 @@ impl Lines {
         }
         *n_lines = n_lines.saturating_add(1);
         match *n_lines {
-            n if n < MAX_LINES_PER_MINUTE => Room::Line,
-            MAX_LINES_PER_MINUTE => Room::Notice,
-            _ => Room::None,
+            n if n < MAX_LINES_PER_MINUTE => LineRoom::Line,
+            MAX_LINES_PER_MINUTE => LineRoom::Notice,
+            _ => LineRoom::None,
         }
     }
 }
 
 /// Counts of this process. The log is set up before there are loops, and has no other way to their
 /// counts.
-pub(in super::super) fn of_process() -> Arc<Lines> {
-    static LINES: LazyLock<Arc<Lines>> = LazyLock::new(Arc::default);
+pub(in super::super) fn of_process() -> Arc<LineCounts> {
+    static LINES: LazyLock<Arc<LineCounts>> = LazyLock::new(Arc::default);
     LINES.clone()
 }
 
 /// Returns the notice that a plugin says more than is shown.
-pub(super) fn notice() -> String {
+pub(super) fn limit_notice() -> String {
     let text =
         "says more than is shown; all of it with --json (events) and RIND_LOG=warn (log lines)";
-    styled(DIM, text)
+    style_text(DIM, text)
 }
 
 /// A filter for the log that lets as many lines of each plugin through as there is room for.
-pub(in super::super) struct Limited(pub(in super::super) Arc<Lines>);
+pub(in super::super) struct LimitedLines(pub(in super::super) Arc<LineCounts>);
 
-impl<S> Filter<S> for Limited {
+impl<S> Filter<S> for LimitedLines {
     fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         true
     }
@@ -87,28 +87,28 @@ impl<S> Filter<S> for Limited {
         if event.metadata().target() != TARGET {
             return true;
         }
-        let mut name = Name::default();
+        let mut name = WriterName::default();
         event.record(&mut name);
-        match self.0.room(&name.0, Instant::now()) {
-            Room::Line => true,
-            Room::Notice => {
-                say(format_args!(
+        match self.0.room_for(&name.0, Instant::now()) {
+            LineRoom::Line => true,
+            LineRoom::Notice => {
+                say_line(format_args!(
                     "{} {}",
                     one_line(&name.0, NAME_WIDTH),
-                    notice()
+                    limit_notice()
                 ));
                 false
             }
-            Room::None => false,
+            LineRoom::None => false,
         }
     }
 }
 
 /// Name of the plugin that wrote a line.
 #[derive(Default)]
-struct Name(String);
+struct WriterName(String);
 
-impl Visit for Name {
+impl Visit for WriterName {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == TARGET {
             value.clone_into(&mut self.0);
@@ -131,7 +131,7 @@ mod tests {
 
     impl<S: tracing::Subscriber> Layer<S> for Counted {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-            let mut name = Name::default();
+            let mut name = WriterName::default();
             event.record(&mut name);
             lock(&self.0).push(name.0);
         }
@@ -139,8 +139,9 @@ mod tests {
 
     #[test]
     fn a_flood_of_log_lines_is_cut_off_for_the_plugin_that_writes_it_alone() {
-        let (counted, lines) = (Counted::default(), Arc::new(Lines::default()));
-        let log = Registry::default().with(counted.clone().with_filter(Limited(lines.clone())));
+        let (counted, lines) = (Counted::default(), Arc::new(LineCounts::default()));
+        let log =
+            Registry::default().with(counted.clone().with_filter(LimitedLines(lines.clone())));
         tracing::subscriber::with_default(log, || {
             for _ in 0..1000 {
                 tracing::warn!(target: "plugin", plugin = "loud", "again");
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!((n_of("quiet"), n_of("")), (1, 100));
         // Events of the same loop have no room either, until the minute is over.
         let now = Instant::now();
-        assert_eq!(lines.room("loud", now), Room::None);
-        assert_eq!(lines.room("loud", now + MINUTE), Room::Line);
+        assert_eq!(lines.room_for("loud", now), LineRoom::None);
+        assert_eq!(lines.room_for("loud", now + MINUTE), LineRoom::Line);
     }
 }

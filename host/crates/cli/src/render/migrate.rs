@@ -4,19 +4,25 @@ use std::path::Path;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::{BAD, BOLD, DIM, GOOD, answer_line, note, printable, prose, styled, warn};
+use super::{
+    BAD, BOLD, DIM, GOOD, answer_line, print_note, print_warning, printable_prose, printable_text,
+    style_text,
+};
 use rind_lib::skill::Lost;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
 /// Prints the changed lines of a file with those around them.
-pub(in super::super) fn diff(file: &Path, before: &str, after: &str) {
-    answer_line(styled(BOLD, printable(&file.display().to_string())));
+pub(in super::super) fn show_diff(file: &Path, before: &str, after: &str) {
+    answer_line(style_text(
+        BOLD,
+        printable_text(&file.display().to_string()),
+    ));
     let diff = TextDiff::from_lines(before, after);
     for (n, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
         if n > 0 {
-            answer_line(styled(DIM, "  ⋮"));
+            answer_line(style_text(DIM, "  ⋮"));
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let (mark, style) = match change.tag() {
@@ -25,26 +31,29 @@ pub(in super::super) fn diff(file: &Path, before: &str, after: &str) {
                 ChangeTag::Equal => (' ', DIM),
             };
             let line = change.value().trim_end_matches(['\r', '\n']);
-            answer_line(styled(style, format_args!("{mark} {}", prose(line))));
+            answer_line(style_text(
+                style,
+                format_args!("{mark} {}", printable_prose(line)),
+            ));
         }
     }
 }
 
 /// Prints the keys that the other format cannot express.
-pub(in super::super) fn lost(lost: &[Lost]) {
+pub(in super::super) fn show_lost(lost: &[Lost]) {
     for one in lost {
         let text = format!("`{}` is lost: {}", one.key, one.text);
         match one.is_restriction {
-            true => warn(&text),
-            false => note(&text),
+            true => print_warning(&text),
+            false => print_note(&text),
         }
     }
 }
 
-pub(in super::super) fn written(file: &Path) {
+pub(in super::super) fn show_written(file: &Path) {
     answer_line(format_args!(
         "{} {} written",
-        styled(GOOD, "✓"),
-        printable(&file.display().to_string())
+        style_text(GOOD, "✓"),
+        printable_text(&file.display().to_string())
     ));
 }

@@ -39,12 +39,12 @@ use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
 
-pub(super) use hold::put;
-pub(super) use output::{answer, answer_json, answer_line, failure, say};
-pub(super) use rind_lib::clock::millis;
+pub(super) use hold::put_line;
+pub(super) use output::{answer_json, answer_line, output_failure, print_answer, say_line};
+pub(super) use rind_lib::clock::format_millis;
 use rind_lib::message::Usage;
 use rind_lib::point::payload::TurnSummary;
-pub(super) use rind_lib::text::{printable, prose};
+pub(super) use rind_lib::text::{printable_prose, printable_text};
 
 pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const BOLD: Style = Style::new().bold();
@@ -53,7 +53,7 @@ pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
 pub(super) const BAD: Style = AnsiColor::Red.on_default();
 pub(super) const PLUGIN: Style = AnsiColor::Cyan.on_default();
 
-pub(super) fn styled(style: Style, text: impl Display) -> String {
+pub(super) fn style_text(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
@@ -65,55 +65,55 @@ pub(super) fn has_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-pub(super) fn note(text: &str) {
-    say(styled(DIM, printable(text)));
+pub(super) fn print_note(text: &str) {
+    say_line(style_text(DIM, printable_text(text)));
 }
 
-pub(super) fn warn(text: &str) {
-    say(warning(text));
+pub(super) fn print_warning(text: &str) {
+    say_line(warning_text(text));
 }
 
-pub(super) fn warning(text: &str) -> String {
-    format!("{} {}", styled(WARN, "▲"), printable(text))
+pub(super) fn warning_text(text: &str) -> String {
+    format!("{} {}", style_text(WARN, "▲"), printable_text(text))
 }
 
 /// Takes the styles out of a text.
-pub(super) fn bare(text: &str) -> String {
+pub(super) fn bare_text(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
 /// A value as JSON on standard output.
-pub(super) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     // Write the JSON unchanged even on a terminal: it is for programs.
-    answer(serde_json::to_string_pretty(value)? + "\n");
+    print_answer(serde_json::to_string_pretty(value)? + "\n");
     Ok(())
 }
 
 /// An error with everything that led to it, on standard error.
-pub(super) fn error(error: &anyhow::Error) {
-    let mut head = styled(BAD.bold(), "error:");
+pub(super) fn print_error(error: &anyhow::Error) {
+    let mut head = style_text(BAD.bold(), "error:");
     for cause in error.chain() {
-        say(format_args!("{head} {}", indented(&cause.to_string())));
-        head = format!("  {}", styled(DIM, "because"));
+        say_line(format_args!("{head} {}", indent_text(&cause.to_string())));
+        head = format!("  {}", style_text(DIM, "because"));
     }
 }
 
-pub(super) fn indented(text: &str) -> String {
-    printable(text).trim_end().replace('\n', "\n    ")
+pub(super) fn indent_text(text: &str) -> String {
+    printable_text(text).trim_end().replace('\n', "\n    ")
 }
 
 pub(super) fn one_line(text: &str, width: usize) -> String {
-    cut(flat(text), width)
+    cut_text(flatten_text(text), width)
 }
 
 /// Returns the text as one line, with control characters escaped.
-fn flat(text: &str) -> String {
-    let text = printable(text);
+fn flatten_text(text: &str) -> String {
+    let text = printable_text(text);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The text, or its beginning with `…`, of at most `width` characters.
-fn cut(text: String, width: usize) -> String {
+fn cut_text(text: String, width: usize) -> String {
     if text.chars().count() <= width {
         return text;
     }
@@ -123,7 +123,7 @@ fn cut(text: String, width: usize) -> String {
 }
 
 /// Formats microseconds, as milliseconds from a thousand on.
-pub(super) fn duration(micros: f64) -> String {
+pub(super) fn format_duration(micros: f64) -> String {
     match micros {
         m if m < 100.0 => format!("{m:.1} µs"),
         m if m < 10_000.0 => format!("{m:.0} µs"),
@@ -133,19 +133,19 @@ pub(super) fn duration(micros: f64) -> String {
 }
 
 /// ` (estimated)` after tokens that no provider reported.
-pub(super) fn estimated(usage: &Usage) -> &'static str {
+pub(super) fn estimated_mark(usage: &Usage) -> &'static str {
     if usage.estimated { " (estimated)" } else { "" }
 }
 
 /// Formats the tokens that were used.
-fn tokens(usage: &Usage) -> String {
+fn format_tokens(usage: &Usage) -> String {
     let (input, output) = (usage.input_tokens, usage.output_tokens);
-    format!("{input} tokens in, {output} out{}", estimated(usage))
+    format!("{input} tokens in, {output} out{}", estimated_mark(usage))
 }
 
 /// Formats the cost of a turn.
-fn cost(turn: &TurnSummary) -> Option<String> {
-    match (turn.unpriced_tokens, dollars(turn.cost_usd)) {
+fn format_cost(turn: &TurnSummary) -> Option<String> {
+    match (turn.unpriced_tokens, format_dollars(turn.cost_usd)) {
         (0, usd) => usd,
         (_, Some(usd)) => Some(format!("at least {usd}")),
         (_, None) => Some("cost unknown, the model has no price in [prices]".to_owned()),
@@ -153,7 +153,7 @@ fn cost(turn: &TurnSummary) -> Option<String> {
 }
 
 /// Dollars with as many digits as tell something; `None` for nothing.
-pub(super) fn dollars(usd: f64) -> Option<String> {
+pub(super) fn format_dollars(usd: f64) -> Option<String> {
     match usd {
         usd if usd <= 0.0 => None,
         usd if usd < 0.1 => Some(format!("${usd:.4}")),
@@ -162,13 +162,13 @@ pub(super) fn dollars(usd: f64) -> Option<String> {
 }
 
 /// Formats milliseconds, as seconds from a thousand on.
-pub(super) fn count(n: u64, what: &str) -> String {
+pub(super) fn format_count(n: u64, what: &str) -> String {
     let ending = if n == 1 { "" } else { "s" };
     format!("{n} {what}{ending}")
 }
 
 /// Bytes in the unit that fits.
-pub(super) fn bytes(n: u64) -> String {
+pub(super) fn format_bytes(n: u64) -> String {
     match n {
         n if n < 10_000 => format!("{n} B"),
         n if n < 10 << 20 => format!("{} KiB", n >> 10),

@@ -1,16 +1,18 @@
 //! Models that a provider offers.
 
-use super::{BOLD, DIM, answer_line, count, note, one_line, styled, warn};
-use crate::models::Models;
+use super::{
+    BOLD, DIM, answer_line, format_count, one_line, print_note, print_warning, style_text,
+};
+use crate::models::ModelListing;
 
 /// Longest name of a model that is shown, in characters.
 const WIDTH: usize = 120;
 
-pub(in super::super) fn list(found: &Models, why: &str) {
+pub(in super::super) fn list_models(found: &ModelListing, why: &str) {
     for model in &found.models {
         let name = one_line(&model.name, WIDTH);
         let name = match model.name == found.chosen {
-            true => styled(BOLD, name),
+            true => style_text(BOLD, name),
             false => name,
         };
         let price = model
@@ -18,21 +20,24 @@ pub(in super::super) fn list(found: &Models, why: &str) {
             .map(|(input, output)| format!("${input} in, ${output} out for a million tokens"));
         let window = model.window.map(|tokens| format!("{tokens} tokens"));
         let about: Vec<String> = window.into_iter().chain(price).collect();
-        answer_line(format_args!("{name}  {}", styled(DIM, about.join(", "))));
+        answer_line(format_args!(
+            "{name}  {}",
+            style_text(DIM, about.join(", "))
+        ));
     }
     let provider = &found.provider;
     if found.models.is_empty() {
-        note(&format!("{provider} lists no models ({why})"));
+        print_note(&format!("{provider} lists no models ({why})"));
         return;
     }
     if !found.models.iter().any(|model| model.name == found.chosen) {
-        warn(&format!(
+        print_warning(&format!(
             "{provider} does not list {}, which a session would ask",
             found.chosen
         ));
     }
-    let n = count(found.models.len() as u64, "model");
-    note(&format!(
+    let n = format_count(found.models.len() as u64, "model");
+    print_note(&format!(
         "{n} of {provider} ({why}); choose one with --model or `model` in [provider]"
     ));
 }

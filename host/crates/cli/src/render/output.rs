@@ -1,54 +1,54 @@
 //! Writing to standard output and standard error, and whether that worked.
 //!
 //! A failed write does not stop a turn, whose tools may be half done. It is remembered, and
-//! [`failure`] tells it at the end of the program: exit code 0 means that the whole answer was
-//! written.
+//! [`output_failure`] tells it at the end of the program: exit code 0 means that the whole answer
+//! was written.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
 
-use super::hold::put;
-use super::wrap::wrap;
-use crate::terminal::columns;
+use super::hold::put_line;
+use super::wrap::wrap_text;
+use crate::terminal::terminal_columns;
 
 /// The first write that failed, in words.
 static FAILURE: OnceLock<String> = OnceLock::new();
 
 /// Writes one line to standard error, broken at blanks on a terminal.
-pub(in super::super) fn say(line: impl Display) {
+pub(in super::super) fn say_line(line: impl Display) {
     let line = format!("{line}\n");
-    put(wrap(&line, columns(std::io::stderr())));
+    put_line(wrap_text(&line, terminal_columns(std::io::stderr())));
 }
 
 /// Writes to standard error even while output is held: for questions themselves.
 pub(in super::super) fn at_once(text: impl Display) {
-    write(anstream::stderr(), "standard error", text);
+    write_line(anstream::stderr(), "standard error", text);
 }
 
 /// Writes to standard output unchanged.
-pub(in super::super) fn answer(text: impl Display) {
-    write(anstream::stdout(), "standard output", text);
+pub(in super::super) fn print_answer(text: impl Display) {
+    write_line(anstream::stdout(), "standard output", text);
 }
 
 /// Writes lines of JSON to standard output. They have no styles to be taken out, so it is not
 /// looked whether that is a terminal.
 pub(in super::super) fn answer_json(lines: &str) {
-    write(std::io::stdout().lock(), "standard output", lines);
+    write_line(std::io::stdout().lock(), "standard output", lines);
 }
 
 /// Writes one line of the program's own to standard output, broken at blanks on a terminal.
 pub(in super::super) fn answer_line(line: impl Display) {
     let line = format!("{line}\n");
-    answer(wrap(&line, columns(std::io::stdout())));
+    print_answer(wrap_text(&line, terminal_columns(std::io::stdout())));
 }
 
 /// Returns the reason why output was lost, if some was.
-pub(in super::super) fn failure() -> Option<&'static str> {
+pub(in super::super) fn output_failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)
 }
 
-fn write(mut stream: impl Write, name: &str, text: impl Display) {
+fn write_line(mut stream: impl Write, name: &str, text: impl Display) {
     let written = write!(stream, "{text}").and_then(|()| stream.flush());
     match written {
         // A broken pipe is no failure: its reader has seen enough.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use anstyle::Style;
 
-use super::row::Row;
-use super::steps::{self, End, WHY_WIDTH};
-use super::{BAD, BOLD, DIM, PLUGIN, WARN, line, one_line, styled};
-use rind_lib::event::{Event, Part, Stamped};
+use super::row::TableRow;
+use super::steps::{self, StepsEnd, WHY_WIDTH};
+use super::{BAD, BOLD, DIM, PLUGIN, WARN, line, one_line, style_text};
+use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::ToolResult;
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
@@ -18,18 +18,18 @@ const MAX_REFUSALS: u32 = 5;
 const MAX_NOTICES: u32 = 8;
 
 #[derive(Default)]
-pub(in super::super) struct Plain {
+pub(in super::super) struct PlainView {
     /// Flag that shows more, where it is not `--trace`.
     more_with: Option<&'static str>,
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
     /// The calls that run, in words.
-    calls: HashMap<Part, String>,
+    calls: HashMap<TurnPart, String>,
     /// The call that the last line tells the start of.
-    above: Option<Part>,
+    above: Option<TurnPart>,
 }
 
-impl Plain {
+impl PlainView {
     /// Names another flag that shows more.
     pub(super) fn more_with(flag: &'static str) -> Self {
         Self {
@@ -40,14 +40,14 @@ impl Plain {
 
     /// Shows the line for an event, if it has one. For a subagent, people see its tool calls and
     /// failures; all other events are for its caller.
-    pub(in super::super) fn show(&mut self, stamped: &Stamped) -> Option<String> {
+    pub(in super::super) fn show_event(&mut self, stamped: &Stamped) -> Option<String> {
         let line = match &stamped.event {
             // Show only failed hooks: a refusal is shown where it takes effect, but a skipped
             // failure would otherwise not be shown at all.
             Event::Hook { record } => {
                 (record.outcome == TraceOutcome::Failed).then(|| failed_hook(record))
             }
-            Event::Access { record } => self.access(record),
+            Event::Access { record } => self.access_line(record),
             Event::Notice {
                 plugin: Some(plugin),
                 ..
@@ -55,8 +55,8 @@ impl Plain {
                 // Limit the notices of a plugin, so that they do not scroll away the lines that led
                 // to a question.
                 let flag = self.more_with;
-                let more = further(&mut self.notices, plugin, MAX_NOTICES, flag)?;
-                line::line(&stamped.event).map(|line| line + &more)
+                let more = further_line(&mut self.notices, plugin, MAX_NOTICES, flag)?;
+                line::event_line(&stamped.event).map(|line| line + &more)
             }
             Event::Assessed { .. } if !stamped.is_main() => None,
             Event::ToolEnd {
@@ -65,18 +65,18 @@ impl Plain {
                 refused_by,
                 ..
             } => {
-                let call = Part::ended(stamped);
+                let call = TurnPart::ended_part(stamped);
                 let words = call.as_ref().and_then(|call| self.calls.remove(call));
                 // A result right below its start needs no name; after other lines it does.
                 let named = words.filter(|_| self.above != call);
                 let refused_by = refused_by.as_deref();
                 Some(tool_end(result, *duration_ms, refused_by, named))
             }
-            event => line::line(event),
+            event => line::event_line(event),
         };
         if let Event::ToolStart { call, .. } = &stamped.event {
-            self.above = Part::above(stamped, |_| true);
-            let words = format!("{} {}", call.name, steps::arguments(call));
+            self.above = TurnPart::part_above(stamped, |_| true);
+            let words = format!("{} {}", call.name, steps::call_arguments(call));
             self.calls.extend(self.above.clone().zip(Some(words)));
         } else if line.is_some() {
             self.above = None;
@@ -85,30 +85,30 @@ impl Plain {
         if stamped.is_main() || is_access {
             return line;
         }
-        line.map(|line| format!("  {} {line}", styled(DIM, &stamped.agent)))
+        line.map(|line| format!("  {} {line}", style_text(DIM, &stamped.agent)))
     }
 
-    fn access(&mut self, record: &AccessRecord) -> Option<String> {
+    fn access_line(&mut self, record: &AccessRecord) -> Option<String> {
         let (style, word) = match record.outcome {
             AccessOutcome::Denied => (BAD, "refused"),
             AccessOutcome::Masked => (WARN, "masked a secret in"),
             AccessOutcome::Done | AccessOutcome::Failed => return None,
         };
         let flag = self.more_with;
-        let more = further(&mut self.refusals, &record.plugin, MAX_REFUSALS, flag)?;
+        let more = further_line(&mut self.refusals, &record.plugin, MAX_REFUSALS, flag)?;
         let why = record.reason.as_deref().unwrap_or_default();
-        let row = Row::at(1).add(PLUGIN, &format!("{:<24}", record.plugin));
+        let row = TableRow::at_level(1).add_text(PLUGIN, &format!("{:<24}", record.plugin));
         let row = row
-            .then(style, word)
-            .then(Style::new(), &one_line(&record.target, WHY_WIDTH))
-            .then(DIM, &one_line(why, WHY_WIDTH));
-        Some(row.line() + &more)
+            .then_text(style, word)
+            .then_text(Style::new(), &one_line(&record.target, WHY_WIDTH))
+            .then_text(DIM, &one_line(why, WHY_WIDTH));
+        Some(row.into_line() + &more)
     }
 }
 
 /// Counts a line of a plugin. `None` when it has had its `most`; with the last one goes a hint at
 /// further ones.
-fn further(
+fn further_line(
     shown: &mut BTreeMap<String, u32>,
     plugin: &str,
     most: u32,
@@ -120,7 +120,7 @@ fn further(
         true => format!(" (further ones with {})", flag.unwrap_or("--trace")),
         false => String::new(),
     };
-    (*n_shown <= most).then(|| styled(DIM, more))
+    (*n_shown <= most).then(|| style_text(DIM, more))
 }
 
 /// A tool call that ended; `named` when its line is not directly below the line of its start.
@@ -131,35 +131,44 @@ fn tool_end(
     named: Option<String>,
 ) -> String {
     let text = result.content.text();
-    let end = End::of(result, &text, duration_ms, refused_by);
+    let end = StepsEnd::end_of_call(result, &text, duration_ms, refused_by);
     let named = named.map_or_else(String::new, |named| one_line(&named, 80) + ": ");
     let row = if refused_by.is_some() {
         let name = one_line(&result.name, 64);
-        let row = Row::at(0).add(end.style, end.mark).then(BOLD, &name);
+        let row = TableRow::at_level(0)
+            .add_text(end.style, end.mark)
+            .then_text(BOLD, &name);
         match result.is_error {
-            true => row.then(end.style, &end.what),
-            false => return row.then(Style::new(), &one_line(&text, WHY_WIDTH)).line(),
+            true => row.then_text(end.style, &end.what),
+            false => {
+                return row
+                    .then_text(Style::new(), &one_line(&text, WHY_WIDTH))
+                    .into_line();
+            }
         }
     } else if result.is_error {
-        let row = Row::at(1).add(end.style, end.mark).then(DIM, &named);
-        row.add(end.style, &end.what)
+        let row = TableRow::at_level(1)
+            .add_text(end.style, end.mark)
+            .then_text(DIM, &named);
+        row.add_text(end.style, &end.what)
     } else {
         let what = format!("{} {named}{}", end.mark, end.what);
-        return Row::at(1).add(end.style, &what).line();
+        return TableRow::at_level(1).add_text(end.style, &what).into_line();
     };
-    row.then(Style::new(), &one_line(end.why, WHY_WIDTH)).line()
+    row.then_text(Style::new(), &one_line(end.why, WHY_WIDTH))
+        .into_line()
 }
 
 fn failed_hook(record: &TraceRecord) -> String {
     let (style, word) = steps::hook_outcome(record.outcome);
-    let took = steps::took(record.was_called(), record.micros);
-    let row = Row::at(1)
-        .add(DIM, &format!("{:<24}", record.point))
-        .then(PLUGIN, &format!("{:<24}", record.plugin))
-        .then(DIM, &format!("{took:>9}"))
-        .then(style, word);
+    let took = steps::took_words(record.was_called(), record.micros);
+    let row = TableRow::at_level(1)
+        .add_text(DIM, &format!("{:<24}", record.point))
+        .then_text(PLUGIN, &format!("{:<24}", record.plugin))
+        .then_text(DIM, &format!("{took:>9}"))
+        .then_text(style, word);
     match &record.reason {
-        Some(reason) => row.then(DIM, &one_line(reason, WHY_WIDTH)).line(),
-        None => row.line(),
+        Some(reason) => row.then_text(DIM, &one_line(reason, WHY_WIDTH)).into_line(),
+        None => row.into_line(),
     }
 }

@@ -7,8 +7,8 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, indented, millis, one_line, printable,
-    say, styled,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_millis, indent_text,
+    one_line, printable_text, say_line, style_text,
 };
 use rind_author::BuildError;
 use rind_author::build::BuildReport;
@@ -34,7 +34,7 @@ const PARTS: usize = 55;
 /// Says which plugin is being compiled.
 pub(in super::super) fn on_compile() -> OnCompile {
     OnCompile(Arc::new(|name| {
-        super::note(&format!("compiling plugin {name}, once for this version"));
+        super::print_note(&format!("compiling plugin {name}, once for this version"));
     }))
 }
 
@@ -42,8 +42,8 @@ pub(in super::super) fn on_compile() -> OnCompile {
 pub(in super::super) const NEVER_CALLED: &str = "nothing calls it: it exports no hook, tool, command or loop of the contract `rind:plugin`, so it may be for another host";
 
 /// One line for a plugin that runs.
-pub(in super::super) fn row(report: &Report) {
-    let mut parts: Vec<String> = report.hooks.iter().map(hook).collect();
+pub(in super::super) fn print_row(report: &Report) {
+    let mut parts: Vec<String> = report.hooks.iter().map(hook_line).collect();
     parts.extend(report.tools.iter().map(|tool| format!("{}()", tool.name)));
     parts.extend(
         report
@@ -52,40 +52,40 @@ pub(in super::super) fn row(report: &Report) {
             .map(|command| format!("/{}", command.name)),
     );
     parts.extend(report.loop_deadline_ms.map(|_| "loop".to_owned()));
-    let name = styled(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
+    let name = style_text(BOLD, format_args!("{:<NAME_COLUMN$}", report.name));
     let mark = match report.is_called {
-        true => styled(GOOD, "✓"),
+        true => style_text(GOOD, "✓"),
         false => {
             parts.push(NEVER_CALLED.to_owned());
-            styled(WARN, "▲")
+            style_text(WARN, "▲")
         }
     };
-    let mut lines = wrapped(&parts).into_iter();
+    let mut lines = wrap_parts(&parts).into_iter();
     answer_line(format_args!(
         "{mark} {name} {:<8} {:<8} {}",
         report.trust.to_string(),
         report.version,
-        styled(DIM, lines.next().unwrap_or_default())
+        style_text(DIM, lines.next().unwrap_or_default())
     ));
     let before = NAME_COLUMN + 21;
-    lines.for_each(|line| answer_line(format_args!("{:before$}{}", "", styled(DIM, line))));
+    lines.for_each(|line| answer_line(format_args!("{:before$}{}", "", style_text(DIM, line))));
 }
 
 /// Prints whether the model's text is shown while it is written, and which plugins prevent that.
-pub(in super::super) fn streaming(reports: &[Report], scripts: &[Script]) {
+pub(in super::super) fn print_streaming(reports: &[Report], scripts: &[Script]) {
     let plugins = reports.iter().filter_map(|report| {
         let held = report.hooks.iter().filter(|hook| hook.holds_text);
         let points: Vec<&str> = held.map(|hook| hook.point.as_str()).collect();
         (!points.is_empty()).then(|| format!("{} ({})", report.name, points.join(", ")))
     });
-    let scripts = scripts.iter().filter_map(super::scripts::holding);
+    let scripts = scripts.iter().filter_map(super::scripts::holding_reason);
     let scripts: Vec<String> = scripts.collect();
     let has_scripts = !scripts.is_empty();
     let holders: Vec<String> = plugins.chain(scripts).collect();
     if holders.is_empty() {
-        return super::note("answers are shown as they are written");
+        return super::print_note("answers are shown as they are written");
     }
-    super::note(&format!(
+    super::print_note(&format!(
         "answers are shown when they are complete, because these {} may change or refuse them: {}",
         if has_scripts {
             "plugins and scripts"
@@ -98,7 +98,7 @@ pub(in super::super) fn streaming(reports: &[Report], scripts: &[Script]) {
 
 /// Parts with commas between them, in lines that fit a terminal; elsewhere in one line, for
 /// programs that look for a name.
-fn wrapped(parts: &[String]) -> Vec<String> {
+fn wrap_parts(parts: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let comma = if at + 1 < parts.len() { "," } else { "" };
@@ -113,7 +113,7 @@ fn wrapped(parts: &[String]) -> Vec<String> {
 }
 
 /// Formats a hook with its point and the operator's settings.
-fn hook(hook: &HookReport) -> String {
+fn hook_line(hook: &HookReport) -> String {
     let point = &hook.point;
     if !hook.enabled {
         return format!("{point} (switched off)");
@@ -129,19 +129,19 @@ fn hook(hook: &HookReport) -> String {
         set.push(format!("{} ms", hook.deadline_ms));
     }
     if hook.on_failure != own.on_failure {
-        set.push(failure(hook.on_failure).to_owned());
+        set.push(failure_words(hook.on_failure).to_owned());
     }
     format!("{point} ({})", set.join(", "))
 }
 
-fn options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
+fn hook_options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
     format!(
         "priority {priority}, {deadline_ms} ms, {}",
-        failure(on_failure)
+        failure_words(on_failure)
     )
 }
 
-pub(super) fn failure(on_failure: OnFailure) -> &'static str {
+pub(super) fn failure_words(on_failure: OnFailure) -> &'static str {
     match on_failure {
         OnFailure::Block => "blocks when it fails",
         OnFailure::Skip => "is skipped when it fails",
@@ -149,15 +149,15 @@ pub(super) fn failure(on_failure: OnFailure) -> &'static str {
 }
 
 /// Prints one line on standard error for a loaded plugin: its purpose and load time.
-pub(in super::super) fn loaded(plugin: &Loaded) {
+pub(in super::super) fn print_loaded(plugin: &Loaded) {
     let (ms, from) = (
         plugin.load_time.as_secs_f64() * 1000.0,
         from(plugin.was_cached),
     );
-    let took = styled(DIM, format_args!("{ms:.1} ms {from}"));
-    let name = styled(PLUGIN, format_args!("{:<24}", plugin.manifest.name));
+    let took = style_text(DIM, format_args!("{ms:.1} ms {from}"));
+    let name = style_text(PLUGIN, format_args!("{:<24}", plugin.manifest.name));
     let what = one_line(&plugin.manifest.description, usize::MAX);
-    say(format_args!("  {name} {what} {took}"));
+    say_line(format_args!("  {name} {what} {took}"));
 }
 
 fn from(was_cached: bool) -> &'static str {
@@ -171,38 +171,41 @@ fn from(was_cached: bool) -> &'static str {
 /// also the remedy.
 pub(in super::super) fn left_out(left: &LeftOut) {
     let mark = match &left.why {
-        Why::Failed(_) => styled(BAD, "✗"),
-        Why::Held(_) => styled(WARN, "?"),
-        _ if left.reliance.is_some() => styled(BAD, "✗"),
-        _ => styled(DIM, "○"),
+        Why::Failed(_) => style_text(BAD, "✗"),
+        Why::Held(_) => style_text(WARN, "?"),
+        _ if left.reliance.is_some() => style_text(BAD, "✗"),
+        _ => style_text(DIM, "○"),
     };
     let (trust, reliance) = (left.found.trust.to_string(), left.reliance.as_ref());
-    idle(&mark, &left.name, &trust, &why(left), reliance);
+    print_idle(&mark, &left.name, &trust, &left_out_reason(left), reliance);
 }
 
 /// One line for a plugin that was configured and not found.
-pub(in super::super) fn absent(absent: &Absent) {
+pub(in super::super) fn print_absent(absent: &Absent) {
     let reliance = Some(&absent.reliance);
-    idle(&styled(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
+    print_idle(&style_text(BAD, "✗"), &absent.name, "-", ABSENT, reliance);
 }
 
 /// Prints one line and the reason for a plugin that does not run; if a run requires the plugin,
 /// also the remedy.
-fn idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&Reliance>) {
+fn print_idle(mark: &str, name: &str, trust: &str, why: &str, reliance: Option<&Reliance>) {
     let shown = one_line(name, NAME);
-    let shown = styled(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
-    answer_line(format_args!("{mark} {shown} {trust:<8} {}", indented(why)));
+    let shown = style_text(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
+    answer_line(format_args!(
+        "{mark} {shown} {trust:<8} {}",
+        indent_text(why)
+    ));
     if let Some(reliance) = reliance {
         let go_on = reliance.go_on(name);
         let text = format!("required: {reliance}; to run without it: {go_on}");
-        let text = styled(WARN, one_line(&text, usize::MAX));
+        let text = style_text(WARN, one_line(&text, usize::MAX));
         answer_line(format_args!("  {text}"));
     }
 }
 
-pub(in super::super) fn why(left: &LeftOut) -> String {
+pub(in super::super) fn left_out_reason(left: &LeftOut) -> String {
     match &left.why {
-        Why::Held(plugin) => super::grants::held(&plugin.request, &plugin.decision),
+        Why::Held(plugin) => super::grants::held_words(&plugin.request, &plugin.decision),
         why => why.to_string(),
     }
 }
@@ -217,30 +220,30 @@ pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
         _ => false,
     };
     for left in plugins.left_out.iter().filter(is_news) {
-        say(format_args!(
+        say_line(format_args!(
             "{} plugin {} is not loaded: {}",
-            styled(WARN, "▲"),
-            styled(BOLD, one_line(&left.name, NAME)),
-            indented(&why(left))
+            style_text(WARN, "▲"),
+            style_text(BOLD, one_line(&left.name, NAME)),
+            indent_text(&left_out_reason(left))
         ));
     }
 }
 
-pub(in super::super) fn report(report: &Report) {
+pub(in super::super) fn print_report(report: &Report) {
     let line = |name: &str, value: String| {
         answer_line(format_args!(
             "{} {value}",
-            styled(DIM, format_args!("{name:<13}"))
+            style_text(DIM, format_args!("{name:<13}"))
         ))
     };
     answer_line(format_args!(
         "{} {}",
-        styled(BOLD, &report.name),
+        style_text(BOLD, &report.name),
         report.version
     ));
     answer_line(one_line(&report.description, usize::MAX));
     if let Some(why) = &report.stopped {
-        line("does not run", indented(why));
+        line("does not run", indent_text(why));
     }
     line("trust", report.trust.to_string());
     line("folder", one_line(&report.folder, usize::MAX));
@@ -257,12 +260,12 @@ pub(in super::super) fn report(report: &Report) {
             Standing::Waiting => "waits",
             Standing::Denied => "has not",
         };
-        let why = styled(DIM, printable(&grant.why));
+        let why = style_text(DIM, printable_text(&grant.why));
         line("grant", format!("{:<24} {has:<8} {why}", grant.capability));
     }
     for hook in &report.hooks {
         let wait = if hook.is_async { ", async" } else { "" };
-        let holds = options(hook.priority, hook.deadline_ms, hook.on_failure);
+        let holds = hook_options(hook.priority, hook.deadline_ms, hook.on_failure);
         let kind = hook.kind.to_string();
         let may = match &hook.may {
             Some(may) if may.is_empty() => ", may change nothing".to_owned(),
@@ -273,17 +276,17 @@ pub(in super::super) fn report(report: &Report) {
         line("hook", format!("{:<24} {about}", hook.point));
         if hook.holds_text {
             let text = "  holds answers back until they are complete: it may change or refuse them";
-            line("", styled(WARN, text));
+            line("", style_text(WARN, text));
         }
         let of_settings = match &hook.of_plugin {
             _ if !hook.enabled => "your settings switch it off".to_owned(),
             Some(own) => format!(
                 "your settings, in place of {}",
-                options(own.priority, own.deadline_ms, own.on_failure)
+                hook_options(own.priority, own.deadline_ms, own.on_failure)
             ),
             None => continue,
         };
-        line("", format!("  {}", styled(WARN, of_settings)));
+        line("", format!("  {}", style_text(WARN, of_settings)));
     }
     for setting in &report.settings {
         let value = match &setting.value {
@@ -291,31 +294,31 @@ pub(in super::super) fn report(report: &Report) {
             None => "not set".to_owned(),
         };
         let value = if setting.is_default {
-            styled(DIM, value)
+            style_text(DIM, value)
         } else {
-            format!("{value} {}", styled(WARN, "your settings"))
+            format!("{value} {}", style_text(WARN, "your settings"))
         };
         line("setting", format!("{:<24} {value}", setting.name));
     }
     for tool in &report.tools {
         let class = tool.effect_class.to_string();
-        let what = printable(&tool.description);
+        let what = printable_text(&tool.description);
         line("tool", format!("{:<24} {class:<8} {what}", tool.name));
     }
     for command in &report.commands {
-        let what = styled(DIM, "runs with its permissions");
+        let what = style_text(DIM, "runs with its permissions");
         line(
             "command",
             format!("/{:<23} {} ({what})", command.name, command.description),
         );
     }
     if let Some(deadline_ms) = report.loop_deadline_ms {
-        let what = styled(DIM, "runs with its permissions while `rind serve` runs");
-        let deadline = millis(deadline_ms);
+        let what = style_text(DIM, "runs with its permissions while `rind serve` runs");
+        let deadline = format_millis(deadline_ms);
         line("loop", format!("at most {deadline} a run ({what})"));
     }
     if !report.is_called {
-        line("exports", styled(WARN, NEVER_CALLED));
+        line("exports", style_text(WARN, NEVER_CALLED));
     }
     for name in &report.prompts {
         line("template", one_line(name, NAME));
@@ -348,10 +351,13 @@ pub(in super::super) fn report(report: &Report) {
         );
     }
     for import in &report.imports {
-        let gives = styled(DIM, import.gives);
+        let gives = style_text(DIM, import.gives);
         line("import", format!("{:<40} {gives}", import.interface));
     }
-    line("memory", format!("at most {}", bytes(report.memory_limit)));
+    line(
+        "memory",
+        format!("at most {}", format_bytes(report.memory_limit)),
+    );
     let from = from(report.was_cached);
     line("loaded in", format!("{:.1} ms, {from}", report.load_ms));
 }
@@ -375,7 +381,7 @@ pub(in super::super) fn list_json(
         let folder = left.found.folder.display().to_string();
         let trust = left.found.trust;
         let mut row =
-            json!({"name": left.name, "trust": trust, "folder": folder, "why": why(left)});
+            json!({"name": left.name, "trust": trust, "folder": folder, "why": left_out_reason(left)});
         if let Some(reliance) = &left.reliance {
             row["relied_on"] = reliance.to_string().into();
         }
@@ -386,23 +392,23 @@ pub(in super::super) fn list_json(
         json!({"name": absent.name, "why": ABSENT, "relied_on": relied_on})
     });
     let (left_out, absent): (Vec<Value>, Vec<Value>) = (left_out.collect(), absent.collect());
-    let scripts: Vec<Value> = scripts.iter().map(super::scripts::json).collect();
-    super::json(&json!({
+    let scripts: Vec<Value> = scripts.iter().map(super::scripts::script_json).collect();
+    super::print_json(&json!({
         "plugins": reports, "left_out": left_out, "absent": absent, "scripts": scripts,
     }))
 }
 
 /// Prints the results of a build. `are_lines_shown` says that every line of progress was printed.
-pub(in super::super) fn built(report: &BuildReport, are_lines_shown: bool) {
+pub(in super::super) fn print_built(report: &BuildReport, are_lines_shown: bool) {
     for plugin in &report.built {
         answer_line(format_args!(
             "{} {} {} {}",
-            styled(GOOD, "✓"),
-            styled(BOLD, &plugin.name),
+            style_text(GOOD, "✓"),
+            style_text(BOLD, &plugin.name),
             plugin.path.display(),
-            styled(
+            style_text(
                 DIM,
-                format_args!("{}, {:.1} s", bytes(plugin.bytes), plugin.seconds)
+                format_args!("{}, {:.1} s", format_bytes(plugin.bytes), plugin.seconds)
             ),
         ));
     }
@@ -423,7 +429,11 @@ pub(in super::super) fn built(report: &BuildReport, are_lines_shown: bool) {
 }
 
 pub(in super::super) fn not_built(why: &str) {
-    say(format_args!("{} {}", styled(BAD, "✗"), printable(why)));
+    say_line(format_args!(
+        "{} {}",
+        style_text(BAD, "✗"),
+        printable_text(why)
+    ));
 }
 
 /// Cargo's lines while it builds: the last one, turning, on a terminal; all of them elsewhere.
@@ -431,15 +441,15 @@ pub(in super::super) fn not_built(why: &str) {
 pub(in super::super) struct BuildProgress(ProgressBar);
 
 impl BuildProgress {
-    pub(in super::super) fn start() -> Self {
+    pub(in super::super) fn start_progress() -> Self {
         let progress = ProgressBar::new_spinner();
         progress.enable_steady_tick(Duration::from_millis(120));
         Self(progress)
     }
 
-    pub(in super::super) fn line(&self, text: &str) {
+    pub(in super::super) fn progress_line(&self, text: &str) {
         if self.0.is_hidden() {
-            say(printable(text))
+            say_line(printable_text(text))
         } else {
             self.0.set_message(one_line(text, 100))
         }
@@ -450,7 +460,7 @@ impl BuildProgress {
         self.0.is_hidden()
     }
 
-    pub(in super::super) fn end(&self) {
+    pub(in super::super) fn end_progress(&self) {
         self.0.finish_and_clear();
     }
 }

@@ -3,7 +3,7 @@
 
 use anstyle::Style;
 
-use super::{DIM, PLUGIN, cut, flat, styled};
+use super::{DIM, PLUGIN, cut_text, flatten_text, style_text};
 
 /// Columns of a terminal that is not narrow.
 const WIDTH: usize = 100;
@@ -23,20 +23,20 @@ const LEVEL: usize = 2;
 
 /// Handling of a text that does not fit into its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Long {
+pub(super) enum LongText {
     Cut,
     Wrap,
 }
 
-pub(in super::super) struct Row {
+pub(in super::super) struct TableRow {
     indent: usize,
     text: String,
     width: usize,
 }
 
-impl Row {
+impl TableRow {
     /// A line at a level, from 0.
-    pub(super) fn at(level: usize) -> Self {
+    pub(super) fn at_level(level: usize) -> Self {
         let indent = level * LEVEL;
         Self {
             indent,
@@ -45,25 +45,25 @@ impl Row {
         }
     }
 
-    pub(super) fn add(mut self, style: Style, text: &str) -> Self {
-        self.text.push_str(&styled(style, text));
+    pub(super) fn add_text(mut self, style: Style, text: &str) -> Self {
+        self.text.push_str(&style_text(style, text));
         self.width += text.chars().count();
         self
     }
 
     /// A piece, and a space before it.
-    pub(in super::super) fn then(self, style: Style, text: &str) -> Self {
-        self.pad(1).add(style, text)
+    pub(in super::super) fn then_text(self, style: Style, text: &str) -> Self {
+        self.pad_to(1).add_text(style, text)
     }
 
-    pub(super) fn plugin(self, name: &Option<String>) -> Self {
+    pub(super) fn with_plugin(self, name: &Option<String>) -> Self {
         match name {
-            Some(name) => self.then(PLUGIN, name),
+            Some(name) => self.then_text(PLUGIN, name),
             None => self,
         }
     }
 
-    fn pad(mut self, n: usize) -> Self {
+    fn pad_to(mut self, n: usize) -> Self {
         self.text.push_str(&" ".repeat(n));
         self.width += n;
         self
@@ -72,13 +72,13 @@ impl Row {
     /// Spaces up to the column of plugins, at least one.
     pub(super) fn at_plugin(self) -> Self {
         let n = PLUGIN_AT.saturating_sub(self.width).max(1);
-        self.pad(n)
+        self.pad_to(n)
     }
 
-    pub(super) fn time(self, took: &str) -> Self {
+    pub(super) fn with_time(self, took: &str) -> Self {
         let end = PLUGIN_AT + PLUGIN_WIDTH + 1 + TIME_WIDTH;
         let n = end.saturating_sub(self.width + took.chars().count()).max(1);
-        self.pad(n).add(DIM, took).pad(1)
+        self.pad_to(n).add_text(DIM, took).pad_to(1)
     }
 
     /// Returns the columns that are left before the column of times.
@@ -86,37 +86,37 @@ impl Row {
         (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
     }
 
-    pub(in super::super) fn line(self) -> String {
+    pub(in super::super) fn into_line(self) -> String {
         self.text
     }
 
     /// The line with a text at its end.
-    pub(super) fn tail(self, style: Style, text: &str, long: Long) -> Vec<String> {
-        let text = flat(text);
+    pub(super) fn with_tail(self, style: Style, text: &str, long: LongText) -> Vec<String> {
+        let text = flatten_text(text);
         let n_chars = text.chars().count();
         if n_chars == 0 {
-            return vec![self.line()];
+            return vec![self.into_line()];
         }
         let is_first = self.width == self.indent;
         let space = usize::from(!is_first);
         let left = WIDTH.saturating_sub(self.width + space);
-        if long == Long::Wrap && n_chars > left && left < FIRST_WIDTH {
+        if long == LongText::Wrap && n_chars > left && left < FIRST_WIDTH {
             let indent = self.indent + 2 * LEVEL;
             let below = lines_at(indent, style, &text);
-            return std::iter::once(self.line()).chain(below).collect();
+            return std::iter::once(self.into_line()).chain(below).collect();
         }
-        let row = self.pad(space);
+        let row = self.pad_to(space);
         if n_chars <= left {
-            return vec![row.add(style, &text).line()];
+            return vec![row.add_text(style, &text).into_line()];
         }
         match long {
-            Long::Cut if left < 8 => vec![row.line()],
-            Long::Cut => vec![row.add(style, &cut(text, left)).line()],
-            Long::Wrap => {
+            LongText::Cut if left < 8 => vec![row.into_line()],
+            LongText::Cut => vec![row.add_text(style, &cut_text(text, left)).into_line()],
+            LongText::Wrap => {
                 let indent = row.indent + 2 * LEVEL;
-                let (first, rest) = split(&text, left);
+                let (first, rest) = split_at_room(&text, left);
                 let below = lines_at(indent, style, rest);
-                std::iter::once(row.add(style, first).line())
+                std::iter::once(row.add_text(style, first).into_line())
                     .chain(below)
                     .collect()
             }
@@ -126,23 +126,23 @@ impl Row {
 
 /// The text in lines that begin at a column.
 fn lines_at(indent: usize, style: Style, text: &str) -> Vec<String> {
-    let lines = wrapped(text, indent);
+    let lines = wrap_text(text, indent);
     lines
-        .map(|line| " ".repeat(indent) + &styled(style, line))
+        .map(|line| " ".repeat(indent) + &style_text(style, line))
         .collect()
 }
 
 /// A text of several lines, each at the level.
-pub(super) fn paragraph(level: usize, style: Style, text: &str) -> Vec<String> {
+pub(super) fn render_paragraph(level: usize, style: Style, text: &str) -> Vec<String> {
     let lines = text.trim().lines();
     lines
-        .flat_map(|line| lines_at(level * LEVEL, style, &flat(line)))
+        .flat_map(|line| lines_at(level * LEVEL, style, &flatten_text(line)))
         .collect()
 }
 
 /// Splits a text into the part that fits into `room` columns, at a word boundary if there is one,
 /// and the rest.
-fn split(text: &str, room: usize) -> (&str, &str) {
+fn split_at_room(text: &str, room: usize) -> (&str, &str) {
     let end = text
         .char_indices()
         .nth(room)
@@ -156,7 +156,7 @@ fn split(text: &str, room: usize) -> (&str, &str) {
 
 /// Wraps a text to the width left after an indentation. Words that are longer than a line are cut
 /// into pieces.
-fn wrapped(text: &str, indent: usize) -> impl Iterator<Item = String> {
+fn wrap_text(text: &str, indent: usize) -> impl Iterator<Item = String> {
     let room = WIDTH.saturating_sub(indent).max(20);
     let mut lines = vec![String::new()];
     let mut width = 0;
@@ -183,7 +183,7 @@ fn wrapped(text: &str, indent: usize) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bare;
+    use super::super::bare_text;
     use super::*;
 
     const PLAIN: Style = Style::new();
@@ -191,18 +191,18 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_cut_or_goes_on_below_and_nothing_is_wider_than_a_terminal() {
         let long = "word ".repeat(60) + &"x".repeat(250);
-        let row = || Row::at(2).add(PLAIN, "head");
-        let cut = row().tail(PLAIN, &long, Long::Cut);
+        let row = || TableRow::at_level(2).add_text(PLAIN, "head");
+        let cut = row().with_tail(PLAIN, &long, LongText::Cut);
         assert_eq!(cut.len(), 1);
-        assert_eq!(bare(&cut[0]).chars().count(), WIDTH);
-        assert!(bare(&cut[0]).ends_with('…'));
-        let wrapped = row().tail(PLAIN, &long, Long::Wrap);
+        assert_eq!(bare_text(&cut[0]).chars().count(), WIDTH);
+        assert!(bare_text(&cut[0]).ends_with('…'));
+        let wrapped = row().with_tail(PLAIN, &long, LongText::Wrap);
         assert!(
             wrapped
                 .iter()
-                .all(|line| bare(line).chars().count() <= WIDTH)
+                .all(|line| bare_text(line).chars().count() <= WIDTH)
         );
-        let words: String = wrapped.iter().map(|line| bare(line)).collect();
+        let words: String = wrapped.iter().map(|line| bare_text(line)).collect();
         assert_eq!(
             words.replace(' ', ""),
             format!("head{}", long.replace(' ', ""))
@@ -212,15 +212,18 @@ mod tests {
             "it begins on the first line: {}",
             wrapped[0]
         );
-        assert_eq!(row().tail(PLAIN, "end", Long::Cut), ["    head end"]);
-        assert_eq!(row().tail(PLAIN, "", Long::Wrap), ["    head"]);
+        assert_eq!(
+            row().with_tail(PLAIN, "end", LongText::Cut),
+            ["    head end"]
+        );
+        assert_eq!(row().with_tail(PLAIN, "", LongText::Wrap), ["    head"]);
     }
 
     #[test]
     fn columns_stay_where_they_are_as_long_as_there_is_room() {
         let line = |level, point: &str| {
-            let row = Row::at(level).add(PLAIN, point).at_plugin();
-            bare(&row.add(PLAIN, "guard").time("12 µs").line())
+            let row = TableRow::at_level(level).add_text(PLAIN, point).at_plugin();
+            bare_text(&row.add_text(PLAIN, "guard").with_time("12 µs").into_line())
         };
         for (level, point) in [(1, "pre-tool"), (2, "after-provider-response"), (3, "x")] {
             let line = line(level, point);

@@ -2,53 +2,56 @@
 
 use serde_json::{Value, json};
 
-use super::plugins::{NAME_COLUMN, failure};
-use super::{BOLD, DIM, GOOD, answer_line, printable, styled};
+use super::plugins::{NAME_COLUMN, failure_words};
+use super::{BOLD, DIM, GOOD, answer_line, printable_text, style_text};
 use rind_lib::point::registry::HookSpec;
 use rind_lib::point::streaming;
 use rind_lib::script::Script;
 
 /// One line for a script, and one with its place in the settings and its command.
-pub(in super::super) fn row(script: &Script) {
-    let parts: Vec<String> = script.specs().map(|spec| hook(script, &spec)).collect();
-    let name = styled(BOLD, format_args!("{:<NAME_COLUMN$}", script.name));
+pub(in super::super) fn print_row(script: &Script) {
+    let parts: Vec<String> = script
+        .specs()
+        .map(|spec| hook_line(script, &spec))
+        .collect();
+    let name = style_text(BOLD, format_args!("{:<NAME_COLUMN$}", script.name));
     answer_line(format_args!(
         "{} {name} {:<8} {:<8} {}",
-        styled(GOOD, "✓"),
+        style_text(GOOD, "✓"),
         "script",
         if script.is_warm { "stays" } else { "-" },
-        styled(DIM, printable(&parts.join(", ")))
+        style_text(DIM, printable_text(&parts.join(", ")))
     ));
-    let place = printable(&format!("{}: {}", script.place, command(script)));
-    answer_line(format_args!("  {}", styled(DIM, place)));
+    let place = printable_text(&format!("{}: {}", script.place, command_line(script)));
+    answer_line(format_args!("  {}", style_text(DIM, place)));
 }
 
-fn hook(script: &Script, spec: &HookSpec) -> String {
+fn hook_line(script: &Script, spec: &HookSpec) -> String {
     let mut about = Vec::new();
     if let Some(matcher) = script.matcher() {
         about.push(format!("tools {matcher}"));
     }
-    about.push(failure(spec.on_failure).to_owned());
+    about.push(failure_words(spec.on_failure).to_owned());
     format!("{} ({})", spec.point, about.join(", "))
 }
 
-fn command(script: &Script) -> String {
+fn command_line(script: &Script) -> String {
     let words = script.command.iter().map(|word| word.to_string_lossy());
     words.collect::<Vec<_>>().join(" ")
 }
 
 /// Names a script with its points at which it keeps answers from being shown while they are
 /// written.
-pub(in super::super) fn holding(script: &Script) -> Option<String> {
+pub(in super::super) fn holding_reason(script: &Script) -> Option<String> {
     let specs: Vec<HookSpec> = script.specs().collect();
     let held = specs
         .iter()
-        .filter(|spec| streaming::holds(spec, specs.iter()));
+        .filter(|spec| streaming::holds_stream(spec, specs.iter()));
     let points: Vec<&str> = held.map(|spec| spec.point.as_str()).collect();
     (!points.is_empty()).then(|| format!("{} ({})", script.name, points.join(", ")))
 }
 
-pub(super) fn json(script: &Script) -> Value {
+pub(super) fn script_json(script: &Script) -> Value {
     let hooks = script.specs().map(|spec| {
         json!({
             "point": spec.point,

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::lines::{Lines, MINUTE, Room, notice};
-use super::plain::Plain;
-use super::{BAD, BOLD, DIM, GOOD, WARN, answer, millis, one_line, say, styled, warning};
+use super::lines::{LineCounts, LineRoom, MINUTE, limit_notice};
+use super::plain::PlainView;
+use super::{
+    BAD, BOLD, DIM, GOOD, WARN, format_millis, one_line, print_answer, say_line, style_text,
+    warning_text,
+};
 use rind_lib::event::{Event, LoopResult, Stamped};
 use rind_lib::loops::{EndReason, LoopEnd};
 
@@ -16,38 +19,38 @@ const REASON_WIDTH: usize = 200;
 pub(in super::super) struct LoopRenderer {
     is_json: bool,
     /// Loops by the id of their session.
-    loops: BTreeMap<Arc<str>, View>,
+    loops: BTreeMap<Arc<str>, LoopView>,
 }
 
 /// View of one loop.
-struct View {
+struct LoopView {
     plugin: String,
-    plain: Plain,
+    plain: PlainView,
     minute: Instant,
-    lines: Arc<Lines>,
+    lines: Arc<LineCounts>,
 }
 
 impl LoopRenderer {
     /// Shows loops, which are named by the ids of their sessions, as far as they have lines left.
     pub(in super::super) fn new(
         loops: BTreeMap<Arc<str>, String>,
-        lines: &Arc<Lines>,
+        lines: &Arc<LineCounts>,
         is_json: bool,
     ) -> Self {
         let views = loops
             .into_iter()
-            .map(|(session, plugin)| (session, View::new(plugin, lines.clone())));
+            .map(|(session, plugin)| (session, LoopView::new(plugin, lines.clone())));
         Self {
             is_json,
             loops: views.collect(),
         }
     }
 
-    pub(in super::super) fn show(&mut self, stamped: &Stamped) {
+    pub(in super::super) fn show_event(&mut self, stamped: &Stamped) {
         if self.is_json {
             match serde_json::to_string(stamped) {
-                Ok(line) => answer(line + "\n"),
-                Err(e) => say(format_args!("an event could not be written: {e}")),
+                Ok(line) => print_answer(line + "\n"),
+                Err(e) => say_line(format_args!("an event could not be written: {e}")),
             }
             return;
         }
@@ -55,35 +58,37 @@ impl LoopRenderer {
         let Some(view) = session.and_then(|session| self.loops.get_mut(session)) else {
             return;
         };
-        view.show(stamped, Instant::now()).into_iter().for_each(say);
+        view.show_line(stamped, Instant::now())
+            .into_iter()
+            .for_each(say_line);
     }
 }
 
-impl View {
-    fn new(plugin: String, lines: Arc<Lines>) -> Self {
+impl LoopView {
+    fn new(plugin: String, lines: Arc<LineCounts>) -> Self {
         Self {
             plugin,
-            plain: Plain::more_with("--json"),
+            plain: PlainView::more_with("--json"),
             minute: Instant::now(),
             lines,
         }
     }
 
     /// Returns the line for an event, if it has one and this minute has room for it.
-    fn show(&mut self, stamped: &Stamped, now: Instant) -> Option<String> {
+    fn show_line(&mut self, stamped: &Stamped, now: Instant) -> Option<String> {
         if now.duration_since(self.minute) >= MINUTE {
             self.minute = now;
-            self.plain = Plain::more_with("--json");
+            self.plain = PlainView::more_with("--json");
         }
         let line = match &stamped.event {
             Event::LoopRun { .. } | Event::LoopWait { .. } => about_run(&stamped.event),
-            _ => self.plain.show(stamped),
+            _ => self.plain.show_event(stamped),
         }?;
-        let name = styled(BOLD, one_line(&self.plugin, 64));
-        match self.lines.room(&self.plugin, now) {
-            Room::Line => Some(format!("{name} {line}")),
-            Room::Notice => Some(format!("{name} {}", notice())),
-            Room::None => None,
+        let name = style_text(BOLD, one_line(&self.plugin, 64));
+        match self.lines.room_for(&self.plugin, now) {
+            LineRoom::Line => Some(format!("{name} {line}")),
+            LineRoom::Notice => Some(format!("{name} {}", limit_notice())),
+            LineRoom::None => None,
         }
     }
 }
@@ -97,8 +102,8 @@ fn about_run(event: &Event) -> Option<String> {
             duration_ms,
             ..
         } => {
-            let took = styled(DIM, millis(*duration_ms));
-            Some(format!("{} {took}", styled(GOOD, "done")))
+            let took = style_text(DIM, format_millis(*duration_ms));
+            Some(format!("{} {took}", style_text(GOOD, "done")))
         }
         Event::LoopWait {
             delay_ms,
@@ -107,18 +112,18 @@ fn about_run(event: &Event) -> Option<String> {
             ..
         } => {
             let reason = one_line(reason, REASON_WIDTH);
-            let next = format!("runs again in {}", pause(*delay_ms));
+            let next = format!("runs again in {}", format_pause(*delay_ms));
             Some(match failures {
-                0 if reason.is_empty() => styled(DIM, next),
-                0 => format!("{reason} {}", styled(DIM, format_args!("· {next}"))),
+                0 if reason.is_empty() => style_text(DIM, next),
+                0 => format!("{reason} {}", style_text(DIM, format_args!("· {next}"))),
                 1 => format!(
                     "{} {reason} {}",
-                    failed(),
-                    styled(WARN, format_args!("· {next}"))
+                    failed_words(),
+                    style_text(WARN, format_args!("· {next}"))
                 ),
                 n => {
-                    let next = styled(WARN, format_args!("· {n} times in a row · {next}"));
-                    format!("{} {reason} {next}", failed())
+                    let next = style_text(WARN, format_args!("· {n} times in a row · {next}"));
+                    format!("{} {reason} {next}", failed_words())
                 }
             })
         }
@@ -126,14 +131,14 @@ fn about_run(event: &Event) -> Option<String> {
     }
 }
 
-fn failed() -> String {
-    styled(BAD, "failed:")
+fn failed_words() -> String {
+    style_text(BAD, "failed:")
 }
 
 /// Formats a pause in the largest unit that it has.
-fn pause(ms: u64) -> String {
+fn format_pause(ms: u64) -> String {
     match ms {
-        ms if ms < 60_000 => millis(ms),
+        ms if ms < 60_000 => format_millis(ms),
         ms if ms < 2 * 3_600_000 => format!("{} min", ms / 60_000),
         ms if ms < 2 * 86_400_000 => format!("{} h", ms / 3_600_000),
         ms => format!("{} days", ms / 86_400_000),
@@ -141,19 +146,21 @@ fn pause(ms: u64) -> String {
 }
 
 /// Says which loops are served.
-pub(in super::super) fn beginning<'a>(plugins: impl Iterator<Item = &'a String>) {
+pub(in super::super) fn print_beginning<'a>(plugins: impl Iterator<Item = &'a String>) {
     let names: Vec<String> = plugins.map(|name| one_line(name, 64)).collect();
     let text = format!("serving {}; Ctrl-C ends it", names.join(", "));
-    say(styled(DIM, text));
+    say_line(style_text(DIM, text));
 }
 
 /// Prints the reason for the end of a loop, unless an earlier line contained it.
-pub(in super::super) fn end(end: &LoopEnd) {
-    let name = styled(BOLD, one_line(&end.plugin, 64));
+pub(in super::super) fn print_end(end: &LoopEnd) {
+    let name = style_text(BOLD, one_line(&end.plugin, 64));
     match &end.why {
         EndReason::Done | EndReason::Failed(_) => {}
-        EndReason::Interrupted => say(format_args!("{name} {}", styled(WARN, "interrupted"))),
-        EndReason::Broken(why) => say(format_args!("{name} {}", warning(why))),
+        EndReason::Interrupted => {
+            say_line(format_args!("{name} {}", style_text(WARN, "interrupted")))
+        }
+        EndReason::Broken(why) => say_line(format_args!("{name} {}", warning_text(why))),
     }
 }
 
@@ -163,13 +170,13 @@ mod tests {
     use super::*;
     use rind_lib::event::Events;
 
-    fn view_of(events: &[Event], now: Instant, view: &mut View) -> Vec<String> {
+    fn view_of(events: &[Event], now: Instant, view: &mut LoopView) -> Vec<String> {
         let (stream, mut receiver) = Events::channel();
         let mut lines = Vec::new();
         for event in events {
             stream.emit(event.clone());
             let stamped = receiver.try_recv().unwrap();
-            let line = view.show(&stamped, now);
+            let line = view.show_line(&stamped, now);
             lines.extend(line.map(|line| anstream::adapter::strip_str(&line).to_string()));
         }
         lines
@@ -186,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_run_is_one_line_with_its_outcome_and_the_next_run() {
-        let mut view = View::new("heart".to_owned(), Arc::default());
+        let mut view = LoopView::new("heart".to_owned(), Arc::default());
         let run = |outcome| Event::LoopRun {
             plugin: "heart".to_owned(),
             outcome,
@@ -219,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_loop_that_says_much_is_cut_off_until_the_next_minute() {
-        let mut view = View::new("heart".to_owned(), Arc::default());
+        let mut view = LoopView::new("heart".to_owned(), Arc::default());
         let now = Instant::now();
         let many = vec![wait(100, 0, "beat"); 100];
         let lines = view_of(&many, now, &mut view);

@@ -1,15 +1,18 @@
 //! Renders sessions and their prompt ledgers.
 
-use super::{BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, count, one_line, styled};
+use super::{
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_count, one_line,
+    style_text,
+};
 use rind_lib::message::Usage;
 use rind_lib::point::payload::Tier;
-use rind_lib::prompt::ledger::{Border, Change, PartRow, TurnLedger};
+use rind_lib::prompt::ledger::{CacheBorder, PartChange, PartRow, TurnLedger};
 
 /// Widest key and source in the table; longer ones push the rest of their line out.
 const WIDTH: usize = 40;
 
 /// Formats the time between `then` and `now`, both in milliseconds since 1970.
-pub(in super::super) fn ago(now: i64, then: i64) -> String {
+pub(in super::super) fn format_ago(now: i64, then: i64) -> String {
     let minutes = now.saturating_sub(then) / 60_000;
     match minutes {
         ..1 => "just now".to_owned(),
@@ -20,24 +23,27 @@ pub(in super::super) fn ago(now: i64, then: i64) -> String {
 }
 
 /// Prints the ledger, turn by turn: all parts of the first turn, then only the changes.
-pub(in super::super) fn prompt(id: &str, turns: &[TurnLedger]) {
-    answer_line(format_args!("session {}", styled(BOLD, one_line(id, 64))));
+pub(in super::super) fn print_prompt(id: &str, turns: &[TurnLedger]) {
+    answer_line(format_args!(
+        "session {}",
+        style_text(BOLD, one_line(id, 64))
+    ));
     if turns.is_empty() {
         answer_line("no turn of this session has a system prompt");
     }
     for (at, turn) in turns.iter().enumerate() {
         answer_line(format_args!(
             "{} {}",
-            styled(BOLD, format_args!("turn {}", turn.turn)),
+            style_text(BOLD, format_args!("turn {}", turn.turn)),
             one_line(&turn.input, 80)
         ));
-        parts(turn, at == 0);
-        cost(turn);
+        print_parts(turn, at == 0);
+        print_cost(turn);
     }
 }
 
-fn parts(turn: &TurnLedger, is_first: bool) {
-    let shown = |row: &&PartRow| is_first || row.change != Change::Kept;
+fn print_parts(turn: &TurnLedger, is_first: bool) {
+    let shown = |row: &&PartRow| is_first || row.change != PartChange::Kept;
     let rows: Vec<&PartRow> = turn.parts.iter().filter(shown).collect();
     let keys: Vec<String> = rows.iter().map(|r| one_line(&r.part.key, WIDTH)).collect();
     let sources = rows.iter().map(|r| one_line(&r.part.source, WIDTH));
@@ -48,70 +54,70 @@ fn parts(turn: &TurnLedger, is_first: bool) {
     for ((row, key), source) in rows.iter().zip(keys).zip(sources) {
         let mark = match row.change {
             _ if is_first => " ".to_owned(),
-            Change::Kept => " ".to_owned(),
-            Change::Added => styled(GOOD, "+"),
-            Change::Changed => styled(WARN, "~"),
-            Change::Removed => styled(BAD, "-"),
+            PartChange::Kept => " ".to_owned(),
+            PartChange::Added => style_text(GOOD, "+"),
+            PartChange::Changed => style_text(WARN, "~"),
+            PartChange::Removed => style_text(BAD, "-"),
         };
         let part = &row.part;
         answer_line(format_args!(
             "{mark} {:<8} {key:<key_width$}  {}  {:>8} {:>6} tokens  {}",
-            tier(part.tier),
-            styled(PLUGIN, format_args!("{source:<source_width$}")),
-            bytes(part.bytes as u64),
+            tier_words(part.tier),
+            style_text(PLUGIN, format_args!("{source:<source_width$}")),
+            format_bytes(part.bytes as u64),
             part.tokens,
-            styled(DIM, &part.hash),
+            style_text(DIM, &part.hash),
         ));
     }
     let n_kept = turn.parts.len() - rows.len();
     if n_kept > 0 {
-        let text = format!("  {} as before", count(n_kept as u64, "part"));
-        answer_line(styled(DIM, text));
+        let text = format!("  {} as before", format_count(n_kept as u64, "part"));
+        answer_line(style_text(DIM, text));
     }
 }
 
-fn cost(turn: &TurnLedger) {
+fn print_cost(turn: &TurnLedger) {
     for rewrite in &turn.rewrites {
         answer_line(format_args!(
             "  {} {} changed what is sent at {}",
-            styled(WARN, "▲"),
-            styled(PLUGIN, one_line(&rewrite.plugin, 64)),
+            style_text(WARN, "▲"),
+            style_text(PLUGIN, one_line(&rewrite.plugin, 64)),
             one_line(&rewrite.point, 64)
         ));
     }
     for lost in &turn.lost {
         answer_line(format_args!(
             "  {} no cache border after the {} tier: the text up to it was changed",
-            styled(WARN, "▲"),
-            tier(*lost)
+            style_text(WARN, "▲"),
+            tier_words(*lost)
         ));
     }
     if let Some(broken) = &turn.broken {
         let by: Vec<String> = broken.by.iter().map(|by| one_line(by, 120)).collect();
         answer_line(format_args!(
             "  {} the cache is broken from {} on: {}",
-            styled(WARN, "▲"),
-            border(broken.border),
+            style_text(WARN, "▲"),
+            border_words(broken.border),
             by.join(", ")
         ));
     }
-    let steps = count(turn.steps.len() as u64, "step");
-    let text = format!("  {steps} · {}", cached(turn.usage));
-    answer_line(styled(DIM, text));
+    let steps = format_count(turn.steps.len() as u64, "step");
+    let text = format!("  {steps} · {}", cached_share(turn.usage));
+    answer_line(style_text(DIM, text));
     if let (Some(first), 2..) = (turn.steps.first(), turn.steps.len()) {
-        let text = format!("  the first step · {}", cached(first.usage));
-        answer_line(styled(DIM, text));
+        let text = format!("  the first step · {}", cached_share(first.usage));
+        answer_line(style_text(DIM, text));
     }
 }
 
-fn cached(usage: Usage) -> String {
+fn cached_share(usage: Usage) -> String {
     format!(
         "{} tokens in · {} read from cache · {} written to cache",
         usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens
     )
 }
 
-fn tier(tier: Tier) -> &'static str {
+fn tier_words(tier: Tier) -> &'static str {
     match tier {
         Tier::Stable => "stable",
         Tier::Context => "context",
@@ -119,23 +125,23 @@ fn tier(tier: Tier) -> &'static str {
     }
 }
 
-fn border(border: Border) -> &'static str {
+fn border_words(border: CacheBorder) -> &'static str {
     match border {
-        Border::Tools => "the tools",
-        Border::Stable => "the stable tier",
-        Border::Context => "the context tier",
-        Border::Conversation => "the conversation",
+        CacheBorder::Tools => "the tools",
+        CacheBorder::Stable => "the stable tier",
+        CacheBorder::Context => "the context tier",
+        CacheBorder::Conversation => "the conversation",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ago;
+    use super::format_ago;
 
     #[test]
     fn times_are_said_in_the_unit_that_fits() {
         let minute = 60_000;
-        let at = |minutes: i64| ago(minutes * minute + 1, 1);
+        let at = |minutes: i64| format_ago(minutes * minute + 1, 1);
         let said: Vec<String> = [-3, 0, 1, 59, 60, 2879, 2880].map(at).to_vec();
         let expected = [
             "just now",

@@ -2,22 +2,25 @@
 
 use std::path::Path;
 
-use super::{BAD, BOLD, DIM, GOOD, answer_line, indented, note, printable, say, styled};
-use rind_package::skill::{Change, LockedSkill};
+use super::{
+    BAD, BOLD, DIM, GOOD, answer_line, indent_text, print_note, printable_text, say_line,
+    style_text,
+};
+use rind_package::skill::{LockedSkill, SkillChange};
 
-pub(in super::super) fn installed(
+pub(in super::super) fn show_installed(
     name: &str,
     skills: &Path,
     locked: &LockedSkill,
-    change: Change,
+    change: SkillChange,
     kept: Option<&Path>,
 ) {
     let what = match change {
-        Change::Installed | Change::Forced => {
+        SkillChange::Installed | SkillChange::Forced => {
             format!("installed in {}", skills.join(name).display())
         }
-        Change::Replaced => "replaced by other files than before".to_owned(),
-        Change::Unchanged => "is installed already".to_owned(),
+        SkillChange::Replaced => "replaced by other files than before".to_owned(),
+        SkillChange::Unchanged => "is installed already".to_owned(),
     };
     let signed = locked
         .key
@@ -25,32 +28,36 @@ pub(in super::super) fn installed(
         .map(|key| format!(", signed with {key}: its trust is `package`"));
     answer_line(format_args!(
         "{} {} {} {}",
-        styled(GOOD, "✓"),
-        styled(BOLD, printable(name)),
-        printable(&format!("{what}{}", signed.collect::<String>())),
-        styled(DIM, printable(&format!("from {}", locked.origin()))),
+        style_text(GOOD, "✓"),
+        style_text(BOLD, printable_text(name)),
+        printable_text(&format!("{what}{}", signed.collect::<String>())),
+        style_text(DIM, printable_text(&format!("from {}", locked.origin()))),
     ));
     tell_kept(kept);
 }
 
 /// Line for a skill of a collection that is left out, with the reason.
 pub(in super::super) fn left_out(why: &str) {
-    say(format_args!("{} {}", styled(BAD, "✗"), indented(why)));
+    say_line(format_args!(
+        "{} {}",
+        style_text(BAD, "✗"),
+        indent_text(why)
+    ));
 }
 
-pub(in super::super) fn removed(name: &str, kept: Option<&Path>) {
+pub(in super::super) fn show_removed(name: &str, kept: Option<&Path>) {
     answer_line(format_args!(
         "{} {} removed",
-        styled(GOOD, "✓"),
-        styled(BOLD, printable(name))
+        style_text(GOOD, "✓"),
+        style_text(BOLD, printable_text(name))
     ));
     tell_kept(kept);
 }
 
 /// Names skills that were installed and are gone.
-pub(in super::super) fn gone(names: &[String]) {
+pub(in super::super) fn show_gone(names: &[String]) {
     for name in names {
-        note(&format!(
+        print_note(&format!(
             "{name} was installed and its folder is gone; install it again, or `rind skill remove {name}`"
         ));
     }
@@ -58,6 +65,6 @@ pub(in super::super) fn gone(names: &[String]) {
 
 fn tell_kept(kept: Option<&Path>) {
     if let Some(kept) = kept {
-        note(&format!("what was there is in {}", kept.display()));
+        print_note(&format!("what was there is in {}", kept.display()));
     }
 }

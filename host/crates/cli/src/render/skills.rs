@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer, answer_line, flat, note, one_line, prose, say,
-    styled,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, flatten_text, one_line, print_answer,
+    print_note, printable_prose, say_line, style_text,
 };
-use crate::skill::Checked;
+use crate::skill::CheckedSkillFile;
 use rind_lib::skill::{
     Catalogue, Diagnostic, Invocation, LeftOutCause, LeftOutSkill, Origin, Severity, Skill, Skills,
 };
@@ -14,18 +14,18 @@ use rind_lib::skill::{
 /// Longest description in a list, in characters.
 const WIDTH: usize = 100;
 
-pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tokens: u64) {
+pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, context_tokens: u64) {
     for skill in skills.iter() {
-        answer_line(head(skill));
+        answer_line(skill_head(skill));
         answer_line(format_args!("  {}", one_line(&skill.description, WIDTH)));
         if let Some(origin) = &skill.installed {
-            answer_line(format_args!("  {}", installed(origin)));
+            answer_line(format_args!("  {}", installed_words(origin)));
         }
         if !skill.missing.is_empty() {
             let missing = skill.missing.join(", ");
             answer_line(format_args!(
                 "  {}",
-                styled(WARN, format_args!("missing: {}", one_line(&missing, 200)))
+                style_text(WARN, format_args!("missing: {}", one_line(&missing, 200)))
             ));
         }
         if let Some(fault) = skill
@@ -35,7 +35,7 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
         {
             answer_line(format_args!(
                 "  {}",
-                styled(BAD, one_line(&fault.to_string(), 300))
+                style_text(BAD, one_line(&fault.to_string(), 300))
             ));
         }
     }
@@ -46,9 +46,9 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
         };
         answer_line(format_args!(
             "{} {} {}  {why} {}",
-            styled(DIM, "○"),
-            styled(BOLD, one_line(&one.skill.id, WIDTH)),
-            styled(PLUGIN, &one.skill.source),
+            style_text(DIM, "○"),
+            style_text(BOLD, one_line(&one.skill.id, WIDTH)),
+            style_text(PLUGIN, &one.skill.source),
             one_line(&one.shadowed_by.display().to_string(), 300)
         ));
     }
@@ -60,23 +60,26 @@ pub(in super::super) fn list(skills: &Skills, catalogue: &Catalogue, context_tok
             .unwrap_or_default();
         answer_line(format_args!(
             "{} {} {}  {}:{}",
-            styled(BAD, "✗"),
-            styled(BOLD, one_line(&one.id, WIDTH)),
-            styled(PLUGIN, &one.source),
+            style_text(BAD, "✗"),
+            style_text(BOLD, one_line(&one.id, WIDTH)),
+            style_text(PLUGIN, &one.source),
             one_line(&one.file.display().to_string(), 300),
             one_line(&why, 400)
         ));
     }
     if skills.is_empty() && skills.unusable().is_empty() {
-        return note("no skills are found; `rind skill new NAME` makes one");
+        return print_note("no skills are found; `rind skill new NAME` makes one");
     }
     let n_chars = catalogue.text.chars().count();
-    note(&format!(
+    print_note(&format!(
         "the model is told of {} in {n_chars} characters{}; with {context_tokens} tokens of context it may be {}",
-        super::count(catalogue.n_skills as u64, "skill"),
+        super::format_count(catalogue.n_skills as u64, "skill"),
         match catalogue.n_cut {
             0 => String::new(),
-            n => format!(", of which {} cut", super::count(n as u64, "description")),
+            n => format!(
+                ", of which {} cut",
+                super::format_count(n as u64, "description")
+            ),
         },
         rind_lib::skill::budget_chars(context_tokens)
     ));
@@ -95,13 +98,13 @@ pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
     };
     format!(
         "{mark} {} ({}): {what}: {}",
-        named(left),
+        left_out_name(left),
         left.source,
-        why(left)
+        left_out_reason(left)
     )
 }
 
-fn named(left: &LeftOutSkill) -> String {
+fn left_out_name(left: &LeftOutSkill) -> String {
     match left.id.is_empty() {
         true => "skills".to_owned(),
         false => one_line(&left.id, WIDTH),
@@ -109,7 +112,7 @@ fn named(left: &LeftOutSkill) -> String {
 }
 
 /// File and reason, with line and column of a fault after the path.
-pub(in super::super) fn why(left: &LeftOutSkill) -> String {
+pub(in super::super) fn left_out_reason(left: &LeftOutSkill) -> String {
     let file = one_line(&left.file.display().to_string(), 300);
     let between = match left.cause {
         LeftOutCause::Shadowed => ": ",
@@ -127,38 +130,38 @@ pub(in super::super) fn warn_left_out(skills: &Skills) {
             LeftOutCause::UserOnly => "is held back from the model",
             LeftOutCause::Unusable | LeftOutCause::Shadowed => "is not used",
         };
-        say(format_args!(
+        say_line(format_args!(
             "{} skill {} {what}: {}",
-            styled(WARN, "▲"),
-            styled(BOLD, named(left)),
-            why(left)
+            style_text(WARN, "▲"),
+            style_text(BOLD, left_out_name(left)),
+            left_out_reason(left)
         ));
     }
     if let Some(n_more @ 1..) = left_out.len().checked_sub(MAX_TOLD) {
-        let more = super::count(n_more as u64, "more skill");
-        say(format_args!(
+        let more = super::format_count(n_more as u64, "more skill");
+        say_line(format_args!(
             "{} {more} left out; `rind skill list` shows all",
-            styled(WARN, "▲")
+            style_text(WARN, "▲")
         ));
     }
 }
 
 /// The source of a skill that was installed, and whether it was changed since.
-fn installed(origin: &Origin) -> String {
-    let from = styled(
+fn installed_words(origin: &Origin) -> String {
+    let from = style_text(
         DIM,
         format_args!("installed from {}", one_line(&origin.from, 300)),
     );
     match origin.is_edited {
         true => format!(
             "{from} {}",
-            styled(WARN, "and changed since: its trust is that of your own")
+            style_text(WARN, "and changed since: its trust is that of your own")
         ),
         false => from,
     }
 }
 
-fn head(skill: &Skill) -> String {
+fn skill_head(skill: &Skill) -> String {
     let (style, mark) = match (skill.is_restricted, skill.is_for_model()) {
         (true, _) => (WARN, "▲"),
         (false, true) => (GOOD, "✓"),
@@ -166,18 +169,18 @@ fn head(skill: &Skill) -> String {
     };
     format!(
         "{} {} {}  {} {}",
-        styled(style, mark),
-        styled(BOLD, one_line(&skill.id, WIDTH)),
-        styled(PLUGIN, one_line(&skill.source.to_string(), WIDTH)),
-        who(skill),
-        styled(
+        style_text(style, mark),
+        style_text(BOLD, one_line(&skill.id, WIDTH)),
+        style_text(PLUGIN, one_line(&skill.source.to_string(), WIDTH)),
+        invoker_words(skill),
+        style_text(
             DIM,
             format_args!("{} characters", Skills::cost_chars(skill))
         )
     )
 }
 
-pub(in super::super) fn who(skill: &Skill) -> &'static str {
+pub(in super::super) fn invoker_words(skill: &Skill) -> &'static str {
     match (skill.invocation, skill.user_invocable) {
         (Invocation::Auto, true) => "model and user",
         (Invocation::Auto, false) => "model only",
@@ -186,15 +189,15 @@ pub(in super::super) fn who(skill: &Skill) -> &'static str {
     }
 }
 
-pub(in super::super) fn one(skill: &Skill) {
-    answer_line(head(skill));
+pub(in super::super) fn print_skill(skill: &Skill) {
+    answer_line(skill_head(skill));
     // Do not cut the values: a person decides by them.
     let row = |name: &str, value: String| {
         if !value.is_empty() {
             answer_line(format_args!(
                 "  {} {}",
-                styled(DIM, format_args!("{name}:")),
-                flat(&value)
+                style_text(DIM, format_args!("{name}:")),
+                flatten_text(&value)
             ));
         }
     };
@@ -203,7 +206,7 @@ pub(in super::super) fn one(skill: &Skill) {
     row("file", skill.file.display().to_string());
     row("trust", skill.trust.to_string());
     if let Some(origin) = &skill.installed {
-        answer_line(format_args!("  {}", installed(origin)));
+        answer_line(format_args!("  {}", installed_words(origin)));
     }
     let names = |patterns: &[rind_lib::skill::ToolPattern]| {
         let names: Vec<&str> = patterns
@@ -242,12 +245,12 @@ pub(in super::super) fn one(skill: &Skill) {
     row("version", skill.version.clone().unwrap_or_default());
     row("license", skill.license.clone().unwrap_or_default());
     for finding in &skill.diagnostics {
-        answer_line(told(&skill.file, finding));
+        answer_line(finding_line(&skill.file, finding));
     }
-    answer(format_args!("\n{}\n", prose(skill.body.trim())));
+    print_answer(format_args!("\n{}\n", printable_prose(skill.body.trim())));
 }
 
-fn told(file: &Path, finding: &Diagnostic) -> String {
+fn finding_line(file: &Path, finding: &Diagnostic) -> String {
     let (style, mark) = match finding.severity {
         Severity::Error => (BAD, "✗"),
         Severity::Warning => (WARN, "▲"),
@@ -255,27 +258,27 @@ fn told(file: &Path, finding: &Diagnostic) -> String {
     };
     format!(
         "{} {}:{}",
-        styled(style, mark),
+        style_text(style, mark),
         one_line(&file.display().to_string(), 300),
         one_line(&finding.to_string(), 600)
     )
 }
 
-pub(in super::super) fn findings(file: &Path, findings: &[Diagnostic]) {
+pub(in super::super) fn print_findings(file: &Path, findings: &[Diagnostic]) {
     findings
         .iter()
-        .for_each(|finding| answer_line(told(file, finding)));
+        .for_each(|finding| answer_line(finding_line(file, finding)));
 }
 
-pub(in super::super) fn checked(all: &[Checked]) {
+pub(in super::super) fn print_checked(all: &[CheckedSkillFile]) {
     for one in all {
         match one.diagnostics.as_slice() {
             [] => answer_line(format_args!(
                 "{} {}",
-                styled(GOOD, "✓"),
+                style_text(GOOD, "✓"),
                 one_line(&one.file.display().to_string(), 300)
             )),
-            some => findings(&one.file, some),
+            some => print_findings(&one.file, some),
         }
     }
 }

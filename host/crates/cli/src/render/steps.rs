@@ -2,8 +2,11 @@
 
 use anstyle::Style;
 
-use super::row::Row;
-use super::{BAD, BOLD, DIM, GOOD, WARN, bytes, count, duration, millis, one_line};
+use super::row::TableRow;
+use super::{
+    BAD, BOLD, DIM, GOOD, WARN, format_bytes, format_count, format_duration, format_millis,
+    one_line,
+};
 use rind_lib::event::Event;
 use rind_lib::message::{Parts, ToolCall, ToolResult};
 use rind_lib::point::outcome::Level;
@@ -19,35 +22,48 @@ pub(in super::super) fn tool_call(
     call: &ToolCall,
     plugin: &Option<String>,
     by: &Option<String>,
-) -> Row {
-    let row = Row::at(level).add(GOOD, "●").plugin(by);
-    let row = row.then(BOLD, &one_line(&call.name, 64));
+) -> TableRow {
+    let row = TableRow::at_level(level)
+        .add_text(GOOD, "●")
+        .with_plugin(by);
+    let row = row.then_text(BOLD, &one_line(&call.name, 64));
     match plugin {
-        Some(plugin) => row.then(DIM, &format!("of {plugin}")),
+        Some(plugin) => row.then_text(DIM, &format!("of {plugin}")),
         None => row,
     }
 }
 
 /// Row of a subagent that starts. The caller appends the task.
-pub(super) fn subagent(level: usize, agent: &str, plugin: &Option<String>) -> Row {
-    let row = Row::at(level).add(GOOD, "◆").plugin(plugin);
-    row.then(BOLD, agent)
+pub(super) fn subagent_row(level: usize, agent: &str, plugin: &Option<String>) -> TableRow {
+    let row = TableRow::at_level(level)
+        .add_text(GOOD, "◆")
+        .with_plugin(plugin);
+    row.then_text(BOLD, agent)
 }
 
 /// Row of a notice without its text, and the style for the text.
-pub(super) fn notice(level: usize, loudness: Level, plugin: &Option<String>) -> (Row, Style) {
+pub(super) fn notice_row(
+    level: usize,
+    loudness: Level,
+    plugin: &Option<String>,
+) -> (TableRow, Style) {
     let style = match loudness {
         Level::Debug | Level::Info => DIM,
         Level::Warn => WARN,
         Level::Error => BAD,
     };
-    (Row::at(level).add(style, "▲").plugin(plugin), style)
+    (
+        TableRow::at_level(level)
+            .add_text(style, "▲")
+            .with_plugin(plugin),
+        style,
+    )
 }
 
 /// Describes the replacement of older messages at the end of compaction or archival, or why they
 /// stay.
-pub(super) fn shortened(event: &Event) -> Result<String, &str> {
-    let kept = |messages: &u32| count(u64::from(*messages), "message");
+pub(super) fn shorten_event(event: &Event) -> Result<String, &str> {
+    let kept = |messages: &u32| format_count(u64::from(*messages), "message");
     match event {
         Event::CompactEnd {
             messages,
@@ -59,7 +75,7 @@ pub(super) fn shortened(event: &Event) -> Result<String, &str> {
                 true => "",
                 false => ", written by a plugin",
             };
-            let size = bytes(summary.len() as u64);
+            let size = format_bytes(summary.len() as u64);
             let kept = kept(messages);
             Ok(format!("{kept} replaced by a summary of {size}{by}"))
         }
@@ -69,7 +85,7 @@ pub(super) fn shortened(event: &Event) -> Result<String, &str> {
             summary: Some(summary),
             ..
         } => {
-            let (kept, size) = (kept(messages), bytes(summary.len() as u64));
+            let (kept, size) = (kept(messages), format_bytes(summary.len() as u64));
             let what = format!("{kept} are kept by {holder}, a summary of {size} stays");
             Ok(what)
         }
@@ -81,7 +97,7 @@ pub(super) fn shortened(event: &Event) -> Result<String, &str> {
 }
 
 /// The most telling argument, or all of them.
-pub(in super::super) fn arguments(call: &ToolCall) -> String {
+pub(in super::super) fn call_arguments(call: &ToolCall) -> String {
     let telling = ["command", "path", "pattern", "regex", "query"]
         .into_iter()
         .find_map(|name| call.arguments.get(name)?.as_str());
@@ -104,20 +120,20 @@ fn why_refused<'a>(content: &'a str, who: &str) -> &'a str {
 }
 
 /// Formats the size of a tool's answer: blobs by their type and size, all else by its length.
-fn amount(content: &Parts) -> String {
+fn content_amount(content: &Parts) -> String {
     let blobs: Vec<String> = content.blobs().map(ToString::to_string).collect();
     let text = content.text();
     match blobs.as_slice() {
         [] => format!(
             "{} in {}",
-            bytes(text.len() as u64),
-            count(text.lines().count() as u64, "line")
+            format_bytes(text.len() as u64),
+            format_count(text.lines().count() as u64, "line")
         ),
         blobs => one_line(&blobs.join(" "), WHY_WIDTH),
     }
 }
 
-pub(in super::super) struct End<'a> {
+pub(in super::super) struct StepsEnd<'a> {
     pub(in super::super) style: Style,
     pub(super) mark: &'static str,
     pub(in super::super) what: String,
@@ -125,9 +141,9 @@ pub(in super::super) struct End<'a> {
     pub(in super::super) why: &'a str,
 }
 
-impl<'a> End<'a> {
+impl<'a> StepsEnd<'a> {
     /// Describes the end of a call whose result has this `text`.
-    pub(in super::super) fn of(
+    pub(in super::super) fn end_of_call(
         result: &ToolResult,
         text: &'a str,
         duration_ms: u64,
@@ -144,7 +160,11 @@ impl<'a> End<'a> {
             }
             None if result.is_error => (WARN, "└", "error:".to_owned(), text),
             None => {
-                let what = format!("{}, {}", amount(&result.content), millis(duration_ms));
+                let what = format!(
+                    "{}, {}",
+                    content_amount(&result.content),
+                    format_millis(duration_ms)
+                );
                 (DIM, "└", what, "")
             }
         };
@@ -171,9 +191,9 @@ pub(super) fn hook_outcome(outcome: TraceOutcome) -> (Style, &'static str) {
 }
 
 /// Formats the time in hooks, if any of them was called.
-pub(super) fn took(was_called: bool, micros: f64) -> String {
+pub(super) fn took_words(was_called: bool, micros: f64) -> String {
     if was_called {
-        duration(micros)
+        format_duration(micros)
     } else {
         "–".to_owned()
     }

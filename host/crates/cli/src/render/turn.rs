@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
-use super::plain::Plain;
-use super::trace::{Totals, Trace};
-use super::waiting::Waiting;
+use super::plain::PlainView;
+use super::trace::{Trace, TraceTotals};
+use super::waiting::WaitLine;
 use super::{
-    BAD, DIM, WARN, answer, answer_json, count, has_terminal, millis, prose, say, styled, warning,
+    BAD, DIM, WARN, answer_json, format_count, format_millis, has_terminal, print_answer,
+    printable_prose, say_line, style_text, warning_text,
 };
 use crate::args::ShowArgs;
 use rind_lib::agent::NO_ANSWER;
@@ -24,7 +25,7 @@ pub(in super::super) struct TurnRenderer {
     is_elsewhere: bool,
     /// Whether the model's words are shown as they come.
     is_live: bool,
-    waiting: Waiting,
+    waiting: WaitLine,
     /// Text of the last step's message that was shown live.
     streamed: String,
     /// Whether the streamed text ends in the middle of a line.
@@ -32,8 +33,8 @@ pub(in super::super) struct TurnRenderer {
     is_scripted: bool,
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
-    hooks: Totals,
-    plain: Plain,
+    hooks: TraceTotals,
+    plain: PlainView,
     /// Shows everything except the model's text, and replaces the plain view.
     trace: Option<Trace>,
 }
@@ -46,7 +47,7 @@ impl TurnRenderer {
             // Ask once: `is_terminal` is a system call, and the answer is needed after every event.
             is_elsewhere: show.json && !std::io::stdout().is_terminal(),
             is_live,
-            waiting: Waiting::new(!show.json && has_terminal()),
+            waiting: WaitLine::new(!show.json && has_terminal()),
             trace: show.trace.map(|detail| Trace::new(detail, is_live)),
             ..Self::default()
         }
@@ -55,12 +56,12 @@ impl TurnRenderer {
     /// Shows a turn without anything that is drawn over.
     pub(in super::super) fn in_lines() -> Self {
         Self {
-            waiting: Waiting::new(false),
+            waiting: WaitLine::new(false),
             ..Self::new(ShowArgs::default())
         }
     }
 
-    pub(in super::super) fn show(&mut self, stamped: &Stamped) {
+    pub(in super::super) fn show_event(&mut self, stamped: &Stamped) {
         self.show_all(std::slice::from_ref(stamped));
     }
 
@@ -73,7 +74,7 @@ impl TurnRenderer {
         for event in events {
             match serde_json::to_string(event) {
                 Ok(line) => lines.extend([&line, "\n"]),
-                Err(e) => say(format_args!("an event could not be written: {e}")),
+                Err(e) => say_line(format_args!("an event could not be written: {e}")),
             }
         }
         answer_json(&lines);
@@ -85,23 +86,23 @@ impl TurnRenderer {
             self.is_scripted = provider == scripted::NAME;
         }
         if let Event::Hook { record } = event {
-            self.hooks.add(record);
+            self.hooks.add_record(record);
         }
         if stamped.is_main() {
-            self.before(event);
+            self.before_event(event);
         }
         let lines = match &mut self.trace {
-            None => self.plain.show(stamped).into_iter().collect(),
+            None => self.plain.show_event(stamped).into_iter().collect(),
             Some(trace) => trace.show(stamped),
         };
-        lines.into_iter().for_each(|line| self.line(line));
+        lines.into_iter().for_each(|line| self.show_line(line));
         if stamped.is_main() {
-            self.after(event);
+            self.after_event(event);
         }
     }
 
     /// Prepares for the lines of an event of the main agent.
-    fn before(&mut self, event: &Event) {
+    fn before_event(&mut self, event: &Event) {
         match event {
             // Discard the streamed text: after a retry the answer begins anew.
             Event::StepStart { .. } | Event::Retry { .. } => {
@@ -114,27 +115,29 @@ impl TurnRenderer {
     }
 
     /// Finishes after the lines of an event: shows the model's words, the answer, the current wait.
-    fn after(&mut self, event: &Event) {
+    fn after_event(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => {
                 let what = format!("step {step}: waiting for the model");
-                self.waiting.start(&what);
+                self.waiting.start_wait(&what);
             }
-            Event::TextDelta { text } => self.text(text),
+            Event::TextDelta { text } => self.show_text(text),
             Event::ThinkingDelta { .. }
             | Event::TextHeld {
                 is_thinking: true, ..
-            } => self.waiting.start("thinking"),
-            Event::TextHeld { by, .. } => self.waiting.start(&format!(
+            } => self.waiting.start_wait("thinking"),
+            Event::TextHeld { by, .. } => self.waiting.start_wait(&format!(
                 "the model is writing; {} checks the answer when it is complete",
                 by.join(", ")
             )),
-            Event::Correction { text, .. } => self.correction(text),
+            Event::Correction { text, .. } => self.show_correction(text),
             Event::TurnEnd {
                 summary, output, ..
             } => self.turn_end(summary, output),
-            Event::CompactStart { .. } => self.waiting.start("making the conversation shorter"),
-            Event::CompactEnd { .. } => self.waiting.start("waiting for the model"),
+            Event::CompactStart { .. } => {
+                self.waiting.start_wait("making the conversation shorter")
+            }
+            Event::CompactEnd { .. } => self.waiting.start_wait("waiting for the model"),
             Event::ToolStart { call, .. } => {
                 self.running.insert(call.id.clone(), call.name.clone());
                 self.wait_for_tools();
@@ -148,16 +151,16 @@ impl TurnRenderer {
     }
 
     /// Ends the view; call it when no more events come.
-    pub(in super::super) fn finish(&mut self) {
-        self.waiting.stop();
+    pub(in super::super) fn finish_turn(&mut self) {
+        self.waiting.stop_wait();
         if let Some(trace) = &mut self.trace {
-            trace.finish().iter().for_each(say);
+            trace.finish().iter().for_each(say_line);
         }
     }
 
     /// Redraws the waiting line; call it every [`TICK`](super::waiting::TICK) or so.
-    pub(in super::super) fn tick(&mut self) {
-        self.waiting.tick();
+    pub(in super::super) fn tick_wait(&mut self) {
+        self.waiting.draw_tick();
     }
 
     /// Whether no output reaches the terminal, so that it need not pause for a question.
@@ -166,40 +169,40 @@ impl TurnRenderer {
     }
 
     /// Leaves the terminal to a question.
-    pub(in super::super) fn pause(&mut self) {
-        self.waiting.stop();
+    pub(in super::super) fn pause_wait(&mut self) {
+        self.waiting.stop_wait();
         self.end_line();
     }
 
     /// Records that the person's Enter has ended the line on the terminal.
-    pub(in super::super) fn typed(&mut self) {
+    pub(in super::super) fn note_typed(&mut self) {
         self.is_line_open = false;
     }
 
-    pub(in super::super) fn interrupted(&mut self) {
+    pub(in super::super) fn show_interrupted(&mut self) {
         // The terminal echoes `^C`: overwrite it with this line.
         let over = if has_terminal() && !self.is_line_open {
             "\r"
         } else {
             ""
         };
-        let text = warning("interrupted: ending the turn; press Ctrl-C again to quit");
-        self.line(format!("{over}{text}"));
+        let text = warning_text("interrupted: ending the turn; press Ctrl-C again to quit");
+        self.show_line(format!("{over}{text}"));
     }
 
-    fn text(&mut self, text: &str) {
+    fn show_text(&mut self, text: &str) {
         if self.is_live {
-            self.waiting.stop();
-            answer(prose(text));
+            self.waiting.stop_wait();
+            print_answer(printable_prose(text));
             self.streamed.push_str(text);
             self.is_line_open = !self.streamed.ends_with('\n');
         } else {
-            self.waiting.start("the model is writing");
+            self.waiting.start_wait("the model is writing");
         }
     }
 
     /// Shown text stays: nothing is taken back on a terminal, nor in a pipe.
-    fn correction(&mut self, text: &str) {
+    fn show_correction(&mut self, text: &str) {
         if self.streamed.is_empty() {
             return;
         }
@@ -208,7 +211,7 @@ impl TurnRenderer {
         } else {
             "the answer was changed after it was shown; it is now:"
         };
-        self.line(warning(what));
+        self.show_line(warning_text(what));
         self.streamed.clear();
     }
 
@@ -217,7 +220,7 @@ impl TurnRenderer {
         if message.role != Role::Assistant {
             return;
         }
-        self.waiting.stop();
+        self.waiting.stop_wait();
         // Steering from here on starts on lines of its own.
         self.end_line();
         let text = message.joined_text();
@@ -226,7 +229,7 @@ impl TurnRenderer {
             && !text.trim().is_empty()
             && message.tool_calls().next().is_some()
         {
-            self.line(styled(DIM, prose(text.trim())));
+            self.show_line(style_text(DIM, printable_prose(text.trim())));
         }
     }
 
@@ -235,22 +238,23 @@ impl TurnRenderer {
         names.sort_unstable();
         names.dedup();
         if names.is_empty() {
-            self.waiting.stop();
+            self.waiting.stop_wait();
         } else {
-            self.waiting.start(&format!("running {}", names.join(", ")));
+            self.waiting
+                .start_wait(&format!("running {}", names.join(", ")));
         }
     }
 
     /// Prints a line of its own, after ending the streamed text.
-    fn line(&mut self, line: String) {
-        self.waiting.hide();
+    fn show_line(&mut self, line: String) {
+        self.waiting.hide_line();
         self.end_line();
-        say(line);
+        say_line(line);
     }
 
     fn end_line(&mut self) {
         if self.is_line_open {
-            answer("\n");
+            print_answer("\n");
             self.is_line_open = false;
         }
     }
@@ -258,65 +262,70 @@ impl TurnRenderer {
     /// Ends the output: standard output is for answers only, so the reason for a missing answer
     /// goes to standard error.
     fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
-        self.waiting.stop();
+        self.waiting.stop_wait();
         self.end_line();
         let output = output.trim_end();
         match summary.stop {
             StopReason::Done => {
-                let rest = rest(output, &self.streamed);
+                let rest = unshown_rest(output, &self.streamed);
                 if !rest.trim().is_empty() {
-                    answer(format_args!("{}\n", prose(rest)));
+                    print_answer(format_args!("{}\n", printable_prose(rest)));
                 }
             }
-            StopReason::Blocked | StopReason::MaxSteps => say(prose(output)),
+            StopReason::Blocked | StopReason::MaxSteps => say_line(printable_prose(output)),
             // The user knows: no line needed.
             StopReason::Cancelled => {}
             // The error event was shown already. Show the partial answer, unless it was shown live.
             StopReason::Failed => {
                 let (begun, _) = output.rsplit_once(NO_ANSWER).unwrap_or_default();
                 if self.streamed.is_empty() && !begun.trim().is_empty() {
-                    say(prose(begun.trim_end()));
+                    say_line(printable_prose(begun.trim_end()));
                 }
             }
         }
         if self.trace.is_some() {
-            self.hooks.lines(summary.duration_ms).iter().for_each(say);
+            self.hooks
+                .total_lines(summary.duration_ms)
+                .iter()
+                .for_each(say_line);
         }
-        say(self.summary(summary));
+        say_line(self.summary_line(summary));
     }
 
     /// Formats the cost of the turn; empty for a script, which costs nothing.
-    fn cost(&self, summary: &TurnSummary) -> Option<String> {
+    fn turn_cost(&self, summary: &TurnSummary) -> Option<String> {
         let is_unknown = summary.unpriced_tokens > 0 && summary.cost_usd <= 0.0;
-        super::cost(summary).filter(|_| !is_unknown || !self.is_scripted)
+        super::format_cost(summary).filter(|_| !is_unknown || !self.is_scripted)
     }
 
-    fn summary(&self, summary: &TurnSummary) -> String {
+    fn summary_line(&self, summary: &TurnSummary) -> String {
         let mut words = vec![
-            count(u64::from(summary.steps), "step"),
-            count(u64::from(summary.tool_calls), "tool call"),
-            super::tokens(&summary.usage),
+            format_count(u64::from(summary.steps), "step"),
+            format_count(u64::from(summary.tool_calls), "tool call"),
+            super::format_tokens(&summary.usage),
         ];
-        words.extend(self.cost(summary));
-        words.push(millis(summary.duration_ms));
+        words.extend(self.turn_cost(summary));
+        words.push(format_millis(summary.duration_ms));
         // A trace has its own lines for hooks.
         if self.trace.is_none() {
             words.extend(self.hooks.short());
         }
-        let line = styled(DIM, words.join(" · "));
+        let line = style_text(DIM, words.join(" · "));
         match summary.stop {
             StopReason::Done => line,
-            StopReason::MaxSteps => format!("{} {line}", styled(WARN, "stopped at the step limit")),
-            StopReason::Blocked => format!("{} {line}", styled(BAD, "blocked")),
-            StopReason::Cancelled => format!("{} {line}", styled(WARN, "interrupted")),
-            StopReason::Failed => format!("{} {line}", styled(BAD, "failed")),
+            StopReason::MaxSteps => {
+                format!("{} {line}", style_text(WARN, "stopped at the step limit"))
+            }
+            StopReason::Blocked => format!("{} {line}", style_text(BAD, "blocked")),
+            StopReason::Cancelled => format!("{} {line}", style_text(WARN, "interrupted")),
+            StopReason::Failed => format!("{} {line}", style_text(BAD, "failed")),
         }
     }
 }
 
 /// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer
 /// are joined in different ways.
-pub(in super::super) fn rest<'a>(output: &'a str, shown: &str) -> &'a str {
+pub(in super::super) fn unshown_rest<'a>(output: &'a str, shown: &str) -> &'a str {
     let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
     let mut end = 0;
     for wanted in shown.chars().filter(|c| !c.is_whitespace()) {
@@ -330,7 +339,7 @@ pub(in super::super) fn rest<'a>(output: &'a str, shown: &str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use super::rest;
+    use super::unshown_rest;
 
     #[test]
     fn only_what_was_not_shown_is_shown_at_the_end() {
@@ -343,7 +352,11 @@ mod tests {
             ("all", "all of it", "all"),
         ];
         for (output, shown, expected) in table {
-            assert_eq!(rest(output, shown), expected, "{output:?} {shown:?}");
+            assert_eq!(
+                unshown_rest(output, shown),
+                expected,
+                "{output:?} {shown:?}"
+            );
         }
     }
 }

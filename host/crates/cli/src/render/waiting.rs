@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::{DIM, one_line, put, styled};
+use super::{DIM, one_line, put_line, style_text};
 
 /// Interval at which the line is redrawn.
 pub(in super::super) const TICK: Duration = Duration::from_millis(120);
@@ -19,19 +19,19 @@ const ERASE: &str = "\r\x1b[2K";
 /// Longest text of the line. It must fit narrow terminals: a wrapped line could not be erased.
 const WIDTH: usize = 60;
 
-/// Current wait, if there is one. The line is drawn on [`tick`](Self::tick) alone, so nothing can
-/// be written over it as long as it is [hidden](Self::hide) first. Not one of `indicatif`'s,
-/// because those fill the terminal's whole width, and the `^C` that a terminal shows then moves to
-/// a line of its own.
+/// Current wait, if there is one. The line is drawn on [`tick`](Self::draw_tick) alone, so nothing
+/// can be written over it as long as it is [hidden](Self::hide_line) first. Not one of
+/// `indicatif`'s, because those fill the terminal's whole width, and the `^C` that a terminal shows
+/// then moves to a line of its own.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitLine {
     has_terminal: bool,
     since: Option<(String, Instant)>,
     frame: usize,
     is_shown: bool,
 }
 
-impl Waiting {
+impl WaitLine {
     pub(super) fn new(has_terminal: bool) -> Self {
         Self {
             has_terminal,
@@ -40,26 +40,26 @@ impl Waiting {
     }
 
     /// Starts a wait. Waiting on for the same does not begin anew.
-    pub(super) fn start(&mut self, what: &str) {
+    pub(super) fn start_wait(&mut self, what: &str) {
         if self.since.as_ref().is_none_or(|(known, _)| known != what) {
-            self.hide();
+            self.hide_line();
             self.since = Some((what.to_owned(), Instant::now()));
         }
     }
 
-    pub(super) fn stop(&mut self) {
-        self.hide();
+    pub(super) fn stop_wait(&mut self) {
+        self.hide_line();
         self.since = None;
     }
 
     /// Removes the line from the screen; the next tick redraws it.
-    pub(super) fn hide(&mut self) {
+    pub(super) fn hide_line(&mut self) {
         if std::mem::take(&mut self.is_shown) {
-            erase();
+            erase_line();
         }
     }
 
-    pub(super) fn tick(&mut self) {
+    pub(super) fn draw_tick(&mut self) {
         let Some((what, since)) = &self.since else {
             return;
         };
@@ -74,14 +74,14 @@ impl Waiting {
             one_line(what, WIDTH),
             waited.as_secs()
         );
-        erase();
-        put(styled(DIM, text));
+        erase_line();
+        put_line(style_text(DIM, text));
         self.is_shown = true;
     }
 }
 
 /// Erases the line. Past `anstream`, which takes this for color and leaves it out where `NO_COLOR`
 /// is set.
-fn erase() {
+fn erase_line() {
     let _ = std::io::stderr().write_all(ERASE.as_bytes());
 }

@@ -24,9 +24,9 @@ const HANG: usize = 2;
 
 /// The text with every line broken to `columns`, where that is known. A word that is wider than a
 /// row stays whole, so that a path or digest can be copied.
-pub(in super::super) fn wrap(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+pub(in super::super) fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     match columns {
-        Some(columns) if text.lines().any(|line| width(line) > columns) => {
+        Some(columns) if text.lines().any(|line| text_width(line) > columns) => {
             let lines = text.split('\n').map(|line| wrap_line(line, columns));
             Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
         }
@@ -35,7 +35,7 @@ pub(in super::super) fn wrap(text: &str, columns: Option<usize>) -> Cow<'_, str>
 }
 
 /// The characters that take room, with the columns of each.
-fn shown(line: &str) -> impl Iterator<Item = (char, usize)> {
+fn shown_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
     let mut is_style = false;
     line.chars().filter_map(move |character| {
         let was_style = is_style;
@@ -45,17 +45,20 @@ fn shown(line: &str) -> impl Iterator<Item = (char, usize)> {
     })
 }
 
-fn width(text: &str) -> usize {
-    shown(text).map(|(_, width)| width).sum()
+fn text_width(text: &str) -> usize {
+    shown_characters(text).map(|(_, width)| width).sum()
 }
 
 /// Beginning of the rows after the first: the marks that say whose text it is, and blanks up to its
 /// last column.
-fn margin(line: &str, columns: usize) -> String {
+fn line_margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
-    let marks: String = shown(line).map(|(c, _)| c).take_while(is_mark).collect();
+    let marks: String = shown_characters(line)
+        .map(|(c, _)| c)
+        .take_while(is_mark)
+        .collect();
     let (mut at, mut n_blanks, mut column) = (0, 0, None);
-    for (character, width) in shown(line) {
+    for (character, width) in shown_characters(line) {
         if character == ' ' {
             n_blanks += 1;
         } else {
@@ -66,31 +69,31 @@ fn margin(line: &str, columns: usize) -> String {
         }
         at += width;
     }
-    let own = width(&marks);
+    let own = text_width(&marks);
     let hang = column.filter(|column| *column > own).unwrap_or(own + HANG);
     let n_blanks = hang.min(columns / 2).saturating_sub(own);
     marks + &" ".repeat(n_blanks)
 }
 
 fn wrap_line(line: &str, columns: usize) -> String {
-    if width(line) <= columns {
+    if text_width(line) <= columns {
         return line.to_owned();
     }
-    let margin = margin(line, columns);
+    let margin = line_margin(line, columns);
     let mut wrapped = String::with_capacity(line.len() + 64);
     let mut at = 0;
     let mut may_break = false;
     for piece in line.split_inclusive(' ') {
         let word = piece.trim_end_matches(' ');
-        let n = width(word);
+        let n = text_width(word);
         if may_break && n > 0 && at + n > columns {
             wrapped.truncate(wrapped.trim_end_matches(' ').len());
             wrapped.push('\n');
             wrapped.push_str(&margin);
-            at = width(&margin);
+            at = text_width(&margin);
         }
         wrapped.push_str(piece);
-        at += width(piece);
+        at += text_width(piece);
         // Do not break after `=`: a line copied into a settings file must keep its meaning.
         may_break = if n > 0 {
             !word.ends_with('=')
@@ -103,11 +106,11 @@ fn wrap_line(line: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DIM, styled};
+    use super::super::{DIM, style_text};
     use super::*;
 
     fn rows(text: &str, columns: usize) -> Vec<String> {
-        let wrapped = wrap(text, Some(columns));
+        let wrapped = wrap_text(text, Some(columns));
         wrapped.lines().map(str::to_owned).collect()
     }
 
@@ -137,15 +140,15 @@ mod tests {
             assert_eq!(rows(text, 18), expected, "{text}");
         }
         assert_eq!(
-            wrap("as it is, however long", None),
+            wrap_text("as it is, however long", None),
             "as it is, however long"
         );
     }
 
     #[test]
     fn styles_take_no_room_and_wide_characters_two_columns() {
-        let text = styled(DIM, "eight or nine");
-        assert_eq!(wrap(&text, Some(13)), text);
+        let text = style_text(DIM, "eight or nine");
+        assert_eq!(wrap_text(&text, Some(13)), text);
         assert_eq!(rows("日本 日本 日本", 9), ["日本 日本", "  日本"]);
     }
 
@@ -153,9 +156,9 @@ mod tests {
     fn no_row_is_wider_than_the_terminal_and_no_word_is_lost() {
         let words = "▲ plugin guard is left out:  it asks for what was not given to it\n    and more\n\nlast";
         for columns in 12..70 {
-            let wrapped = wrap(words, Some(columns));
+            let wrapped = wrap_text(words, Some(columns));
             assert!(
-                wrapped.lines().all(|row| width(row) <= columns),
+                wrapped.lines().all(|row| text_width(row) <= columns),
                 "{wrapped}"
             );
             let all = |text: &str| {

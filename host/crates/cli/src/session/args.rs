@@ -31,7 +31,7 @@ pub(in super::super) struct SessionListArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionShowArgs {
     /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
-    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
     /// Show only this turn; 0 is what happened before the first one
     #[arg(long, value_name = "N", conflicts_with = "entry")]
@@ -74,7 +74,7 @@ pub(super) enum ExportFormat {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionExportArgs {
     /// Id of the session, the beginning of it, or `last`
-    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
     /// Form of the file
     #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
@@ -96,7 +96,7 @@ pub(in super::super) struct SessionImportArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionForkArgs {
     /// Id of the session, the beginning of it, or `last`
-    #[arg(default_value = "last", value_name = "ID", add = completion::sessions())]
+    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
     /// Copy only up to this entry: its id, or its number in `rind session show`
     #[arg(long, value_name = "ENTRY")]
@@ -106,7 +106,7 @@ pub(in super::super) struct SessionForkArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionRenameArgs {
     /// Id of the session, the beginning of it, or `last`
-    #[arg(value_name = "ID", add = completion::sessions())]
+    #[arg(value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
     /// Title, one line
     pub(super) title: String,
@@ -115,7 +115,7 @@ pub(in super::super) struct SessionRenameArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionRmArgs {
     /// Ids of sessions, or the beginnings of them
-    #[arg(required = true, value_name = "ID", add = completion::sessions())]
+    #[arg(required = true, value_name = "ID", add = completion::complete_sessions())]
     pub(super) sessions: Vec<String>,
     /// Remove without asking
     #[arg(long, short)]
@@ -141,7 +141,7 @@ pub(in super::super) struct SessionGcArgs {
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionDoctorArgs {
     /// Id of the session, the beginning of it, or `last`; all sessions without it
-    #[arg(value_name = "ID", add = completion::sessions())]
+    #[arg(value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: Option<String>,
     /// Repair what can be repaired; what is taken out is kept in the folder of the session
     #[arg(long)]

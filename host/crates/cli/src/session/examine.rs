@@ -2,7 +2,7 @@
 
 use super::super::exit_code::ExitStatus;
 use super::super::render::{
-    self, BAD, BOLD, DIM, GOOD, WARN, answer_line, bytes, count, one_line, styled,
+    self, BAD, BOLD, DIM, GOOD, WARN, answer_line, format_bytes, format_count, one_line, style_text,
 };
 use super::args::SessionDoctorArgs;
 use rind_lib::paths::Paths;
@@ -29,11 +29,11 @@ pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<
             match store.repair(id) {
                 Ok(done) => done
                     .iter()
-                    .for_each(|text| render::note(&format!("{id}: {text}"))),
+                    .for_each(|text| render::print_note(&format!("{id}: {text}"))),
                 Err(error) => {
                     is_sound = false;
                     let error = anyhow::Error::new(error);
-                    render::error(&error.context(format!("session {id} is not repaired")));
+                    render::print_error(&error.context(format!("session {id} is not repaired")));
                 }
             }
         }
@@ -48,37 +48,41 @@ pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<
             Err(error) => {
                 is_sound = false;
                 let error = anyhow::Error::new(error);
-                render::error(&error.context(format!("session {id} cannot be examined")));
+                render::print_error(&error.context(format!("session {id} cannot be examined")));
             }
         }
     }
     if args.json {
-        render::json(&found)?;
+        render::print_json(&found)?;
     } else if ids.is_empty() {
-        render::note("there are no sessions yet; `rind run` creates one");
+        render::print_note("there are no sessions yet; `rind run` creates one");
     }
-    Ok(ExitStatus::of(is_sound))
+    Ok(ExitStatus::status_of(is_sound))
 }
 
 fn show(examined: &Examination, is_whole: bool) {
-    let id = styled(BOLD, one_line(&examined.id, 96));
+    let id = style_text(BOLD, one_line(&examined.id, 96));
     if let Some(version) = examined.newer {
         let text = format!("has version {version} of the format: update rind; it is left alone");
-        answer_line(format_args!("{} {id} {text}", styled(WARN, "▲")));
+        answer_line(format_args!("{} {id} {text}", style_text(WARN, "▲")));
         return;
     }
     let is_sound = examined.faults.iter().all(|fault| fault.is_harmless);
     let mark = match (is_sound, examined.faults.is_empty()) {
-        (false, _) => styled(BAD, "✗"),
-        (true, false) => styled(WARN, "▲"),
-        (true, true) => styled(GOOD, "✓"),
+        (false, _) => style_text(BAD, "✗"),
+        (true, false) => style_text(WARN, "▲"),
+        (true, true) => style_text(GOOD, "✓"),
     };
     let size = examined.growth.values().map(|own| own.bytes).sum();
     let about = match examined.faults.len() {
-        0 => bytes(size),
-        n => format!("{}, {}", bytes(size), count(n as u64, "fault")),
+        0 => format_bytes(size),
+        n => format!(
+            "{}, {}",
+            format_bytes(size),
+            format_count(n as u64, "fault")
+        ),
     };
-    answer_line(format_args!("{mark} {id} {}", styled(DIM, about)));
+    answer_line(format_args!("{mark} {id} {}", style_text(DIM, about)));
     for fault in &examined.faults {
         let repair = match &fault.repair {
             Some(repair) => format!("--repair: {repair}"),
@@ -87,7 +91,7 @@ fn show(examined: &Examination, is_whole: bool) {
         answer_line(format_args!(
             "  {} {}",
             one_line(&fault.what, WIDTH),
-            styled(DIM, format_args!("({})", one_line(&repair, WIDTH)))
+            style_text(DIM, format_args!("({})", one_line(&repair, WIDTH)))
         ));
     }
     if !is_whole {
@@ -101,10 +105,10 @@ fn show(examined: &Examination, is_whole: bool) {
     for (kind, own) in kinds.into_iter().take(MAX_KINDS) {
         let text = format!(
             "  {:>9}  {:>6}  {}",
-            bytes(own.bytes),
+            format_bytes(own.bytes),
             own.count,
             one_line(kind, 60)
         );
-        answer_line(styled(DIM, text));
+        answer_line(style_text(DIM, text));
     }
 }

@@ -23,7 +23,10 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
     match args.format {
         ExportFormat::Jsonl => {
             let bundle = store.export(&id)?;
-            bundle.left_out().iter().for_each(|text| render::warn(text));
+            bundle
+                .left_out()
+                .iter()
+                .for_each(|text| render::print_warning(text));
             let is_archive = bundle.form() == BundleForm::Archive;
             if is_archive && to.is_none() && render::is_live() {
                 bail_usage!(
@@ -67,7 +70,7 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
 }
 
 fn said(path: &Path, what: &str) {
-    render::note(&format!("wrote {}: {what}", path.display()));
+    render::print_note(&format!("wrote {}: {what}", path.display()));
 }
 
 /// Returns the view of a session, and those of its subagents and holders.
@@ -78,13 +81,13 @@ fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
     while let Some(agent) = ahead.pop() {
         if views.len() > MAX_AGENTS {
             let n_left = ahead.len() as u64 + 1;
-            let text = render::count(n_left, "subagent");
-            render::warn(&format!("{text} and those below are left out"));
+            let text = render::format_count(n_left, "subagent");
+            render::print_warning(&format!("{text} and those below are left out"));
             break;
         }
         match store.read_lines(&agent) {
             Ok(reading) => views.push(SessionView::new(&agent, &reading)),
-            Err(error) => render::warn(&format!("{agent} is left out: {error}")),
+            Err(error) => render::print_warning(&format!("{agent} is left out: {error}")),
         }
         let mut below = store.agents_of(&agent).unwrap_or_default();
         below.reverse();

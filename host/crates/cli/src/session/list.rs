@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::super::exit_code::ExitStatus;
-use super::super::render::{self, BOLD, DIM, WARN, answer_line, count, one_line, styled};
+use super::super::render::{
+    self, BOLD, DIM, WARN, answer_line, format_count, one_line, style_text,
+};
 use super::args::SessionListArgs;
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionHead, SessionState, SessionStore};
@@ -13,7 +15,10 @@ const TITLE_WIDTH: usize = 80;
 
 pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<ExitStatus> {
     let heads = SessionStore::new(paths.sessions()).heads()?;
-    heads.notices.iter().for_each(|notice| render::warn(notice));
+    heads
+        .notices
+        .iter()
+        .for_each(|notice| render::print_warning(notice));
     let mut rows = heads.rows;
     let n_all = rows.len();
     let is_here = |head: &SessionHead| Path::new(&head.workspace) == paths.workspace;
@@ -27,7 +32,7 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
     let n_found = rows.len();
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
-        render::json(&rows)?;
+        render::print_json(&rows)?;
         return Ok(ExitStatus::Done);
     }
     let now = rind_lib::clock::now_ms();
@@ -35,17 +40,17 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
         row(head, now, args.all);
     }
     match (n_all, n_here, n_found) {
-        (0, ..) => render::note("there are no sessions yet; `rind run` creates one"),
-        (_, 0, _) => render::note(&format!(
+        (0, ..) => render::print_note("there are no sessions yet; `rind run` creates one"),
+        (_, 0, _) => render::print_note(&format!(
             "no session has worked in this folder; `--all` lists the {} of other folders",
-            count(n_all as u64, "session")
+            format_count(n_all as u64, "session")
         )),
-        (_, _, 0) => render::note("no session fits"),
+        (_, _, 0) => render::print_note("no session fits"),
         _ if n_found > rows.len() => {
             let n_left = (n_found - rows.len()) as u64;
-            render::note(&format!(
+            render::print_note(&format!(
                 "{} left out; raise --limit",
-                count(n_left, "session")
+                format_count(n_left, "session")
             ));
         }
         _ => {}
@@ -62,7 +67,7 @@ fn has(head: &SessionHead, text: &str) -> bool {
 
 fn row(head: &SessionHead, now: i64, with_folder: bool) {
     let mut about = Vec::new();
-    if let Some(usd) = render::dollars(head.cost_usd) {
+    if let Some(usd) = render::format_dollars(head.cost_usd) {
         let least = if head.unpriced_tokens > 0 {
             "at least "
         } else {
@@ -75,10 +80,10 @@ fn row(head: &SessionHead, now: i64, with_folder: bool) {
         SessionState::Open => "open turn",
         SessionState::Waiting => "waiting for an answer",
     };
-    about.extend((!state.is_empty()).then(|| styled(WARN, state)));
+    about.extend((!state.is_empty()).then(|| style_text(WARN, state)));
     if head.damaged > 0 {
-        let text = count(head.damaged, "damaged line");
-        about.push(styled(WARN, text));
+        let text = format_count(head.damaged, "damaged line");
+        about.push(style_text(WARN, text));
     }
     if with_folder {
         about.push(one_line(&head.workspace, TITLE_WIDTH));
@@ -86,13 +91,13 @@ fn row(head: &SessionHead, now: i64, with_folder: bool) {
     let about: Vec<String> = about.iter().map(|text| format!(" · {text}")).collect();
     answer_line(format_args!(
         "{} {}{:<9} {}{}",
-        styled(BOLD, one_line(&head.id, 96)),
-        styled(
+        style_text(BOLD, one_line(&head.id, 96)),
+        style_text(
             DIM,
-            format_args!("{:<12}", render::session::ago(now, head.updated))
+            format_args!("{:<12}", render::session::format_ago(now, head.updated))
         ),
-        count(head.turns, "turn"),
+        format_count(head.turns, "turn"),
         one_line(&head.title, TITLE_WIDTH),
-        styled(DIM, about.concat()),
+        style_text(DIM, about.concat()),
     ));
 }

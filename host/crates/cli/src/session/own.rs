@@ -1,8 +1,10 @@
 //! `rind session import`, `fork`, `rename`, `rm` and `gc`: what changes the store.
 
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::question::{Line, Screen, yes_or_no};
-use super::super::render::{self, BOLD, DIM, WARN, answer_line, bytes, count, one_line, styled};
+use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::super::render::{
+    self, BOLD, DIM, WARN, answer_line, format_bytes, format_count, one_line, style_text,
+};
 use super::super::terminal::can_ask;
 use super::args::{
     SessionForkArgs, SessionGcArgs, SessionImportArgs, SessionRenameArgs, SessionRmArgs,
@@ -19,9 +21,12 @@ fn store(paths: &Paths) -> SessionStore {
 
 pub(super) fn import(paths: &Paths, args: &SessionImportArgs) -> anyhow::Result<ExitStatus> {
     let imported = store(paths).import(&args.file, args.id.as_deref())?;
-    imported.notices.iter().for_each(|text| render::warn(text));
+    imported
+        .notices
+        .iter()
+        .for_each(|text| render::print_warning(text));
     answer_line(one_line(&imported.id, 96));
-    render::note(&format!(
+    render::print_note(&format!(
         "imported; to look at it: rind session show {0}; to continue: rind run --resume {0}",
         imported.id
     ));
@@ -53,9 +58,11 @@ pub(super) fn fork(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<Exit
         model: about.model,
     };
     let copy = store.fork(&id, until.as_deref(), &spec)?;
-    copy.notices().iter().for_each(|text| render::note(text));
+    copy.notices()
+        .iter()
+        .for_each(|text| render::print_note(text));
     answer_line(copy.id());
-    render::note(&format!("to continue: rind run --resume {}", copy.id()));
+    render::print_note(&format!("to continue: rind run --resume {}", copy.id()));
     Ok(ExitStatus::Done)
 }
 
@@ -66,7 +73,7 @@ pub(super) fn rename(paths: &Paths, args: &SessionRenameArgs) -> anyhow::Result<
     let store = store(paths);
     let id = store.resolve_in(&args.session, &paths.workspace)?;
     let title = store.rename(&id, &args.title)?;
-    render::note(&format!("session {id} is called {}", one_line(&title, 240)));
+    render::print_note(&format!("session {id} is called {}", one_line(&title, 240)));
     Ok(ExitStatus::Done)
 }
 
@@ -97,29 +104,29 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
                 .unwrap_or_default()
         };
         let rows = ids.iter().map(|id| {
-            Line::new("  ")
-                .theirs(BOLD, id)
-                .own(" ")
-                .theirs(DIM, &title(id))
+            QuestionLine::new("  ")
+                .their_words(BOLD, id)
+                .own_words(" ")
+                .their_words(DIM, &title(id))
         });
         let n_ids = ids.len() as u64;
-        let head = Line::new("")
-            .styled(WARN.bold(), "? ")
-            .own(&format!("remove {}", count(n_ids, "session")));
-        let screen = Screen {
+        let head = QuestionLine::new("")
+            .styled_words(WARN.bold(), "? ")
+            .own_words(&format!("remove {}", format_count(n_ids, "session")));
+        let screen = QuestionScreen {
             parts: vec![std::iter::once(head).chain(rows).collect()],
-            covers: vec![Line::new("  ").styled(
+            covers: vec![QuestionLine::new("  ").styled_words(
                 DIM,
                 "with images, subagents and archived turns; nothing brings them back",
             )],
             keys: "[y]es or [n]o".to_owned(),
-            ..Screen::default()
+            ..QuestionScreen::default()
         };
-        if screen.approve(yes_or_no, |yes| !yes).await != Some(true) {
+        if screen.ask_approval(yes_or_no, |yes| !yes).await != Some(true) {
             anyhow::bail!("nothing was removed: you did not say yes");
         }
     }
-    Ok(ExitStatus::of(remove(&store, &ids)))
+    Ok(ExitStatus::status_of(remove(&store, &ids)))
 }
 
 /// Removes sessions, and tells of each. One that fails stops no other; whether all were removed.
@@ -127,10 +134,12 @@ fn remove(store: &SessionStore, ids: &[String]) -> bool {
     let mut is_done = true;
     for id in ids {
         match store.remove(id) {
-            Ok(()) => render::note(&format!("removed session {id}")),
+            Ok(()) => render::print_note(&format!("removed session {id}")),
             Err(error) => {
                 is_done = false;
-                render::error(&anyhow::Error::new(error).context(format!("session {id} stays")));
+                render::print_error(
+                    &anyhow::Error::new(error).context(format!("session {id} stays")),
+                );
             }
         }
     }
@@ -151,7 +160,7 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
                 |own| serde_json::json!({"id": own.id, "updated": own.updated, "bytes": own.bytes}),
             )
             .collect();
-        render::json(&serde_json::json!({
+        render::print_json(&serde_json::json!({
             "surplus": found,
             "sessions": all.len(),
             "bytes": sum(&all),
@@ -161,29 +170,29 @@ pub(super) fn gc(paths: &Paths, args: &SessionGcArgs) -> anyhow::Result<ExitStat
         for own in &found {
             answer_line(format_args!(
                 "{} {}{}",
-                styled(BOLD, one_line(&own.id, 96)),
-                styled(
+                style_text(BOLD, one_line(&own.id, 96)),
+                style_text(
                     DIM,
-                    format_args!("{:<12}", render::session::ago(now, own.updated))
+                    format_args!("{:<12}", render::session::format_ago(now, own.updated))
                 ),
-                bytes(own.bytes)
+                format_bytes(own.bytes)
             ));
         }
-        render::note(&format!(
+        render::print_note(&format!(
             "{} of {}, {} of {}",
             found.len(),
-            count(all.len() as u64, "session"),
-            bytes(sum(&found)),
-            bytes(sum(&all))
+            format_count(all.len() as u64, "session"),
+            format_bytes(sum(&found)),
+            format_bytes(sum(&all))
         ));
     }
     if found.is_empty() {
         return Ok(ExitStatus::Done);
     }
     if !args.yes {
-        render::note("nothing was removed; add --yes to remove them");
+        render::print_note("nothing was removed; add --yes to remove them");
         return Ok(ExitStatus::Done);
     }
     let ids: Vec<String> = found.into_iter().map(|own| own.id).collect();
-    Ok(ExitStatus::of(remove(&store, &ids)))
+    Ok(ExitStatus::status_of(remove(&store, &ids)))
 }

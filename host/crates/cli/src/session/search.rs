@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::render::{self, BOLD, DIM, WARN, answer_line, one_line, styled};
+use super::super::render::{self, BOLD, DIM, WARN, answer_line, one_line, style_text};
 use super::args::SessionSearchArgs;
 use rind_lib::paths::Paths;
 use rind_lib::session::{Found, Hit, SessionStore, Wanted};
@@ -19,7 +19,7 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
         match found {
             Found::Notice(text) => {
                 is_partial = true;
-                render::warn(&text);
+                render::print_warning(&text);
             }
             Found::Hit(_) if n_hits == args.limit => {
                 n_hits += 1;
@@ -36,14 +36,14 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
         ControlFlow::Continue(())
     })?;
     if args.json {
-        render::json(&serde_json::json!({"hits": hits, "is_cut": n_hits > args.limit}))?;
+        render::print_json(&serde_json::json!({"hits": hits, "is_cut": n_hits > args.limit}))?;
     } else if n_hits > args.limit {
-        render::note("there are more places; raise --limit");
+        render::print_note("there are more places; raise --limit");
     } else if n_hits == 0 {
-        render::note("no session has this text");
+        render::print_note("no session has this text");
     }
     if is_partial {
-        render::note("not everything was searched; `rind session doctor` says more");
+        render::print_note("not everything was searched; `rind session doctor` says more");
     }
     Ok(ExitStatus::Done)
 }
@@ -51,20 +51,20 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
 /// Shows a place; the session stands once above all of its places.
 fn row(hit: &Hit, last: &mut String) {
     if *last != hit.session {
-        answer_line(styled(BOLD, one_line(&hit.session, 240)));
+        answer_line(style_text(BOLD, one_line(&hit.session, 240)));
         last.clone_from(&hit.session);
     }
     let at = format!("{:>6}  turn {}", hit.line, hit.turn);
     let [before, found, after] = [&hit.before, &hit.found, &hit.after].map(|text| blank(text));
     answer_line(format_args!(
         "{} {}: {before}{}{after}",
-        styled(DIM, at),
+        style_text(DIM, at),
         one_line(&hit.role, 60),
-        styled(WARN, found),
+        style_text(WARN, found),
     ));
 }
 
 /// Returns the text on one line, cleaned, with the blanks at its ends.
 fn blank(text: &str) -> String {
-    render::printable(&text.replace(['\n', '\t'], " "))
+    render::printable_text(&text.replace(['\n', '\t'], " "))
 }

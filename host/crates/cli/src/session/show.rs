@@ -26,8 +26,8 @@ pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<Exit
         };
         let text = serde_json::to_string_pretty(&entry.entry).context("write the entry as JSON")?;
         match args.json {
-            true => render::json(&entry.entry)?,
-            false => render::answer(render::printable(&text) + "\n"),
+            true => render::print_json(&entry.entry)?,
+            false => render::print_answer(render::printable_text(&text) + "\n"),
         }
         return Ok(ExitStatus::Done);
     }
@@ -40,10 +40,12 @@ pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<Exit
         }
     }
     if args.json {
-        render::json(&view)?;
+        render::print_json(&view)?;
         return Ok(ExitStatus::Done);
     }
-    view.notices.iter().for_each(|notice| render::warn(notice));
+    view.notices
+        .iter()
+        .for_each(|notice| render::print_warning(notice));
     turns::head(&view);
     let limit = if args.full {
         usize::MAX

@@ -2,8 +2,8 @@
 //! terminal; long ones are cut with a note.
 
 use super::super::render::{
-    self, BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, bytes, count, one_line, printable,
-    styled,
+    self, BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_count, one_line,
+    printable_text, style_text,
 };
 use rind_lib::message::Role;
 use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
@@ -19,7 +19,7 @@ pub(super) fn head(view: &SessionView) {
     let title = title.map(|title| format!(" {title}")).unwrap_or_default();
     answer_line(format_args!(
         "session {}{title}",
-        styled(BOLD, one_line(&view.id, WIDTH))
+        style_text(BOLD, one_line(&view.id, WIDTH))
     ));
     let mut about = vec![
         format!("began {}", time(view.created)),
@@ -32,7 +32,7 @@ pub(super) fn head(view: &SessionView) {
     ];
     let from = view.forked_from.iter();
     about.extend(from.map(|id| format!("forked from {}", one_line(id, WIDTH))));
-    answer_line(styled(DIM, about.join(" · ")));
+    answer_line(style_text(DIM, about.join(" · ")));
     if view.turns.is_empty() {
         answer_line("this session has no turn yet");
     }
@@ -52,14 +52,14 @@ pub(super) fn about(turn: &TurnView) -> String {
         None => "open".to_owned(),
     });
     if turn.steps > 0 {
-        about.push(count(u64::from(turn.steps), "step"));
+        about.push(format_count(u64::from(turn.steps), "step"));
     }
     let (input, output) = (turn.usage.input_tokens, turn.usage.output_tokens);
     if input > 0 || output > 0 {
-        let estimated = render::estimated(&turn.usage);
+        let estimated = render::estimated_mark(&turn.usage);
         about.push(format!("{input} tokens in, {output} out{estimated}"));
     }
-    about.extend(render::dollars(turn.cost_usd));
+    about.extend(render::format_dollars(turn.cost_usd));
     if turn.source != "terminal" && !turn.source.is_empty() {
         about.push(format!("from {}", one_line(&turn.source, WIDTH)));
     }
@@ -77,8 +77,8 @@ pub(super) fn about(turn: &TurnView) -> String {
 
 pub(super) fn turn(turn: &TurnView, limit: usize) {
     if turn.turn > 0 || turn.started > 0 {
-        let number = styled(BOLD, format_args!("turn {}", turn.turn));
-        answer_line(format_args!("\n{number} {}", styled(DIM, about(turn))));
+        let number = style_text(BOLD, format_args!("turn {}", turn.turn));
+        answer_line(format_args!("\n{number} {}", style_text(DIM, about(turn))));
         block("> ", &turn.input, limit);
     }
     for item in &turn.items {
@@ -88,7 +88,7 @@ pub(super) fn turn(turn: &TurnView, limit: usize) {
 
 fn show(view: &ItemView, turn: &TurnView, limit: usize) {
     let line = |text: String| {
-        let number = styled(DIM, format_args!("{:>7}", view.line));
+        let number = style_text(DIM, format_args!("{:>7}", view.line));
         answer_line(format_args!("{number} {text}"));
     };
     match &view.item {
@@ -115,7 +115,10 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
             let by = by
                 .as_deref()
                 .map(|by| format!(" ({})", one_line(by, WIDTH)));
-            line(styled(BOLD, format!("{role}{}", by.unwrap_or_default())));
+            line(style_text(
+                BOLD,
+                format!("{role}{}", by.unwrap_or_default()),
+            ));
             for text in reasoning {
                 block("(reasoning) ", text, limit);
             }
@@ -132,9 +135,9 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
             usage,
             cost_usd,
         } => {
-            let usd = cost_usd.and_then(render::dollars);
+            let usd = cost_usd.and_then(render::format_dollars);
             let usd = usd.map(|usd| format!(" · {usd}")).unwrap_or_default();
-            line(styled(
+            line(style_text(
                 DIM,
                 format!(
                     "step {step} · {} · {} tokens in, {} out{usd}",
@@ -157,7 +160,7 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
             let by = by.unwrap_or_default();
             line(format!(
                 "subagent {}{by}",
-                styled(PLUGIN, one_line(agent, 64))
+                style_text(PLUGIN, one_line(agent, 64))
             ));
             block("task: ", task, limit);
             match answer {
@@ -177,32 +180,35 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
                 .map(|id| format!(", kept in {}", one_line(id, 64)));
             line(format!(
                 "≡ {} replaced ({}){}",
-                count(*removed as u64, "message"),
+                format_count(*removed as u64, "message"),
                 one_line(reason, WIDTH),
                 holder.unwrap_or_default()
             ));
             block("", summary, limit);
         }
         Item::Prompt { parts } => {
-            line(styled(
+            line(style_text(
                 DIM,
-                format!("system prompt, {}", count(parts.len() as u64, "part")),
+                format!(
+                    "system prompt, {}",
+                    format_count(parts.len() as u64, "part")
+                ),
             ));
             for part in parts {
-                answer_line(styled(
+                answer_line(style_text(
                     DIM,
                     format!(
                         "{INDENT}{} of {} · {} · {} tokens · {}",
                         one_line(&part.key, WIDTH),
                         one_line(&part.source, WIDTH),
-                        bytes(part.bytes as u64),
+                        format_bytes(part.bytes as u64),
                         part.tokens,
                         one_line(&part.hash, 64),
                     ),
                 ));
             }
         }
-        Item::Note { text } => line(styled(DIM, one_line(text, 4 * WIDTH))),
+        Item::Note { text } => line(style_text(DIM, one_line(text, 4 * WIDTH))),
     }
 }
 
@@ -213,8 +219,8 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
         .map(|by| format!(" by plugin {}", one_line(by, WIDTH)));
     line(format!(
         "{} {}{}",
-        styled(BOLD, one_line(&call.tool, WIDTH)),
-        styled(DIM, one_line(&call.id, 64)),
+        style_text(BOLD, one_line(&call.tool, WIDTH)),
+        style_text(DIM, one_line(&call.id, 64)),
         by.unwrap_or_default()
     ));
     block("", &call.arguments.to_string(), limit);
@@ -228,17 +234,17 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
         .refused_by
         .as_deref()
         .map(|by| format!("refused by {}", one_line(by, WIDTH)));
-    let took = call.duration_ms.map(render::millis);
+    let took = call.duration_ms.map(render::format_millis);
     let state = match (refused, &call.result) {
-        (Some(refused), _) => styled(BAD, refused),
-        (None, None) if call.duration_ms.is_some() => styled(DIM, "ended"),
-        (None, None) if call.has_begun => styled(WARN, "it began and has no result"),
-        (None, None) => styled(WARN, "it has not begun"),
-        (None, Some(_)) if call.is_error => styled(BAD, "failed"),
-        (None, Some(_)) => styled(GOOD, "result"),
+        (Some(refused), _) => style_text(BAD, refused),
+        (None, None) if call.duration_ms.is_some() => style_text(DIM, "ended"),
+        (None, None) if call.has_begun => style_text(WARN, "it began and has no result"),
+        (None, None) => style_text(WARN, "it has not begun"),
+        (None, Some(_)) if call.is_error => style_text(BAD, "failed"),
+        (None, Some(_)) => style_text(GOOD, "result"),
     };
     let took = took.filter(|_| call.refused_by.is_none());
-    let took = took.map(|took| styled(DIM, format_args!(" · {took}")));
+    let took = took.map(|took| style_text(DIM, format_args!(" · {took}")));
     answer_line(format_args!("{INDENT}{state}{}", took.unwrap_or_default()));
     block("", call.result.as_deref().unwrap_or_default(), limit);
 }
@@ -254,10 +260,10 @@ pub(super) fn decided(decision: &Decision) -> String {
         ..
     } = decision;
     let outcome = match outcome.as_str() {
-        "changed" => styled(WARN, "changed"),
-        "asked" => styled(WARN, "asked"),
-        "blocked" => styled(BAD, "refused"),
-        other => styled(BAD, one_line(other, 40)),
+        "changed" => style_text(WARN, "changed"),
+        "asked" => style_text(WARN, "asked"),
+        "blocked" => style_text(BAD, "refused"),
+        other => style_text(BAD, one_line(other, 40)),
     };
     let changed: Vec<String> = changed.iter().map(|name| one_line(name, 60)).collect();
     let changed = match changed.is_empty() {
@@ -269,7 +275,7 @@ pub(super) fn decided(decision: &Decision) -> String {
         .map(|why| format!(": {}", one_line(why, 4 * WIDTH)));
     format!(
         "{} at {}: {outcome}{changed}{}",
-        styled(PLUGIN, one_line(plugin, 64)),
+        style_text(PLUGIN, one_line(plugin, 64)),
         one_line(point, 64),
         reason.unwrap_or_default()
     )
@@ -281,14 +287,14 @@ fn block(mark: &str, text: &str, limit: usize) {
         return;
     }
     let end = text.floor_char_boundary(limit);
-    let shown = printable(text.get(..end).unwrap_or_default());
+    let shown = printable_text(text.get(..end).unwrap_or_default());
     for (at, line) in shown.lines().enumerate() {
         let mark = if at == 0 { mark } else { "" };
         answer_line(format_args!("{INDENT}{mark}{line}"));
     }
     if end < text.len() {
         let n_left = (text.len() - end) as u64;
-        let note = format!("{INDENT}… {} more; --full shows all", bytes(n_left));
-        answer_line(styled(DIM, note));
+        let note = format!("{INDENT}… {} more; --full shows all", format_bytes(n_left));
+        answer_line(style_text(DIM, note));
     }
 }

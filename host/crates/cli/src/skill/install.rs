@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
-use super::super::environment::{environment, user_setup};
+use super::super::environment::{operator_environment, user_setup};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::terminal::can_ask;
 use super::super::{command, render};
@@ -20,11 +20,12 @@ use rind_lib::skill::{
     is_skipped, key,
 };
 use rind_operator::machine::OperatorMachine;
-use rind_package::lock_file::Entry;
+use rind_package::lock_file::LockEntry;
 use rind_package::place;
-use rind_package::signature::{self, InstallConfig, Subject};
+use rind_package::signature::{self, InstallConfig, SignatureSubject};
 use rind_package::skill::{
-    Bundle, Candidate, Change, Fetched, LockedSkill, SkillStore, bundle, candidates, fetch,
+    CandidateBundle, FetchedSkills, LockedSkill, SkillCandidate, SkillChange, SkillStore,
+    fetch_skills, find_candidates, pick_bundle,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -59,33 +60,33 @@ pub(in super::super) struct SkillInstallArgs {
     yes: bool,
 }
 
-pub(super) struct Ready {
+pub(super) struct ReadyInstall {
     pub(super) name: String,
-    pub(super) bundle: Bundle,
+    pub(super) bundle: CandidateBundle,
     pub(super) skill: Skill,
     pub(super) findings: Vec<Diagnostic>,
     /// Files of other skills that it would be used in place of.
     pub(super) shadows: Vec<PathBuf>,
     pub(super) locked: LockedSkill,
-    pub(super) change: Change,
+    pub(super) change: SkillChange,
 }
 
-pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
     let setup = user_setup()?;
     let (paths, keys) = (&setup.paths, setup.config.section::<InstallConfig>()?);
-    let fetched = fetch(&args.source, args.rev.as_deref()).await?;
-    let found = candidates(&fetched.tree).await?;
+    let fetched = fetch_skills(&args.source, args.rev.as_deref()).await?;
+    let found = find_candidates(&fetched.tree).await?;
     for index in &found.indexes {
-        render::note(&format!(
+        render::print_note(&format!(
             "{index} is taken for a table of contents of the skills below it, and not for a skill"
         ));
     }
-    let (chosen, mut left_out) = choose(found.all, &fetched, &args)?;
-    let mut store = SkillStore::open(&paths.config, preview::tell_waiting)?;
-    let around = Around::new().await;
+    let (chosen, mut left_out) = choose_candidates(found.all, &fetched, &args)?;
+    let mut store = SkillStore::open_store(&paths.config, preview::tell_waiting)?;
+    let around = SkillSurroundings::new().await;
     let mut all = Vec::new();
     for candidate in &chosen {
-        let ready = prepare(candidate, &fetched, &args, &store, &keys, &around).await;
+        let ready = prepare_install(candidate, &fetched, &args, &store, &keys, &around).await;
         match ready.with_context(|| format!("{} is not installed", candidate.name)) {
             Ok(ready) => all.push(ready),
             // An invalid skill does not stop the rest of a collection.
@@ -102,17 +103,19 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
     let is_committed = fetched.commit.is_some();
     // Remove the temporary files before the question: an interrupt would leave them on the disk.
     drop(fetched);
-    let changes = all.iter().filter(|one| one.change != Change::Unchanged);
+    let changes = all
+        .iter()
+        .filter(|one| one.change != SkillChange::Unchanged);
     if changes.count() > 0 {
-        let screen = preview::screen(&all, &store.skills);
+        let screen = preview::preview_screen(&all, &store.skills);
         if args.yes {
-            preview::print(&screen);
+            preview::print_preview(&screen);
         } else if can_ask() {
-            if !preview::accepts(&screen).await {
+            if !preview::accept_preview(&screen).await {
                 bail!("nothing is installed: you did not say yes");
             }
         } else {
-            preview::print(&screen);
+            preview::print_preview(&screen);
             bail!(
                 "nothing is installed, because there is no terminal to ask at; read the above and add --yes"
             );
@@ -120,8 +123,8 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
     }
     store.look_again();
     for one in all {
-        let kept = store.put(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
-        render::skill_install::installed(
+        let kept = store.put_skill(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
+        render::skill_install::show_installed(
             &one.name,
             &store.skills,
             &one.locked,
@@ -130,18 +133,18 @@ pub(super) async fn install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus
         );
     }
     if is_committed {
-        render::note("what is committed was taken, not the files in the working tree");
+        render::print_note("what is committed was taken, not the files in the working tree");
     }
-    Ok(ExitStatus::of(left_out.is_empty()))
+    Ok(ExitStatus::status_of(left_out.is_empty()))
 }
 
 /// Chooses skills of the source; without a choice there must be exactly one. For a whole collection
 /// also returns the skills that are skipped because they share a name, each with a remedy.
-fn choose(
-    all: Vec<Candidate>,
-    fetched: &Fetched,
+fn choose_candidates(
+    all: Vec<SkillCandidate>,
+    fetched: &FetchedSkills,
     args: &SkillInstallArgs,
-) -> anyhow::Result<(Vec<Candidate>, Vec<String>)> {
+) -> anyhow::Result<(Vec<SkillCandidate>, Vec<String>)> {
     let shown = args.source.display();
     // Mention the commit: the user sees uncommitted files too, but only committed ones are read.
     let among = fetched.commit.iter().map(|commit| {
@@ -171,9 +174,9 @@ fn choose(
             list()
         );
     }
-    let mut chosen: Vec<Candidate> = Vec::new();
+    let mut chosen: Vec<SkillCandidate> = Vec::new();
     for word in &args.skills {
-        let meant: Vec<&Candidate> = all.iter().filter(|one| one.is_meant_by(word)).collect();
+        let meant: Vec<&SkillCandidate> = all.iter().filter(|one| one.is_meant_by(word)).collect();
         match meant.as_slice() {
             [one] if chosen.contains(one) => {}
             [one] => chosen.push((*one).clone()),
@@ -220,38 +223,38 @@ fn choose(
 }
 
 /// Skills, tools and plugins of a session here, for the checks of a skill.
-struct Around {
+struct SkillSurroundings {
     skills: Skills,
     surroundings: Option<Surroundings>,
     machine: OperatorMachine,
 }
 
-impl Around {
+impl SkillSurroundings {
     async fn new() -> Self {
         let look = found_with_surroundings(&PluginArgs::default()).await;
         let (skills, surroundings) = match look {
             Ok((skills, surroundings)) => (skills, Some(surroundings)),
             Err(error) => {
-                render::warn(&format!("tools and plugins are not checked: {error:#}"));
+                render::print_warning(&format!("tools and plugins are not checked: {error:#}"));
                 (found_without_plugins().await, None)
             }
         };
         Self {
             skills,
             surroundings,
-            machine: OperatorMachine::new(&environment()),
+            machine: OperatorMachine::new(&operator_environment()),
         }
     }
 }
 
-async fn prepare(
-    candidate: &Candidate,
-    fetched: &Fetched,
+async fn prepare_install(
+    candidate: &SkillCandidate,
+    fetched: &FetchedSkills,
     args: &SkillInstallArgs,
     store: &SkillStore,
     keys: &InstallConfig,
-    around: &Around,
-) -> anyhow::Result<Ready> {
+    around: &SkillSurroundings,
+) -> anyhow::Result<ReadyInstall> {
     let name = candidate.name.clone();
     let is_name = !name.contains('/') && !name.starts_with('.');
     ensure!(
@@ -259,7 +262,7 @@ async fn prepare(
         "`{}` cannot be the name of a folder; choose one with --name",
         name.escape_debug()
     );
-    let mut reserved = command::reserved().into_iter();
+    let mut reserved = command::reserved_names().into_iter();
     if reserved.any(|word| key(word) == key(&name)) {
         bail!("`{name}` is a command of rind; choose another name with --name");
     }
@@ -267,8 +270,8 @@ async fn prepare(
         !is_skipped(&name),
         "no session looks into a folder `{name}`; choose another name with --name"
     );
-    let bundle = bundle(&fetched.tree, candidate, args.whole).await?;
-    let subject = Subject {
+    let bundle = pick_bundle(&fetched.tree, candidate, args.whole).await?;
+    let subject = SignatureSubject {
         kind: "skill",
         name: &name,
         source: &fetched.source,
@@ -277,23 +280,23 @@ async fn prepare(
         how_to_pack: "make an archive of it, `tar -czf NAME.tar.gz NAME`, and sign that with `minisign -S -m NAME.tar.gz`".to_owned(),
         signature: &|| fetched.signature(),
     };
-    let signer = signature::check(keys, store.pinned(&name), &subject)?;
+    let signer = signature::check(keys, store.pinned_digest(&name), &subject)?;
     let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
     let locked = LockedSkill {
         source: fetched.source.clone(),
         within,
         commit: fetched.commit.clone(),
-        digest: held::digest(&bundle.files),
+        digest: held::digest_files(&bundle.files),
         key: signer,
     };
-    let change = store.change(&name, &locked, args.force, args.change_source)?;
+    let change = store.check_change(&name, &locked, args.force, args.change_source)?;
     let trust = if locked.key.is_some() {
         Trust::Package
     } else {
         Trust::User
     };
-    let (skill, findings) = checked(&name, &bundle, trust, &store.skills, around)?;
-    Ok(Ready {
+    let (skill, findings) = check_bundle(&name, &bundle, trust, &store.skills, around)?;
+    Ok(ReadyInstall {
         shadows: shadowed_by(&around.skills, &name),
         name,
         bundle,
@@ -305,12 +308,12 @@ async fn prepare(
 }
 
 /// Reads the skill as a session would, and checks it in a temporary folder.
-fn checked(
+fn check_bundle(
     name: &str,
-    bundle: &Bundle,
+    bundle: &CandidateBundle,
     trust: Trust,
     skills: &Path,
-    around: &Around,
+    around: &SkillSurroundings,
 ) -> anyhow::Result<(Skill, Vec<Diagnostic>)> {
     let file = |name: &str| bundle.files.get(&vec![name.to_owned()]).map(Vec::as_slice);
     let dir = skills.join(name);
@@ -336,7 +339,7 @@ fn checked(
         anyhow!("its {} cannot be used: {}", bundle.file, why.join("; "))
     })?;
     let folder = tempfile::tempdir().context("make a temporary folder")?;
-    let staged = place::stage(&bundle.files, name, folder.path())?;
+    let staged = place::stage_files(&bundle.files, name, folder.path())?;
     let there = skill::discover(
         &[Root::new(Source::Local, staged.folder)],
         &[],

@@ -15,12 +15,12 @@ use super::super::render;
 use super::of_path;
 use rind_lib::grant::Trust;
 use rind_lib::skill::{
-    FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, content, to_open, to_v1,
+    FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, read_content, to_open, to_v1,
 };
 use rind_operator::skills::installed;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum MigrateFormat {
     /// `corteza.skill/v1`
     V1,
     /// The open Agent Skills format, with keys of Claude Code
@@ -32,8 +32,8 @@ pub(in super::super) struct SkillMigrateArgs {
     /// Folder of a skill, or its file
     path: PathBuf,
     /// Format to write
-    #[arg(long, value_enum, default_value_t = Format::V1, hide_default_value = true)]
-    to: Format,
+    #[arg(long, value_enum, default_value_t = MigrateFormat::V1, hide_default_value = true)]
+    to: MigrateFormat,
     /// Replace the file; without this, what would change is printed
     #[arg(long, conflicts_with = "out")]
     write: bool,
@@ -45,7 +45,7 @@ pub(in super::super) struct SkillMigrateArgs {
     force: bool,
 }
 
-pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
+pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     let path = &args.path;
     let shown = path.display();
     let skills = of_path(path);
@@ -60,13 +60,13 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
             n => bail_usage!("{shown} has {n} skills; name the folder or file of one"),
         }
     };
-    let original = read(file, true)?;
+    let original = read_original(file, true)?;
     let original = original.with_context(|| format!("there is no file {}", file.display()))?;
     let side_path = file.with_file_name(SIDE_FILE);
     let side = match is_flat {
         true => None,
         // Do not follow a symlink, as everywhere else: its target is not part of the skill.
-        false => read(&side_path, false)?,
+        false => read_original(&side_path, false)?,
     };
     let dir = file.parent().unwrap_or(Path::new("."));
     let skill = SkillFile {
@@ -83,32 +83,32 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     };
     let about = || format!("{} is not migrated", file.display());
     let (text, lost) = match args.to {
-        Format::V1 => (to_v1(&skill).with_context(about)?, Vec::new()),
-        Format::Open => to_open(&skill).with_context(about)?,
+        MigrateFormat::V1 => (to_v1(&skill).with_context(about)?, Vec::new()),
+        MigrateFormat::Open => to_open(&skill).with_context(about)?,
     };
     let before = String::from_utf8_lossy(&original);
     let is_same = before == text && side.is_none();
-    render::migrate::lost(&lost);
+    render::migrate::show_lost(&lost);
     if let Some(out) = &args.out {
         write_new(out, text.as_bytes())
             .with_context(|| format!("cannot write {}", out.display()))?;
-        render::migrate::written(out);
+        render::migrate::show_written(out);
         return Ok(ExitStatus::Done);
     }
     if is_same {
         let format = match args.to {
-            Format::V1 => FORMAT,
-            Format::Open => "the open format",
+            MigrateFormat::V1 => FORMAT,
+            MigrateFormat::Open => "the open format",
         };
-        render::note(&format!("{} is {format} already", file.display()));
+        render::print_note(&format!("{} is {format} already", file.display()));
         return Ok(ExitStatus::Done);
     }
-    render::migrate::diff(file, &before, &text);
+    render::migrate::show_diff(file, &before, &text);
     if let Some(side) = &side {
-        render::migrate::diff(&side_path, &String::from_utf8_lossy(side), "");
+        render::migrate::show_diff(&side_path, &String::from_utf8_lossy(side), "");
     }
     if !args.write {
-        render::note(
+        render::print_note(
             "nothing is written; --write replaces the file, --out FILE writes another one",
         );
         return Ok(ExitStatus::Done);
@@ -130,24 +130,25 @@ pub(super) fn migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
          FILE, or add --force",
         file.display()
     );
-    replace(file, &original, text.as_bytes())?;
+    replace_original(file, &original, text.as_bytes())?;
     if let Some(side) = &side {
         // The new file contains the data of this one, unless it was changed meanwhile.
         ensure!(
-            read(&side_path, false)?.as_ref() == Some(side),
+            read_original(&side_path, false)?.as_ref() == Some(side),
             "{} was changed meanwhile and stays; run the command again",
             side_path.display()
         );
         fs::remove_file(&side_path)
             .with_context(|| format!("cannot remove {}", side_path.display()))?;
     }
-    render::migrate::written(file);
+    render::migrate::show_written(file);
     Ok(ExitStatus::Done)
 }
 
 /// Reads a file in the same way as a session.
-fn read(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
-    let read = content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
+fn read_original(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
+    let read =
+        read_content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
     Ok(read?.map(Cow::into_owned))
 }
 
@@ -166,7 +167,7 @@ fn is_bundle(file: &Path) -> bool {
 
 /// Replaces a file atomically, with the same permissions. Fails if the file was changed since it
 /// was read.
-fn replace(file: &Path, original: &[u8], new: &[u8]) -> anyhow::Result<()> {
+fn replace_original(file: &Path, original: &[u8], new: &[u8]) -> anyhow::Result<()> {
     // Replace the target of a symlink, and keep the symlink.
     let real = file
         .canonicalize()

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::args::PluginArgs;
-use super::environment::{environment, paths};
+use super::environment::{find_paths, operator_environment};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{command, plugin, render};
 pub(super) use derive::{OUTLINE_COMMAND, outline_main};
@@ -29,9 +29,9 @@ use rind_lib::skill::{
 use rind_operator::machine::OperatorMachine;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::skills;
-use rind_package::lock_file::Entry;
+use rind_package::lock_file::LockEntry;
 use rind_package::signature::InstallConfig;
-use rind_package::skill::{LockedSkill, verify};
+use rind_package::skill::{LockedSkill, verify_skills};
 
 /// Context window for which `list` computes the share of the catalogue.
 const SHOWN_CONTEXT_TOKENS: u64 = 200_000;
@@ -91,62 +91,62 @@ pub(super) struct SkillCheckArgs {
 
 /// A file with its findings.
 #[derive(Debug, Serialize)]
-pub(super) struct Checked {
+pub(super) struct CheckedSkillFile {
     pub(super) file: PathBuf,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-pub(super) async fn skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_skill(command: SkillCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        SkillCommand::List(args) => list(args).await,
-        SkillCommand::Show(args) => show(args).await,
-        SkillCommand::Check(args) => check(args).await,
+        SkillCommand::List(args) => list_skills(args).await,
+        SkillCommand::Show(args) => show_skill(args).await,
+        SkillCommand::Check(args) => check_skills(args).await,
         SkillCommand::New(args) => new::new(&args).await,
-        SkillCommand::Install(args) => install::install(args).await,
-        SkillCommand::Remove(args) => remove::remove(args).await,
-        SkillCommand::Migrate(args) => migrate::migrate(&args),
+        SkillCommand::Install(args) => install::run_install(args).await,
+        SkillCommand::Remove(args) => remove::run_remove(args).await,
+        SkillCommand::Migrate(args) => migrate::run_migrate(&args),
         SkillCommand::Test(args) => test::test(args).await,
-        SkillCommand::Derive(args) => derive::derive(&args).await,
+        SkillCommand::Derive(args) => derive::run_derive(&args).await,
     }
 }
 
 /// Finds the skills of a session in this folder, and its plugins.
-async fn found(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
+async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     let load = plugin::load_of(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check(&plugins)?;
     let roots = skills::roots(load.setup(), &plugins, load.held());
-    Ok((discovered(&roots), plugins))
+    Ok((discover_skills(&roots), plugins))
 }
 
 /// Finds the skills of a session in this folder, and its plugins.
 async fn found_without_plugins() -> Skills {
     let none = PluginSet::default();
     if let Ok(load) = plugin::load_of(&PluginArgs::default()).await {
-        return discovered(&skills::roots(load.setup(), &none, load.held()));
+        return discover_skills(&skills::roots(load.setup(), &none, load.held()));
     }
-    let Ok(paths) = paths(None) else {
+    let Ok(paths) = find_paths(None) else {
         return Skills::default();
     };
-    let setup = OperatorSetup::new(environment(), paths, Config::default());
-    discovered(&skills::roots(&setup, &none, None))
+    let setup = OperatorSetup::new(operator_environment(), paths, Config::default());
+    discover_skills(&skills::roots(&setup, &none, None))
 }
 
-fn discovered(roots: &[Root]) -> Skills {
+fn discover_skills(roots: &[Root]) -> Skills {
     skill::discover(
         roots,
-        &command::reserved(),
-        &OperatorMachine::new(&environment()),
+        &command::reserved_names(),
+        &OperatorMachine::new(&operator_environment()),
     )
 }
 
 /// The skills of a session, with the tools and plugins that it has.
 async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, Surroundings)> {
-    let (skills, plugins) = found(args).await?;
+    let (skills, plugins) = find_skills(args).await?;
     let plugins = plugins.plugins.iter();
     let around = Surroundings {
         plugins: plugins.map(|plugin| plugin.manifest.name.clone()).collect(),
-        tools: super::tools::names(args).await?,
+        tools: super::tools::tool_names(args).await?,
     };
     Ok((skills, around))
 }
@@ -160,7 +160,7 @@ fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
 }
 
 fn of_path(path: &Path) -> Skills {
-    discovered(&[Root::new(Source::Local, path.to_owned())])
+    discover_skills(&[Root::new(Source::Local, path.to_owned())])
 }
 
 fn as_path(word: &str) -> Option<&Path> {
@@ -169,23 +169,23 @@ fn as_path(word: &str) -> Option<&Path> {
     (is_path && path.exists()).then_some(path)
 }
 
-async fn list(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
-    let (skills, _) = found(&args.plugins).await?;
+async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
+    let (skills, _) = find_skills(&args.plugins).await?;
     let catalogue = skills.catalogue(budget_chars(SHOWN_CONTEXT_TOKENS));
     if args.json {
-        render::json(&as_json(&skills, &catalogue))?;
+        render::print_json(&as_json(&skills, &catalogue))?;
     } else {
-        render::skills::list(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
-        render::skill_install::gone(&gone()?);
+        render::skills::list_skills(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
+        render::skill_install::show_gone(&gone_skills()?);
     }
-    Ok(ExitStatus::of(skills.unusable().is_empty()))
+    Ok(ExitStatus::status_of(skills.unusable().is_empty()))
 }
 
 /// Names of the skills that were installed and whose folders are gone.
-fn gone() -> anyhow::Result<Vec<String>> {
-    let paths = paths(None)?;
+fn gone_skills() -> anyhow::Result<Vec<String>> {
+    let paths = find_paths(None)?;
     let lock_path = paths.config.join(LockedSkill::FILE_NAME);
-    let installed = verify(
+    let installed = verify_skills(
         &paths.config.join(skill::FOLDER),
         &lock_path,
         &InstallConfig::default(),
@@ -215,22 +215,22 @@ fn as_json(skills: &Skills, catalogue: &Catalogue) -> serde_json::Value {
     })
 }
 
-async fn show(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
+async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
     let skills = match as_path(&args.skill) {
         Some(path) => of_path(path),
-        None => found(&args.plugins).await?.0,
+        None => find_skills(&args.plugins).await?.0,
     };
     let one = match as_path(&args.skill) {
         Some(_) => skills.iter().next(),
         None => skills.find(&args.skill),
     };
     let Some(skill) = one else {
-        if let Some(unusable) = unusable(&skills, &args.skill) {
+        if let Some(unusable) = find_unusable(&skills, &args.skill) {
             match args.json {
-                true => render::json(&json!({"unusable": unusable}))?,
-                false => render::skills::findings(&unusable.file, &unusable.diagnostics),
+                true => render::print_json(&json!({"unusable": unusable}))?,
+                false => render::skills::print_findings(&unusable.file, &unusable.diagnostics),
             }
-            return Ok(ExitStatus::of(false));
+            return Ok(ExitStatus::status_of(false));
         }
         let names: Vec<&str> = skills.iter().map(|skill| skill.id.as_str()).collect();
         let known = match names.as_slice() {
@@ -240,32 +240,32 @@ async fn show(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
         bail_usage!("there is no skill `{}`; {known}", args.skill.escape_debug());
     };
     match args.json {
-        true => render::json(&json!({"skill": **skill, "body": &*skill.body}))?,
-        false => render::skills::one(skill),
+        true => render::print_json(&json!({"skill": **skill, "body": &*skill.body}))?,
+        false => render::skills::print_skill(skill),
     }
     Ok(ExitStatus::Done)
 }
 
 /// The file of a name that cannot be used; of a path the only one.
-fn unusable<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::Unusable> {
+fn find_unusable<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::Unusable> {
     let is_path = as_path(word).is_some();
     let mut all = skills.unusable().iter();
     all.find(|one| is_path || skill::key(&one.id) == skill::key(word))
 }
 
-async fn check(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
+async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
     let (skills, around) = found_with_surroundings(&args.plugins).await?;
-    let machine = OperatorMachine::new(&environment());
+    let machine = OperatorMachine::new(&operator_environment());
     let checked = |skill: &Skill| {
         let mut diagnostics = skill.diagnostics.clone();
         diagnostics.extend(skill::check(skill, Some(&around), &machine));
         diagnostics.sort_by_key(|d| (d.line, d.column));
-        Checked {
+        CheckedSkillFile {
             file: skill.file.clone(),
             diagnostics,
         }
     };
-    let refused = |unusable: &skill::Unusable| Checked {
+    let refused = |unusable: &skill::Unusable| CheckedSkillFile {
         file: unusable.file.clone(),
         diagnostics: unusable.diagnostics.clone(),
     };
@@ -284,7 +284,7 @@ async fn check(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
             results.extend(here);
         } else if let Some(skill) = skills.find(word) {
             results.push(checked(skill));
-        } else if let Some(unusable) = unusable(&skills, word) {
+        } else if let Some(unusable) = find_unusable(&skills, word) {
             results.push(refused(unusable));
         } else {
             bail_usage!(
@@ -297,11 +297,11 @@ async fn check(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
         results = all_of(&skills);
     }
     match args.json {
-        true => render::json(&results)?,
-        false => render::skills::checked(&results),
+        true => render::print_json(&results)?,
+        false => render::skills::print_checked(&results),
     }
     let is_fault = |d: &Diagnostic| d.severity == Severity::Error;
-    Ok(ExitStatus::of(
+    Ok(ExitStatus::status_of(
         !results.iter().any(|r| r.diagnostics.iter().any(is_fault)),
     ))
 }

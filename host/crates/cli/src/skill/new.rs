@@ -10,7 +10,7 @@ use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::{environment, render};
 use super::{found_without_plugins, shadowed_by};
 use rind_lib::skill::{FILE, FOLDER, FORMAT, is_plain_name, is_skipped, key, parse_text};
-use rind_package::skill::taken;
+use rind_package::skill::taken_names;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillNewArgs {
@@ -29,7 +29,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
             name.escape_debug()
         );
     }
-    if super::command::reserved().contains(&name.as_str()) {
+    if super::command::reserved_names().contains(&name.as_str()) {
         bail_usage!("`{name}` is a command of rind; choose another name");
     }
     if is_skipped(name) {
@@ -37,20 +37,20 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     }
     let skills = match &args.into {
         Some(folder) => folder.clone(),
-        None => environment::paths(None)?.config.join(FOLDER),
+        None => environment::find_paths(None)?.config.join(FOLDER),
     };
     let folder = skills.join(name);
     if folder.symlink_metadata().is_ok() {
         bail_usage!("{} is there already; choose another name", folder.display());
     }
-    let mut taken = taken(&skills).into_iter();
+    let mut taken = taken_names(&skills).into_iter();
     if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {
         bail_usage!("{} has the same name; choose another name", other.display());
     }
     if args.into.is_none() {
         for file in shadowed_by(&found_without_plugins().await, name) {
             let file = file.display();
-            render::warn(&format!(
+            render::print_warning(&format!(
                 "it is used in place of {file}, which has the same name"
             ));
         }
@@ -66,7 +66,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
         .and_then(|()| fs::write(folder.join(FILE), text))
         .with_context(|| Usage(format!("write {}", folder.display())))?;
     render::answer_line(folder.join(FILE).display());
-    render::note(&format!(
+    render::print_note(&format!(
         "write the description first; then `rind skill check {}`",
         folder.display()
     ));

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use super::super::question::{Line, Screen, yes_or_no};
+use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
 use super::super::render::{self, BAD, BOLD, DIM, WARN};
-use super::super::terminal::{self, Size};
-use super::install::Ready;
+use super::super::terminal::{self, TerminalSize};
+use super::install::ReadyInstall;
 use rind_lib::skill::{Context, Interaction, Requires, Severity, ToolPattern, is_skipped, key};
-use rind_package::skill::Change;
+use rind_package::skill::SkillChange;
 
 /// Columns of a screen that is no terminal: a line of it is a line.
 const WIDE: usize = 100_000;
@@ -22,60 +22,65 @@ const PROGRAMS: [&str; 18] = [
     "pyc", "rb", "sh", "so", "ts",
 ];
 
-pub(super) fn screen(all: &[Ready], skills: &Path) -> Screen {
-    let changes: Vec<&Ready> = all
+pub(super) fn preview_screen(all: &[ReadyInstall], skills: &Path) -> QuestionScreen {
+    let changes: Vec<&ReadyInstall> = all
         .iter()
-        .filter(|one| one.change != Change::Unchanged)
+        .filter(|one| one.change != SkillChange::Unchanged)
         .collect();
-    let head = Line::new("")
-        .styled(WARN.bold(), "? ")
-        .own(&format!(
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words(&format!(
             "install {} into ",
-            render::count(changes.len() as u64, "skill")
+            render::format_count(changes.len() as u64, "skill")
         ))
-        .theirs(BOLD, &skills.display().to_string());
+        .their_words(BOLD, &skills.display().to_string());
     let mut parts = vec![vec![head]];
-    parts.extend(changes.into_iter().map(lines));
-    Screen {
+    parts.extend(changes.into_iter().map(preview_lines));
+    QuestionScreen {
         parts,
-        covers: vec![Line::new("  ").styled(
+        covers: vec![QuestionLine::new("  ").styled_words(
             DIM,
             "a skill is text that the model follows; nothing of it runs by itself, and its commands ask like all others, except those that it is spared",
         )],
         keys: "[y]es or [n]o".to_owned(),
-        ..Screen::default()
+        ..QuestionScreen::default()
     }
 }
 
 /// Asks; whether the answer is yes.
-pub(super) async fn accepts(screen: &Screen) -> bool {
-    screen.approve(yes_or_no, |yes| !yes).await == Some(true)
+pub(super) async fn accept_preview(screen: &QuestionScreen) -> bool {
+    screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
 }
 
 /// Says that another command has to end first.
 pub(super) fn tell_waiting() {
-    render::note("waiting for another `rind skill` command to end");
+    render::print_note("waiting for another `rind skill` command to end");
 }
 
 /// Prints the screen without a question.
-pub(super) fn print(screen: &Screen) {
-    let columns = terminal::columns(std::io::stderr()).unwrap_or(WIDE);
-    let rows = screen.all_rows(Size { columns, rows: 0 });
-    rows.iter().for_each(render::say);
+pub(super) fn print_preview(screen: &QuestionScreen) {
+    let columns = terminal::terminal_columns(std::io::stderr()).unwrap_or(WIDE);
+    let rows = screen.all_rows(TerminalSize { columns, rows: 0 });
+    rows.iter().for_each(render::say_line);
 }
 
-fn lines(one: &Ready) -> Vec<Line> {
-    let Ready { skill, bundle, .. } = one;
+fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
+    let ReadyInstall { skill, bundle, .. } = one;
     let mut lines = vec![
-        Line::new("  ")
-            .theirs(BOLD, &one.name)
-            .own(" from ")
-            .theirs(DIM, &one.locked.origin()),
-        Line::new("    ").theirs(DIM, &skill.description),
+        QuestionLine::new("  ")
+            .their_words(BOLD, &one.name)
+            .own_words(" from ")
+            .their_words(DIM, &one.locked.origin()),
+        QuestionLine::new("    ").their_words(DIM, &skill.description),
     ];
     let mut row = |name: &str, value: String| {
         if !value.is_empty() {
-            lines.push(Line::new("    ").own(name).own(": ").theirs(BOLD, &value));
+            lines.push(
+                QuestionLine::new("    ")
+                    .own_words(name)
+                    .own_words(": ")
+                    .their_words(BOLD, &value),
+            );
         }
     };
     // Show its permissions and the texts that steer the model in full.
@@ -90,7 +95,10 @@ fn lines(one: &Ready) -> Vec<Line> {
     if key(&skill.label) != key(&one.name) {
         row("also called", skill.label.clone());
     }
-    row("who may start it", render::skills::who(skill).to_owned());
+    row(
+        "who may start it",
+        render::skills::invoker_words(skill).to_owned(),
+    );
     if skill.context == Context::Fork {
         row("runs", "in a subagent without the conversation".to_owned());
     }
@@ -137,18 +145,22 @@ fn lines(one: &Ready) -> Vec<Line> {
         .filter(|(names, bytes)| is_program(names, bytes));
     row(
         "scripts",
-        shown(programs.map(|(names, _)| names.join("/")).collect()),
+        join_names(programs.map(|(names, _)| names.join("/")).collect()),
     );
     let n_bytes: usize = bundle.files.values().map(Vec::len).sum();
     row(
         "files",
-        format!("{}, {}", bundle.files.len(), render::bytes(n_bytes as u64)),
+        format!(
+            "{}, {}",
+            bundle.files.len(),
+            render::format_bytes(n_bytes as u64)
+        ),
     );
     let left_out = bundle.left_out.iter().map(|(name, n)| match n {
         1 => name.clone(),
         n => format!("{name} ({n} files)"),
     });
-    let mut left_out = shown(left_out.collect());
+    let mut left_out = join_names(left_out.collect());
     let mut names = bundle.left_out.keys();
     if names.any(|name| !is_skipped(name.trim_end_matches('/'))) {
         left_out += " (--whole takes all but hidden ones)";
@@ -157,7 +169,7 @@ fn lines(one: &Ready) -> Vec<Line> {
     for file in &one.shadows {
         row("takes the place of", file.display().to_string());
     }
-    if one.change == Change::Forced {
+    if one.change == SkillChange::Forced {
         row(
             "moves to .kept",
             "what is there now, which you wrote or changed".to_owned(),
@@ -170,12 +182,16 @@ fn lines(one: &Ready) -> Vec<Line> {
             Severity::Note => (DIM, "· "),
         };
         let text = format!("{}:{finding}", bundle.file);
-        lines.push(Line::new("    ").styled(style, mark).theirs(style, &text));
+        lines.push(
+            QuestionLine::new("    ")
+                .styled_words(style, mark)
+                .their_words(style, &text),
+        );
     }
     lines
 }
 
-fn shown(mut names: Vec<String>) -> String {
+fn join_names(mut names: Vec<String>) -> String {
     let n_more = names.len().saturating_sub(MAX_SHOWN);
     names.truncate(MAX_SHOWN);
     let more = if n_more > 0 {

@@ -4,17 +4,17 @@ use anyhow::bail;
 use clap::Args as ClapArgs;
 
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::question::{Line, Screen};
+use super::super::question::{QuestionLine, QuestionScreen};
 use super::super::render::{self, BOLD, DIM, WARN};
 use super::super::terminal::can_ask;
 use super::super::{completion, environment};
 use super::preview;
-use rind_package::skill::{Place, SkillStore};
+use rind_package::skill::{SkillPlace, SkillStore};
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct SkillRemoveArgs {
     /// Name of a skill in your folder of skills
-    #[arg(add = completion::skills())]
+    #[arg(add = completion::complete_skills())]
     name: String,
     /// Remove an installed skill that was changed since; it is moved to `.kept` in the folder of
     /// skills
@@ -25,52 +25,56 @@ pub(in super::super) struct SkillRemoveArgs {
     yes: bool,
 }
 
-pub(super) async fn remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStatus> {
     let name = &args.name;
     let shown = name.escape_debug();
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         bail_usage!("`{shown}` is no name of a skill; `rind skill list` lists all");
     }
-    let mut store = SkillStore::open(&environment::paths(None)?.config, preview::tell_waiting)?;
-    let name = &store.spelled(name);
-    let place = store.place(name);
+    let mut store = SkillStore::open_store(
+        &environment::find_paths(None)?.config,
+        preview::tell_waiting,
+    )?;
+    let name = &store.spelled_name(name);
+    let place = store.skill_place(name);
     match &place {
-        Place::Free => bail_usage!(
+        SkillPlace::Free => bail_usage!(
             "there is no skill `{shown}` in {}; others are not removed here (`rind skill show {shown}` tells where one lies)",
             store.skills.display()
         ),
-        Place::Edited if !args.force => bail!(
+        SkillPlace::Edited if !args.force => bail!(
             "{name} was changed since it was installed, in {}; copy your changes and add --force, which moves it to .kept beside \
              it",
             store.skills.join(name).display()
         ),
-        Place::Own(path) if !args.yes => {
+        SkillPlace::Own(path) if !args.yes => {
             let shown = path.display().to_string();
             if !can_ask() {
                 bail!(
                     "{shown} was not installed, and there is no terminal to ask at; add --yes, which moves it to .kept beside it"
                 );
             }
-            let head = Line::new("")
-                .styled(WARN.bold(), "? ")
-                .own("remove ")
-                .theirs(BOLD, &shown)
-                .own(", which was not installed");
-            let screen = Screen {
+            let head = QuestionLine::new("")
+                .styled_words(WARN.bold(), "? ")
+                .own_words("remove ")
+                .their_words(BOLD, &shown)
+                .own_words(", which was not installed");
+            let screen = QuestionScreen {
                 parts: vec![vec![head]],
                 covers: vec![
-                    Line::new("  ").styled(DIM, "it is moved to .kept in the folder of skills"),
+                    QuestionLine::new("  ")
+                        .styled_words(DIM, "it is moved to .kept in the folder of skills"),
                 ],
                 keys: "[y]es or [n]o".to_owned(),
-                ..Screen::default()
+                ..QuestionScreen::default()
             };
-            if !preview::accepts(&screen).await {
+            if !preview::accept_preview(&screen).await {
                 bail!("{name} stays: you did not say yes");
             }
         }
-        Place::Own(_) | Place::Edited | Place::Installed | Place::Gone => {}
+        SkillPlace::Own(_) | SkillPlace::Edited | SkillPlace::Installed | SkillPlace::Gone => {}
     }
-    let kept = store.remove(name, &place)?;
-    render::skill_install::removed(name, kept.as_deref());
+    let kept = store.remove_skill(name, &place)?;
+    render::skill_install::show_removed(name, kept.as_deref());
     Ok(ExitStatus::Done)
 }

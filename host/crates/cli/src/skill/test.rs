@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args as ClapArgs;
 
 use super::super::args::PluginArgs;
-use super::super::case::{Format, Report, parse};
-use super::super::environment::{environment, paths};
+use super::super::case::{CaseReport, CaseReportFormat, parse_report};
+use super::super::environment::{find_paths, operator_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::{plugin, render};
-use super::{as_path, found, of_path, unusable};
+use super::{as_path, find_skills, find_unusable, of_path};
 use rind_cases::skill::{FindCommands, SkillRunner, SkillSuite};
-use rind_cases::suite::{Ran, Selection};
+use rind_cases::suite::{CaseRun, CaseSelection};
 use rind_lib::config::Config;
 use rind_lib::skill::Skills;
 use rind_lib::tool::builtin::Confining;
-use rind_lib::tool::sandbox::{Need, SandboxConfig};
+use rind_lib::tool::sandbox::{SandboxConfig, SandboxNeed};
 use rind_operator::confinement::{find_with, own_folders, warn_unconfined};
 use rind_operator::machine::OperatorMachine;
 
@@ -32,8 +32,8 @@ pub(in super::super) struct SkillTestArgs {
     #[arg(long)]
     accept: bool,
     /// Write a report: `json=FILE` or `junit=FILE`
-    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse)]
-    report: Vec<(Format, PathBuf)>,
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
+    report: Vec<(CaseReportFormat, PathBuf)>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -49,43 +49,43 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
     let load = plugin::load_of(&args.plugins).await?;
     let runner = SkillRunner {
         commands: find_commands(&load.setup().config, args.unconfined)?,
-        available: Arc::new(OperatorMachine::new(&environment())),
+        available: Arc::new(OperatorMachine::new(&operator_environment())),
     };
-    let selection = Selection {
+    let selection = CaseSelection {
         only: args.only.clone(),
         accept: args.accept,
     };
-    let mut report = Report::of("skill");
+    let mut report = CaseReport::report_of("skill");
     for suite in &suites {
-        let on_case = |ran: &Ran| {
+        let on_case = |ran: &CaseRun| {
             if !args.json {
-                render::case::ran(ran);
+                render::case::show_ran(ran);
             }
         };
-        let ran = suite.run(&runner, &selection, on_case).await;
+        let ran = suite.run_suite(&runner, &selection, on_case).await;
         if ran.is_empty() && args.only.is_none() && !args.skills.is_empty() {
-            render::case::none(&suite.folder, &suite.id);
+            render::case::show_none(&suite.folder, &suite.id);
         }
         report.cases.extend(ran);
         if args.only.is_none() {
             let (unused, failed) = suite.clear_snapshots(args.accept);
             for one in &unused {
-                render::case::unused(one, args.accept);
+                render::case::show_unused(one, args.accept);
             }
             failed.iter().for_each(on_case);
             report.cases.extend(failed);
         }
     }
     for (format, file) in &args.report {
-        report.write(*format, file)?;
+        report.write_report(*format, file)?;
     }
     match args.json {
-        true => render::json(&report.json())?,
-        false => render::case::total(&report.cases, ""),
+        true => render::print_json(&report.json())?,
+        false => render::case::show_total(&report.cases, ""),
     }
     // A pipeline without a single case would be green for ever.
-    let is_fine = !report.cases.is_empty() && report.cases.iter().all(Ran::passed);
-    Ok(ExitStatus::of(is_fine))
+    let is_fine = !report.cases.is_empty() && report.cases.iter().all(CaseRun::passed);
+    Ok(ExitStatus::status_of(is_fine))
 }
 
 /// Finds the skills that are named, and reads their cases.
@@ -106,7 +106,7 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     };
     let all_paths = args.skills.iter().all(|word| as_path(word).is_some());
     let known = match args.skills.is_empty() || !all_paths {
-        true => found(&args.plugins).await?.0,
+        true => find_skills(&args.plugins).await?.0,
         false => Skills::default(),
     };
     if args.skills.is_empty() {
@@ -122,7 +122,7 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
                 add(&here);
             }
             None => {
-                let broken = unusable(&known, word);
+                let broken = find_unusable(&known, word);
                 if let Some(broken) = broken.filter(|_| known.find(word).is_none()) {
                     add(&Skills::new([], vec![broken.clone()]));
                     continue;
@@ -139,7 +139,7 @@ async fn suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     }
     let read = folders
         .iter()
-        .map(|(folder, id)| SkillSuite::read(folder, id));
+        .map(|(folder, id)| SkillSuite::read_suite(folder, id));
     Ok(read.collect())
 }
 
@@ -151,10 +151,14 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
     let mut config: SandboxConfig = config.section()?;
     config.network = false;
     config.write.clear();
-    let is_required = config.bash == Some(Need::Required);
-    let is_off = may_be_unconfined && config.bash == Some(Need::Off);
-    config.bash = Some(if is_off { Need::Off } else { Need::Required });
-    let (environment, own) = (environment(), own_folders(&paths(None)?));
+    let is_required = config.bash == Some(SandboxNeed::Required);
+    let is_off = may_be_unconfined && config.bash == Some(SandboxNeed::Off);
+    config.bash = Some(if is_off {
+        SandboxNeed::Off
+    } else {
+        SandboxNeed::Required
+    });
+    let (environment, own) = (operator_environment(), own_folders(&find_paths(None)?));
     let is_said = Arc::new(AtomicBool::new(false));
     Ok(Arc::new(move |paths| {
         let (environment, config, is_said) = (environment.clone(), config.clone(), is_said.clone());

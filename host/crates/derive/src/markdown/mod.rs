@@ -9,7 +9,7 @@ mod writer;
 use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
 
 use super::text::first_sentence;
-use writer::Writer;
+use writer::MarkdownWriter;
 
 /// Maximum length of a model's text that is processed, in bytes.
 const MAX_MODEL_BYTES: usize = 64 << 10;
@@ -18,7 +18,7 @@ const MAX_MODEL_BYTES: usize = 64 << 10;
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BlockKind {
     /// Text inside a section with its own heading: headings become bold lines.
     #[default]
     Plain,
@@ -30,32 +30,33 @@ pub(super) enum Kind {
 
 /// Sanitizes documentation. Keeps complete blocks up to about `limit` bytes; a longer first block
 /// is cut.
-pub(super) fn prose(text: &str, kind: Kind, limit: usize) -> String {
-    written(text, kind, limit).0
+pub(super) fn render_prose(text: &str, kind: BlockKind, limit: usize) -> String {
+    write_markdown(text, kind, limit).0
 }
 
 /// Sanitizes the text of a model so that it cannot break out of its section, up to about `limit`
 /// bytes. Also returns whether it was cut.
-pub fn summary(text: &str, limit: usize) -> (String, bool) {
+pub fn render_summary(text: &str, limit: usize) -> (String, bool) {
     let end = text.floor_char_boundary(MAX_MODEL_BYTES);
-    let (summary, is_cut) = written(text.get(..end).unwrap_or_default(), Kind::Plain, limit);
+    let (summary, is_cut) =
+        write_markdown(text.get(..end).unwrap_or_default(), BlockKind::Plain, limit);
     (summary, is_cut || end < text.len())
 }
 
-fn written(text: &str, kind: Kind, limit: usize) -> (String, bool) {
+fn write_markdown(text: &str, kind: BlockKind, limit: usize) -> (String, bool) {
     // An unresolved `[`Name`]` is a rustdoc link to an item; its target is dropped.
     let resolve = |link: BrokenLink<'_>| {
         let is_item = link.reference.starts_with('`');
         is_item.then_some((CowStr::Borrowed(""), CowStr::Borrowed("")))
     };
     let parser = Parser::new_with_broken_link_callback(text, OPTIONS, Some(resolve));
-    let mut writer = Writer::new(kind);
+    let mut writer = MarkdownWriter::new(kind);
     let mut end = 0;
     for event in parser {
         // End of the last complete block before this event; a code block is written by a single
         // event.
         end = writer.end;
-        writer.event(event);
+        writer.write_event(event);
         if writer.out.len() > limit {
             break;
         }
@@ -63,7 +64,7 @@ fn written(text: &str, kind: Kind, limit: usize) -> (String, bool) {
     let is_cut = writer.out.len() > limit;
     if is_cut {
         match end {
-            0 => writer.cut(limit),
+            0 => writer.cut_output(limit),
             end => {
                 writer.out.truncate(end);
                 writer.out.push_str("\n\n…");
@@ -74,9 +75,9 @@ fn written(text: &str, kind: Kind, limit: usize) -> (String, bool) {
 }
 
 /// Returns the first sentence of documentation as one line of Markdown, of about `limit` bytes.
-pub(super) fn first_line(text: &str, kind: Kind, limit: usize) -> String {
-    // Longer than any sentence; `prose` cuts at complete blocks.
-    let docs = prose(text, kind, 8 << 10);
+pub(super) fn first_line(text: &str, kind: BlockKind, limit: usize) -> String {
+    // Longer than any sentence; `render_prose` cuts at complete blocks.
+    let docs = render_prose(text, kind, 8 << 10);
     sentence_line(&docs, limit)
 }
 
@@ -177,21 +178,24 @@ mod tests {
                     <!-- x -->end\n";
         let expected = "**Title**\n\nSee `Foo` and [the book](https://example.com/a) or here.\n\n- one\n  more\n- two\n  1. a\n  2. \
                         b\n\n> said\n\n```rust\nlet a = 1;\n```\n\nVec&lt;String> end";
-        assert_eq!(prose(text, Kind::Rust, 4000), expected);
-        assert_eq!(prose("# T\n\n## U\n\nx", Kind::Document, 4000), "## U\n\nx");
+        assert_eq!(render_prose(text, BlockKind::Rust, 4000), expected);
+        assert_eq!(
+            render_prose("# T\n\n## U\n\nx", BlockKind::Document, 4000),
+            "## U\n\nx"
+        );
     }
 
     #[test]
     fn a_fence_cannot_be_closed_and_a_cut_text_ends_with_a_whole_block() {
         let text = "````\n```\n# not a heading\n````\n";
         assert_eq!(
-            prose(text, Kind::Plain, 400),
+            render_prose(text, BlockKind::Plain, 400),
             "````\n```\n# not a heading\n````"
         );
         let long = format!("first\n\n{}", "second ".repeat(100));
-        assert_eq!(prose(&long, Kind::Rust, 100), "first\n\n…");
+        assert_eq!(render_prose(&long, BlockKind::Rust, 100), "first\n\n…");
         let deep = format!("{}x", "> ".repeat(5_000));
-        assert!(prose(&deep, Kind::Rust, 1_000).len() < 1_100);
+        assert!(render_prose(&deep, BlockKind::Rust, 1_000).len() < 1_100);
     }
 
     #[test]
@@ -200,28 +204,31 @@ mod tests {
                     list\n\n  | c |\n  |---|\n  | d |\n";
         let expected = "| a | b |\n| --- | --- |\n| `x\\|y` | one \\| [two](https://example.com) |\n| z | ~~no~~ |\n\n- in a \
                         list\n\n  | c |\n  | --- |\n  | d |";
-        assert_eq!(prose(text, Kind::Plain, 4000), expected);
-        assert_eq!(prose(expected, Kind::Plain, 4000), expected);
+        assert_eq!(render_prose(text, BlockKind::Plain, 4000), expected);
+        assert_eq!(render_prose(expected, BlockKind::Plain, 4000), expected);
     }
 
     #[test]
     fn a_first_block_that_is_too_long_is_cut_at_a_word() {
         let long = "some words ".repeat(2_000);
-        assert_eq!(prose(&long, Kind::Plain, 24), "some words some words …");
         assert_eq!(
-            summary(&long, 24),
+            render_prose(&long, BlockKind::Plain, 24),
+            "some words some words …"
+        );
+        assert_eq!(
+            render_summary(&long, 24),
             ("some words some words …".to_owned(), true)
         );
-        assert_eq!(summary(" \n", 24), (String::new(), false));
+        assert_eq!(render_summary(" \n", 24), (String::new(), false));
         let code = format!("```text\n{}```\n", "line\n".repeat(1_000));
         assert_eq!(
-            prose(&code, Kind::Plain, 20),
+            render_prose(&code, BlockKind::Plain, 20),
             "```text\nline\nline\n```\n\n…"
         );
         let inline = format!("before `{}` after", "x ".repeat(150));
-        assert_eq!(prose(&inline, Kind::Plain, 40), "before …");
+        assert_eq!(render_prose(&inline, BlockKind::Plain, 40), "before …");
         assert_eq!(
-            prose(&"é".repeat(100), Kind::Plain, 11),
+            render_prose(&"é".repeat(100), BlockKind::Plain, 11),
             format!("{} …", "é".repeat(5))
         );
     }
@@ -236,8 +243,12 @@ mod tests {
             "> - x\n>   y\n\nz",
         ];
         for source in sources {
-            let once = prose(source, Kind::Rust, 4000);
-            assert_eq!(prose(&once, Kind::Rust, 4000), once, "{source:?}");
+            let once = render_prose(source, BlockKind::Rust, 4000);
+            assert_eq!(
+                render_prose(&once, BlockKind::Rust, 4000),
+                once,
+                "{source:?}"
+            );
         }
     }
 }

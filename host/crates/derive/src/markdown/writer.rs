@@ -5,9 +5,9 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
-use super::super::text::{code, escaped, fenced, starts_with_mark};
-use super::{Kind, is_rust, without_hidden_lines};
-use rind_lib::text::printable;
+use super::super::text::{code_span, escape_markdown, fence_code, starts_with_mark};
+use super::{BlockKind, is_rust, without_hidden_lines};
+use rind_lib::text::printable_text;
 
 /// Maximum depth of lists and quotes that are indented.
 const MAX_DEPTH: usize = 6;
@@ -23,8 +23,8 @@ const TAGS: [&str; 26] = [
 
 /// Writes parser events as Markdown.
 #[derive(Default)]
-pub(super) struct Writer {
-    kind: Kind,
+pub(super) struct MarkdownWriter {
+    kind: BlockKind,
     pub(super) out: String,
     /// Prefixes of each line inside lists and quotes.
     prefixes: Vec<&'static str>,
@@ -48,8 +48,8 @@ pub(super) struct Writer {
     is_in_cell: bool,
 }
 
-impl Writer {
-    pub(super) fn new(kind: Kind) -> Self {
+impl MarkdownWriter {
+    pub(super) fn new(kind: BlockKind) -> Self {
         Self {
             kind,
             ..Self::default()
@@ -57,7 +57,7 @@ impl Writer {
     }
 
     /// Cuts the first block: at the end of a word, and never inside code.
-    pub(super) fn cut(&mut self, limit: usize) {
+    pub(super) fn cut_output(&mut self, limit: usize) {
         self.out.truncate(self.out.floor_char_boundary(limit));
         let run = self.out.len() - self.out.trim_start_matches('`').len();
         if run >= 3 {
@@ -78,29 +78,29 @@ impl Writer {
         self.out.push_str(" …");
     }
 
-    pub(super) fn event(&mut self, event: Event<'_>) {
+    pub(super) fn write_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
+            Event::Start(tag) => self.start_tag(tag),
+            Event::End(tag) => self.end_tag(tag),
             _ if self.n_hidden > 0 => {}
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
-                None => self.text(&text),
+                None => self.write_text(&text),
             },
             Event::Code(text) => {
                 // `struct@Name` tells rustdoc which of several items to link to; show only the
                 // name.
                 let name = match text.split_once('@') {
-                    Some((_, name)) if self.link.is_some() && self.kind == Kind::Rust => name,
+                    Some((_, name)) if self.link.is_some() && self.kind == BlockKind::Rust => name,
                     _ => &*text,
                 };
-                let text = code(name, MAX_CODE_BYTES);
+                let text = code_span(name, MAX_CODE_BYTES);
                 self.out.push_str(&match self.is_in_cell {
                     true => text.replace('|', "\\|"),
                     false => text,
                 });
             }
-            Event::InlineHtml(html) if !is_html(&html) => self.text(&html),
+            Event::InlineHtml(html) if !is_html(&html) => self.write_text(&html),
             Event::SoftBreak | Event::HardBreak => match self.is_in_heading {
                 true => self.out.push(' '),
                 false => self.new_line(),
@@ -109,7 +109,7 @@ impl Writer {
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>) {
+    fn start_tag(&mut self, tag: Tag<'_>) {
         self.depth += 1;
         match tag {
             Tag::Paragraph => self.new_block(),
@@ -117,10 +117,10 @@ impl Writer {
                 self.new_block();
                 self.is_in_heading = true;
                 match (self.kind, level) {
-                    (Kind::Document, HeadingLevel::H1) => self.n_hidden += 1,
-                    (Kind::Document, HeadingLevel::H2) => self.out.push_str("## "),
-                    (Kind::Document, _) => self.out.push_str("### "),
-                    (Kind::Plain | Kind::Rust, _) => self.out.push_str("**"),
+                    (BlockKind::Document, HeadingLevel::H1) => self.n_hidden += 1,
+                    (BlockKind::Document, HeadingLevel::H2) => self.out.push_str("## "),
+                    (BlockKind::Document, _) => self.out.push_str("### "),
+                    (BlockKind::Plain | BlockKind::Rust, _) => self.out.push_str("**"),
                 }
             }
             Tag::BlockQuote(_) => {
@@ -128,7 +128,7 @@ impl Writer {
                 if self.prefixes.len() < MAX_DEPTH {
                     self.out.push_str("> ");
                 }
-                self.prefix("> ");
+                self.push_prefix("> ");
             }
             Tag::CodeBlock(kind) => {
                 let language = match kind {
@@ -158,7 +158,7 @@ impl Writer {
                     None => ("- ".to_owned(), "  "),
                 };
                 self.out.push_str(&mark);
-                self.prefix(prefix);
+                self.push_prefix(prefix);
             }
             Tag::Table(columns) => {
                 self.new_block();
@@ -180,17 +180,17 @@ impl Writer {
         }
     }
 
-    fn end(&mut self, tag: TagEnd) {
+    fn end_tag(&mut self, tag: TagEnd) {
         self.depth = self.depth.saturating_sub(1);
         match tag {
             TagEnd::Heading(level) => {
                 self.is_in_heading = false;
                 match (self.kind, level) {
-                    (Kind::Document, HeadingLevel::H1) => {
+                    (BlockKind::Document, HeadingLevel::H1) => {
                         self.n_hidden = self.n_hidden.saturating_sub(1);
                     }
-                    (Kind::Document, _) => {}
-                    (Kind::Plain | Kind::Rust, _) => self.out.push_str("**"),
+                    (BlockKind::Document, _) => {}
+                    (BlockKind::Plain | BlockKind::Rust, _) => self.out.push_str("**"),
                 }
             }
             TagEnd::BlockQuote(_) | TagEnd::Item => {
@@ -216,7 +216,7 @@ impl Writer {
             }
             TagEnd::Emphasis if !self.is_in_heading && self.n_hidden == 0 => self.out.push('*'),
             TagEnd::Strong if !self.is_in_heading && self.n_hidden == 0 => self.out.push_str("**"),
-            TagEnd::Link => self.link(),
+            TagEnd::Link => self.end_link(),
             TagEnd::HtmlBlock | TagEnd::Image | TagEnd::MetadataBlock(_) => {
                 self.n_hidden = self.n_hidden.saturating_sub(1);
             }
@@ -228,7 +228,7 @@ impl Writer {
         }
     }
 
-    fn prefix(&mut self, prefix: &'static str) {
+    fn push_prefix(&mut self, prefix: &'static str) {
         // Beyond the maximum depth, blocks are not indented further.
         let is_deep = self.prefixes.len() >= MAX_DEPTH;
         self.prefixes.push(if is_deep { "" } else { prefix });
@@ -263,8 +263,8 @@ impl Writer {
             .all(|c| c.is_ascii_digit() || " ->.".contains(c))
     }
 
-    fn text(&mut self, text: &str) {
-        let mut text = escaped(&printable(text));
+    fn write_text(&mut self, text: &str) {
+        let mut text = escape_markdown(&printable_text(text));
         if self.is_in_cell {
             text = text.replace('|', "\\|");
         }
@@ -285,9 +285,9 @@ impl Writer {
             return;
         }
         self.new_block();
-        let block = match self.kind == Kind::Rust && is_rust(&info) {
-            true => fenced("rust", &without_hidden_lines(&text)),
-            false => fenced(&info, &text),
+        let block = match self.kind == BlockKind::Rust && is_rust(&info) {
+            true => fence_code("rust", &without_hidden_lines(&text)),
+            false => fence_code(&info, &text),
         };
         for (at, line) in block.trim_end().lines().enumerate() {
             if at > 0 {
@@ -298,7 +298,7 @@ impl Writer {
     }
 
     /// Closes a link: keeps a link to a URL, and replaces any other link by its text.
-    fn link(&mut self) {
+    fn end_link(&mut self) {
         let Some((at, url)) = self.link.take() else {
             return;
         };

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::bundle::Draft;
-use super::markdown::{Kind, first_line, prose};
+use super::bundle::SkillDraft;
+use super::markdown::{BlockKind, first_line, render_prose};
 use super::schema;
-use super::text::{as_sentence, code, fenced, line, shortened, slug};
+use super::text::{as_sentence, code_span, fence_code, one_line, shorten_names, skill_slug};
 use super::{MAX_LISTED, MAX_README_BYTES, n_more};
 pub use package::PluginPackage;
-use package::{Command, Example};
+use package::{CallExample, PackageCommand};
 use rind_lib::message::{EffectClass, ToolSpec};
 
 /// Maximum length of a tool's description in the list of all tools, in bytes.
@@ -34,10 +34,10 @@ const MAX_NAMED: usize = 8;
 /// Maximum number of arguments per tool in the list of all tools.
 const MAX_ARGUMENTS: usize = 20;
 
-pub(crate) fn draft(package: &PluginPackage) -> Draft {
+pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
     let name = &package.name;
     let mut references = BTreeMap::new();
-    let mut body = format!("{}\n\n", line(&package.description, MAX_LINE_BYTES * 2));
+    let mut body = format!("{}\n\n", one_line(&package.description, MAX_LINE_BYTES * 2));
     if !package.tools.is_empty() {
         body.push_str("## Tools\n\n");
         let tools = package.tools.iter();
@@ -66,11 +66,11 @@ pub(crate) fn draft(package: &PluginPackage) -> Draft {
         package.hooks.iter().for_each(|hook| body.push_str(hook));
         body.push('\n');
     }
-    body.push_str(&touches(package));
+    body.push_str(&touched_words(package));
     if let Some(settings) = package
         .settings
         .as_ref()
-        .map(schema::list)
+        .map(schema::list_properties)
         .filter(|list| !list.is_empty())
     {
         references.insert(
@@ -83,7 +83,7 @@ pub(crate) fn draft(package: &PluginPackage) -> Draft {
     if let Some(readme) = package
         .readme
         .as_deref()
-        .map(|text| prose(text, Kind::Document, MAX_README_BYTES))
+        .map(|text| render_prose(text, BlockKind::Document, MAX_README_BYTES))
     {
         let is_more = readme.trim() != package.description.trim() && !readme.is_empty();
         if is_more {
@@ -93,25 +93,25 @@ pub(crate) fn draft(package: &PluginPackage) -> Draft {
             );
         }
     }
-    more(&mut body, &references);
-    Draft {
-        name: slug(name).unwrap_or_else(|| "plugin".to_owned()),
+    more_references(&mut body, &references);
+    SkillDraft {
+        name: skill_slug(name).unwrap_or_else(|| "plugin".to_owned()),
         package: name.clone(),
         version: Some(package.version.clone()),
-        description: description(package),
+        description: plugin_description(package),
         side_effects: package.side_effects.clone(),
         library_depends: vec![name.clone()],
         title: format!("Plugin {name} {}", package.version),
         body,
         references,
-        ..Draft::default()
+        ..SkillDraft::default()
     }
 }
 
 /// Returns the description for the catalogue: the purpose of the plugin, and when a model should
 /// read the skill.
-fn description(package: &PluginPackage) -> String {
-    let what = as_sentence(&rind_lib::text::clean(&package.description, 600));
+fn plugin_description(package: &PluginPackage) -> String {
+    let what = as_sentence(&rind_lib::text::clean_line(&package.description, 600));
     let names: Vec<&str> = package
         .tools
         .iter()
@@ -129,33 +129,33 @@ fn description(package: &PluginPackage) -> String {
                 .collect();
             format!(
                 "Use when the user asks about its commands: {}.",
-                shortened(&names, MAX_NAMED)
+                shorten_names(&names, MAX_NAMED)
             )
         }
         ([one], _) => format!("Use when its tool {one} is to be called."),
         (names, _) => format!(
             "Use when one of its tools is to be called: {}.",
-            shortened(names, MAX_NAMED)
+            shorten_names(names, MAX_NAMED)
         ),
     };
-    rind_lib::text::clean(&format!("{what} {when}"), 1000)
+    rind_lib::text::clean_line(&format!("{what} {when}"), 1000)
 }
 
 fn tool_line(tool: &ToolSpec) -> String {
-    let text = first_line(&tool.description, Kind::Plain, MAX_LINE_BYTES);
-    let arguments = match schema::names(&tool.parameters).as_slice() {
+    let text = first_line(&tool.description, BlockKind::Plain, MAX_LINE_BYTES);
+    let arguments = match schema::join_names(&tool.parameters).as_slice() {
         [] => "No arguments.".to_owned(),
-        names => format!("Arguments: {}.", shortened(names, MAX_ARGUMENTS)),
+        names => format!("Arguments: {}.", shorten_names(names, MAX_ARGUMENTS)),
     };
     format!(
         "- {} ({}): {} {arguments}\n",
-        code(&tool.name, 64),
-        effect(tool.effect_class),
+        code_span(&tool.name, 64),
+        effect_words(tool.effect_class),
         as_sentence(&text)
     )
 }
 
-fn effect(class: EffectClass) -> &'static str {
+fn effect_words(class: EffectClass) -> &'static str {
     match class {
         EffectClass::Read => "only reads",
         EffectClass::Write => "changes files",
@@ -164,14 +164,14 @@ fn effect(class: EffectClass) -> &'static str {
     }
 }
 
-fn tool_page(tool: &ToolSpec, examples: &[Example]) -> String {
+fn tool_page(tool: &ToolSpec, examples: &[CallExample]) -> String {
     let mut page = format!(
         "## {}\n\n{}\n\nEffect: {}.\n",
-        code(&tool.name, 64),
-        prose(&tool.description, Kind::Plain, MAX_DESCRIPTION_BYTES),
-        effect(tool.effect_class)
+        code_span(&tool.name, 64),
+        render_prose(&tool.description, BlockKind::Plain, MAX_DESCRIPTION_BYTES),
+        effect_words(tool.effect_class)
     );
-    let arguments = schema::list(&tool.parameters);
+    let arguments = schema::list_properties(&tool.parameters);
     match arguments.is_empty() {
         true => page.push_str("\nIt takes no arguments.\n"),
         false => page.push_str(&format!("\nArguments:\n\n{arguments}")),
@@ -179,13 +179,13 @@ fn tool_page(tool: &ToolSpec, examples: &[Example]) -> String {
     let examples = examples.iter().filter(|example| example.tool == tool.name);
     for example in examples.take(MAX_EXAMPLES) {
         let result = match serde_json::from_str::<Value>(&example.result) {
-            Ok(Value::Object(_) | Value::Array(_)) => fenced("json", &example.result),
-            _ => fenced("text", &example.result),
+            Ok(Value::Object(_) | Value::Array(_)) => fence_code("json", &example.result),
+            _ => fence_code("text", &example.result),
         };
         page.push_str(&format!(
             "\nExample: {}\n\n{}\nanswers\n\n{result}",
-            line(&example.case, MAX_LINE_BYTES),
-            fenced("json", &example.arguments)
+            one_line(&example.case, MAX_LINE_BYTES),
+            fence_code("json", &example.arguments)
         ));
     }
     page
@@ -200,49 +200,53 @@ fn commands_section(body: &mut String, package: &PluginPackage) {
             let name = file.trim_end_matches(".md");
             body.push_str(&format!(
                 "- {}: a template of a prompt.\n",
-                code(&format!("/{name}"), 80)
+                code_span(&format!("/{name}"), 80)
             ));
         }
         body.push('\n');
     }
     if !package.skills.is_empty() {
-        let names: Vec<String> = package.skills.iter().map(|name| code(name, 80)).collect();
+        let names: Vec<String> = package
+            .skills
+            .iter()
+            .map(|name| code_span(name, 80))
+            .collect();
         body.push_str(&format!(
             "It carries skills of its own: {}.\n\n",
-            shortened(&names, MAX_LISTED)
+            shorten_names(&names, MAX_LISTED)
         ));
     }
 }
 
-fn command_line(command: &Command) -> String {
+fn command_line(command: &PackageCommand) -> String {
     let names = command
         .arguments
         .as_ref()
-        .map(schema::names)
+        .map(schema::join_names)
         .unwrap_or_default();
     let arguments = match names.as_slice() {
         [] => String::new(),
-        names => format!(" Arguments: {}.", shortened(names, MAX_ARGUMENTS)),
+        names => format!(" Arguments: {}.", shorten_names(names, MAX_ARGUMENTS)),
     };
-    let name = code(&format!("/{}", command.name), 80);
-    let text = line(&command.description, MAX_LINE_BYTES);
+    let name = code_span(&format!("/{}", command.name), 80);
+    let text = one_line(&command.description, MAX_LINE_BYTES);
     format!("- {name}: {text}{arguments}\n")
 }
 
 /// Lists the requested permissions and the required plugins.
-fn touches(package: &PluginPackage) -> String {
+fn touched_words(package: &PluginPackage) -> String {
     let mut text = "## What it may touch\n\n".to_owned();
     if package.permissions.is_empty() {
         text.push_str("It asks for no permission: it reaches no files, no network and no model.\n");
     } else {
         text.push_str("It asks the operator for permission to:\n\n");
         for permission in &package.permissions {
-            text.push_str(&format!("- {}\n", line(permission, MAX_LINE_BYTES)));
+            text.push_str(&format!("- {}\n", one_line(permission, MAX_LINE_BYTES)));
         }
         if let Some(together) = &package.together {
             text.push_str(&format!(
                 "\nTogether: it {}.\n",
-                line(together, MAX_LINE_BYTES * 2)
+                one_line(together, MAX_LINE_BYTES * 2)
             ));
         }
         text.push_str(&format!(
@@ -254,7 +258,7 @@ fn touches(package: &PluginPackage) -> String {
         let names: Vec<String> = package
             .dependencies
             .iter()
-            .map(|name| code(name, 80))
+            .map(|name| code_span(name, 80))
             .collect();
         text.push_str(&format!(
             "\nIt needs these plugins: {}.\n",
@@ -266,7 +270,7 @@ fn touches(package: &PluginPackage) -> String {
 }
 
 /// Lists the pages that no section mentions.
-fn more(body: &mut String, references: &BTreeMap<String, String>) {
+fn more_references(body: &mut String, references: &BTreeMap<String, String>) {
     let pages = [
         ("settings.md", "its settings, which the operator changes"),
         ("readme.md", "its own documentation"),

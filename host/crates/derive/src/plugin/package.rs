@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::hooks;
-use rind_cases::file::{Case, CaseFile};
+use rind_cases::file::{CaseFile, PluginCase};
 use rind_lib::grant::{Granted, SideEffect, combined, in_words};
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::commands::CommandSpec;
@@ -24,7 +24,7 @@ pub struct PluginPackage {
     pub(super) description: String,
     pub(super) side_effects: Vec<SideEffect>,
     pub(super) tools: Vec<ToolSpec>,
-    pub(super) commands: Vec<Command>,
+    pub(super) commands: Vec<PackageCommand>,
     /// List items about its hooks.
     pub(super) hooks: Vec<String>,
     /// Files of prompt templates.
@@ -38,12 +38,12 @@ pub struct PluginPackage {
     pub(super) dependencies: Vec<String>,
     /// JSON Schema of its settings.
     pub(super) settings: Option<Value>,
-    pub(super) examples: Vec<Example>,
+    pub(super) examples: Vec<CallExample>,
     pub(super) readme: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Command {
+pub(super) struct PackageCommand {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) arguments: Option<Value>,
@@ -51,7 +51,7 @@ pub(super) struct Command {
 
 /// Call of a tool with its result, taken from a case.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Example {
+pub(super) struct CallExample {
     pub(super) tool: String,
     pub(super) case: String,
     pub(super) arguments: String,
@@ -70,11 +70,14 @@ impl PluginPackage {
         let report = inspect(loaded);
         let requested = manifest.requested();
         let permissions = requested.iter().map(in_words).collect();
-        let commands = loaded.commands.iter().map(|command: &CommandSpec| Command {
-            name: command.name.clone(),
-            description: command.description.clone(),
-            arguments: command.arguments.clone(),
-        });
+        let commands = loaded
+            .commands
+            .iter()
+            .map(|command: &CommandSpec| PackageCommand {
+                name: command.name.clone(),
+                description: command.description.clone(),
+                arguments: command.arguments.clone(),
+            });
         let mut package = Self {
             name: manifest.name.clone(),
             version: manifest.version.to_string(),
@@ -96,7 +99,7 @@ impl PluginPackage {
             examples: cases
                 .iter()
                 .flat_map(|file| &file.cases)
-                .filter_map(example)
+                .filter_map(example_of_case)
                 .collect(),
             readme,
         };
@@ -107,12 +110,12 @@ impl PluginPackage {
 }
 
 /// Returns an example from a case in which the model calls a tool and the result is known.
-fn example(case: &Case) -> Option<Example> {
+fn example_of_case(case: &PluginCase) -> Option<CallExample> {
     let call = case.given.tool.as_ref()?;
     let result = case.expect.results.as_ref()?.first()?;
     let arguments = serde_json::to_string_pretty(&call.arguments).ok()?;
     let is_short = arguments.len() <= MAX_EXAMPLE_BYTES && result.len() <= MAX_EXAMPLE_BYTES;
-    is_short.then(|| Example {
+    is_short.then(|| CallExample {
         tool: call.name.clone(),
         case: case.name.clone(),
         arguments,

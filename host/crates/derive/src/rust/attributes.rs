@@ -16,7 +16,7 @@ pub(super) fn docs_of(attributes: &[Attribute]) -> String {
     let lines = attributes
         .iter()
         .filter_map(|attribute| match &attribute.meta {
-            Meta::NameValue(meta) if meta.path.is_ident("doc") => literal(&meta.value),
+            Meta::NameValue(meta) if meta.path.is_ident("doc") => string_literal(&meta.value),
             _ => None,
         });
     let mut docs = String::new();
@@ -29,7 +29,7 @@ pub(super) fn docs_of(attributes: &[Attribute]) -> String {
     docs.trim().to_owned()
 }
 
-fn literal(value: &Expr) -> Option<String> {
+fn string_literal(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(ExprLit {
             lit: Lit::Str(text),
@@ -48,7 +48,7 @@ pub(super) fn path_of(attributes: &[Attribute]) -> Option<String> {
             .ok()
             .filter(|meta| meta.path.is_ident("path"))?
             .value;
-        literal(value)
+        string_literal(value)
     })
 }
 
@@ -70,7 +70,7 @@ pub(super) fn is_test(attributes: &[Attribute]) -> bool {
 }
 
 /// Returns the conditions under which an item is compiled, as written.
-pub(super) fn conditions(attributes: &[Attribute]) -> Vec<String> {
+pub(super) fn cfg_conditions(attributes: &[Attribute]) -> Vec<String> {
     let conditions = attributes
         .iter()
         .filter_map(|attribute| match &attribute.meta {
@@ -81,24 +81,24 @@ pub(super) fn conditions(attributes: &[Attribute]) -> Vec<String> {
 }
 
 /// Returns the derived traits, each with the condition of its derive, if any.
-pub(super) fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
+pub(super) fn derived_traits(attributes: &[Attribute]) -> BTreeSet<String> {
     let mut traits = BTreeSet::new();
     for attribute in attributes {
         let Meta::List(list) = &attribute.meta else {
             continue;
         };
         if list.path.is_ident("derive") {
-            traits.extend(derives(list));
+            traits.extend(derive_names(list));
         } else if list.path.is_ident("cfg_attr") {
             let all = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
             let mut all = all.into_iter().flatten();
-            let condition = all.next().map(|meta| text_of(&tokens(&meta)));
+            let condition = all.next().map(|meta| text_of(&meta_tokens(&meta)));
             let condition = condition.unwrap_or_default();
             for meta in all {
                 if let Meta::List(list) = &meta
                     && list.path.is_ident("derive")
                 {
-                    let names = derives(list).into_iter();
+                    let names = derive_names(list).into_iter();
                     traits.extend(names.map(|name| format!("{name}{CONDITION}{condition})")));
                 }
             }
@@ -107,7 +107,7 @@ pub(super) fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
     traits
 }
 
-fn derives(list: &MetaList) -> Vec<String> {
+fn derive_names(list: &MetaList) -> Vec<String> {
     let paths = list.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated);
     let names = paths.into_iter().flatten().filter_map(|path| {
         let last = path.segments.last()?;
@@ -128,7 +128,7 @@ pub(super) fn is_marker(attribute: &Attribute) -> bool {
     MARKERS.iter().any(|name| attribute.path().is_ident(name))
 }
 
-fn tokens(meta: &Meta) -> TokenStream {
+fn meta_tokens(meta: &Meta) -> TokenStream {
     match meta {
         Meta::List(list) => {
             let path = list.path.get_ident().map(ToString::to_string);
@@ -137,7 +137,7 @@ fn tokens(meta: &Meta) -> TokenStream {
         }
         Meta::NameValue(meta) => {
             let name = meta.path.get_ident().map(ToString::to_string);
-            let value = literal(&meta.value).unwrap_or_default();
+            let value = string_literal(&meta.value).unwrap_or_default();
             let text = format!("{} = {value:?}", name.unwrap_or_default());
             text.parse().unwrap_or_default()
         }

@@ -8,65 +8,65 @@ use syn::{
     Token, Type, parse_quote,
 };
 
-use super::attributes::{CONDITION, conditions, is_hidden, is_test};
-use super::items::{Seen, no_block, printed, seen};
-use super::{ImplOutline, ItemOutline};
+use super::attributes::{CONDITION, cfg_conditions, is_hidden, is_test};
+use super::items::{SeenItem, no_block, print_item, see_item};
+use super::{ImplOutline, RustItemOutline};
 
 /// An `impl` block. `path` is the path of its type, relative to its module.
-pub(super) struct Impl {
+pub(super) struct ImplBlock {
     pub(super) path: Vec<String>,
-    pub(super) gives: Gives,
+    pub(super) gives: GivenMembers,
 }
 
 /// Members that an `impl` block adds to its type.
-pub(super) enum Gives {
+pub(super) enum GivenMembers {
     Methods(ImplOutline),
     /// Trait: its path, and its displayed form.
     Trait(Vec<String>, String),
 }
 
 /// Reads an `impl` block; `None` if it adds nothing that other crates can use.
-pub(super) fn read(mut item: ItemImpl) -> Option<Impl> {
+pub(super) fn read_impl(mut item: ItemImpl) -> Option<ImplBlock> {
     if is_test(&item.attrs) || is_hidden(&item.attrs) {
         return None;
     }
     let Type::Path(own) = &*item.self_ty else {
         return None;
     };
-    let path = names(&own.path);
+    let path = path_names(&own.path);
     if own.qself.is_some() || is_parameter(&item, &path) {
         return None;
     }
-    let conditions = conditions(&item.attrs);
+    let conditions = cfg_conditions(&item.attrs);
     let items = std::mem::take(&mut item.items);
     if let Some((is_not, of, _)) = &item.trait_ {
         let shown = match is_plain(&item) {
             true => printed_last(of)?,
-            false => header(&item),
+            false => impl_header(&item),
         };
         let not = if is_not.is_some() { "not " } else { "" };
         let mut shown = format!("{not}{shown}");
         if !conditions.is_empty() {
             shown.push_str(&format!("{CONDITION}{})", conditions.join(", ")));
         }
-        let of = names(of);
-        return Some(Impl {
+        let of = path_names(of);
+        return Some(ImplBlock {
             path,
-            gives: Gives::Trait(of, shown),
+            gives: GivenMembers::Trait(of, shown),
         });
     }
-    let items: Vec<ItemOutline> = items.into_iter().filter_map(method).collect();
-    (!items.is_empty()).then(|| Impl {
+    let items: Vec<RustItemOutline> = items.into_iter().filter_map(method_outline).collect();
+    (!items.is_empty()).then(|| ImplBlock {
         path,
-        gives: Gives::Methods(ImplOutline {
-            header: (!is_plain(&item)).then(|| header(&item)),
+        gives: GivenMembers::Methods(ImplOutline {
+            header: (!is_plain(&item)).then(|| impl_header(&item)),
             conditions,
             items,
         }),
     })
 }
 
-fn method(item: ImplItem) -> Option<ItemOutline> {
+fn method_outline(item: ImplItem) -> Option<RustItemOutline> {
     let item = match item {
         ImplItem::Fn(inner) => Item::Fn(syn::ItemFn {
             attrs: inner.attrs,
@@ -88,14 +88,14 @@ fn method(item: ImplItem) -> Option<ItemOutline> {
         }),
         _ => return None,
     };
-    match seen(item) {
-        Seen::Public(outline) => Some(*outline),
-        Seen::Private(_) | Seen::Nothing => None,
+    match see_item(item) {
+        SeenItem::Public(outline) => Some(*outline),
+        SeenItem::Private(_) | SeenItem::Nothing => None,
     }
 }
 
 /// Returns the names in a path, without generic arguments.
-fn names(path: &Path) -> Vec<String> {
+fn path_names(path: &Path) -> Vec<String> {
     path.segments
         .iter()
         .map(|segment| segment.ident.to_string())
@@ -140,10 +140,10 @@ fn is_plain(item: &ItemImpl) -> bool {
 }
 
 /// Returns the header of an `impl` whose items were taken out.
-fn header(item: &ItemImpl) -> String {
+fn impl_header(item: &ItemImpl) -> String {
     let mut item = item.clone();
     item.attrs.clear();
-    let text = printed(Item::Impl(item));
+    let text = print_item(Item::Impl(item));
     let text = text.trim_end().trim_end_matches("{}").trim_end();
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").trim_end_matches(',').to_owned()
@@ -158,7 +158,7 @@ fn printed_last(path: &Path) -> Option<String> {
         leading_colon: None,
         segments,
     };
-    let text = printed(parse_quote!(type T = #path;));
+    let text = print_item(parse_quote!(type T = #path;));
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
     let text = text.strip_prefix("type T = ")?.strip_suffix(';')?;

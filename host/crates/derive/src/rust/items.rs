@@ -10,8 +10,10 @@ use syn::{
     Type, TypeInfer, Visibility, parse_quote,
 };
 
-use super::ItemOutline;
-use super::attributes::{conditions, derived, docs_of, is_hidden, is_marker, is_test, keep_docs};
+use super::RustItemOutline;
+use super::attributes::{
+    cfg_conditions, derived_traits, docs_of, is_hidden, is_marker, is_test, keep_docs,
+};
 
 /// Maximum length of a constant's line for its value to be shown, in bytes.
 const MAX_CONSTANT_BYTES: usize = 120;
@@ -20,20 +22,20 @@ const MAX_CONSTANT_BYTES: usize = 120;
 const BODY: &str = "__body_that_is_left_out";
 
 /// Item from the perspective of other crates.
-pub(super) enum Seen {
-    Public(Box<ItemOutline>),
+pub(super) enum SeenItem {
+    Public(Box<RustItemOutline>),
     /// A type or trait of this name that other crates cannot use.
     Private(String),
     /// An item without a name that other crates can use.
     Nothing,
 }
 
-pub(super) fn seen(mut item: Item) -> Seen {
-    let Some((attributes, name, vis)) = head(&mut item) else {
-        return Seen::Nothing;
+pub(super) fn see_item(mut item: Item) -> SeenItem {
+    let Some((attributes, name, vis)) = item_head(&mut item) else {
+        return SeenItem::Nothing;
     };
     if is_test(&attributes) {
-        return Seen::Nothing;
+        return SeenItem::Nothing;
     }
     let is_public = vis.is_none_or(|vis| matches!(vis, Visibility::Public(_)));
     if !is_public || is_hidden(&attributes) {
@@ -47,28 +49,28 @@ pub(super) fn seen(mut item: Item) -> Seen {
                 | Item::Union(_)
         );
         return if is_type {
-            Seen::Private(name)
+            SeenItem::Private(name)
         } else {
-            Seen::Nothing
+            SeenItem::Nothing
         };
     }
-    match described(item, &attributes, name) {
-        Some((kind, name, signature)) => Seen::Public(Box::new(ItemOutline {
+    match describe_item(item, &attributes, name) {
+        Some((kind, name, signature)) => SeenItem::Public(Box::new(RustItemOutline {
             kind: kind.to_owned(),
             name,
             docs: docs_of(&attributes),
-            conditions: conditions(&attributes),
+            conditions: cfg_conditions(&attributes),
             signature,
-            implements: derived(&attributes),
+            implements: derived_traits(&attributes),
             impls: Vec::new(),
         })),
-        None => Seen::Nothing,
+        None => SeenItem::Nothing,
     }
 }
 
 /// Takes the attributes of an item, leaving its markers, and copies its name and visibility. The
 /// visibility of a macro depends on its attributes.
-fn head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
+fn item_head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)> {
     let (attributes, name, vis) = match item {
         Item::Const(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
         Item::Enum(own) => (&mut own.attrs, &own.ident, Some(&own.vis)),
@@ -94,7 +96,7 @@ fn head(item: &mut Item) -> Option<(Vec<Attribute>, String, Option<Visibility>)>
 }
 
 /// Returns kind, name and signature of a public item.
-fn described(
+fn describe_item(
     item: Item,
     attributes: &[Attribute],
     name: String,
@@ -103,11 +105,11 @@ fn described(
         Item::Fn(mut item) => {
             let (kind, name) = kind_of_function(attributes, &item.sig);
             item.block = Box::new(no_block());
-            (kind, name, bodiless(&printed(Item::Fn(item))))
+            (kind, name, without_body(&print_item(Item::Fn(item))))
         }
         Item::Struct(mut item) => {
             let is_cut = public_fields(&mut item.fields);
-            let text = printed(Item::Struct(item));
+            let text = print_item(Item::Struct(item));
             ("struct", name, with_note(&text, is_cut))
         }
         Item::Union(mut item) => {
@@ -117,21 +119,25 @@ fn described(
                 return None;
             };
             item.fields = named;
-            let text = printed(Item::Union(item));
+            let text = print_item(Item::Union(item));
             ("union", name, with_note(&text, is_cut))
         }
         Item::Enum(mut item) => {
             let is_cut = public_variants(&mut item);
-            let text = printed(Item::Enum(item));
+            let text = print_item(Item::Enum(item));
             ("enum", name, with_words(&text, is_cut, "hidden variants"))
         }
         Item::Trait(mut item) => {
             only_signatures(&mut item);
-            ("trait", name, without_bodies(&printed(Item::Trait(item))))
+            (
+                "trait",
+                name,
+                without_bodies(&print_item(Item::Trait(item))),
+            )
         }
-        Item::Type(_) => ("type", name, printed(item)),
-        Item::Const(_) => ("constant", name, constant(&printed(item))),
-        Item::Static(_) => ("static", name, constant(&printed(item))),
+        Item::Type(_) => ("type", name, print_item(item)),
+        Item::Const(_) => ("constant", name, constant_text(&print_item(item))),
+        Item::Static(_) => ("static", name, constant_text(&print_item(item))),
         Item::Macro(_) => {
             let signature = format!("macro_rules! {name}");
             ("macro", name, signature)
@@ -268,13 +274,13 @@ pub(super) fn no_block() -> Block {
 }
 
 /// Removes the empty body from a printed function.
-fn bodiless(text: &str) -> String {
+fn without_body(text: &str) -> String {
     let text = text.trim_end().trim_end_matches("{}").trim_end();
     format!("{};", text.trim_end_matches(','))
 }
 
 /// Shortens a printed constant: a long value is omitted.
-fn constant(text: &str) -> String {
+fn constant_text(text: &str) -> String {
     match text.split_once(" = ") {
         Some((before, _)) if text.len() > MAX_CONSTANT_BYTES || text.contains('\n') => {
             format!("{before};")
@@ -283,7 +289,7 @@ fn constant(text: &str) -> String {
     }
 }
 
-pub(super) fn printed(item: Item) -> String {
+pub(super) fn print_item(item: Item) -> String {
     let file = File {
         shebang: None,
         attrs: Vec::new(),

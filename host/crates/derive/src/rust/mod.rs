@@ -15,12 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::bundle::Draft;
-use super::markdown::{Kind, first_example, first_line, first_paragraph, prose, sentence_line};
-use super::text::{as_sentence, code, fenced, line, page_name, slug};
-use super::wit::{Interfaces, WitFiles};
+use super::bundle::SkillDraft;
+use super::markdown::{
+    BlockKind, first_example, first_line, first_paragraph, render_prose, sentence_line,
+};
+use super::text::{as_sentence, code_span, fence_code, one_line, page_name, skill_slug};
+use super::wit::{WitFiles, WitInterfaces};
 use super::{MAX_LISTED, MAX_README_BYTES};
-pub(crate) use read::outline;
+pub(crate) use read::outline_crate;
 
 /// Maximum length of a line about an item or module, in bytes.
 const MAX_LINE_BYTES: usize = 240;
@@ -61,10 +63,10 @@ struct ModuleOutline {
     docs: String,
     /// Conditions under which the module is compiled.
     conditions: Vec<String>,
-    items: Vec<ItemOutline>,
+    items: Vec<RustItemOutline>,
     /// Names of items that are described on other pages or belong to other crates, by the path that
     /// they come from.
-    reexports: BTreeMap<String, Reexports>,
+    reexports: BTreeMap<String, ReexportedNames>,
     /// Macros that generate the whole module.
     made_by: Option<String>,
     /// Path of a generated module, relative to the module that contains the macro call.
@@ -81,7 +83,7 @@ struct ModuleOutline {
 
 /// Reexported names from one path.
 #[derive(Debug, Default, PartialEq)]
-struct Reexports {
+struct ReexportedNames {
     /// Macros that generate the items at that path.
     made_by: Option<String>,
     /// Names with their conditions; `*` stands for all names.
@@ -89,7 +91,7 @@ struct Reexports {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct ItemOutline {
+struct RustItemOutline {
     kind: String,
     name: String,
     docs: String,
@@ -113,7 +115,7 @@ struct ImplOutline {
     /// Header, if it says more than the name of the type.
     header: Option<String>,
     conditions: Vec<String>,
-    items: Vec<ItemOutline>,
+    items: Vec<RustItemOutline>,
 }
 
 /// Source of a macro or of a call of it.
@@ -137,10 +139,10 @@ impl ModuleOutline {
 impl CrateOutline {
     /// Adds the WIT interfaces to modules that macros generate from them: `wasi::http::types` is
     /// described by `wasi:http/types`.
-    pub(crate) fn describe_made(&mut self, interfaces: &Interfaces) {
+    pub(crate) fn describe_made(&mut self, interfaces: &WitInterfaces) {
         for module in &mut self.modules {
             if let [namespace, package, name] = module.made_path.as_slice() {
-                module.wit = interfaces.text(namespace, package, name);
+                module.wit = interfaces.interface_text(namespace, package, name);
             }
         }
     }
@@ -165,7 +167,7 @@ pub struct CratePackage {
     pub(crate) readme: Option<String>,
 }
 
-pub(crate) fn draft(package: &CratePackage, outline: &CrateOutline) -> Draft {
+pub(crate) fn draft_crate_skill(package: &CratePackage, outline: &CrateOutline) -> SkillDraft {
     let mut references = BTreeMap::new();
     let mut body = String::new();
     let root = outline
@@ -173,86 +175,94 @@ pub(crate) fn draft(package: &CratePackage, outline: &CrateOutline) -> Draft {
         .iter()
         .find(|module| !module.path.contains("::"));
     let docs = root
-        .map(|root| prose(&root.docs, Kind::Rust, MAX_DOCS_BYTES))
+        .map(|root| render_prose(&root.docs, BlockKind::Rust, MAX_DOCS_BYTES))
         .unwrap_or_default();
     let readme = package
         .readme
         .as_deref()
-        .map(|text| prose(text, Kind::Document, MAX_README_BYTES));
+        .map(|text| render_prose(text, BlockKind::Document, MAX_README_BYTES));
     let readme = readme.filter(|text| !text.is_empty());
     body.push_str(&format!(
         "{}\n\n{}",
-        introduction(package, &docs, readme.as_deref()),
-        facts(package, outline)
+        crate_introduction(package, &docs, readme.as_deref()),
+        crate_facts(package, outline)
     ));
     if let Some(example) = root.and_then(|root| first_example(&root.docs, MAX_EXAMPLE_LINES)) {
-        body.push_str(&format!("## Example\n\n{}\n", fenced("rust", &example)));
+        body.push_str(&format!("## Example\n\n{}\n", fence_code("rust", &example)));
     }
-    pages::modules(outline, &mut body, &mut references);
-    more(package, readme, &mut body, &mut references);
-    Draft {
-        name: slug(&package.name).unwrap_or_else(|| "crate".to_owned()),
+    pages::write_modules(outline, &mut body, &mut references);
+    more_references(package, readme, &mut body, &mut references);
+    SkillDraft {
+        name: skill_slug(&package.name).unwrap_or_else(|| "crate".to_owned()),
         package: package.name.clone(),
         version: package.version.clone(),
         license: package.license.clone(),
-        description: description(package, &docs),
+        description: crate_description(package, &docs),
         title: match &package.version {
-            Some(version) => format!("Crate {} {}", shown(&package.name), shown(version)),
-            None => format!("Crate {}", shown(&package.name)),
+            Some(version) => format!(
+                "Crate {} {}",
+                shown_text(&package.name),
+                shown_text(version)
+            ),
+            None => format!("Crate {}", shown_text(&package.name)),
         },
         body,
         references,
-        ..Draft::default()
+        ..SkillDraft::default()
     }
 }
 
-fn shown(text: &str) -> String {
-    line(text, 120)
+fn shown_text(text: &str) -> String {
+    one_line(text, 120)
 }
 
-fn description(package: &CratePackage, docs: &str) -> String {
+fn crate_description(package: &CratePackage, docs: &str) -> String {
     let what = package
         .description
         .as_deref()
         .filter(|text| !text.trim().is_empty());
     let what = what.map_or_else(|| sentence_line(docs, 600), str::to_owned);
-    let what = rind_lib::text::clean(&what.split_whitespace().collect::<Vec<_>>().join(" "), 600);
+    let what =
+        rind_lib::text::clean_line(&what.split_whitespace().collect::<Vec<_>>().join(" "), 600);
     let name = &package.name;
     let when = match package.is_library {
         true => format!("Use when writing or reading Rust code that uses the crate {name}."),
         false => format!("Use when working with the program {name} or its source."),
     };
-    rind_lib::text::clean(format!("{} {when}", as_sentence(&what)).trim(), 1000)
+    rind_lib::text::clean_line(format!("{} {when}", as_sentence(&what)).trim(), 1000)
 }
 
 /// Returns the first paragraph of the docs, otherwise of the README, otherwise the description.
-fn introduction(package: &CratePackage, docs: &str, readme: Option<&str>) -> String {
+fn crate_introduction(package: &CratePackage, docs: &str, readme: Option<&str>) -> String {
     let found = first_paragraph(docs).or_else(|| readme.and_then(first_paragraph));
     found.map_or_else(
         || {
             let description = package.description.as_deref().unwrap_or_default();
-            line(description, MAX_LINE_BYTES * 2)
+            one_line(description, MAX_LINE_BYTES * 2)
         },
         str::to_owned,
     )
 }
 
-fn facts(package: &CratePackage, outline: &CrateOutline) -> String {
+fn crate_facts(package: &CratePackage, outline: &CrateOutline) -> String {
     let mut facts = String::new();
     if package.is_library && outline.name != package.name {
-        let name = code(&outline.name, 120);
+        let name = code_span(&outline.name, 120);
         facts.push_str(&format!("- In Rust it is called {name}.\n"));
     }
     if let Some(version) = &package.rust_version {
-        facts.push_str(&format!("- It needs Rust {} or later.\n", shown(version)));
+        facts.push_str(&format!(
+            "- It needs Rust {} or later.\n",
+            shown_text(version)
+        ));
     }
     let is_address =
         |text: &&String| text.starts_with("https://") && !text.contains(char::is_whitespace);
     if let Some(url) = package.documentation.as_ref().filter(is_address) {
-        facts.push_str(&format!("- Documentation: {}\n", shown(url)));
+        facts.push_str(&format!("- Documentation: {}\n", shown_text(url)));
     }
     if let Some(url) = package.repository.as_ref().filter(is_address) {
-        facts.push_str(&format!("- Source: {}\n", shown(url)));
+        facts.push_str(&format!("- Source: {}\n", shown_text(url)));
     }
     if !facts.is_empty() {
         facts.push('\n');
@@ -263,21 +273,21 @@ fn facts(package: &CratePackage, outline: &CrateOutline) -> String {
             let all: Vec<String> = enables
                 .iter()
                 .take(MAX_NAMES)
-                .map(|name| code(name, 120))
+                .map(|name| code_span(name, 120))
                 .collect();
             let turns_on = match (name.as_str(), all.as_slice()) {
                 (_, []) => String::new(),
                 ("default", _) => format!(": on unless turned off, {}", all.join(", ")),
                 _ => format!(": turns on {}", all.join(", ")),
             };
-            facts.push_str(&format!("- {}{turns_on}\n", code(name, 120)));
+            facts.push_str(&format!("- {}{turns_on}\n", code_span(name, 120)));
         }
         facts.push('\n');
     }
     facts
 }
 
-fn more(
+fn more_references(
     package: &CratePackage,
     readme: Option<String>,
     body: &mut String,
@@ -286,9 +296,9 @@ fn more(
     if !package.examples.is_empty() {
         body.push_str("## Examples in its source\n\nIn its folder `examples`:\n\n");
         for (name, about) in package.examples.iter().take(MAX_LISTED) {
-            let about = first_line(about, Kind::Plain, MAX_LINE_BYTES);
+            let about = first_line(about, BlockKind::Plain, MAX_LINE_BYTES);
             let colon = if about.is_empty() { "" } else { ": " };
-            body.push_str(&format!("- {}{colon}{about}\n", code(name, 120)));
+            body.push_str(&format!("- {}{colon}{about}\n", code_span(name, 120)));
         }
         body.push('\n');
     }
@@ -299,7 +309,10 @@ fn more(
         ));
         references.insert(
             file,
-            format!("# README of the crate {}\n\n{readme}", shown(&package.name)),
+            format!(
+                "# README of the crate {}\n\n{readme}",
+                shown_text(&package.name)
+            ),
         );
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::super::count;
-use super::super::markdown::{Kind, prose, sentence_line};
-use super::super::text::{code, fenced, line, page_name, shortened};
+use super::super::count_words;
+use super::super::markdown::{BlockKind, render_prose, sentence_line};
+use super::super::text::{code_span, fence_code, one_line, page_name, shorten_names};
 use super::attributes::CONDITION;
 use super::{
-    CrateOutline, ImplOutline, ItemOutline, MAX_DOCS_BYTES, MAX_LINE_BYTES, MAX_NAMES,
-    ModuleOutline, Reexports, TypeOutline,
+    CrateOutline, ImplOutline, MAX_DOCS_BYTES, MAX_LINE_BYTES, MAX_NAMES, ModuleOutline,
+    ReexportedNames, RustItemOutline, TypeOutline,
 };
 use crate::{MAX_LISTED, n_more};
 
@@ -16,7 +16,7 @@ use crate::{MAX_LISTED, n_more};
 const MAX_TRAITS: usize = 60;
 
 /// Lists the modules in `SKILL.md`, and writes the page of each.
-pub(super) fn modules(
+pub(super) fn write_modules(
     outline: &CrateOutline,
     body: &mut String,
     references: &mut BTreeMap<String, String>,
@@ -28,11 +28,11 @@ pub(super) fn modules(
     for (at, module) in outline.modules.iter().enumerate() {
         let inner = module.path.split_once("::");
         let file = page_name(inner.map_or("crate", |(_, inner)| inner), references);
-        let docs = prose(&module.docs, Kind::Rust, MAX_DOCS_BYTES);
+        let docs = render_prose(&module.docs, BlockKind::Rust, MAX_DOCS_BYTES);
         if at < MAX_LISTED {
             body.push_str(&module_line(module, &docs, &file));
         }
-        references.insert(file, page(module, &docs));
+        references.insert(file, render_page(module, &docs));
     }
     if let Some(n) = n_more(outline.modules.len()) {
         body.push_str(&format!(
@@ -53,7 +53,7 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
                 .to_owned(),
             None => format!(
                 "made by the macro {}",
-                code(made_by.trim_end_matches('!'), 120)
+                code_span(made_by.trim_end_matches('!'), 120)
             ),
         },
         (false, None) => sentence_line(docs, MAX_LINE_BYTES)
@@ -61,20 +61,24 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
             .to_owned(),
     };
     let mut parts = Vec::new();
-    let items = module.items.iter().map(|item| code(&item.name, 120));
-    let made = module.made.keys().map(|name| code(name, 120));
+    let items = module.items.iter().map(|item| code_span(&item.name, 120));
+    let made = module.made.keys().map(|name| code_span(name, 120));
     let names: Vec<String> = items.chain(made).collect();
-    parts.extend(Some(shortened(&names, MAX_NAMES)).filter(|names| !names.is_empty()));
+    parts.extend(Some(shorten_names(&names, MAX_NAMES)).filter(|names| !names.is_empty()));
     let n_other: usize = module.reexports.values().map(|from| from.names.len()).sum();
     if is_root {
         let from = module.reexports.iter();
         parts.extend(from.map(|(origin, from)| match names_of(from, false) {
-            names if names == ["everything"] => format!("everything of {}", place(origin)),
-            names => format!("from {}: {}", place(origin), shortened(&names, MAX_NAMES)),
+            names if names == ["everything"] => format!("everything of {}", page_place(origin)),
+            names => format!(
+                "from {}: {}",
+                page_place(origin),
+                shorten_names(&names, MAX_NAMES)
+            ),
         }));
     } else if parts.is_empty() && n_other > 0 {
         // Names that are only mentioned are listed on the page.
-        parts.push(format!("{} from elsewhere", count(n_other, "name")));
+        parts.push(format!("{} from elsewhere", count_words(n_other, "name")));
     }
     let n_more = parts.len().saturating_sub(MAX_NAMES);
     parts.truncate(MAX_NAMES);
@@ -86,23 +90,23 @@ fn module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
         false => format!(" ({})", parts.join("; ")),
     };
     let colon = if about.is_empty() { "" } else { ": " };
-    let path = line(&module.path, 200);
+    let path = one_line(&module.path, 200);
     format!("- [{path}](references/{file}){colon}{about}{names}\n")
 }
 
 /// Returns the displayed path that names come from; an empty path stands for other crates.
-fn place(path: &str) -> String {
+fn page_place(path: &str) -> String {
     match path {
         "" => "other crates".to_owned(),
-        path => code(path, 200),
+        path => code_span(path, 200),
     }
 }
 
-fn names_of(from: &Reexports, with_conditions: bool) -> Vec<String> {
+fn names_of(from: &ReexportedNames, with_conditions: bool) -> Vec<String> {
     let names = from.names.iter().map(|(name, conditions)| {
         let name = match name.as_str() {
             "*" => "everything".to_owned(),
-            name => code(name, 120),
+            name => code_span(name, 120),
         };
         match conditions.is_empty() || !with_conditions {
             true => name,
@@ -120,24 +124,24 @@ fn in_words(conditions: &[String]) -> String {
             .and_then(|rest| rest.strip_suffix('"'))
             .filter(|name| !name.contains('"'));
         match feature {
-            Some(name) => format!("the feature {}", code(name, 120)),
-            None => code(&format!("cfg({one})"), 400),
+            Some(name) => format!("the feature {}", code_span(name, 120)),
+            None => code_span(&format!("cfg({one})"), 400),
         }
     });
     format!("with {} only", each.collect::<Vec<_>>().join(" and "))
 }
 
 /// Writes the conditions as a sentence; nothing for an item without conditions.
-fn conditions(all: &[String], page: &mut String) {
+fn write_conditions(all: &[String], page: &mut String) {
     if !all.is_empty() {
         let words = in_words(all);
         page.push_str(&format!("W{}.\n\n", words.trim_start_matches('w')));
     }
 }
 
-fn page(module: &ModuleOutline, docs: &str) -> String {
-    let mut page = format!("# {}\n\n", code(&module.path, 200));
-    conditions(&module.conditions, &mut page);
+fn render_page(module: &ModuleOutline, docs: &str) -> String {
+    let mut page = format!("# {}\n\n", code_span(&module.path, 200));
+    write_conditions(&module.conditions, &mut page);
     if let Some(made_by) = &module.made_by {
         let lists = match module.wit {
             Some(_) => {
@@ -148,7 +152,7 @@ fn page(module: &ModuleOutline, docs: &str) -> String {
         };
         page.push_str(&format!(
             "The macro {} makes this module. {lists}\n\n",
-            code(made_by, 120)
+            code_span(made_by, 120)
         ));
     }
     if !docs.is_empty() {
@@ -169,7 +173,7 @@ fn page(module: &ModuleOutline, docs: &str) -> String {
         ("static", "Statics"),
     ];
     for (kind, heading) in KINDS {
-        let items: Vec<&ItemOutline> = module
+        let items: Vec<&RustItemOutline> = module
             .items
             .iter()
             .filter(|item| item.kind == kind)
@@ -180,8 +184,8 @@ fn page(module: &ModuleOutline, docs: &str) -> String {
         page.push_str(&format!("## {heading}\n\n"));
         for item in items {
             item_part(item, "###", &mut page);
-            implements(item.implements.iter(), &mut page);
-            impls(&item.impls, &mut page);
+            write_traits(item.implements.iter(), &mut page);
+            write_impls(&item.impls, &mut page);
         }
     }
     if let Some(wit) = &module.wit {
@@ -198,32 +202,39 @@ fn page(module: &ModuleOutline, docs: &str) -> String {
             "## Macros that make public items\n\nThey are not expanded: read in them what the types that they are called for have.\n\n",
         );
         for one in &module.sources {
-            let docs = prose(&one.docs, Kind::Rust, MAX_DOCS_BYTES);
+            let docs = render_prose(&one.docs, BlockKind::Rust, MAX_DOCS_BYTES);
             if !docs.is_empty() {
                 page.push_str(&format!("{docs}\n\n"));
             }
-            page.push_str(&format!("{}\n", fenced("rust", &one.text)));
+            page.push_str(&format!("{}\n", fence_code("rust", &one.text)));
         }
     }
-    elsewhere(module, &mut page);
+    write_elsewhere(module, &mut page);
     page
 }
 
-fn elsewhere(module: &ModuleOutline, page: &mut String) {
+fn write_elsewhere(module: &ModuleOutline, page: &mut String) {
     if !module.reexports.is_empty() {
         page.push_str("## Also named here\n\n");
         for (origin, from) in &module.reexports {
             let made_by = match &from.made_by {
-                Some(names) => format!(", which the macro {} makes", code(names, 120)),
+                Some(names) => format!(", which the macro {} makes", code_span(names, 120)),
                 None => String::new(),
             };
             let names = names_of(from, true).join(", ");
-            page.push_str(&format!("- From {}{made_by}: {names}\n", place(origin)));
+            page.push_str(&format!(
+                "- From {}{made_by}: {names}\n",
+                page_place(origin)
+            ));
         }
         page.push('\n');
     }
     if !module.makers.is_empty() {
-        let names: Vec<String> = module.makers.iter().map(|name| code(name, 120)).collect();
+        let names: Vec<String> = module
+            .makers
+            .iter()
+            .map(|name| code_span(name, 120))
+            .collect();
         page.push_str(&format!(
             "Items that macros make are not listed here: {}.\n",
             names.join(", ")
@@ -232,34 +243,34 @@ fn elsewhere(module: &ModuleOutline, page: &mut String) {
 }
 
 fn made_part(name: &str, made: &TypeOutline, page: &mut String) {
-    page.push_str(&format!("### {}\n\n", code(name, 200)));
-    implements(made.implements.iter(), page);
-    impls(&made.impls, page);
+    page.push_str(&format!("### {}\n\n", code_span(name, 200)));
+    write_traits(made.implements.iter(), page);
+    write_impls(&made.impls, page);
 }
 
-fn implements<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String) {
+fn write_traits<'a>(traits: impl Iterator<Item = &'a String>, page: &mut String) {
     let names = traits.map(|name| match name.split_once(CONDITION) {
         Some((name, condition)) => format!(
             "{} (with {})",
-            code(name, 200),
-            code(&format!("cfg({condition}"), 400)
+            code_span(name, 200),
+            code_span(&format!("cfg({condition}"), 400)
         ),
-        None => code(name, 200),
+        None => code_span(name, 200),
     });
     let names: Vec<String> = names.collect();
     if !names.is_empty() {
         page.push_str(&format!(
             "Implements: {}.\n\n",
-            shortened(&names, MAX_TRAITS)
+            shorten_names(&names, MAX_TRAITS)
         ));
     }
 }
 
 /// Writes methods, below the header of their `impl` if that says more than the type.
-fn impls(all: &[ImplOutline], page: &mut String) {
+fn write_impls(all: &[ImplOutline], page: &mut String) {
     for block in all {
         if let Some(header) = &block.header {
-            page.push_str(&format!("In {}:\n\n", code(header, 1000)));
+            page.push_str(&format!("In {}:\n\n", code_span(header, 1000)));
         }
         for item in &block.items {
             let mut item = item.clone();
@@ -271,14 +282,14 @@ fn impls(all: &[ImplOutline], page: &mut String) {
     }
 }
 
-fn item_part(item: &ItemOutline, level: &str, page: &mut String) {
+fn item_part(item: &RustItemOutline, level: &str, page: &mut String) {
     page.push_str(&format!(
         "{level} {}\n\n{}\n",
-        code(&item.name, 200),
-        fenced("rust", &item.signature)
+        code_span(&item.name, 200),
+        fence_code("rust", &item.signature)
     ));
-    conditions(&item.conditions, page);
-    let docs = prose(&item.docs, Kind::Rust, MAX_DOCS_BYTES);
+    write_conditions(&item.conditions, page);
+    let docs = render_prose(&item.docs, BlockKind::Rust, MAX_DOCS_BYTES);
     if !docs.is_empty() {
         page.push_str(&format!("{docs}\n\n"));
     }

@@ -10,9 +10,9 @@ use std::path::Path;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-pub use package::rust;
+pub use package::read_crate;
 use rind_lib::beneath::open_regular;
-pub use wit::{has_wit, wit};
+pub use wit::{has_wit, read_wit};
 
 /// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: u64 = 2 << 20;
@@ -40,7 +40,7 @@ pub struct SourceError {
     why: String,
 }
 
-fn refuse(path: impl Into<String>, why: impl Into<String>) -> SourceError {
+fn refuse_source(path: impl Into<String>, why: impl Into<String>) -> SourceError {
     SourceError {
         path: path.into(),
         why: why.into(),
@@ -48,16 +48,17 @@ fn refuse(path: impl Into<String>, why: impl Into<String>) -> SourceError {
 }
 
 /// Files of one directory, read within limits.
-struct Folder {
+struct SourceFolder {
     dir: Dir,
     n_files: usize,
     n_bytes: usize,
 }
 
-impl Folder {
-    fn open(path: &Path) -> Result<Self, SourceError> {
+impl SourceFolder {
+    fn open_folder(path: &Path) -> Result<Self, SourceError> {
         let dir = Dir::open_ambient_dir(path, ambient_authority());
-        let dir = dir.map_err(|error| refuse(path.display().to_string(), error.to_string()))?;
+        let dir =
+            dir.map_err(|error| refuse_source(path.display().to_string(), error.to_string()))?;
         Ok(Self {
             dir,
             n_files: 0,
@@ -66,15 +67,15 @@ impl Folder {
     }
 
     /// Reads a text file. Refuses a path outside of the directory, also through a symlink.
-    fn text(&mut self, path: &str) -> Result<String, SourceError> {
-        let bytes = self.bytes(path)?;
-        String::from_utf8(bytes).map_err(|_| refuse(path, "it is not UTF-8"))
+    fn read_text(&mut self, path: &str) -> Result<String, SourceError> {
+        let bytes = self.read_bytes(path)?;
+        String::from_utf8(bytes).map_err(|_| refuse_source(path, "it is not UTF-8"))
     }
 
-    fn bytes(&mut self, path: &str) -> Result<Vec<u8>, SourceError> {
+    fn read_bytes(&mut self, path: &str) -> Result<Vec<u8>, SourceError> {
         self.n_files += 1;
         if self.n_files > MAX_FILES {
-            return Err(refuse(
+            return Err(refuse_source(
                 path,
                 format!("the package has more than {MAX_FILES} files"),
             ));
@@ -86,21 +87,21 @@ impl Folder {
                 }
                 _ => error.to_string(),
             };
-            refuse(path, why)
+            refuse_source(path, why)
         })?;
-        let (file, _) = found.ok_or_else(|| refuse(path, "it is not a regular file"))?;
+        let (file, _) = found.ok_or_else(|| refuse_source(path, "it is not a regular file"))?;
         let mut bytes = Vec::new();
         let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|error| refuse(path, error.to_string()))?;
+        read.map_err(|error| refuse_source(path, error.to_string()))?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(refuse(
+            return Err(refuse_source(
                 path,
                 format!("it has more than {} MiB", MAX_FILE_BYTES >> 20),
             ));
         }
         self.n_bytes += bytes.len();
         if self.n_bytes > MAX_BYTES {
-            return Err(refuse(
+            return Err(refuse_source(
                 path,
                 format!("the package has more than {} MiB", MAX_BYTES >> 20),
             ));
@@ -111,7 +112,7 @@ impl Folder {
     /// Reads a text file; `None` if it is missing or outside of the directory.
     fn text_if_there(&mut self, path: &str) -> Option<String> {
         self.dir.symlink_metadata(path).ok()?;
-        self.text(path).ok()
+        self.read_text(path).ok()
     }
 
     fn is_file(&self, path: &str) -> bool {
@@ -124,9 +125,9 @@ impl Folder {
 
     /// Returns the sorted names in a directory, with whether each is a directory. Symlinks to
     /// directories are not followed.
-    fn names(&self, path: &str) -> Result<Vec<(String, bool)>, SourceError> {
+    fn list_names(&self, path: &str) -> Result<Vec<(String, bool)>, SourceError> {
         let shown = if path.is_empty() { "." } else { path };
-        let failed = |error: io::Error| refuse(shown, error.to_string());
+        let failed = |error: io::Error| refuse_source(shown, error.to_string());
         let mut names = Vec::new();
         for entry in self.dir.read_dir(shown).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -135,7 +136,7 @@ impl Folder {
                 names.push((name, is_folder));
             }
             if names.len() > MAX_FILES {
-                return Err(refuse(
+                return Err(refuse_source(
                     shown,
                     format!("the folder has more than {MAX_FILES} entries"),
                 ));

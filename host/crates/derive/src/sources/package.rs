@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{CARGO, Folder, MAX_DEPTH, README, SourceError, refuse};
+use super::{CARGO, MAX_DEPTH, README, SourceError, SourceFolder, refuse_source};
 use crate::SourceHash;
 use crate::rust::{CrateFiles, CratePackage};
 use crate::wit::WitFiles;
@@ -28,19 +28,19 @@ pub struct CrateSource {
 /// # Errors
 /// The manifest does not belong to a package, a file cannot be read or is outside of the package,
 /// or the package is too large.
-pub fn rust(path: &Path) -> Result<CrateSource, SourceError> {
-    let mut folder = Folder::open(path)?;
-    let text = folder.text(CARGO)?;
-    let manifest: Table =
-        toml::from_str(&text).map_err(|error| refuse(CARGO, error.to_string().trim_end()))?;
+pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
+    let mut folder = SourceFolder::open_folder(path)?;
+    let text = folder.read_text(CARGO)?;
+    let manifest: Table = toml::from_str(&text)
+        .map_err(|error| refuse_source(CARGO, error.to_string().trim_end()))?;
     let Some(package) = manifest.get("package").and_then(Value::as_table) else {
         let why = match manifest.contains_key("workspace") {
             true => "it is a workspace and no package: name the folder of one of its members",
             false => "it has no `[package]`",
         };
-        return Err(refuse(CARGO, why));
+        return Err(refuse_source(CARGO, why));
     };
-    let (shared, workspace) = workspace(path, &manifest);
+    let (shared, workspace) = find_workspace(path, &manifest);
     let field = |key: &str| {
         let own = package.get(key)?;
         let is_shared = own.get("workspace").and_then(Value::as_bool) == Some(true);
@@ -51,7 +51,7 @@ pub fn rust(path: &Path) -> Result<CrateSource, SourceError> {
         };
         value.and_then(Value::as_str).map(str::to_owned)
     };
-    let name = field("name").ok_or_else(|| refuse(CARGO, "the package has no name"))?;
+    let name = field("name").ok_or_else(|| refuse_source(CARGO, "the package has no name"))?;
     check_name(&name)?;
     let lib = manifest.get("lib").and_then(Value::as_table);
     let of_lib = |key: &str| {
@@ -63,14 +63,14 @@ pub fn rust(path: &Path) -> Result<CrateSource, SourceError> {
     check_name(&library_name)?;
     let library = match of_lib("path") {
         Some(path) => {
-            let own = within(&path).filter(|own| folder.is_file(own));
+            let own = path_within(&path).filter(|own| folder.is_file(own));
             let why = format!("`[lib]` has the path {path:?}, which is no file of the package");
-            Some(own.ok_or_else(|| refuse(CARGO, why))?)
+            Some(own.ok_or_else(|| refuse_source(CARGO, why))?)
         }
         None => Some("src/lib.rs".to_owned()).filter(|path| folder.is_file(path)),
     };
     let mut hash = SourceHash::new("crate");
-    hash.add(CARGO, text.as_bytes());
+    hash.add_source(CARGO, text.as_bytes());
     for key in [
         "version",
         "description",
@@ -79,11 +79,11 @@ pub fn rust(path: &Path) -> Result<CrateSource, SourceError> {
         "repository",
         "documentation",
     ] {
-        hash.add(key, field(key).unwrap_or_default().as_bytes());
+        hash.add_source(key, field(key).unwrap_or_default().as_bytes());
     }
     let is_library = library.is_some();
     let files = match library {
-        Some(root) => Some(sources(
+        Some(root) => Some(read_sources(
             &mut folder,
             root,
             library_name,
@@ -93,10 +93,10 @@ pub fn rust(path: &Path) -> Result<CrateSource, SourceError> {
     };
     if let Some(files) = &files {
         for (path, text) in &files.texts {
-            hash.add(path, text.as_bytes());
+            hash.add_source(path, text.as_bytes());
         }
         for (path, text) in files.wit.iter().flat_map(WitFiles::all) {
-            hash.add(path, text.as_bytes());
+            hash.add_source(path, text.as_bytes());
         }
     }
     let readme = match package.get("readme") {
@@ -104,10 +104,10 @@ pub fn rust(path: &Path) -> Result<CrateSource, SourceError> {
         Some(Value::Boolean(false)) => None,
         _ => folder.text_if_there(README),
     };
-    hash.add("readme", readme.as_deref().unwrap_or_default().as_bytes());
-    let examples = examples(&mut folder);
+    hash.add_source("readme", readme.as_deref().unwrap_or_default().as_bytes());
+    let examples = read_examples(&mut folder);
     for (name, about) in &examples {
-        hash.add(name, about.as_bytes());
+        hash.add_source(name, about.as_bytes());
     }
     let package = CratePackage {
         name,
@@ -118,7 +118,7 @@ pub fn rust(path: &Path) -> Result<CrateSource, SourceError> {
         repository: field("repository"),
         documentation: field("documentation"),
         is_library,
-        features: features(&manifest),
+        features: crate_features(&manifest),
         examples,
         readme,
     };
@@ -134,7 +134,7 @@ fn check_name(name: &str) -> Result<(), SourceError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     match (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
         true => Ok(()),
-        false => Err(refuse(
+        false => Err(refuse_source(
             CARGO,
             format!(
                 "{name:?} cannot be the name of a crate: at most 64 letters of ASCII, digits, `-` and `_`"
@@ -144,7 +144,7 @@ fn check_name(name: &str) -> Result<(), SourceError> {
 }
 
 /// Normalizes a path inside the package's directory; `None` for a path outside of it.
-fn within(path: &str) -> Option<String> {
+fn path_within(path: &str) -> Option<String> {
     let names: Vec<&str> = path
         .split('/')
         .filter(|name| !name.is_empty() && *name != ".")
@@ -154,8 +154,8 @@ fn within(path: &str) -> Option<String> {
 }
 
 /// Reads the files that may contain the modules of a library.
-fn sources(
-    folder: &mut Folder,
+fn read_sources(
+    folder: &mut SourceFolder,
     root: String,
     name: String,
     (path, workspace): (&Path, &Path),
@@ -180,15 +180,15 @@ fn wit_beside(path: &Path, workspace: &Path) -> Option<WitFiles> {
     let own = path.join("wit").canonicalize().ok()?;
     let mut folder = Some(own)
         .filter(|own| own.is_dir() && own.starts_with(workspace))
-        .and_then(|own| Folder::open(&own).ok())?;
-    let files = folder.wit("").ok()?;
+        .and_then(|own| SourceFolder::open_folder(&own).ok())?;
+    let files = folder.read_wit_files("").ok()?;
     (!files.main.is_empty()).then_some(files)
 }
 
 /// Returns the values that packages inherit from the workspace, and the workspace's directory, from
 /// the nearest manifest above that defines a workspace. Without a workspace, returns the package's
 /// own directory.
-fn workspace(path: &Path, manifest: &Table) -> (Table, PathBuf) {
+fn find_workspace(path: &Path, manifest: &Table) -> (Table, PathBuf) {
     let shared = |manifest: &Table| {
         let workspace = manifest.get("workspace")?.as_table()?;
         Some(
@@ -209,14 +209,16 @@ fn workspace(path: &Path, manifest: &Table) -> (Table, PathBuf) {
         .skip(1)
         .take(MAX_ABOVE)
         .find_map(|above| {
-            let text = Folder::open(above).ok()?.text_if_there(CARGO)?;
+            let text = SourceFolder::open_folder(above)
+                .ok()?
+                .text_if_there(CARGO)?;
             let found = shared(&toml::from_str(&text).ok()?)?;
             Some((found, above.to_owned()))
         })
         .unwrap_or_else(|| (Table::new(), path.clone()))
 }
 
-fn features(manifest: &Table) -> Vec<(String, Vec<String>)> {
+fn crate_features(manifest: &Table) -> Vec<(String, Vec<String>)> {
     let features = manifest.get("features").and_then(Value::as_table);
     let features = features.into_iter().flatten().map(|(name, enables)| {
         let enables = enables.as_array().into_iter().flatten();
@@ -234,9 +236,9 @@ fn features(manifest: &Table) -> Vec<(String, Vec<String>)> {
 }
 
 /// Returns the names of the examples, each with the first line of its docs.
-fn examples(folder: &mut Folder) -> Vec<(String, String)> {
+fn read_examples(folder: &mut SourceFolder) -> Vec<(String, String)> {
     let mut examples = Vec::new();
-    for (name, is_folder) in folder.names("examples").unwrap_or_default() {
+    for (name, is_folder) in folder.list_names("examples").unwrap_or_default() {
         let path = match is_folder {
             true => format!("examples/{name}/main.rs"),
             false if name.ends_with(".rs") => format!("examples/{name}"),
@@ -254,7 +256,7 @@ fn examples(folder: &mut Folder) -> Vec<(String, String)> {
     examples
 }
 
-impl Folder {
+impl SourceFolder {
     fn rust_files(
         &mut self,
         folder: &str,
@@ -262,12 +264,12 @@ impl Folder {
         texts: &mut BTreeMap<String, String>,
     ) -> Result<(), SourceError> {
         if depth > MAX_DEPTH {
-            return Err(refuse(
+            return Err(refuse_source(
                 folder,
                 format!("folders lie more than {MAX_DEPTH} deep"),
             ));
         }
-        for (name, is_folder) in self.names(folder)? {
+        for (name, is_folder) in self.list_names(folder)? {
             let path = if folder.is_empty() {
                 name.clone()
             } else {
@@ -277,7 +279,7 @@ impl Folder {
             if is_folder && !is_skipped {
                 self.rust_files(&path, depth + 1, texts)?;
             } else if !is_folder && name.ends_with(".rs") {
-                let text = self.text(&path)?;
+                let text = self.read_text(&path)?;
                 texts.insert(path, text);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Folder, MAX_FILES, README, SourceError};
+use super::{MAX_FILES, README, SourceError, SourceFolder};
 use crate::SourceHash;
 use crate::wit::WitFiles;
 use rind_lib::paths::file_name;
@@ -26,27 +26,27 @@ pub fn has_wit(folder: &Path) -> bool {
 ///
 /// # Errors
 /// A file cannot be read or is outside of the directory, or the package is too large.
-pub fn wit(path: &Path) -> Result<WitSource, SourceError> {
+pub fn read_wit(path: &Path) -> Result<WitSource, SourceError> {
     let mut files = WitFiles::default();
     let mut readme = None;
     if path.is_file() {
         let name = file_name(path);
-        let mut folder = Folder::open(
+        let mut folder = SourceFolder::open_folder(
             path.parent()
                 .filter(|above| !above.as_os_str().is_empty())
                 .unwrap_or(Path::new(".")),
         )?;
-        files.main.push((name.clone(), folder.text(&name)?));
+        files.main.push((name.clone(), folder.read_text(&name)?));
     } else {
-        let mut folder = Folder::open(path)?;
-        files = folder.wit("")?;
+        let mut folder = SourceFolder::open_folder(path)?;
+        files = folder.read_wit_files("")?;
         readme = folder.text_if_there(README);
     }
     let mut hash = SourceHash::new("wit");
     files
         .all()
-        .for_each(|(path, text)| hash.add(path, text.as_bytes()));
-    hash.add(README, readme.as_deref().unwrap_or_default().as_bytes());
+        .for_each(|(path, text)| hash.add_source(path, text.as_bytes()));
+    hash.add_source(README, readme.as_deref().unwrap_or_default().as_bytes());
     Ok(WitSource {
         files,
         readme,
@@ -54,9 +54,9 @@ pub fn wit(path: &Path) -> Result<WitSource, SourceError> {
     })
 }
 
-impl Folder {
+impl SourceFolder {
     /// Reads the files of a directory and of its `deps`.
-    pub(super) fn wit(&mut self, folder: &str) -> Result<WitFiles, SourceError> {
+    pub(super) fn read_wit_files(&mut self, folder: &str) -> Result<WitFiles, SourceError> {
         let mut files = WitFiles {
             main: self.wit_files(folder)?,
             dependencies: Vec::new(),
@@ -68,11 +68,11 @@ impl Folder {
         if !self.is_folder(&deps) {
             return Ok(files);
         }
-        for (name, is_folder) in self.names(&deps)? {
+        for (name, is_folder) in self.list_names(&deps)? {
             let own = format!("{deps}/{name}");
             let texts = match is_folder {
                 true => self.wit_files(&own)?,
-                false if name.ends_with(".wit") => vec![(own.clone(), self.text(&own)?)],
+                false if name.ends_with(".wit") => vec![(own.clone(), self.read_text(&own)?)],
                 false => Vec::new(),
             };
             files
@@ -84,14 +84,14 @@ impl Folder {
 
     fn wit_files(&mut self, folder: &str) -> Result<Vec<(String, String)>, SourceError> {
         let mut files = Vec::new();
-        for (name, is_folder) in self.names(folder)? {
+        for (name, is_folder) in self.list_names(folder)? {
             if !is_folder && name.ends_with(".wit") {
                 let path = if folder.is_empty() {
                     name
                 } else {
                     format!("{folder}/{name}")
                 };
-                let text = self.text(&path)?;
+                let text = self.read_text(&path)?;
                 files.push((path, text));
             }
         }

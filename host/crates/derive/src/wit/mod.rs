@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::bundle::Draft;
-use super::markdown::{Kind, first_paragraph, prose, sentence_line};
-use super::text::{code, fenced, line, page_name, shortened, slug};
-use super::{MAX_LISTED, MAX_README_BYTES, count, n_more};
-pub(crate) use read::{component, package};
+use super::bundle::SkillDraft;
+use super::markdown::{BlockKind, first_paragraph, render_prose, sentence_line};
+use super::text::{code_span, fence_code, one_line, page_name, shorten_names, skill_slug};
+use super::{MAX_LISTED, MAX_README_BYTES, count_words, n_more};
+pub(crate) use read::{read_component, read_package};
 
 /// Maximum length of a line about an interface or world, in bytes.
 const MAX_LINE_BYTES: usize = 300;
@@ -66,32 +66,37 @@ struct InterfaceOutline {
     docs: String,
     /// Names that are imported with `use`, by the interface that they come from.
     uses: BTreeMap<String, Vec<String>>,
-    types: Vec<ItemOutline>,
-    functions: Vec<ItemOutline>,
+    types: Vec<WitItemOutline>,
+    functions: Vec<WitItemOutline>,
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct ItemOutline {
+struct WitItemOutline {
     name: String,
     docs: String,
     text: String,
 }
 
 /// Interfaces of a package, for the modules of a crate that a macro generates from them.
-pub(crate) struct Interfaces(WitOutline);
+pub(crate) struct WitInterfaces(WitOutline);
 
-impl Interfaces {
+impl WitInterfaces {
     /// Parses a package.
     ///
     /// # Errors
     /// The files are not valid WIT.
-    pub(crate) fn read(files: &WitFiles) -> Result<Self, String> {
-        package(files).map(Self)
+    pub(crate) fn read_interfaces(files: &WitFiles) -> Result<Self, String> {
+        read_package(files).map(Self)
     }
 
     /// Describes an interface with Rust names; `None` if it is not in this package. The arguments
     /// are the names of the generated module.
-    pub(crate) fn text(&self, namespace: &str, package: &str, name: &str) -> Option<String> {
+    pub(crate) fn interface_text(
+        &self,
+        namespace: &str,
+        package: &str,
+        name: &str,
+    ) -> Option<String> {
         let outline = &self.0;
         let in_rust = |name: &str| name.replace('-', "_");
         if in_rust(&outline.name) != format!("{namespace}:{package}") {
@@ -99,28 +104,28 @@ impl Interfaces {
         }
         let mut all = outline.interfaces.iter();
         let interface = all.find(|one| in_rust(&one.name) == name)?;
-        let docs = prose(&interface.docs, Kind::Plain, MAX_DOCS_BYTES);
-        Some(sections(interface, &docs))
+        let docs = render_prose(&interface.docs, BlockKind::Plain, MAX_DOCS_BYTES);
+        Some(interface_sections(interface, &docs))
     }
 }
 
 /// Derives the skill of a package or component. `readme` is the text of its README, if there is
 /// one.
-pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>) -> Draft {
+pub(crate) fn draft_wit_skill(outline: &WitOutline, readme: Option<&str>) -> SkillDraft {
     let WitOutline { name, version, .. } = outline;
     let kind = if outline.is_component {
         "Component"
     } else {
         "WIT package"
     };
-    let mut title = format!("{kind} {}", line(name, 120));
+    let mut title = format!("{kind} {}", one_line(name, 120));
     if let Some(version) = version {
-        title.push_str(&format!(" {}", line(version, 120)));
+        title.push_str(&format!(" {}", one_line(version, 120)));
     }
     let mut references = BTreeMap::new();
     let mut body = String::new();
-    let docs = prose(&outline.docs, Kind::Plain, MAX_DOCS_BYTES);
-    let readme = readme.map(|text| prose(text, Kind::Document, MAX_README_BYTES));
+    let docs = render_prose(&outline.docs, BlockKind::Plain, MAX_DOCS_BYTES);
+    let readme = readme.map(|text| render_prose(text, BlockKind::Document, MAX_README_BYTES));
     let readme = readme.filter(|text| !text.is_empty());
     let introduction = match docs.is_empty() {
         false => docs,
@@ -133,35 +138,38 @@ pub(crate) fn draft(outline: &WitOutline, readme: Option<&str>) -> Draft {
     if !introduction.is_empty() {
         body.push_str(&format!("{introduction}\n\n"));
     }
-    worlds(outline, &mut body, &mut references);
-    interfaces(outline, &mut body, &mut references);
+    write_worlds(outline, &mut body, &mut references);
+    write_interfaces(outline, &mut body, &mut references);
     if let Some(readme) = readme {
         let file = page_name("readme", &references);
         body.push_str(&format!(
             "\n## More\n\n- [references/{file}](references/{file}): the beginning of its README\n"
         ));
-        references.insert(file, format!("# README of {}\n\n{readme}", line(name, 120)));
+        references.insert(
+            file,
+            format!("# README of {}\n\n{readme}", one_line(name, 120)),
+        );
     }
-    Draft {
-        name: slug(name).unwrap_or_else(|| "wit".to_owned()),
+    SkillDraft {
+        name: skill_slug(name).unwrap_or_else(|| "wit".to_owned()),
         package: name.clone(),
         version: version.clone(),
-        description: description(outline, &introduction),
+        description: wit_description(outline, &introduction),
         title,
         body,
         references,
-        ..Draft::default()
+        ..SkillDraft::default()
     }
 }
 
-fn description(outline: &WitOutline, introduction: &str) -> String {
-    let shown = rind_lib::text::clean(&outline.name, 120);
+fn wit_description(outline: &WitOutline, introduction: &str) -> String {
+    let shown = rind_lib::text::clean_line(&outline.name, 120);
     let what = match sentence_line(introduction, MAX_LINE_BYTES).as_str() {
         "" if outline.is_component => format!("The component {shown}."),
         "" => {
             let worlds: Vec<&str> = outline.worlds.iter().map(|one| one.name.as_str()).collect();
-            let n_interfaces = count(outline.interfaces.len(), "interface");
-            match shortened(&worlds, MAX_NAMES).as_str() {
+            let n_interfaces = count_words(outline.interfaces.len(), "interface");
+            match shorten_names(&worlds, MAX_NAMES).as_str() {
                 "" => format!("The WIT package {shown} with {n_interfaces}."),
                 names => {
                     format!("The WIT package {shown} with {n_interfaces} and the worlds {names}.")
@@ -178,29 +186,33 @@ fn description(outline: &WitOutline, introduction: &str) -> String {
             "Use when writing a component or host that imports or exports {shown}, or when reading its types."
         ),
     };
-    rind_lib::text::clean(&format!("{what} {when}"), 1000)
+    rind_lib::text::clean_line(&format!("{what} {when}"), 1000)
 }
 
-fn worlds(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<String, String>) {
+fn write_worlds(
+    outline: &WitOutline,
+    body: &mut String,
+    references: &mut BTreeMap<String, String>,
+) {
     if outline.worlds.is_empty() {
         return;
     }
     body.push_str("## Worlds\n\n");
-    let mut page = format!("# Worlds of {}\n", line(&outline.name, 120));
+    let mut page = format!("# Worlds of {}\n", one_line(&outline.name, 120));
     for world in &outline.worlds {
-        let docs = prose(&world.docs, Kind::Plain, MAX_DOCS_BYTES);
+        let docs = render_prose(&world.docs, BlockKind::Plain, MAX_DOCS_BYTES);
         let about = sentence_line(&docs, MAX_LINE_BYTES);
         let counts = format!(
             "{}, {}",
-            count(world.imports.len(), "import"),
-            count(world.exports.len(), "export")
+            count_words(world.imports.len(), "import"),
+            count_words(world.exports.len(), "export")
         );
         let colon = if about.is_empty() { "" } else { ": " };
         body.push_str(&format!(
             "- {} ({counts}){colon}{about}\n",
-            code(&world.name, 120)
+            code_span(&world.name, 120)
         ));
-        page.push_str(&format!("\n## {}\n", code(&world.name, 120)));
+        page.push_str(&format!("\n## {}\n", code_span(&world.name, 120)));
         if !docs.is_empty() {
             page.push_str(&format!("\n{docs}\n"));
         }
@@ -211,7 +223,7 @@ fn worlds(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<Str
             page.push_str(&format!("\n{what}:\n\n"));
             names
                 .iter()
-                .for_each(|name| page.push_str(&format!("- {}\n", code(name, 400))));
+                .for_each(|name| page.push_str(&format!("- {}\n", code_span(name, 400))));
         }
     }
     references.insert("worlds.md".to_owned(), page);
@@ -220,7 +232,11 @@ fn worlds(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<Str
     );
 }
 
-fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap<String, String>) {
+fn write_interfaces(
+    outline: &WitOutline,
+    body: &mut String,
+    references: &mut BTreeMap<String, String>,
+) {
     if outline.interfaces.is_empty() {
         return;
     }
@@ -234,14 +250,14 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
     ));
     for (at, interface) in outline.interfaces.iter().enumerate() {
         let file = page_name(&interface.name, references);
-        let docs = prose(&interface.docs, Kind::Plain, MAX_DOCS_BYTES);
+        let docs = render_prose(&interface.docs, BlockKind::Plain, MAX_DOCS_BYTES);
         let about = sentence_line(&docs, MAX_LINE_BYTES);
         let functions: Vec<&str> = interface
             .functions
             .iter()
             .map(|f| f.name.as_str())
             .collect();
-        let is_resource = |item: &&ItemOutline| item.text.starts_with("resource ");
+        let is_resource = |item: &&WitItemOutline| item.text.starts_with("resource ");
         let resources: Vec<&str> = interface
             .types
             .iter()
@@ -254,21 +270,21 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
             .filter_map(|(what, names)| match names.as_slice() {
                 [] => None,
                 [one] => Some(format!("{what} {one}")),
-                names => Some(format!("{what}s {}", shortened(names, MAX_NAMES))),
+                names => Some(format!("{what}s {}", shorten_names(names, MAX_NAMES))),
             });
         let parts: Vec<String> = parts.collect();
         let has = match parts.is_empty() {
-            true => count(interface.types.len(), "type"),
+            true => count_words(interface.types.len(), "type"),
             false => parts.join("; "),
         };
         if at < MAX_LISTED {
             let colon = if about.is_empty() { "" } else { ": " };
             body.push_str(&format!(
                 "- [{}](references/{file}){colon}{about} ({has})\n",
-                line(&interface.name, 200).replace(['[', ']'], "")
+                one_line(&interface.name, 200).replace(['[', ']'], "")
             ));
         }
-        references.insert(file, page(interface, &docs));
+        references.insert(file, interface_page(interface, &docs));
     }
     if let Some(n) = n_more(outline.interfaces.len()) {
         body.push_str(&format!(
@@ -277,24 +293,24 @@ fn interfaces(outline: &WitOutline, body: &mut String, references: &mut BTreeMap
     }
 }
 
-fn page(interface: &InterfaceOutline, docs: &str) -> String {
+fn interface_page(interface: &InterfaceOutline, docs: &str) -> String {
     format!(
         "# Interface {}\n\n{}",
-        code(&interface.name, 120),
-        sections(interface, docs)
+        code_span(&interface.name, 120),
+        interface_sections(interface, docs)
     )
 }
 
-fn sections(interface: &InterfaceOutline, docs: &str) -> String {
+fn interface_sections(interface: &InterfaceOutline, docs: &str) -> String {
     let mut page = String::new();
     if !docs.is_empty() {
         page.push_str(&format!("{docs}\n\n"));
     }
     for (from, names) in &interface.uses {
-        let names: Vec<String> = names.iter().map(|name| code(name, 120)).collect();
+        let names: Vec<String> = names.iter().map(|name| code_span(name, 120)).collect();
         page.push_str(&format!(
             "From {}: {}.\n\n",
-            code(from, 120),
+            code_span(from, 120),
             names.join(", ")
         ));
     }
@@ -307,12 +323,12 @@ fn sections(interface: &InterfaceOutline, docs: &str) -> String {
         }
         page.push_str(&format!("## {heading}\n\n"));
         for item in items {
-            page.push_str(&format!("### {}\n\n", code(&item.name, 120)));
-            let docs = prose(&item.docs, Kind::Plain, MAX_DOCS_BYTES);
+            page.push_str(&format!("### {}\n\n", code_span(&item.name, 120)));
+            let docs = render_prose(&item.docs, BlockKind::Plain, MAX_DOCS_BYTES);
             if !docs.is_empty() {
                 page.push_str(&format!("{docs}\n\n"));
             }
-            page.push_str(&format!("{}\n", fenced("wit", &item.text)));
+            page.push_str(&format!("{}\n", fence_code("wit", &item.text)));
         }
     }
     page

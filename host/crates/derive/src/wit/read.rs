@@ -12,24 +12,24 @@ use wit_parser::{
     WorldKey,
 };
 
-use super::{InterfaceOutline, ItemOutline, WitFiles, WitOutline, WorldOutline};
+use super::{InterfaceOutline, WitFiles, WitItemOutline, WitOutline, WorldOutline};
 
 /// Parses a package.
 ///
 /// # Errors
 /// The files are not valid WIT, or name a package that is not among them.
-pub(crate) fn package(files: &WitFiles) -> Result<WitOutline, String> {
-    let main = group(&files.main)?;
+pub(crate) fn read_package(files: &WitFiles) -> Result<WitOutline, String> {
+    let main = parse_group(&files.main)?;
     let dependencies: Result<Vec<_>, String> = files
         .dependencies
         .iter()
-        .map(|files| group(files))
+        .map(|files| parse_group(files))
         .collect();
     let mut resolve = Resolve::default();
     let id = resolve
         .push_groups(main, dependencies?)
         .map_err(|error| error.to_string())?;
-    let reader = Reader {
+    let reader = WitReader {
         resolve: &resolve,
         own: Some(id),
     };
@@ -37,20 +37,20 @@ pub(crate) fn package(files: &WitFiles) -> Result<WitOutline, String> {
     let mut interfaces: Vec<InterfaceOutline> = package
         .interfaces
         .values()
-        .map(|id| reader.interface(*id))
+        .map(|id| reader.outline_interface(*id))
         .collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     let mut worlds: Vec<WorldOutline> = package
         .worlds
         .values()
-        .map(|id| reader.world(*id))
+        .map(|id| reader.outline_world(*id))
         .collect();
     worlds.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(WitOutline {
         name: format!("{}:{}", package.name.namespace, package.name.name),
         version: package.name.version.as_ref().map(ToString::to_string),
         is_component: false,
-        docs: docs(&package.docs),
+        docs: docs_text(&package.docs),
         worlds,
         interfaces,
     })
@@ -60,7 +60,7 @@ pub(crate) fn package(files: &WitFiles) -> Result<WitOutline, String> {
 ///
 /// # Errors
 /// The bytes are not a component.
-pub(crate) fn component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> {
+pub(crate) fn read_component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> {
     check_names(bytes)?;
     let (resolve, id) = match decode(bytes).map_err(|error| format!("{error:#}"))? {
         DecodedWasm::Component(resolve, id) => (resolve, id),
@@ -68,7 +68,7 @@ pub(crate) fn component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> 
             return Err("it is WIT in binary form: name the folder of its texts".to_owned());
         }
     };
-    let reader = Reader {
+    let reader = WitReader {
         resolve: &resolve,
         own: None,
     };
@@ -77,14 +77,15 @@ pub(crate) fn component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> 
         WorldItem::Interface { id, .. } => Some(*id),
         WorldItem::Function(_) | WorldItem::Type { .. } => None,
     });
-    let mut interfaces: Vec<InterfaceOutline> = exported.map(|id| reader.interface(id)).collect();
+    let mut interfaces: Vec<InterfaceOutline> =
+        exported.map(|id| reader.outline_interface(id)).collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(WitOutline {
         name: name.to_owned(),
         version: None,
         is_component: true,
-        docs: docs(&world.docs),
-        worlds: vec![reader.world(id)],
+        docs: docs_text(&world.docs),
+        worlds: vec![reader.outline_world(id)],
         interfaces,
     })
 }
@@ -94,7 +95,7 @@ pub(crate) fn component(name: &str, bytes: &[u8]) -> Result<WitOutline, String> 
 /// if a name is a URL, a digest or a dependency.
 fn check_names(bytes: &[u8]) -> Result<(), String> {
     let refuse = |side: &str, name: &str| {
-        let name = rind_lib::text::clean(name, 100);
+        let name = rind_lib::text::clean_line(name, 100);
         Err(format!(
             "it {side} `{name}` in a way that WIT cannot describe: a world has interfaces by the name of their package, and functions and \
              types by a plain name"
@@ -140,7 +141,7 @@ fn is_describable(name: &str, is_instance: bool) -> bool {
     }
 }
 
-fn group(files: &[(String, String)]) -> Result<UnresolvedPackageGroup, String> {
+fn parse_group(files: &[(String, String)]) -> Result<UnresolvedPackageGroup, String> {
     let mut map = SourceMap::default();
     for (path, text) in files {
         map.push_str(path, text.as_str());
@@ -148,18 +149,18 @@ fn group(files: &[(String, String)]) -> Result<UnresolvedPackageGroup, String> {
     map.parse().map_err(|(map, error)| error.render(&map))
 }
 
-fn docs(docs: &Docs) -> String {
+fn docs_text(docs: &Docs) -> String {
     docs.contents.clone().unwrap_or_default()
 }
 
-struct Reader<'a> {
+struct WitReader<'a> {
     resolve: &'a Resolve,
     /// Package whose interfaces are displayed by their short names.
     own: Option<PackageId>,
 }
 
-impl Reader<'_> {
-    fn world(&self, id: WorldId) -> WorldOutline {
+impl WitReader<'_> {
+    fn outline_world(&self, id: WorldId) -> WorldOutline {
         let world: &World = &self.resolve.worlds[id];
         let names = |items: &mut dyn Iterator<Item = (&WorldKey, &WorldItem)>| {
             let mut names: Vec<String> = items
@@ -170,7 +171,7 @@ impl Reader<'_> {
         };
         WorldOutline {
             name: world.name.clone(),
-            docs: docs(&world.docs),
+            docs: docs_text(&world.docs),
             imports: names(&mut world.imports.iter()),
             exports: names(&mut world.exports.iter()),
         }
@@ -183,10 +184,12 @@ impl Reader<'_> {
         };
         match item {
             WorldItem::Interface { .. } => name,
-            WorldItem::Function(function) => format!("{name}: {}", self.signature(function, false)),
+            WorldItem::Function(function) => {
+                format!("{name}: {}", self.render_signature(function, false))
+            }
             WorldItem::Type { id, .. } => format!(
                 "type {name} = {}",
-                self.definition(&self.resolve.types[*id])
+                self.render_definition(&self.resolve.types[*id])
             ),
         }
     }
@@ -203,13 +206,13 @@ impl Reader<'_> {
         }
     }
 
-    fn interface(&self, id: InterfaceId) -> InterfaceOutline {
+    fn outline_interface(&self, id: InterfaceId) -> InterfaceOutline {
         let interface = &self.resolve.interfaces[id];
         let mut uses: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut types = Vec::new();
         for (name, id) in &interface.types {
             let ty = &self.resolve.types[*id];
-            if let Some((from, original)) = self.used(*id) {
+            if let Some((from, original)) = self.used_type(*id) {
                 let shown = if original == *name {
                     name.clone()
                 } else {
@@ -218,9 +221,9 @@ impl Reader<'_> {
                 uses.entry(from).or_default().push(shown);
                 continue;
             }
-            types.push(ItemOutline {
+            types.push(WitItemOutline {
                 name: name.clone(),
-                docs: docs(&ty.docs),
+                docs: docs_text(&ty.docs),
                 text: self.type_text(name, *id, interface.functions.values()),
             });
         }
@@ -228,14 +231,18 @@ impl Reader<'_> {
             .functions
             .values()
             .filter(|function| function.kind.resource().is_none());
-        let functions = functions.map(|function| ItemOutline {
+        let functions = functions.map(|function| WitItemOutline {
             name: function.name.clone(),
-            docs: docs(&function.docs),
-            text: format!("{}: {};", function.name, self.signature(function, false)),
+            docs: docs_text(&function.docs),
+            text: format!(
+                "{}: {};",
+                function.name,
+                self.render_signature(function, false)
+            ),
         });
         InterfaceOutline {
             name: self.name_of(id),
-            docs: docs(&interface.docs),
+            docs: docs_text(&interface.docs),
             uses,
             functions: functions.collect(),
             types,
@@ -243,7 +250,7 @@ impl Reader<'_> {
     }
 
     /// Returns the interface that a type is imported from with `use`, and its name there.
-    fn used(&self, id: TypeId) -> Option<(String, String)> {
+    fn used_type(&self, id: TypeId) -> Option<(String, String)> {
         let TypeDefKind::Type(Type::Id(target)) = self.resolve.types[id].kind else {
             return None;
         };
@@ -264,17 +271,20 @@ impl Reader<'_> {
         functions: impl Iterator<Item = &'f Function>,
     ) -> String {
         let ty = &self.resolve.types[id];
-        let field = |docs_of: &Docs, text: String| format!("{}    {text},\n", comment(docs_of, 4));
+        let field =
+            |docs_of: &Docs, text: String| format!("{}    {text},\n", render_comment(docs_of, 4));
         let typed = |name: &str, ty: Option<&Type>| match ty {
-            Some(ty) => format!("{name}({})", self.ty(ty, 0)),
+            Some(ty) => format!("{name}({})", self.render_type(ty, 0)),
             None => name.to_owned(),
         };
         match &ty.kind {
             TypeDefKind::Record(record) => {
-                let fields = record
-                    .fields
-                    .iter()
-                    .map(|f| field(&f.docs, format!("{}: {}", f.name, self.ty(&f.ty, 0))));
+                let fields = record.fields.iter().map(|f| {
+                    field(
+                        &f.docs,
+                        format!("{}: {}", f.name, self.render_type(&f.ty, 0)),
+                    )
+                });
                 format!("record {name} {{\n{}}}", fields.collect::<String>())
             }
             TypeDefKind::Variant(variant) => {
@@ -301,8 +311,8 @@ impl Reader<'_> {
                     };
                     format!(
                         "{}    {name}{};\n",
-                        comment(&function.docs, 4),
-                        self.signature(function, true)
+                        render_comment(&function.docs, 4),
+                        self.render_signature(function, true)
                     )
                 });
                 let own: String = own.collect();
@@ -311,12 +321,12 @@ impl Reader<'_> {
                     false => format!("resource {name} {{\n{own}}}"),
                 }
             }
-            _ => format!("type {name} = {};", self.definition(ty)),
+            _ => format!("type {name} = {};", self.render_definition(ty)),
         }
     }
 
     /// Formats parameters and result. The receiver of a method is omitted.
-    fn signature(&self, function: &Function, of_resource: bool) -> String {
+    fn render_signature(&self, function: &Function, of_resource: bool) -> String {
         let is_method = matches!(
             function.kind,
             FunctionKind::Method(_) | FunctionKind::AsyncMethod(_)
@@ -326,13 +336,13 @@ impl Reader<'_> {
             .iter()
             .skip(usize::from(is_method && of_resource));
         let params: Vec<String> = params
-            .map(|p| format!("{}: {}", p.name, self.ty(&p.ty, 0)))
+            .map(|p| format!("{}: {}", p.name, self.render_type(&p.ty, 0)))
             .collect();
         let params = params.join(", ");
         let result = function
             .result
             .as_ref()
-            .map(|ty| format!(" -> {}", self.ty(ty, 0)));
+            .map(|ty| format!(" -> {}", self.render_type(ty, 0)));
         let result = result.unwrap_or_default();
         match function.kind {
             FunctionKind::Constructor(_) => format!("constructor({params})"),
@@ -347,7 +357,7 @@ impl Reader<'_> {
         }
     }
 
-    fn ty(&self, ty: &Type, depth: usize) -> String {
+    fn render_type(&self, ty: &Type, depth: usize) -> String {
         let name = match ty {
             Type::Bool => "bool",
             Type::U8 => "u8",
@@ -367,7 +377,7 @@ impl Reader<'_> {
                 let ty = &self.resolve.types[*id];
                 return match &ty.name {
                     Some(name) => name.clone(),
-                    None => self.anonymous(ty, depth + 1),
+                    None => self.render_anonymous(ty, depth + 1),
                 };
             }
         };
@@ -375,22 +385,22 @@ impl Reader<'_> {
     }
 
     /// Formats the definition that an alias refers to.
-    fn definition(&self, ty: &TypeDef) -> String {
+    fn render_definition(&self, ty: &TypeDef) -> String {
         match &ty.kind {
             TypeDefKind::Record(_)
             | TypeDefKind::Variant(_)
             | TypeDefKind::Enum(_)
             | TypeDefKind::Flags(_) => ty.kind.as_str().to_owned(),
-            _ => self.anonymous(ty, 0),
+            _ => self.render_anonymous(ty, 0),
         }
     }
 
-    fn anonymous(&self, ty: &TypeDef, depth: usize) -> String {
+    fn render_anonymous(&self, ty: &TypeDef, depth: usize) -> String {
         // The parser allows a hundred levels; a component may have more.
         if depth > 120 {
             return "…".to_owned();
         }
-        let inner = |ty: &Type| self.ty(ty, depth);
+        let inner = |ty: &Type| self.render_type(ty, depth);
         let optional = |ty: &Option<Type>| ty.as_ref().map_or_else(|| "_".to_owned(), inner);
         let name = |id: &TypeId| self.resolve.types[*id].name.clone().unwrap_or_default();
         match &ty.kind {
@@ -420,7 +430,7 @@ impl Reader<'_> {
 }
 
 /// Formats docs as a WIT comment above an item.
-fn comment(docs: &Docs, indent: usize) -> String {
+fn render_comment(docs: &Docs, indent: usize) -> String {
     let text = docs.contents.as_deref().unwrap_or_default().trim();
     let lines = text.lines().map(|line| {
         let line = format!("{}/// {}", " ".repeat(indent), line.trim());

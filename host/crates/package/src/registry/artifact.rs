@@ -25,7 +25,7 @@ pub(crate) const MAX_SIGNATURE_BYTES: u64 = 8 << 10;
 /// Reference from a manifest to content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Descriptor {
+pub(super) struct ContentDescriptor {
     pub(super) media_type: String,
     pub(super) digest: String,
     pub(super) size: u64,
@@ -35,30 +35,31 @@ pub(super) struct Descriptor {
 /// URLs) have no effect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Manifest {
+pub(super) struct ArtifactManifest {
     pub(super) schema_version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) media_type: Option<String>,
-    pub(super) config: Descriptor,
-    pub(super) layers: Vec<Descriptor>,
+    pub(super) config: ContentDescriptor,
+    pub(super) layers: Vec<ContentDescriptor>,
     #[serde(default)]
     pub(super) annotations: BTreeMap<String, String>,
 }
 
-impl Manifest {
+impl ArtifactManifest {
     /// Parses a manifest. Refuses artifacts that are not exactly one component.
-    pub(super) fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
+    pub(super) fn parse_manifest(bytes: &[u8]) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Kind {
+        struct ArtifactKind {
             media_type: Option<String>,
         }
-        let kind: Kind = serde_json::from_slice(bytes).context("the manifest is not JSON")?;
+        let kind: ArtifactKind =
+            serde_json::from_slice(bytes).context("the manifest is not JSON")?;
         let kind = kind.media_type.unwrap_or_else(|| MANIFEST_TYPE.to_owned());
         if kind != MANIFEST_TYPE {
             bail!(
                 "the manifest has the type `{}`, and a plugin has `{MANIFEST_TYPE}`",
-                shown(&kind)
+                show_name(&kind)
             );
         }
         let manifest: Self = serde_json::from_slice(bytes).context("the manifest is torn")?;
@@ -70,13 +71,13 @@ impl Manifest {
         ensure!(
             manifest.config.media_type == CONFIG_TYPE,
             "it is an artifact of the type `{}` and no component, which has `{CONFIG_TYPE}`",
-            shown(&manifest.config.media_type)
+            show_name(&manifest.config.media_type)
         );
         Ok(manifest)
     }
 
     /// Returns the only layer, which is the component.
-    pub(super) fn layer(&self, max_bytes: u64) -> anyhow::Result<&Descriptor> {
+    pub(super) fn plugin_layer(&self, max_bytes: u64) -> anyhow::Result<&ContentDescriptor> {
         let [layer] = self.layers.as_slice() else {
             bail!(
                 "the manifest has {} layers, and a component is one",
@@ -86,12 +87,12 @@ impl Manifest {
         ensure!(
             layer.media_type == LAYER_TYPE,
             "the layer has the type `{}`, and a component has `{LAYER_TYPE}`",
-            shown(&layer.media_type)
+            show_name(&layer.media_type)
         );
         ensure!(
             is_digest(&layer.digest),
             "the layer has the digest `{}`, which is no SHA-256",
-            shown(&layer.digest)
+            show_name(&layer.digest)
         );
         ensure!(
             layer.size <= max_bytes,
@@ -114,12 +115,12 @@ impl Manifest {
 }
 
 /// Shortens and escapes a registry's text for a message.
-fn shown(text: &str) -> String {
-    rind_lib::text::clean(text, 100)
+fn show_name(text: &str) -> String {
+    rind_lib::text::clean_line(text, 100)
 }
 
 /// Returns the digest of bytes in the notation of registries.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(bytes) {
         // Writing to a string does not fail.

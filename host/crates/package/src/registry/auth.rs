@@ -19,33 +19,33 @@ use super::transfer;
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Operator's credentials for a registry.
-pub enum Credentials {
+pub enum RegistryCredentials {
     Anonymous,
     Password { user: String, password: String },
 }
 
-impl Credentials {
+impl RegistryCredentials {
     fn header(&self) -> anyhow::Result<Option<HeaderValue>> {
         let Self::Password { user, password } = self else {
             return Ok(None);
         };
         let text = STANDARD.encode(format!("{user}:{password}"));
-        secret(&format!("Basic {text}")).map(Some)
+        secret_header(&format!("Basic {text}")).map(Some)
     }
 }
 
 /// Creates a header value that is marked as sensitive, so that no log shows it.
-fn secret(text: &str) -> anyhow::Result<HeaderValue> {
+fn secret_header(text: &str) -> anyhow::Result<HeaderValue> {
     let mut value = HeaderValue::from_str(text).context("the credentials cannot be sent")?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 /// Returns the header that answers a challenge, for `scope`.
-pub(super) async fn answer(
+pub(super) async fn answer_challenge(
     client: &Client,
     challenges: &str,
-    credentials: &Credentials,
+    credentials: &RegistryCredentials,
     scope: &str,
     is_local: bool,
 ) -> anyhow::Result<Option<HeaderValue>> {
@@ -58,7 +58,7 @@ pub(super) async fn answer(
         all.find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
     };
     if let Some(bearer) = find("bearer") {
-        return token(client, bearer, credentials, scope, is_local)
+        return fetch_token(client, bearer, credentials, scope, is_local)
             .await
             .map(Some);
     }
@@ -68,15 +68,15 @@ pub(super) async fn answer(
     bail!("the registry asks for credentials of a kind that is not known")
 }
 
-async fn token(
+async fn fetch_token(
     client: &Client,
     challenge: &ChallengeRef<'_>,
-    credentials: &Credentials,
+    credentials: &RegistryCredentials,
     scope: &str,
     is_local: bool,
 ) -> anyhow::Result<HeaderValue> {
     #[derive(Deserialize)]
-    struct Token {
+    struct RegistryToken {
         token: Option<String>,
         access_token: Option<String>,
     }
@@ -93,7 +93,7 @@ async fn token(
     ensure!(
         is_safe && url.username().is_empty() && url.password().is_none(),
         "the registry sends for a token to `{}`, which is not https",
-        rind_lib::text::clean(&realm, 200)
+        rind_lib::text::clean_line(&realm, 200)
     );
     let service = parameter("service");
     let service = service.iter().map(|service| ("service", service.as_str()));
@@ -104,17 +104,17 @@ async fn token(
     if let Some(header) = credentials.header()? {
         request = request.header(AUTHORIZATION, header);
     }
-    let answer = transfer::answered(request, &host).await?;
+    let answer = transfer::send_request(request, &host).await?;
     let status = answer.status();
     ensure!(
         status.as_u16() == 200,
         "the token server {host} answered {status}: check the credentials with `docker login`"
     );
-    let bytes = transfer::read(answer, MAX_TOKEN_BYTES, "the token").await?;
-    let token: Token = serde_json::from_slice(&bytes)
+    let bytes = transfer::read_body(answer, MAX_TOKEN_BYTES, "the token").await?;
+    let token: RegistryToken = serde_json::from_slice(&bytes)
         .map_err(|_| anyhow::anyhow!("the token server {host} answered without a token"))?;
     let token = token.token.or(token.access_token);
     let token =
         token.with_context(|| format!("the token server {host} answered without a token"))?;
-    secret(&format!("Bearer {token}"))
+    secret_header(&format!("Bearer {token}"))
 }

@@ -6,7 +6,7 @@
 //! storage. OCI client libraries follow redirects by themselves and read manifests, tokens and
 //! errors of any size into memory; therefore the requests are made here.
 //!
-//! Start from [`Registry::pull`].
+//! Start from [`PluginRegistry::pull_plugin`].
 
 mod artifact;
 mod auth;
@@ -22,11 +22,11 @@ use semver::Version;
 use serde::Deserialize;
 
 pub(crate) use artifact::MAX_SIGNATURE_BYTES;
-use artifact::{Descriptor, LAYER_TYPE, MANIFEST_TYPE, Manifest, sha256};
-pub use auth::Credentials;
-pub use push::Published;
-pub(crate) use reference::{Reference, SCHEME, version};
-use transfer::{Ask, Transfer};
+use artifact::{ArtifactManifest, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE, sha256_hex};
+pub use auth::RegistryCredentials;
+pub use push::PublishedArtifact;
+pub(crate) use reference::{ArtifactReference, SCHEME, tag_version};
+use transfer::{RegistryAsk, RegistryTransfer};
 
 /// Maximum size of an artifact's manifest and of a page of tags. Usual manifests have 2 KiB.
 const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
@@ -35,11 +35,11 @@ const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 const MAX_PAGES: usize = 20;
 
 /// Function that looks up the credentials for a host, called when a registry asks for them.
-pub type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<Credentials> + Send + Sync>;
+pub type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<RegistryCredentials> + Send + Sync>;
 
 /// Plugin from a registry.
 #[derive(Debug)]
-pub(crate) struct Pulled {
+pub(crate) struct PulledPlugin {
     /// Content of the layer, checked against its digest.
     pub(crate) bytes: Vec<u8>,
     pub(crate) manifest: String,
@@ -47,70 +47,76 @@ pub(crate) struct Pulled {
     pub(crate) signature: Option<String>,
 }
 
-pub struct Registry {
-    transfer: Transfer,
-    reference: Reference,
+pub struct PluginRegistry {
+    transfer: RegistryTransfer,
+    reference: ArtifactReference,
 }
 
-impl Registry {
+impl PluginRegistry {
     /// Creates a client for the repository of a reference. Sends nothing yet.
-    pub fn new(reference: &Reference, credentials: FindCredentials) -> anyhow::Result<Self> {
+    pub fn new(
+        reference: &ArtifactReference,
+        credentials: FindCredentials,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
-            transfer: Transfer::new(reference, credentials)?,
+            transfer: RegistryTransfer::new(reference, credentials)?,
             reference: reference.clone(),
         })
     }
 
     /// Downloads the plugin of a reference with a tag or digest.
-    pub(crate) async fn pull(
+    pub(crate) async fn pull_plugin(
         &mut self,
-        reference: &Reference,
+        reference: &ArtifactReference,
         max_bytes: u64,
-    ) -> anyhow::Result<Pulled> {
-        let (manifest, digest) = self.manifest(reference).await?;
-        let layer = manifest.layer(max_bytes)?;
+    ) -> anyhow::Result<PulledPlugin> {
+        let (manifest, digest) = self.fetch_manifest(reference).await?;
+        let layer = manifest.plugin_layer(max_bytes)?;
         let signature = manifest.signature()?;
-        let bytes = self.layer(layer).await?;
-        Ok(Pulled {
+        let bytes = self.fetch_layer(layer).await?;
+        Ok(PulledPlugin {
             bytes,
             manifest: digest,
             signature,
         })
     }
 
-    async fn manifest(&mut self, reference: &Reference) -> anyhow::Result<(Manifest, String)> {
+    async fn fetch_manifest(
+        &mut self,
+        reference: &ArtifactReference,
+    ) -> anyhow::Result<(ArtifactManifest, String)> {
         let (name, pinned) = match (&reference.digest, &reference.tag) {
             (Some(digest), _) => (digest, true),
             (None, Some(tag)) => (tag, false),
             (None, None) => bail!("{reference} names neither a tag nor a digest"),
         };
-        let ask = Ask {
+        let ask = RegistryAsk {
             accept: Some(MANIFEST_TYPE),
-            ..Ask::new(Method::GET, format!("manifests/{name}"))
+            ..RegistryAsk::new(Method::GET, format!("manifests/{name}"))
         };
-        let answer = self.transfer.send(&ask).await?;
-        let answer = transfer::expect(answer, 200, &reference.to_string()).await?;
-        let bytes = transfer::read(answer, MAX_DOCUMENT_BYTES, "the manifest").await?;
-        let digest = sha256(&bytes);
+        let answer = self.transfer.send_ask(&ask).await?;
+        let answer = transfer::expect_status(answer, 200, &reference.to_string()).await?;
+        let bytes = transfer::read_body(answer, MAX_DOCUMENT_BYTES, "the manifest").await?;
+        let digest = sha256_hex(&bytes);
         ensure!(
             !pinned || digest == *name,
             "the registry answered with another manifest than the one that was asked for: {digest}"
         );
-        Ok((Manifest::parse(&bytes)?, digest))
+        Ok((ArtifactManifest::parse_manifest(&bytes)?, digest))
     }
 
-    async fn layer(&mut self, layer: &Descriptor) -> anyhow::Result<Vec<u8>> {
-        let ask = Ask::new(Method::GET, format!("blobs/{}", layer.digest));
-        let answer = self.transfer.follow(&ask).await?;
-        let answer = transfer::expect(answer, 200, "the layer").await?;
-        let bytes = transfer::read(answer, layer.size, "the layer").await?;
+    async fn fetch_layer(&mut self, layer: &ContentDescriptor) -> anyhow::Result<Vec<u8>> {
+        let ask = RegistryAsk::new(Method::GET, format!("blobs/{}", layer.digest));
+        let answer = self.transfer.follow_redirects(&ask).await?;
+        let answer = transfer::expect_status(answer, 200, "the layer").await?;
+        let bytes = transfer::read_body(answer, layer.size, "the layer").await?;
         ensure!(
             bytes.len() as u64 == layer.size,
             "the layer has {} bytes, and the manifest says {}",
             bytes.len(),
             layer.size
         );
-        let digest = sha256(&bytes);
+        let digest = sha256_hex(&bytes);
         ensure!(
             digest == layer.digest,
             "the layer has the digest {digest}, and the manifest says {}",
@@ -121,14 +127,14 @@ impl Registry {
 
     /// Finds the newest version among the tags that is newer than `installed`, if given.
     /// Pre-releases are considered only if the installed version is one.
-    pub(crate) async fn newest(
+    pub(crate) async fn newest_tag(
         &mut self,
         installed: Option<&Version>,
     ) -> anyhow::Result<Option<String>> {
-        let tags = self.tags().await?;
+        let tags = self.list_tags().await?;
         let versions = tags
             .iter()
-            .filter_map(|tag| Some((reference::version(tag)?, tag)));
+            .filter_map(|tag| Some((reference::tag_version(tag)?, tag)));
         let takes_pre = installed.is_some_and(|version| !version.pre.is_empty());
         let counts = |(version, _): &(Version, &String)| {
             (takes_pre || version.pre.is_empty()) && installed.is_none_or(|own| version > own)
@@ -137,9 +143,9 @@ impl Registry {
         Ok(newest.map(|(_, tag)| tag.clone()))
     }
 
-    async fn tags(&mut self) -> anyhow::Result<Vec<String>> {
+    async fn list_tags(&mut self) -> anyhow::Result<Vec<String>> {
         #[derive(Deserialize)]
-        struct Page {
+        struct TagsPage {
             #[serde(default)]
             tags: Option<Vec<String>>,
         }
@@ -147,15 +153,16 @@ impl Registry {
         for _ in 0..MAX_PAGES {
             // Request the next page by the last tag, so that no URL from the server is followed.
             let last = all.last().map(|tag| format!("&last={tag}"));
-            let ask = Ask::new(
+            let ask = RegistryAsk::new(
                 Method::GET,
                 format!("tags/list?n=1000{}", last.unwrap_or_default()),
             );
-            let answer = self.transfer.send(&ask).await?;
-            let answer = transfer::expect(answer, 200, &self.reference.repository()).await?;
+            let answer = self.transfer.send_ask(&ask).await?;
+            let answer = transfer::expect_status(answer, 200, &self.reference.repository()).await?;
             let has_more = answer.headers().contains_key("link");
-            let bytes = transfer::read(answer, MAX_DOCUMENT_BYTES, "the list of tags").await?;
-            let page: Page = serde_json::from_slice(&bytes).context("the list of tags is none")?;
+            let bytes = transfer::read_body(answer, MAX_DOCUMENT_BYTES, "the list of tags").await?;
+            let page: TagsPage =
+                serde_json::from_slice(&bytes).context("the list of tags is none")?;
             let mut tags = page.tags.unwrap_or_default();
             tags.retain(|tag| reference::is_tag(tag));
             let is_end = !has_more || tags.last().is_none() || tags.last() == all.last();
@@ -168,7 +175,7 @@ impl Registry {
     }
 }
 
-impl std::fmt::Debug for Registry {
+impl std::fmt::Debug for PluginRegistry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Registry")
             .field("reference", &self.reference)

@@ -12,9 +12,10 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::artifact::{CONFIG_TYPE, SIGNATURE};
-use super::transfer::{self, Ask};
+use super::transfer::{self, RegistryAsk};
 use super::{
-    Descriptor, LAYER_TYPE, MANIFEST_TYPE, Manifest, Reference, Registry, reference, sha256,
+    ArtifactManifest, ArtifactReference, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE,
+    PluginRegistry, reference, sha256_hex,
 };
 use rind_lib::plugin::manifest::Manifest as PluginManifest;
 use rind_lib::plugin::surface::Surface;
@@ -24,14 +25,14 @@ use rind_lib::plugin::surface::Surface;
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
 #[derive(Debug)]
-pub struct Published {
-    pub reference: Reference,
+pub struct PublishedArtifact {
+    pub reference: ArtifactReference,
     pub digest: String,
     /// Whether the registry had the same artifact already.
     pub was_there: bool,
 }
 
-impl Registry {
+impl PluginRegistry {
     /// Publishes a packed plugin under the tag of its version, or under the reference's tag. Never
     /// overwrites a tag with different bytes: two users could have the same version with different
     /// content.
@@ -40,12 +41,12 @@ impl Registry {
         plugin: &PluginManifest,
         bytes: Vec<u8>,
         signature: Option<String>,
-    ) -> anyhow::Result<Published> {
+    ) -> anyhow::Result<PublishedArtifact> {
         self.transfer.may_push = true;
         let tag = self.reference.tag.clone();
         let tag = tag.unwrap_or_else(|| reference::tag_of(&plugin.version));
         let target = self.reference.with_tag(tag.clone());
-        let config = config(&bytes)?;
+        let config = artifact_config(&bytes)?;
         let annotations = [
             ("org.opencontainers.image.title", plugin.name.clone()),
             (
@@ -62,12 +63,12 @@ impl Registry {
             .map(|(name, text)| (name.to_owned(), text))
             .collect();
         annotations.extend(signature.map(|text| (SIGNATURE.to_owned(), text)));
-        let describe = |media_type: &str, bytes: &[u8]| Descriptor {
+        let describe = |media_type: &str, bytes: &[u8]| ContentDescriptor {
             media_type: media_type.to_owned(),
-            digest: sha256(bytes),
+            digest: sha256_hex(bytes),
             size: bytes.len() as u64,
         };
-        let manifest = Manifest {
+        let manifest = ArtifactManifest {
             schema_version: 2,
             media_type: Some(MANIFEST_TYPE.to_owned()),
             config: describe(CONFIG_TYPE, &config),
@@ -75,8 +76,8 @@ impl Registry {
             annotations,
         };
         let text = serde_json::to_vec(&manifest).context("write the manifest")?;
-        let digest = sha256(&text);
-        let published = |was_there| Published {
+        let digest = sha256_hex(&text);
+        let published = |was_there| PublishedArtifact {
             reference: target.clone(),
             digest: digest.clone(),
             was_there,
@@ -89,41 +90,41 @@ impl Registry {
                 "{target} is there already and is something else; raise `version` in plugin.toml"
             );
         }
-        self.blob(config).await?;
-        self.blob(bytes).await?;
-        let ask = Ask {
+        self.push_blob(config).await?;
+        self.push_blob(bytes).await?;
+        let ask = RegistryAsk {
             body: Some((MANIFEST_TYPE, text.into())),
-            ..Ask::new(Method::PUT, format!("manifests/{tag}"))
+            ..RegistryAsk::new(Method::PUT, format!("manifests/{tag}"))
         };
-        let answer = self.transfer.send(&ask).await?;
-        transfer::expect(answer, 201, &target.to_string()).await?;
+        let answer = self.transfer.send_ask(&ask).await?;
+        transfer::expect_status(answer, 201, &target.to_string()).await?;
         Ok(published(false))
     }
 
     async fn digest_at(&mut self, tag: &str) -> anyhow::Result<Option<String>> {
-        let ask = Ask {
+        let ask = RegistryAsk {
             accept: Some(MANIFEST_TYPE),
-            ..Ask::new(Method::GET, format!("manifests/{tag}"))
+            ..RegistryAsk::new(Method::GET, format!("manifests/{tag}"))
         };
-        let answer = self.transfer.send(&ask).await?;
+        let answer = self.transfer.send_ask(&ask).await?;
         if answer.status().as_u16() == 404 {
             return Ok(None);
         }
-        let answer = transfer::expect(answer, 200, tag).await?;
-        let bytes = transfer::read(answer, super::MAX_DOCUMENT_BYTES, "the manifest").await?;
-        Ok(Some(sha256(&bytes)))
+        let answer = transfer::expect_status(answer, 200, tag).await?;
+        let bytes = transfer::read_body(answer, super::MAX_DOCUMENT_BYTES, "the manifest").await?;
+        Ok(Some(sha256_hex(&bytes)))
     }
 
-    async fn blob(&mut self, bytes: Vec<u8>) -> anyhow::Result<()> {
-        let digest = sha256(&bytes);
-        let ask = Ask::new(Method::HEAD, format!("blobs/{digest}"));
-        if self.transfer.send(&ask).await?.status().is_success() {
+    async fn push_blob(&mut self, bytes: Vec<u8>) -> anyhow::Result<()> {
+        let digest = sha256_hex(&bytes);
+        let ask = RegistryAsk::new(Method::HEAD, format!("blobs/{digest}"));
+        if self.transfer.send_ask(&ask).await?.status().is_success() {
             return Ok(());
         }
-        let ask = Ask::new(Method::POST, "blobs/uploads/".to_owned());
-        let answer = self.transfer.send(&ask).await?;
-        let answer = transfer::expect(answer, 202, "an upload").await?;
-        let mut url = self.transfer.location(&answer)?;
+        let ask = RegistryAsk::new(Method::POST, "blobs/uploads/".to_owned());
+        let answer = self.transfer.send_ask(&ask).await?;
+        let answer = transfer::expect_status(answer, 202, "an upload").await?;
+        let mut url = self.transfer.upload_location(&answer)?;
         if !self.transfer.is_own(&url) {
             bail!(
                 "{} wants the upload to be sent to another host, which is not done",
@@ -131,25 +132,25 @@ impl Registry {
             );
         }
         url.query_pairs_mut().append_pair("digest", &digest);
-        let ask = Ask {
+        let ask = RegistryAsk {
             url: Some(url),
             body: Some(("application/octet-stream", Bytes::from(bytes))),
-            ..Ask::new(Method::PUT, String::new())
+            ..RegistryAsk::new(Method::PUT, String::new())
         };
-        let answer = self.transfer.send(&ask).await?;
-        transfer::expect(answer, 201, "the upload").await?;
+        let answer = self.transfer.send_ask(&ask).await?;
+        transfer::expect_status(answer, 201, "the upload").await?;
         Ok(())
     }
 }
 
 /// Returns the configuration of a component, which other tools search.
-fn config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+fn artifact_config(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let surface = Surface::read(Path::new("the component"), bytes)?;
     let config = json!({
         "created": CREATED,
         "architecture": "wasm",
         "os": "wasip2",
-        "layerDigests": [sha256(bytes)],
+        "layerDigests": [sha256_hex(bytes)],
         "component": {"exports": surface.exports, "imports": surface.imports, "target": null},
     });
     serde_json::to_vec(&config).context("write the configuration")

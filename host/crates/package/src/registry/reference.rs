@@ -27,14 +27,14 @@ const MAX_BYTES: usize = 512;
 /// Reference to an artifact. Every part matches the grammar of the specification, so that none can
 /// change a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
+pub struct ArtifactReference {
     pub(crate) host: String,
     pub(crate) path: String,
     pub(crate) tag: Option<String>,
     pub digest: Option<String>,
 }
 
-impl Reference {
+impl ArtifactReference {
     /// Returns the reference without tag and digest.
     pub(crate) fn repository(&self) -> String {
         format!("{SCHEME}{}/{}", self.host, self.path)
@@ -74,7 +74,7 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for ArtifactReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.repository())?;
         if let Some(tag) = &self.tag {
@@ -87,7 +87,7 @@ impl fmt::Display for Reference {
     }
 }
 
-impl FromStr for Reference {
+impl FromStr for ArtifactReference {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -186,7 +186,7 @@ pub(super) fn is_digest(digest: &str) -> bool {
 /// 1.0.0_linux    ->  1.0.0+linux
 /// latest         ->  none
 /// ```
-pub(crate) fn version(tag: &str) -> Option<Version> {
+pub(crate) fn tag_version(tag: &str) -> Option<Version> {
     let tag = tag.strip_prefix('v').unwrap_or(tag);
     Version::parse(&tag.replacen('_', "+", 1)).ok()
 }
@@ -208,7 +208,7 @@ mod tests {
             format!("oci://[::1]:5000/hello:v1@{digest}"),
             format!("oci://[::1]/hello@{digest}"),
         ] {
-            assert_eq!(text.parse::<Reference>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ArtifactReference>().unwrap().to_string(), text);
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
             "oci://a.example/hello\n",
             "oci://a.example\\@b.example/hello",
         ] {
-            assert!(text.parse::<Reference>().is_err(), "{text}");
+            assert!(text.parse::<ArtifactReference>().is_err(), "{text}");
         }
     }
 
@@ -257,7 +257,7 @@ mod tests {
             ("10.0.0.1:5000", false),
             ("a.example", false),
         ] {
-            let reference: Reference = format!("oci://{host}/a").parse().unwrap();
+            let reference: ArtifactReference = format!("oci://{host}/a").parse().unwrap();
             assert_eq!(reference.is_loopback(), expected, "{host}");
         }
     }
@@ -266,9 +266,9 @@ mod tests {
     fn tags_are_versions_and_versions_tags() {
         let built = Version::parse("1.2.3-rc.1+build").unwrap();
         assert_eq!(tag_of(&built), "1.2.3-rc.1_build");
-        assert_eq!(version("1.2.3-rc.1_build"), Some(built));
-        assert_eq!(version("v0.1.0"), Some(Version::new(0, 1, 0)));
-        assert_eq!(version("latest"), None);
-        assert_eq!(version("1.2"), None);
+        assert_eq!(tag_version("1.2.3-rc.1_build"), Some(built));
+        assert_eq!(tag_version("v0.1.0"), Some(Version::new(0, 1, 0)));
+        assert_eq!(tag_version("latest"), None);
+        assert_eq!(tag_version("1.2"), None);
     }
 }

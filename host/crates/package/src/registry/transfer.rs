@@ -15,10 +15,10 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde::Deserialize;
 
-use super::reference::{Reference, is_loopback};
-use super::{Credentials, FindCredentials, auth};
+use super::reference::{ArtifactReference, is_loopback};
+use super::{FindCredentials, RegistryCredentials, auth};
 use rind_lib::provider::install_tls;
-use rind_lib::text::clean;
+use rind_lib::text::clean_line;
 
 /// Timeouts for connecting, and for a pause in a response.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ const MAX_REDIRECTS: usize = 3;
 /// Maximum size of a registry's error response, in bytes.
 const MAX_ERROR_BYTES: u64 = 16 << 10;
 
-pub(super) struct Ask {
+pub(super) struct RegistryAsk {
     pub(super) method: Method,
     /// Path and query relative to the repository.
     pub(super) path: String,
@@ -56,7 +56,7 @@ pub(super) struct Ask {
     pub(super) url: Option<Url>,
 }
 
-impl Ask {
+impl RegistryAsk {
     pub(super) fn new(method: Method, path: String) -> Self {
         Self {
             method,
@@ -69,10 +69,10 @@ impl Ask {
 }
 
 /// Connection to a repository, with the token or password that the registry accepted.
-pub(super) struct Transfer {
+pub(super) struct RegistryTransfer {
     client: Client,
     base: Url,
-    reference: Reference,
+    reference: ArtifactReference,
     credentials: FindCredentials,
     authorization: Option<HeaderValue>,
     /// Deadline of the operation.
@@ -81,8 +81,11 @@ pub(super) struct Transfer {
     pub(super) may_push: bool,
 }
 
-impl Transfer {
-    pub(super) fn new(reference: &Reference, credentials: FindCredentials) -> anyhow::Result<Self> {
+impl RegistryTransfer {
+    pub(super) fn new(
+        reference: &ArtifactReference,
+        credentials: FindCredentials,
+    ) -> anyhow::Result<Self> {
         install_tls();
         let is_local = reference.is_loopback();
         let mut client = Client::builder()
@@ -117,8 +120,8 @@ impl Transfer {
     }
 
     /// Sends a request; if the registry asks for credentials, sends it again with them.
-    pub(super) async fn send(&mut self, ask: &Ask) -> anyhow::Result<Response> {
-        let answer = self.once(ask).await?;
+    pub(super) async fn send_ask(&mut self, ask: &RegistryAsk) -> anyhow::Result<Response> {
+        let answer = self.send_once(ask).await?;
         if answer.status().as_u16() != 401 {
             return Ok(answer);
         }
@@ -131,16 +134,17 @@ impl Transfer {
         let scope = format!("repository:{path}:{actions}");
         let is_local = self.reference.is_loopback();
         let header =
-            auth::answer(&self.client, &challenges, &credentials, &scope, is_local).await?;
+            auth::answer_challenge(&self.client, &challenges, &credentials, &scope, is_local)
+                .await?;
         let todo = match credentials {
-            Credentials::Anonymous => format!("log in with `docker login {host}`"),
-            Credentials::Password { .. } => {
+            RegistryCredentials::Anonymous => format!("log in with `docker login {host}`"),
+            RegistryCredentials::Password { .. } => {
                 format!("the credentials that `docker login {host}` stored do not allow it")
             }
         };
         ensure!(header.is_some(), "{host} asks for credentials: {todo}");
         self.authorization = header;
-        let answer = self.once(ask).await?;
+        let answer = self.send_once(ask).await?;
         ensure!(
             answer.status().as_u16() != 401,
             "{host} refuses access to {path}: {todo}"
@@ -149,13 +153,13 @@ impl Transfer {
     }
 
     /// Sends a request for a layer, and follows redirects to the layer's storage.
-    pub(super) async fn follow(&mut self, ask: &Ask) -> anyhow::Result<Response> {
-        let mut answer = self.send(ask).await?;
+    pub(super) async fn follow_redirects(&mut self, ask: &RegistryAsk) -> anyhow::Result<Response> {
+        let mut answer = self.send_ask(ask).await?;
         for _ in 0..=MAX_REDIRECTS {
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
-            let url = self.location(&answer)?;
+            let url = self.upload_location(&answer)?;
             let is_own = url.origin() == self.base.origin();
             let is_local = self.reference.is_loopback();
             let host = url.host_str().unwrap_or_default().to_owned();
@@ -163,17 +167,17 @@ impl Transfer {
                 is_own || (url.scheme() == "https" && (is_local || !is_loopback(&host))),
                 "{} sends for the layer to `{}`, which is not a public address with https",
                 self.reference.host,
-                clean(url.as_str(), 200)
+                clean_line(url.as_str(), 200)
             );
             // Sent without credentials: the layer is checked against its digest, and the URL itself
             // contains any authorization that the storage needs.
-            answer = answered(self.within_time(self.client.get(url)), &host).await?;
+            answer = send_request(self.within_time(self.client.get(url)), &host).await?;
         }
         bail!("{} sends for the layer in a circle", self.reference.host)
     }
 
     /// Reads the redirect target of a response.
-    pub(super) fn location(&self, answer: &Response) -> anyhow::Result<Url> {
+    pub(super) fn upload_location(&self, answer: &Response) -> anyhow::Result<Url> {
         let location = answer.headers().get(LOCATION);
         let location = location.and_then(|value| value.to_str().ok());
         let location = location.context("the registry names no place to go on")?;
@@ -192,7 +196,7 @@ impl Transfer {
         url.origin() == self.base.origin()
     }
 
-    async fn once(&self, ask: &Ask) -> anyhow::Result<Response> {
+    async fn send_once(&self, ask: &RegistryAsk) -> anyhow::Result<Response> {
         let url = match &ask.url {
             Some(url) => url.clone(),
             None => self.base.join(&ask.path).context("the path makes no URL")?,
@@ -214,7 +218,7 @@ impl Transfer {
             let sent = request.send().await;
             return sent.map_err(|error| failed(&error, host));
         }
-        answered(request, host).await
+        send_request(request, host).await
     }
 
     /// Limits a request to the remaining time of the operation.
@@ -224,7 +228,7 @@ impl Transfer {
 }
 
 /// Sends a request without a body, and waits for the headers of the response.
-pub(super) async fn answered(request: RequestBuilder, host: &str) -> anyhow::Result<Response> {
+pub(super) async fn send_request(request: RequestBuilder, host: &str) -> anyhow::Result<Response> {
     let Ok(sent) = tokio::time::timeout(HEADERS_TIMEOUT, request.send()).await else {
         bail!(
             "{host}: no answer within {} s; try again later",
@@ -235,12 +239,12 @@ pub(super) async fn answered(request: RequestBuilder, host: &str) -> anyhow::Res
 }
 
 /// Speed of a transfer.
-struct Pace {
+struct TransferPace {
     since: Instant,
     n_bytes: u64,
 }
 
-impl Pace {
+impl TransferPace {
     fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -262,14 +266,18 @@ impl Pace {
 }
 
 /// Reads a response of at most `limit` bytes. `what` names the content in errors.
-pub(super) async fn read(mut answer: Response, limit: u64, what: &str) -> anyhow::Result<Vec<u8>> {
+pub(super) async fn read_body(
+    mut answer: Response,
+    limit: u64,
+    what: &str,
+) -> anyhow::Result<Vec<u8>> {
     let host = answer.url().host_str().unwrap_or_default().to_owned();
     let too_large = || anyhow::anyhow!("{what} that {host} sends has more than {limit} bytes");
     if answer.content_length().is_some_and(|length| length > limit) {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    let mut pace = Pace::new(Instant::now());
+    let mut pace = TransferPace::new(Instant::now());
     while let Some(piece) = answer
         .chunk()
         .await
@@ -290,7 +298,11 @@ pub(super) async fn read(mut answer: Response, limit: u64, what: &str) -> anyhow
 
 /// Refuses a response with another status, and quotes the first error in its body. `what` names the
 /// requested content.
-pub(super) async fn expect(answer: Response, status: u16, what: &str) -> anyhow::Result<Response> {
+pub(super) async fn expect_status(
+    answer: Response,
+    status: u16,
+    what: &str,
+) -> anyhow::Result<Response> {
     let found = answer.status();
     if found.as_u16() == status {
         return Ok(answer);
@@ -299,7 +311,7 @@ pub(super) async fn expect(answer: Response, status: u16, what: &str) -> anyhow:
     if found.is_redirection() {
         bail!("{host} redirects from {what} to elsewhere, which is not followed");
     }
-    let body = read(answer, MAX_ERROR_BYTES, "the error")
+    let body = read_body(answer, MAX_ERROR_BYTES, "the error")
         .await
         .unwrap_or_default();
     let why = message(&body).map(|message| format!(": {message}"));
@@ -314,23 +326,23 @@ pub(super) async fn expect(answer: Response, status: u16, what: &str) -> anyhow:
 /// Returns the message of the first error in a body.
 fn message(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct Errors {
-        errors: Vec<Fault>,
+    struct RegistryErrors {
+        errors: Vec<RegistryFault>,
     }
     #[derive(Deserialize)]
-    struct Fault {
+    struct RegistryFault {
         code: String,
         #[serde(default)]
         message: String,
     }
-    let errors: Errors = serde_json::from_slice(body).ok()?;
+    let errors: RegistryErrors = serde_json::from_slice(body).ok()?;
     let first = errors.errors.first()?;
     let text = if first.message.is_empty() {
         &first.code
     } else {
         &first.message
     };
-    Some(clean(text, 200))
+    Some(clean_line(text, 200))
 }
 
 /// Converts an error of the HTTP library, without its URL, which may contain a token.
@@ -349,7 +361,7 @@ fn failed(error: &reqwest::Error, host: &str) -> anyhow::Error {
     let cause = if std::ptr::addr_eq(cause, error) {
         String::new()
     } else {
-        format!(": {}", clean(&cause.to_string(), 200))
+        format!(": {}", clean_line(&cause.to_string(), 200))
     };
     anyhow::anyhow!("{host}: {what}{cause}")
 }
@@ -362,7 +374,7 @@ mod tests {
     fn a_transfer_that_sends_a_byte_a_second_is_cut_off_and_a_slow_line_is_not() {
         let start = Instant::now();
         let ends = |bytes_per_second: u64, first: u64| {
-            let mut pace = Pace::new(start);
+            let mut pace = TransferPace::new(start);
             pace.is_too_slow(first, start);
             (1..300).find(|second| {
                 pace.is_too_slow(bytes_per_second, start + Duration::from_secs(*second))

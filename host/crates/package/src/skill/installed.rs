@@ -9,7 +9,7 @@ use rind_lib::grant::Trust;
 use rind_lib::skill::Installed;
 
 /// Verifies every skill in the lock file, in the directory `skills`.
-pub fn verify(
+pub fn verify_skills(
     skills: &Path,
     lock_path: &Path,
     config: &InstallConfig,
@@ -28,7 +28,7 @@ pub fn verify(
 /// Returns every directory in `skills` as an installed skill that was changed since, for use if the
 /// lock file cannot be read. Treating them as the user's own skills would give installed ones
 /// rights that they never had.
-pub fn unverified(skills: &Path) -> Vec<Installed> {
+pub fn unverified_skills(skills: &Path) -> Vec<Installed> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());
     let installed = folders.map(|entry| Installed {

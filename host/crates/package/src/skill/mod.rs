@@ -3,7 +3,7 @@
 //!
 //! Nothing in a source is ever executed, and nothing is written while it is read: of a repository
 //! only the objects are read, never its settings, hooks and filters. This module must not know the
-//! terminal. Start from [`fetch`], [`candidates`] and [`SkillStore`].
+//! terminal. Start from [`fetch_skills`], [`find_candidates`] and [`SkillStore`].
 
 mod git;
 mod installed;
@@ -17,21 +17,21 @@ use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
 use super::archive;
-use super::contents::{MAX_BYTES, open, read_open};
-use super::source::{Source, signature_beside};
-pub use installed::{unverified, verify};
-pub use pick::{Bundle, Candidate, bundle, candidates};
-pub use store::{Change, LockedSkill, Place, SkillStore, taken};
-use tree::{Tree, hides};
+use super::contents::{MAX_BYTES, open_file, read_open};
+use super::source::{PluginSource, signature_beside};
+pub use installed::{unverified_skills, verify_skills};
+pub use pick::{CandidateBundle, SkillCandidate, find_candidates, pick_bundle};
+pub use store::{LockedSkill, SkillChange, SkillPlace, SkillStore, taken_names};
+use tree::{SourceTree, hidden_folder};
 
 /// Magic number of zip files.
 const ZIP: &[u8] = b"PK\x03\x04";
 
 /// Source of skills whose files were listed.
 #[derive(Debug)]
-pub struct Fetched {
-    pub tree: Tree,
-    pub source: Source,
+pub struct FetchedSkills {
+    pub tree: SourceTree,
+    pub source: PluginSource,
     /// Commit that the files of a repository are from.
     pub commit: Option<String>,
     pub bytes: Option<Vec<u8>>,
@@ -39,26 +39,26 @@ pub struct Fetched {
     typed: PathBuf,
 }
 
-impl Fetched {
+impl FetchedSkills {
     /// Reads the signature of an archive. Returns it with its location: next to the typed path, or
     /// next to the symlink's target.
     pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match &self.source {
-            Source::Path(path) => match signature_beside(&self.typed)? {
+            PluginSource::Path(path) => match signature_beside(&self.typed)? {
                 (None, _) => signature_beside(path),
                 found => Ok(found),
             },
-            Source::Registry(_) => bail!("skills are not in registries"),
+            PluginSource::Registry(_) => bail!("skills are not in registries"),
         }
     }
 }
 
 /// Lists the files of a source: a directory, an archive, or the committed files of a repository.
-pub async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fetched> {
+pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<FetchedSkills> {
     // Canonicalize, so that a source has one name regardless of the typed path.
     let real = typed.canonicalize();
-    let source = Source::new(real.as_deref().unwrap_or(typed))?;
-    let Source::Path(path) = &source else {
+    let source = PluginSource::new(real.as_deref().unwrap_or(typed))?;
+    let PluginSource::Path(path) = &source else {
         bail!("skills are not in registries: {source} may be a plugin, for `rind plugin install`");
     };
     let shown = path.display();
@@ -71,7 +71,7 @@ pub async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fetched> {
     })?;
     let name = path.file_name();
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
-    let of = |tree, commit, bytes| Fetched {
+    let of = |tree, commit, bytes| FetchedSkills {
         tree,
         source: source.clone(),
         commit,
@@ -79,9 +79,9 @@ pub async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fetched> {
         typed: typed.to_owned(),
     };
     if found.is_dir()
-        && let Some(repository) = git::Repository::at(path)?
+        && let Some(repository) = git::GitRepository::open_at(path)?
     {
-        let (tree, commit) = git::list(repository, rev, name).await?;
+        let (tree, commit) = git::list_repository(repository, rev, name).await?;
         return Ok(of(tree, Some(commit), None));
     }
     ensure!(
@@ -93,9 +93,9 @@ pub async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fetched> {
         "{shown} is no git repository, so that --rev means nothing"
     );
     if found.is_dir() {
-        return Ok(of(Tree::folder(path, name)?, None, None));
+        return Ok(of(SourceTree::folder_tree(path, name)?, None, None));
     }
-    let file = open(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
+    let file = open_file(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
     let bytes = read_open(file, path, MAX_BYTES)?;
     if bytes.starts_with(ZIP) {
         bail!(
@@ -107,7 +107,11 @@ pub async fn fetch(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fetched> {
             "{shown} is no source of skills: those are folders, git repositories, and `.tar.gz` and `.tar` archives"
         );
     }
-    let entries =
-        archive::entries(&bytes, hides).with_context(|| format!("cannot read {shown}"))?;
-    Ok(of(Tree::memory(entries, &name), None, Some(bytes)))
+    let entries = archive::read_entries(&bytes, hidden_folder)
+        .with_context(|| format!("cannot read {shown}"))?;
+    Ok(of(
+        SourceTree::memory_tree(entries, &name),
+        None,
+        Some(bytes),
+    ))
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{bail, ensure};
 
 use super::super::contents::Files;
-use super::tree::{Listed, Tree, hides};
+use super::tree::{ListedNode, SourceTree, hidden_folder};
 use rind_lib::skill::{self, FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped, label};
 
 /// Maximum size of a skill, in bytes. The largest seen has fonts of 6 MB.
@@ -40,7 +40,7 @@ const FOLDERS: [&str; 7] = [
 const TESTS: &str = "tests";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct SkillCandidate {
     pub name: String,
     /// Directory in the source; empty for the source itself.
     pub at: Vec<String>,
@@ -49,14 +49,14 @@ pub struct Candidate {
 }
 
 #[derive(Debug)]
-pub struct Bundle {
+pub struct CandidateBundle {
     pub files: Files,
     pub file: String,
     /// Files and directories next to it that were not selected, each with its number of files.
     pub left_out: BTreeMap<String, usize>,
 }
 
-impl Candidate {
+impl SkillCandidate {
     /// Whether the person's argument selects it: by its name, or by its directory in the source.
     pub fn is_meant_by(&self, word: &str) -> bool {
         let folder = word.strip_prefix("./").unwrap_or(word);
@@ -84,25 +84,25 @@ impl Candidate {
 
 /// Skills of a source, and files that look like one but are not.
 #[derive(Debug)]
-pub struct Candidates {
+pub struct SkillCandidates {
     /// Skills sorted by name.
-    pub all: Vec<Candidate>,
+    pub all: Vec<SkillCandidate>,
     /// `SKILL.md` files in a directory named `skills` that contains skills: they are tables of
     /// contents.
     pub indexes: Vec<String>,
 }
 
 /// Finds the skills of a source.
-pub async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
+pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidates> {
     let mut found: BTreeMap<Vec<String>, String> = BTreeMap::new();
     for (names, kind) in &tree.listed {
         let Some((file, folder)) = names.split_last() else {
             continue;
         };
-        if *kind != Listed::File
+        if *kind != ListedNode::File
             || !file.eq_ignore_ascii_case(FILE)
             || folder.len() > MAX_DEPTH
-            || hides(folder).is_some()
+            || hidden_folder(folder).is_some()
         {
             continue;
         }
@@ -147,7 +147,7 @@ pub async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
             None => {
                 let names = vec![file.clone()];
                 let files = tree
-                    .read(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
+                    .read_files(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
                     .await?;
                 let text = files
                     .get(&names)
@@ -156,13 +156,13 @@ pub async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
                     .unwrap_or_else(|| tree.name.clone())
             }
         };
-        candidates.push(Candidate { name, at, file });
+        candidates.push(SkillCandidate { name, at, file });
     }
     candidates.sort_by(|a, b| (&a.name, &a.at).cmp(&(&b.name, &b.at)));
     let indexes = indexes
         .iter()
         .map(|folder| format!("{}/{FILE}", folder.join("/")));
-    Ok(Candidates {
+    Ok(SkillCandidates {
         all: candidates,
         indexes: indexes.collect(),
     })
@@ -170,13 +170,17 @@ pub async fn candidates(tree: &Tree) -> anyhow::Result<Candidates> {
 
 /// Reads the files of a skill; `is_whole` selects its entire directory. Files that do not belong to
 /// it are left out. A symlink or another special file among the selected ones is refused.
-pub async fn bundle(tree: &Tree, candidate: &Candidate, is_whole: bool) -> anyhow::Result<Bundle> {
+pub async fn pick_bundle(
+    tree: &SourceTree,
+    candidate: &SkillCandidate,
+    is_whole: bool,
+) -> anyhow::Result<CandidateBundle> {
     let within = |names: &Vec<String>| {
         names
             .strip_prefix(candidate.at.as_slice())
             .map(<[String]>::to_vec)
     };
-    let inner: BTreeMap<Vec<String>, (&Vec<String>, &Listed)> = tree
+    let inner: BTreeMap<Vec<String>, (&Vec<String>, &ListedNode)> = tree
         .listed
         .iter()
         .filter_map(|(names, kind)| Some((within(names)?, (names, kind))))
@@ -188,12 +192,12 @@ pub async fn bundle(tree: &Tree, candidate: &Candidate, is_whole: bool) -> anyho
             let names = candidate.at.iter().chain([&candidate.file]);
             let names: Vec<String> = names.cloned().collect();
             let files = tree
-                .read(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
+                .read_files(std::slice::from_ref(&names), MAX_FILE_BYTES as u64)
                 .await?;
             let text = files
                 .get(&names)
                 .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-            cited(&text.unwrap_or_default())
+            cited_files(&text.unwrap_or_default())
         }
         false => BTreeSet::new(),
     };
@@ -211,12 +215,12 @@ pub async fn bundle(tree: &Tree, candidate: &Candidate, is_whole: bool) -> anyho
     for (inner, (names, kind)) in &inner {
         if !belongs(inner) {
             let first = inner.first().cloned().unwrap_or_default();
-            let is_folder = inner.len() > 1 || **kind == Listed::Hidden;
+            let is_folder = inner.len() > 1 || **kind == ListedNode::Hidden;
             let shown = if is_folder { first + "/" } else { first };
             *left_out.entry(shown).or_default() += 1;
             continue;
         }
-        if let Listed::Odd(what) = kind {
+        if let ListedNode::Odd(what) = kind {
             let shown = names.join("/");
             bail!(
                 "`{}` {what}; skills are made of plain files",
@@ -235,9 +239,9 @@ pub async fn bundle(tree: &Tree, candidate: &Candidate, is_whole: bool) -> anyho
             "it has more than {MAX_FILES} files"
         );
     }
-    let files = tree.read(&wanted, MAX_BYTES).await?;
+    let files = tree.read_files(&wanted, MAX_BYTES).await?;
     let inner = |mut names: Vec<String>| names.split_off(candidate.at.len());
-    Ok(Bundle {
+    Ok(CandidateBundle {
         files: files
             .into_iter()
             .map(|(names, bytes)| (inner(names), bytes))
@@ -249,7 +253,7 @@ pub async fn bundle(tree: &Tree, candidate: &Candidate, is_whole: bool) -> anyho
 
 /// Returns the words of a text that may be paths, in lower case: file paths, and directory paths
 /// with a trailing `/`.
-fn cited(text: &str) -> BTreeSet<String> {
+fn cited_files(text: &str) -> BTreeSet<String> {
     let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     let words = text.split(|c: char| !is_in_path(c));
     let paths = words.map(|word| {
@@ -279,10 +283,10 @@ fn is_document(name: &str, kind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::archive::Entries;
+    use super::super::super::archive::ArchiveEntries;
     use super::*;
 
-    fn tree(paths: &[&str], root: &str) -> Tree {
+    fn tree(paths: &[&str], root: &str) -> SourceTree {
         let names = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
         let content = |path: &str| {
             if path == FILE {
@@ -291,20 +295,20 @@ mod tests {
                 b"x".to_vec()
             }
         };
-        Tree::memory(
-            Entries {
+        SourceTree::memory_tree(
+            ArchiveEntries {
                 files: paths
                     .iter()
                     .map(|path| (names(path), content(path)))
                     .collect(),
-                ..Entries::default()
+                ..ArchiveEntries::default()
             },
             "source.tar.gz",
         )
     }
 
     async fn found(paths: &[&str], root: &str) -> Vec<String> {
-        let found = candidates(&tree(paths, root)).await.unwrap().all;
+        let found = find_candidates(&tree(paths, root)).await.unwrap().all;
         found
             .iter()
             .map(|one| format!("{} {}", one.name, one.place()))
@@ -362,8 +366,8 @@ mod tests {
             ".env",
         ];
         let tree = tree(&paths, text);
-        let candidate = candidates(&tree).await.unwrap().all.remove(0);
-        let bundle = bundle(&tree, &candidate, false).await.unwrap();
+        let candidate = find_candidates(&tree).await.unwrap().all.remove(0);
+        let bundle = pick_bundle(&tree, &candidate, false).await.unwrap();
         let taken: Vec<String> = bundle.files.keys().map(|names| names.join("/")).collect();
         assert_eq!(
             taken,

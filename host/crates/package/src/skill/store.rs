@@ -1,7 +1,7 @@
 //! Directory of skills and its lock file: the installed skills, changed by one command at a time.
 //!
-//! [`SkillStore::open`] takes a lock for the duration of a command. Files that the user wrote are
-//! replaced only if that is forced, and are then moved to a directory that discovery ignores.
+//! [`SkillStore::open_store`] takes a lock for the duration of a command. Files that the user wrote
+//! are replaced only if that is forced, and are then moved to a directory that discovery ignores.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::super::contents::Files;
-use super::super::lock_file::{Entry, LockFile};
+use super::super::lock_file::{LockEntry, LockFile};
 use super::super::place;
 use super::super::source;
 use rind_lib::disk::lock_beside;
@@ -20,7 +20,7 @@ use rind_lib::skill::{AllAvailable, FILE, FOLDER, Root, Source, discover, key};
 #[serde(deny_unknown_fields)]
 pub struct LockedSkill {
     /// Source, an absolute path.
-    pub source: source::Source,
+    pub source: source::PluginSource,
     /// Directory in the source; none for the source itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
@@ -33,7 +33,7 @@ pub struct LockedSkill {
     pub key: Option<String>,
 }
 
-impl Entry for LockedSkill {
+impl LockEntry for LockedSkill {
     const FILE_NAME: &'static str = "skills.lock.toml";
     const TABLE: &'static str = "skills";
     const HEAD: &'static str = "# Written by `rind skill install` and `remove`.";
@@ -65,7 +65,7 @@ impl LockedSkill {
 
 /// State of the location that a skill's name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SkillPlace {
     /// Free: there is no file, and no skill was installed.
     Free,
     Installed,
@@ -79,7 +79,7 @@ pub enum Place {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum SkillChange {
     /// No skill had the name.
     Installed,
     /// A previously installed skill is replaced.
@@ -102,18 +102,18 @@ pub struct SkillStore {
 
 impl SkillStore {
     /// Opens the store and waits until no other command changes it; calls `waits` before waiting.
-    pub fn open(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
+    pub fn open_store(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
         let lock_path = config.join(LockedSkill::FILE_NAME);
         let exclusive = lock_beside(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
         let skills = config.join(FOLDER);
         place::clean_up(&skills);
-        let mut lock = LockFile::<LockedSkill>::read(&lock_path)?;
-        lock.settle(|name| place::digest(&skills.join(name)));
+        let mut lock = LockFile::<LockedSkill>::read_file(&lock_path)?;
+        lock.settle_entries(|name| place::place_digest(&skills.join(name)));
         Ok(Self {
             lock,
             _exclusive: exclusive,
-            taken: taken(&skills),
+            taken: taken_names(&skills),
             skills,
             lock_path,
         })
@@ -121,35 +121,35 @@ impl SkillStore {
 
     /// Lists the names in use again: the user may have written a skill while a question was open.
     pub fn look_again(&mut self) {
-        self.taken = taken(&self.skills);
+        self.taken = taken_names(&self.skills);
     }
 
     /// Returns the exact name that a skill was installed under; `name` may differ in spelling.
-    pub fn spelled(&self, name: &str) -> String {
-        let own = spelled(self.lock.entries.keys(), name);
+    pub fn spelled_name(&self, name: &str) -> String {
+        let own = spelled_as(self.lock.entries.keys(), name);
         own.map_or_else(|| name.to_owned(), Clone::clone)
     }
 
     /// Returns the key that a name is pinned to; `name` may differ in spelling.
-    pub fn pinned(&self, name: &str) -> Option<&str> {
-        let own = spelled(self.lock.keys.keys(), name)?;
+    pub fn pinned_digest(&self, name: &str) -> Option<&str> {
+        let own = spelled_as(self.lock.keys.keys(), name)?;
         self.lock.keys.get(own).map(String::as_str)
     }
 
-    pub fn place(&self, name: &str) -> Place {
-        let own = self.spelled(name);
+    pub fn skill_place(&self, name: &str) -> SkillPlace {
+        let own = self.spelled_name(name);
         let Some(locked) = self.lock.entries.get(&own) else {
             let place = self.skills.join(name);
             let mut there = self.of_same_name(name);
             let own = self.of_same_name(name).find(|path| **path == place);
             let own = own.or_else(|| there.next()).cloned();
-            return own.map_or(Place::Free, Place::Own);
+            return own.map_or(SkillPlace::Free, SkillPlace::Own);
         };
         let folder = self.skills.join(&own);
-        match place::digest(&folder) {
-            _ if folder.symlink_metadata().is_err() => Place::Gone,
-            Some(digest) if digest == locked.digest => Place::Installed,
-            _ => Place::Edited,
+        match place::place_digest(&folder) {
+            _ if folder.symlink_metadata().is_err() => SkillPlace::Gone,
+            Some(digest) if digest == locked.digest => SkillPlace::Installed,
+            _ => SkillPlace::Edited,
         }
     }
 
@@ -161,19 +161,19 @@ impl SkillStore {
     }
 
     /// Decides the effect of installing a skill. User-written files are not replaced unless forced.
-    pub fn change(
+    pub fn check_change(
         &self,
         name: &str,
         new: &LockedSkill,
         is_forced: bool,
         may_change_source: bool,
-    ) -> anyhow::Result<Change> {
-        let own = self.spelled(name);
+    ) -> anyhow::Result<SkillChange> {
+        let own = self.spelled_name(name);
         ensure!(
             own == name,
             "{own} was installed, which is the same name; `rind skill remove {own}` first, or give this one another name with --name"
         );
-        let place = self.place(name);
+        let place = self.skill_place(name);
         let mut others = self.of_same_name(name);
         if let Some(other) = others.find(|path| **path != self.skills.join(name)) {
             bail!(
@@ -190,67 +190,69 @@ impl SkillStore {
                 locked.origin(),
                 new.origin()
             );
-            if place == Place::Installed {
+            if place == SkillPlace::Installed {
                 return Ok(match locked.digest == new.digest {
-                    true => Change::Unchanged,
-                    false => Change::Replaced,
+                    true => SkillChange::Unchanged,
+                    false => SkillChange::Replaced,
                 });
             }
         }
         match place {
-            Place::Free | Place::Gone | Place::Installed => Ok(Change::Installed),
-            Place::Edited => {
+            SkillPlace::Free | SkillPlace::Gone | SkillPlace::Installed => {
+                Ok(SkillChange::Installed)
+            }
+            SkillPlace::Edited => {
                 ensure!(
                     is_forced,
                     "{name} was changed since it was installed, in {}; copy your changes and add --force, which moves it to \
                      .kept beside it, or give this one another name with --name",
                     self.skills.join(name).display()
                 );
-                Ok(Change::Forced)
+                Ok(SkillChange::Forced)
             }
-            Place::Own(path) => {
+            SkillPlace::Own(path) => {
                 ensure!(
                     is_forced,
                     "{} is there already and was not installed; give this one another name with --name, or add --force, which \
                      moves yours to .kept beside it",
                     path.display()
                 );
-                Ok(Change::Forced)
+                Ok(SkillChange::Forced)
             }
         }
     }
 
     /// Moves a skill into place and records it. Returns the new path of user-written files that it
     /// replaced.
-    pub fn put(
+    pub fn put_skill(
         &mut self,
         name: &str,
         files: &Files,
         new: LockedSkill,
-        change: Change,
+        change: SkillChange,
     ) -> anyhow::Result<Option<PathBuf>> {
         let folder = self.skills.join(name);
         // The user may have edited the skill while a question was open.
-        let now = self.change(name, &new, change == Change::Forced, true)?;
+        let now = self.check_change(name, &new, change == SkillChange::Forced, true)?;
         ensure!(
             now == change,
             "{} was changed meanwhile; run the command again",
             folder.display()
         );
         let staged = match change {
-            Change::Unchanged => None,
-            _ => Some(place::stage(files, name, &self.skills)?),
+            SkillChange::Unchanged => None,
+            _ => Some(place::stage_files(files, name, &self.skills)?),
         };
-        let pinned = spelled(self.lock.keys.keys(), name).map_or(name, String::as_str);
+        let pinned = spelled_as(self.lock.keys.keys(), name).map_or(name, String::as_str);
         let pinned = pinned.to_owned();
-        let _exchange = place::exchanging(&self.skills)?;
+        let _exchange = place::lock_exchange(&self.skills)?;
         let skills = &self.skills;
         let put = || {
             let kept = match change {
-                Change::Forced => Some(place::keep(&folder, skills)?),
+                SkillChange::Forced => Some(place::keep_aside(&folder, skills)?),
                 _ => None,
             };
-            let put = staged.map_or(Ok(()), |staged| staged.put(&folder));
+            let put = staged.map_or(Ok(()), |staged| staged.put_in_place(&folder));
             put.map_err(|error| match &kept {
                 Some(kept) => error.context(format!(
                     "what was in {} is in {} now",
@@ -262,36 +264,45 @@ impl SkillStore {
             Ok(kept)
         };
         self.lock
-            .replace(&self.lock_path, (name, &pinned), new, put)
+            .replace_entry(&self.lock_path, (name, &pinned), new, put)
     }
 
     /// Removes the skill or file at a name's location. User-written files are kept, and their new
     /// path is returned.
-    pub fn remove(&mut self, name: &str, place: &Place) -> anyhow::Result<Option<PathBuf>> {
-        let own = self.spelled(name);
+    pub fn remove_skill(
+        &mut self,
+        name: &str,
+        place: &SkillPlace,
+    ) -> anyhow::Result<Option<PathBuf>> {
+        let own = self.spelled_name(name);
         let folder = match place {
-            Place::Own(path) => path.clone(),
+            SkillPlace::Own(path) => path.clone(),
             _ => self.skills.join(&own),
         };
         let mut lock = self.lock.clone();
         lock.entries.remove(&own);
-        let _exchange = place::exchanging(&self.skills)?;
+        let _exchange = place::lock_exchange(&self.skills)?;
         let kept = match place {
-            Place::Own(_) | Place::Edited => Some(place::keep(&folder, &self.skills)?),
-            Place::Installed => {
-                place::remove(&folder, &self.skills)?;
+            SkillPlace::Own(_) | SkillPlace::Edited => {
+                Some(place::keep_aside(&folder, &self.skills)?)
+            }
+            SkillPlace::Installed => {
+                place::remove_place(&folder, &self.skills)?;
                 None
             }
-            Place::Free | Place::Gone => None,
+            SkillPlace::Free | SkillPlace::Gone => None,
         };
-        lock.write(&self.lock_path)?;
+        lock.write_file(&self.lock_path)?;
         self.lock = lock;
         Ok(kept)
     }
 }
 
 /// Finds a name in any spelling; an exact match wins.
-fn spelled<'a>(names: impl Iterator<Item = &'a String> + Clone, name: &str) -> Option<&'a String> {
+fn spelled_as<'a>(
+    names: impl Iterator<Item = &'a String> + Clone,
+    name: &str,
+) -> Option<&'a String> {
     let is_same = |own: &&String| key(own) == key(name);
     names
         .clone()
@@ -301,7 +312,7 @@ fn spelled<'a>(names: impl Iterator<Item = &'a String> + Clone, name: &str) -> O
 
 /// Lists the names in use in a directory of skills, in the form in which names are compared: all
 /// top-level entries, and all skills that a session would find deeper, even unused ones.
-pub fn taken(skills: &Path) -> Vec<(String, PathBuf)> {
+pub fn taken_names(skills: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(skills).into_iter().flatten().flatten();
     let tops = entries.flat_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -13,10 +13,10 @@ use anyhow::{Context, bail, ensure};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use super::super::archive::{Entries, SET_ID};
+use super::super::archive::{ArchiveEntries, SET_ID};
 use super::super::contents::Files;
-use super::git::Objects;
-use rind_lib::beneath::{self, Missing};
+use super::git::GitObjects;
+use rind_lib::beneath::{self, MissingParents};
 use rind_lib::skill::{self, is_skipped};
 
 /// Maximum number of files that are listed.
@@ -29,7 +29,7 @@ const MAX_DEPTH: usize = 16;
 const SKILLS: &str = skill::FOLDER;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Listed {
+pub(super) enum ListedNode {
     File,
     /// Special file that cannot be part of a skill, with a description.
     Odd(&'static str),
@@ -41,7 +41,7 @@ pub(super) enum Listed {
 /// directory. Skipped directories are those that sessions ignore, for example hidden ones, except
 /// `.claude/skills` and the like, which contain skills, and `skills/.curated` and the like, which
 /// are separate collections.
-pub(super) fn hides(folders: &[String]) -> Option<usize> {
+pub(super) fn hidden_folder(folders: &[String]) -> Option<usize> {
     let mut above = "";
     let mut folders = folders.iter().zip(1..).peekable();
     while let Some((name, n_names)) = folders.next() {
@@ -61,40 +61,40 @@ fn is_collection(above: &str, name: &str) -> bool {
 }
 
 #[derive(Debug)]
-enum Content {
+enum TreeContent {
     Folder(Dir),
     Memory(Files),
-    Git(Objects),
+    Git(GitObjects),
 }
 
 #[derive(Debug)]
-pub struct Tree {
-    pub(super) listed: BTreeMap<Vec<String>, Listed>,
-    content: Content,
+pub struct SourceTree {
+    pub(super) listed: BTreeMap<Vec<String>, ListedNode>,
+    content: TreeContent,
     /// Name of the source: of its directory, or of the only top-level directory in an archive.
     pub(super) name: String,
 }
 
-impl Tree {
-    pub(super) fn folder(path: &Path, name: String) -> anyhow::Result<Self> {
+impl SourceTree {
+    pub(super) fn folder_tree(path: &Path, name: String) -> anyhow::Result<Self> {
         let mut listed = BTreeMap::new();
         let mut n_seen = 0;
         let entries = fs::read_dir(path);
         let entries = entries.with_context(|| format!("cannot read {}", path.display()))?;
-        list(entries, &mut Vec::new(), &mut listed, &mut n_seen)?;
+        list_entries(entries, &mut Vec::new(), &mut listed, &mut n_seen)?;
         let folder = Dir::open_ambient_dir(path, ambient_authority());
         let folder = folder.with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Self {
             listed,
-            content: Content::Folder(folder),
+            content: TreeContent::Folder(folder),
             name,
         })
     }
 
     /// Lists the entries of an archive. If all entries are in one top-level directory, that
     /// directory is the root.
-    pub(super) fn memory(entries: Entries, file: &str) -> Self {
-        let Entries { files, odd, hidden } = entries;
+    pub(super) fn memory_tree(entries: ArchiveEntries, file: &str) -> Self {
+        let ArchiveEntries { files, odd, hidden } = entries;
         let all = || files.keys().chain(odd.keys()).chain(&hidden);
         let top = all().next().and_then(|names| names.first()).cloned();
         let is_in_top = |names: &Vec<String>| names.len() > 1 && names.first() == top.as_ref();
@@ -108,39 +108,39 @@ impl Tree {
             .into_iter()
             .map(|(names, bytes)| (inner(names), bytes))
             .collect();
-        let plain = files.keys().map(|names| (names.clone(), Listed::File));
+        let plain = files.keys().map(|names| (names.clone(), ListedNode::File));
         let odd = odd.into_iter();
-        let odd = odd.map(|(names, what)| (inner(names), Listed::Odd(what)));
+        let odd = odd.map(|(names, what)| (inner(names), ListedNode::Odd(what)));
         let hidden = hidden.into_iter();
-        let hidden = hidden.map(|names| (inner(names), Listed::Hidden));
+        let hidden = hidden.map(|names| (inner(names), ListedNode::Hidden));
         let listed = plain.chain(odd).chain(hidden).collect();
         Self {
             listed,
-            content: Content::Memory(files),
+            content: TreeContent::Memory(files),
             name,
         }
     }
 
     /// Lists the objects of a commit.
-    pub(super) fn git(
-        listed: BTreeMap<Vec<String>, Listed>,
-        objects: Objects,
+    pub(super) fn git_tree(
+        listed: BTreeMap<Vec<String>, ListedNode>,
+        objects: GitObjects,
         name: String,
     ) -> Self {
         Self {
             listed,
-            content: Content::Git(objects),
+            content: TreeContent::Git(objects),
             name,
         }
     }
 
     /// Whether the source is a directory on this machine, whose name the user chose.
     pub(super) fn is_folder(&self) -> bool {
-        matches!(self.content, Content::Folder(_))
+        matches!(self.content, TreeContent::Folder(_))
     }
 
     /// Reads files, at most `max_bytes` in total.
-    pub(super) async fn read(
+    pub(super) async fn read_files(
         &self,
         wanted: &[Vec<String>],
         max_bytes: u64,
@@ -148,14 +148,14 @@ impl Tree {
         let too_large = || format!("it has more than {} MiB", max_bytes >> 20);
         let mut left = max_bytes;
         let mut files = Files::new();
-        if let Content::Git(objects) = &self.content {
-            return objects.read(wanted, max_bytes).await;
+        if let TreeContent::Git(objects) = &self.content {
+            return objects.read_blobs(wanted, max_bytes).await;
         }
         for names in wanted {
             let bytes = match &self.content {
-                Content::Folder(folder) => read_plain(folder, names, left)?,
-                Content::Memory(all) => all.get(names).cloned().unwrap_or_default(),
-                Content::Git(_) => Vec::new(),
+                TreeContent::Folder(folder) => read_plain(folder, names, left)?,
+                TreeContent::Memory(all) => all.get(names).cloned().unwrap_or_default(),
+                TreeContent::Git(_) => Vec::new(),
             };
             left = left
                 .checked_sub(bytes.len() as u64)
@@ -172,7 +172,7 @@ fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<
     let path = names.join("/");
     let shown = path.escape_debug();
     let read = || -> std::io::Result<Option<Vec<u8>>> {
-        let walked = beneath::walk(folder, &path, false, Missing::Refused)?;
+        let walked = beneath::walk_beneath(folder, &path, false, MissingParents::Refused)?;
         if walked.names != names {
             return Ok(None);
         }
@@ -192,17 +192,17 @@ fn read_plain(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result<Vec<
 }
 
 /// Returns the name of the parent of the last directory in a path; empty if there is none.
-fn parent(names: &[String]) -> &str {
+fn parent_name(names: &[String]) -> &str {
     match names {
         [.., parent, _] => parent,
         _ => "",
     }
 }
 
-fn list(
+fn list_entries(
     entries: fs::ReadDir,
     above: &mut Vec<String>,
-    listed: &mut BTreeMap<Vec<String>, Listed>,
+    listed: &mut BTreeMap<Vec<String>, ListedNode>,
     n_seen: &mut usize,
 ) -> anyhow::Result<()> {
     for entry in entries {
@@ -221,7 +221,7 @@ fn list(
         if let [.., last] = above.as_slice()
             && is_skipped(last)
             && name != SKILLS
-            && !is_collection(parent(above), last)
+            && !is_collection(parent_name(above), last)
         {
             continue;
         }
@@ -230,31 +230,31 @@ fn list(
         let holds_skills = || {
             let inner = path.join(SKILLS).symlink_metadata();
             let name = above.last().map_or("", String::as_str);
-            is_collection(parent(above), name)
+            is_collection(parent_name(above), name)
                 || name.starts_with('.') && inner.is_ok_and(|found| found.is_dir())
         };
         let kind = match found.is_dir() {
             true if above.last().is_some_and(|name| is_skipped(name)) && !holds_skills() => {
-                Listed::Hidden
+                ListedNode::Hidden
             }
             true if above.len() >= MAX_DEPTH => {
                 bail!("{} is deeper than {MAX_DEPTH} folders", path.display())
             }
             true => match fs::read_dir(&path) {
                 Ok(entries) => {
-                    list(entries, above, listed, n_seen)?;
+                    list_entries(entries, above, listed, n_seen)?;
                     above.pop();
                     continue;
                 }
-                Err(_) => Listed::Odd("cannot be read"),
+                Err(_) => ListedNode::Odd("cannot be read"),
             },
-            false if found.is_symlink() => Listed::Odd("is a link"),
-            false if !found.is_file() => Listed::Odd("is neither a file nor a folder"),
+            false if found.is_symlink() => ListedNode::Odd("is a link"),
+            false if !found.is_file() => ListedNode::Odd("is neither a file nor a folder"),
             false if found.mode() & SET_ID != 0 => {
-                Listed::Odd("is a file that runs as somebody else (setuid)")
+                ListedNode::Odd("is a file that runs as somebody else (setuid)")
             }
-            false if !is_text => Listed::Odd("has a name that is not UTF-8"),
-            false => Listed::File,
+            false if !is_text => ListedNode::Odd("has a name that is not UTF-8"),
+            false => ListedNode::File,
         };
         listed.insert(above.clone(), kind);
         above.pop();

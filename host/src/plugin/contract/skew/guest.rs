@@ -9,11 +9,11 @@ use wasmparser::component_types::{
 use wasmparser::types::Types;
 use wasmparser::{Parser, Payload, PrimitiveValType, Validator, WasmFeatures};
 
-use super::super::{is_line_of_current, split};
-use super::{Interface, Interfaces, NamedType};
+use super::super::{is_line_of_current, split_interface};
+use super::{ContractInterface, Interfaces, NamedType};
 
 /// Interfaces of the contract in a component.
-pub(super) struct Guest {
+pub(super) struct GuestInterfaces {
     pub(super) interfaces: Interfaces,
     /// Full name of each interface, as the component spells it.
     pub(super) names: BTreeMap<String, String>,
@@ -21,15 +21,15 @@ pub(super) struct Guest {
 
 /// Reads the interfaces of the contract that a component imports and exports; `None` if the bytes
 /// are not a valid component.
-pub(super) fn read(component: &[u8]) -> Option<Guest> {
+pub(super) fn read_guest(component: &[u8]) -> Option<GuestInterfaces> {
     let mut validator = Validator::new_with_features(WasmFeatures::all());
     let types = validator.validate_all(component).ok()?;
-    let mut guest = Guest {
+    let mut guest = GuestInterfaces {
         interfaces: Interfaces::new(),
         names: BTreeMap::new(),
     };
-    for (name, is_import) in outermost(component) {
-        let Some((short, version)) = split(&name) else {
+    for (name, is_import) in outermost_names(component) {
+        let Some((short, version)) = split_interface(&name) else {
             continue;
         };
         // An incompatible version has types of its own, which cannot be compared with the current
@@ -46,7 +46,7 @@ pub(super) fn read(component: &[u8]) -> Option<Guest> {
         };
         let interface = guest.interfaces.entry(short.to_owned()).or_default();
         for (name, item) in &types[id].exports {
-            add(&types, name, item.ty, interface);
+            add_interface(&types, name, item.ty, interface);
         }
         guest.names.insert(short.to_owned(), name);
     }
@@ -54,7 +54,7 @@ pub(super) fn read(component: &[u8]) -> Option<Guest> {
 }
 
 /// Returns the names of the outermost imports and exports; `true` marks an import.
-fn outermost(component: &[u8]) -> Vec<(String, bool)> {
+fn outermost_names(component: &[u8]) -> Vec<(String, bool)> {
     let (mut names, mut depth) = (Vec::new(), 0_usize);
     for payload in Parser::new(0).parse_all(component).map_while(Result::ok) {
         match payload {
@@ -74,13 +74,18 @@ fn outermost(component: &[u8]) -> Vec<(String, bool)> {
     names
 }
 
-fn add(types: &Types, name: &str, item: ComponentEntityType, interface: &mut Interface) {
+fn add_interface(
+    types: &Types,
+    name: &str,
+    item: ComponentEntityType,
+    interface: &mut ContractInterface,
+) {
     match item {
         ComponentEntityType::Func(id) => {
             let function = &types[id];
-            let params = function.params.iter().map(|(_, ty)| text(types, *ty));
+            let params = function.params.iter().map(|(_, ty)| type_text(types, *ty));
             let params: Vec<String> = params.collect();
-            let result = optional(types, function.result);
+            let result = optional_text(types, function.result);
             let text = format!("({}) -> {result}", params.join(", "));
             interface.functions.insert(name.to_owned(), text);
         }
@@ -88,11 +93,11 @@ fn add(types: &Types, name: &str, item: ComponentEntityType, interface: &mut Int
             referenced: ComponentAnyTypeId::Defined(id),
             ..
         } => {
-            let (kind, parts) = parts(&types[id]);
+            let (kind, parts) = type_parts(&types[id]);
             let named = NamedType {
                 kind,
                 parts,
-                text: defined(types, id),
+                text: defined_text(types, id),
             };
             interface.types.insert(name.to_owned(), named);
         }
@@ -100,7 +105,7 @@ fn add(types: &Types, name: &str, item: ComponentEntityType, interface: &mut Int
     }
 }
 
-fn parts(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
+fn type_parts(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
     match ty {
         ComponentDefinedType::Record(record) => (
             "record",
@@ -120,37 +125,39 @@ fn parts(ty: &ComponentDefinedType) -> (&'static str, Vec<String>) {
     }
 }
 
-fn text(types: &Types, ty: ComponentValType) -> String {
+fn type_text(types: &Types, ty: ComponentValType) -> String {
     match ty {
-        ComponentValType::Primitive(primitive) => plain(primitive).to_owned(),
-        ComponentValType::Type(id) => defined(types, id),
+        ComponentValType::Primitive(primitive) => primitive_text(primitive).to_owned(),
+        ComponentValType::Type(id) => defined_text(types, id),
     }
 }
 
-fn optional(types: &Types, ty: Option<ComponentValType>) -> String {
-    ty.map_or_else(|| "_".to_owned(), |ty| text(types, ty))
+fn optional_text(types: &Types, ty: Option<ComponentValType>) -> String {
+    ty.map_or_else(|| "_".to_owned(), |ty| type_text(types, ty))
 }
 
-fn defined(types: &Types, id: ComponentDefinedTypeId) -> String {
+fn defined_text(types: &Types, id: ComponentDefinedTypeId) -> String {
     match &types[id] {
-        ComponentDefinedType::Primitive(primitive) => plain(*primitive).to_owned(),
+        ComponentDefinedType::Primitive(primitive) => primitive_text(*primitive).to_owned(),
         ComponentDefinedType::Record(record) => {
             let fields = record.fields.iter();
             let fields: Vec<String> = fields
-                .map(|(name, ty)| format!("{name}: {}", text(types, *ty)))
+                .map(|(name, ty)| format!("{name}: {}", type_text(types, *ty)))
                 .collect();
             format!("record {{{}}}", fields.join(", "))
         }
         ComponentDefinedType::Variant(variant) => {
             let cases = variant.cases.iter();
             let cases: Vec<String> = cases
-                .map(|(name, case)| format!("{name}({})", optional(types, case.ty)))
+                .map(|(name, case)| format!("{name}({})", optional_text(types, case.ty)))
                 .collect();
             format!("variant {{{}}}", cases.join(", "))
         }
-        ComponentDefinedType::List { element, .. } => format!("list<{}>", text(types, *element)),
+        ComponentDefinedType::List { element, .. } => {
+            format!("list<{}>", type_text(types, *element))
+        }
         ComponentDefinedType::Tuple(tuple) => {
-            let types: Vec<String> = tuple.types.iter().map(|ty| text(types, *ty)).collect();
+            let types: Vec<String> = tuple.types.iter().map(|ty| type_text(types, *ty)).collect();
             format!("tuple<{}>", types.join(", "))
         }
         ComponentDefinedType::Flags(names) => {
@@ -161,12 +168,12 @@ fn defined(types: &Types, id: ComponentDefinedTypeId) -> String {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
             format!("enum {{{}}}", names.join(", "))
         }
-        ComponentDefinedType::Option { ty, .. } => format!("option<{}>", text(types, *ty)),
+        ComponentDefinedType::Option { ty, .. } => format!("option<{}>", type_text(types, *ty)),
         ComponentDefinedType::Result { ok, err, .. } => {
             format!(
                 "result<{}, {}>",
-                optional(types, *ok),
-                optional(types, *err)
+                optional_text(types, *ok),
+                optional_text(types, *err)
             )
         }
         ComponentDefinedType::Own(_) => "own".to_owned(),
@@ -175,7 +182,7 @@ fn defined(types: &Types, id: ComponentDefinedTypeId) -> String {
     }
 }
 
-fn plain(ty: PrimitiveValType) -> &'static str {
+fn primitive_text(ty: PrimitiveValType) -> &'static str {
     match ty {
         PrimitiveValType::Bool => "bool",
         PrimitiveValType::S8 => "s8",

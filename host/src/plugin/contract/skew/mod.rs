@@ -29,27 +29,27 @@ struct NamedType {
 
 /// Interface: its functions, each with all types spelled out, and its named types.
 #[derive(Clone, Debug, Default)]
-struct Interface {
+struct ContractInterface {
     functions: BTreeMap<String, String>,
     types: BTreeMap<String, NamedType>,
 }
 
 /// Interfaces by their names without package and version.
-type Interfaces = BTreeMap<String, Interface>;
+type Interfaces = BTreeMap<String, ContractInterface>;
 
 /// Finds an interface of the contract for which the component was built with other types, and
 /// returns it as an error. Returns `None` if all types match or if the bytes are not a valid
 /// component.
 #[must_use]
 pub fn find(component: &[u8]) -> Option<Error> {
-    let theirs = guest::read(component)?;
-    let ours = own::read();
+    let theirs = guest::read_guest(component)?;
+    let ours = own::read_own();
     let (name, difference) = theirs.interfaces.iter().find_map(|(name, interface)| {
         Some((name, differing_function(interface, ours.get(name)?)?))
     })?;
     // Naming the differing type says more than naming the function.
     let part = differing_type(&theirs.interfaces, &ours);
-    let stamp = stamp::read(component).ok().flatten();
+    let stamp = stamp::read_stamp(component).ok().flatten();
     let theirs_built = theirs.names.get(name).cloned().unwrap_or_default();
     let version = theirs_built.rsplit('@').next().unwrap_or_default();
     Some(Error::Skew {
@@ -64,7 +64,7 @@ pub fn find(component: &[u8]) -> Option<Error> {
 }
 
 /// Describes the first function that differs from this host's or that this host lacks.
-fn differing_function(theirs: &Interface, own: &Interface) -> Option<String> {
+fn differing_function(theirs: &ContractInterface, own: &ContractInterface) -> Option<String> {
     let mut functions = theirs.functions.iter();
     functions.find_map(|(name, text)| match own.functions.get(name) {
         None => Some(format!(

@@ -3,11 +3,11 @@
 use wit_parser::{Handle, Resolve, SourceMap, Type, TypeDefKind};
 
 use super::super::WIT;
-use super::{Interface, Interfaces, NamedType};
+use super::{ContractInterface, Interfaces, NamedType};
 
 /// Parses the contract that this program carries. Empty if parsing fails; a test ensures that it
 /// does not.
-pub(super) fn read() -> Interfaces {
+pub(super) fn read_own() -> Interfaces {
     let mut map = SourceMap::default();
     for file in WIT.files() {
         let path = file.path().to_string_lossy();
@@ -28,17 +28,17 @@ pub(super) fn read() -> Interfaces {
                 let params = function
                     .params
                     .iter()
-                    .map(|param| text(&resolve, &param.ty));
+                    .map(|param| type_text(&resolve, &param.ty));
                 let params: Vec<String> = params.collect();
-                let result = optional(&resolve, function.result.as_ref());
+                let result = optional_text(&resolve, function.result.as_ref());
                 (name.clone(), format!("({}) -> {result}", params.join(", ")))
             });
             let types = own.types.iter().map(|(name, id)| {
-                let (kind, parts) = parts(&resolve, &Type::Id(*id));
-                let text = text(&resolve, &Type::Id(*id));
+                let (kind, parts) = type_parts(&resolve, &Type::Id(*id));
+                let text = type_text(&resolve, &Type::Id(*id));
                 (name.clone(), NamedType { kind, parts, text })
             });
-            let interface = Interface {
+            let interface = ContractInterface {
                 functions: functions.collect(),
                 types: types.collect(),
             };
@@ -47,12 +47,12 @@ pub(super) fn read() -> Interfaces {
         .collect()
 }
 
-fn parts(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
+fn type_parts(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
     let Type::Id(id) = ty else {
         return ("type", Vec::new());
     };
     match &resolve.types[*id].kind {
-        TypeDefKind::Type(other) => parts(resolve, other),
+        TypeDefKind::Type(other) => type_parts(resolve, other),
         TypeDefKind::Record(record) => (
             "record",
             record
@@ -77,18 +77,18 @@ fn parts(resolve: &Resolve, ty: &Type) -> (&'static str, Vec<String>) {
     }
 }
 
-fn optional(resolve: &Resolve, ty: Option<&Type>) -> String {
-    ty.map_or_else(|| "_".to_owned(), |ty| text(resolve, ty))
+fn optional_text(resolve: &Resolve, ty: Option<&Type>) -> String {
+    ty.map_or_else(|| "_".to_owned(), |ty| type_text(resolve, ty))
 }
 
 /// Returns the same text as the one built for a component's type.
-fn text(resolve: &Resolve, ty: &Type) -> String {
+fn type_text(resolve: &Resolve, ty: &Type) -> String {
     let id = match ty {
         Type::Id(id) => *id,
         Type::ErrorContext => return "error-context".to_owned(),
         plain => return format!("{plain:?}").to_lowercase(),
     };
-    let of = |ty: &Type| text(resolve, ty);
+    let of = |ty: &Type| type_text(resolve, ty);
     match &resolve.types[id].kind {
         TypeDefKind::Type(other) => of(other),
         TypeDefKind::Record(record) => {
@@ -101,7 +101,13 @@ fn text(resolve: &Resolve, ty: &Type) -> String {
         TypeDefKind::Variant(variant) => {
             let cases = variant.cases.iter();
             let cases: Vec<String> = cases
-                .map(|case| format!("{}({})", case.name, optional(resolve, case.ty.as_ref())))
+                .map(|case| {
+                    format!(
+                        "{}({})",
+                        case.name,
+                        optional_text(resolve, case.ty.as_ref())
+                    )
+                })
                 .collect();
             format!("variant {{{}}}", cases.join(", "))
         }
@@ -111,14 +117,14 @@ fn text(resolve: &Resolve, ty: &Type) -> String {
             format!("tuple<{}>", types.join(", "))
         }
         TypeDefKind::Flags(_) | TypeDefKind::Enum(_) => {
-            let (kind, names) = parts(resolve, ty);
+            let (kind, names) = type_parts(resolve, ty);
             format!("{kind} {{{}}}", names.join(", "))
         }
         TypeDefKind::Option(ty) => format!("option<{}>", of(ty)),
         TypeDefKind::Result(result) => format!(
             "result<{}, {}>",
-            optional(resolve, result.ok.as_ref()),
-            optional(resolve, result.err.as_ref())
+            optional_text(resolve, result.ok.as_ref()),
+            optional_text(resolve, result.err.as_ref())
         ),
         TypeDefKind::Handle(Handle::Own(_)) => "own".to_owned(),
         TypeDefKind::Handle(Handle::Borrow(_)) => "borrow".to_owned(),
@@ -133,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_contract_that_is_carried_can_be_read() {
-        let interfaces = read();
+        let interfaces = read_own();
         let types = &interfaces["payloads"].types;
         assert_eq!(types["proposed-call"].kind, "record");
         assert!(

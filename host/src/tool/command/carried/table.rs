@@ -1,10 +1,10 @@
 //! Options and verbs of programs that can run commands, as listed in their manuals.
 
-use super::Carrier;
+use super::CarrierProgram;
 
 pub(super) const GIT: &str = "git";
 
-const NONE: Carrier = Carrier {
+const NONE: CarrierProgram = CarrierProgram {
     names: &[],
     letters: "",
     long: &[],
@@ -18,8 +18,8 @@ const NONE: Carrier = Carrier {
 /// Verbs of package managers and runners that are followed by a program.
 const RUNNING: &[&str] = &["exec", "run", "tool"];
 
-pub(super) const CARRIERS: &[Carrier] = &[
-    Carrier {
+pub(super) const CARRIERS: &[CarrierProgram] = &[
+    CarrierProgram {
         names: &[GIT],
         // Short options depend on the verb, see `git_letters`.
         long: &[
@@ -154,7 +154,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["tar", "gtar", "bsdtar"],
         letters: "IF",
         long: &[
@@ -168,35 +168,35 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["sort"],
         letters: "o",
         long: &["compress-program", "output"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["find"],
         words: &["-delete", "-fls", "-fprint", "-fprint0", "-fprintf"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["rg"],
         long: &["pre", "hostname-bin"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["fd", "fdfind"],
         letters: "xX",
         long: &["exec", "exec-batch"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["rsync"],
         letters: "e",
         long: &["rsh", "rsync-path"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["cargo"],
         long: &["config"],
         valued: &["-C", "-Z", "--color", "--config"],
@@ -213,7 +213,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["go"],
         words: &[
             "-exec",
@@ -225,24 +225,24 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["zip"],
         letters: "T",
         long: &["unzip-command"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["man"],
         letters: "HPC",
         long: &["browser", "html", "pager", "preprocessor", "config-file"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["split"],
         long: &["filter"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &[
             "docker", "podman", "nerdctl", "buildah", "ctr", "lxc", "incus",
         ],
@@ -284,7 +284,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["kubectl", "oc"],
         verbs: &[
             "attach",
@@ -315,7 +315,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         flags: &["--match-server-version", "--warnings-as-errors"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["npm"],
         // npm accepts settings anywhere among the arguments.
         long: &[
@@ -407,7 +407,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["pnpm", "yarn", "bun"],
         long: &["script-shell", "shell-emulator"],
         verbs: &[
@@ -425,7 +425,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["uv", "poetry", "pipenv", "pdm", "rye", "hatch", "rustup"],
         verbs: RUNNING,
         valued: &[
@@ -453,7 +453,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &[
             "asdf",
             "bundle",
@@ -491,25 +491,25 @@ pub(super) const CARRIERS: &[Carrier] = &[
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["cpio"],
         long: &["rsh-command"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["ip"],
         verbs: &["n", "ne", "net", "netn", "netns", "v", "vr", "vrf"],
         flags: &["-4", "-6", "-br", "-brief", "-j", "-json", "-o", "-s"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["pip", "pip3", "gem"],
         long: &["editor"],
         verbs: &["config", "exec", "open"],
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["gh", "glab"],
         verbs: &[
             "alias",
@@ -523,7 +523,7 @@ pub(super) const CARRIERS: &[Carrier] = &[
         flags: &["--version"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &[
             "systemctl",
             "flatpak",
@@ -556,17 +556,17 @@ pub(super) const CARRIERS: &[Carrier] = &[
         ..NONE
     },
     // Builtins that evaluate an array index, which can contain a command substitution.
-    Carrier {
+    CarrierProgram {
         names: &["test", "["],
         words: &["-v", "-R"],
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["wait"],
         letters: "p",
         ..NONE
     },
-    Carrier {
+    CarrierProgram {
         names: &["jobs"],
         words: &["-x"],
         ..NONE

@@ -3,11 +3,16 @@
 
 use std::path::Path;
 
-use super::view::{Mount, What};
+use super::view::{MountSource, ViewMount};
 
 /// Returns the start of a `bwrap` command line. The program appended to it runs inside the view, as
 /// the first process of its PID namespace.
-pub(super) fn command(bwrap: &Path, helper: &Path, mounts: &[Mount], network: bool) -> Vec<String> {
+pub(super) fn bwrap_command(
+    bwrap: &Path,
+    helper: &Path,
+    mounts: &[ViewMount],
+    network: bool,
+) -> Vec<String> {
     let mut command = vec![bwrap.to_string_lossy().into_owned()];
     let mut add = |words: &[&dyn AsRef<Path>]| {
         // A lossy conversion is safe: serializing the policy fails for paths that are not UTF-8.
@@ -21,18 +26,18 @@ pub(super) fn command(bwrap: &Path, helper: &Path, mounts: &[Mount], network: bo
     if network {
         add(&[&"--share-net"]);
     }
-    for Mount { at, what } in mounts {
+    for ViewMount { at, what } in mounts {
         match what {
-            What::ReadOnly(source) => add(&[&"--ro-bind", source, at]),
-            What::Writable(source) => add(&[&"--bind", source, at]),
-            What::Device(source) => add(&[&"--dev-bind", source, at]),
-            What::Folder => add(&[&"--dir", at]),
-            What::Link(to) => add(&[&"--symlink", to, at]),
-            What::Memory(bytes) => {
+            MountSource::ReadOnly(source) => add(&[&"--ro-bind", source, at]),
+            MountSource::Writable(source) => add(&[&"--bind", source, at]),
+            MountSource::Device(source) => add(&[&"--dev-bind", source, at]),
+            MountSource::Folder => add(&[&"--dir", at]),
+            MountSource::Link(to) => add(&[&"--symlink", to, at]),
+            MountSource::Memory(bytes) => {
                 let bytes = bytes.to_string();
                 add(&[&"--perms", &"1777", &"--size", &bytes, &"--tmpfs", at]);
             }
-            What::Processes => add(&[&"--proc", at]),
+            MountSource::Processes => add(&[&"--proc", at]),
         }
     }
     add(&[

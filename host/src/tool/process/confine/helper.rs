@@ -13,7 +13,9 @@ use std::process::{Command, ExitCode, Stdio};
 
 use super::limits::Limits;
 use super::obstacle::{MISSING, Obstacle};
-use super::policy::{Around, Files, Network, Policy, Trial};
+use super::policy::{
+    ConfinedPolicy, ConfinedSurroundings, ConfinementTrial, FileAccess, SocketAccess,
+};
 use super::probe::Report;
 
 /// Exit code that shells use for a program that cannot be executed; here also for one that cannot
@@ -45,11 +47,11 @@ pub fn main(
 #[cfg(target_os = "linux")]
 fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), Obstacle> {
     use super::namespaces::{MAP, map_users_of_parent};
-    use super::supervise::{INNER, keep, supervise};
+    use super::supervise::{INNER, keep_program, supervise_program};
     let first = args.next().unwrap_or_default();
     let silent = |code| (String::new(), code);
     if first == TRY {
-        return Ok((attempt(args)?, ExitCode::SUCCESS));
+        return Ok((attempt_run(args)?, ExitCode::SUCCESS));
     }
     if first == MAP {
         map_users_of_parent()?;
@@ -57,14 +59,14 @@ fn run(mut args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), O
     }
     if first == INNER {
         let policy = policy_of(&args.next().unwrap_or_default())?;
-        return inner(policy, args.collect()).map(silent);
+        return run_inner(policy, args.collect()).map(silent);
     }
     if first == KEEP {
-        return Ok(silent(keep(args.collect())?));
+        return Ok(silent(keep_program(args.collect())?));
     }
     let policy = policy_of(&first)?;
     let program = args.collect();
-    supervise(&policy, &first.to_string_lossy(), program)
+    supervise_program(&policy, &first.to_string_lossy(), program)
         .map(silent)
         .map_err(|obstacle| obstacle.within(CANNOT_CONFINE))
 }
@@ -85,45 +87,45 @@ fn called_wrongly(error: serde_json::Error) -> String {
     format!("the helper got invalid arguments: {error}")
 }
 
-fn policy_of(json: &OsString) -> Result<Policy, String> {
+fn policy_of(json: &OsString) -> Result<ConfinedPolicy, String> {
     serde_json::from_str(&json.to_string_lossy()).map_err(called_wrongly)
 }
 
 /// Runs the trial in the first argument and returns its report. The last argument is the report of
 /// the restrictions that the kernel accepted.
-fn attempt(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
+fn attempt_run(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     let mut next = || args.next().unwrap_or_default();
     let (trial, report) = (next(), next());
-    let mut trial: Trial =
+    let mut trial: ConfinementTrial =
         serde_json::from_str(&trial.to_string_lossy()).map_err(called_wrongly)?;
     trial.report = serde_json::from_str(&report.to_string_lossy()).map_err(called_wrongly)?;
-    serde_json::to_string(&trial.run()).map_err(called_wrongly)
+    serde_json::to_string(&trial.run_trial()).map_err(called_wrongly)
 }
 
 /// Runs the second stage: builds the view, confines this process and starts the program.
 #[cfg(target_os = "linux")]
-fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
+fn run_inner(policy: ConfinedPolicy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
     use super::{FOR_PROGRAM, kernel, limits, namespaces, rights, supervise};
     use crate::tool::process::environment::own_variables;
     limits::end_with_parent();
     let confined = |obstacle: Obstacle| obstacle.within(CANNOT_CONFINE);
     let uncalled = |what: &str, error: std::io::Error| confined(Obstacle::of_call(what, &error));
-    if let Around::Namespaces { base, mounts } = &policy.around {
+    if let ConfinedSurroundings::Namespaces { base, mounts } = &policy.around {
         namespaces::make_view(base, mounts).map_err(confined)?;
         namespaces::bound_processes(policy.limits.processes);
     }
     limits::end_first_when_memory_runs_out();
-    if let Around::Namespaces { .. } = &policy.around {
+    if let ConfinedSurroundings::Namespaces { .. } = &policy.around {
         namespaces::fix_processes().map_err(|error| uncalled("/proc", error))?;
     }
     rustix::process::chdir(&policy.cwd)
         .map_err(|error| format!("cannot enter {}: {error}", policy.cwd.display()))?;
     let stdin = stdin_of(policy.stdin.as_deref())?;
-    if matches!(policy.around, Around::Nothing) {
+    if matches!(policy.around, ConfinedSurroundings::Nothing) {
         let _ = rustix::process::nice(limits::NICENESS);
     }
-    let mut report = restrict(&policy).map_err(confined)?;
-    let is_root_of_groups = matches!(policy.around, Around::Program(_));
+    let mut report = restrict_self(&policy).map_err(confined)?;
+    let is_root_of_groups = matches!(policy.around, ConfinedSurroundings::Program(_));
     let is_in = |group| super::super::cgroup::is_in(group, is_root_of_groups);
     report.cgroup = policy.cgroup.as_deref().is_some_and(is_in);
     let mut program = program.into_iter().skip_while(|word| word == "--");
@@ -151,24 +153,24 @@ fn inner(policy: Policy, program: Vec<OsString>) -> Result<ExitCode, Obstacle> {
             name.to_string_lossy()
         )
     };
-    if matches!(policy.around, Around::Nothing) {
+    if matches!(policy.around, ConfinedSurroundings::Nothing) {
         return Err(failed(command.exec()).into());
     }
     // From now on the program can see this process: protect its memory, and drop its capabilities.
     super::hide_process();
     let rights = |error| uncalled("capabilities", error);
     rights::drop_own().map_err(rights)?;
-    let start = kernel::Start {
+    let start = kernel::StartAttributes {
         niceness: limits::NICENESS,
-        ..kernel::Start::default()
+        ..kernel::StartAttributes::default()
     };
     kernel::start_in(&mut command, start);
     let child = command.process_group(0).spawn().map_err(failed)?;
     rights::drop_rest().map_err(rights)?;
     let id = i64::from(child.id());
-    supervise::collect(|pid, status| {
+    supervise::collect_ended(|pid, status| {
         if i64::from(pid.as_raw_nonzero().get()) == id {
-            supervise::report(status);
+            supervise::report_status(status);
         }
     });
     Ok(ExitCode::SUCCESS)
@@ -187,19 +189,19 @@ pub(super) fn stdin_of(path: Option<&std::path::Path>) -> Result<Stdio, String> 
 }
 
 #[cfg(target_os = "linux")]
-fn restrict(policy: &Policy) -> Result<Report, Obstacle> {
-    let shares_processes = matches!(policy.around, Around::Nothing);
+fn restrict_self(policy: &ConfinedPolicy) -> Result<Report, Obstacle> {
+    let shares_processes = matches!(policy.around, ConfinedSurroundings::Nothing);
     super::limits::cap_program(&policy.limits, shares_processes)
         .map_err(|error| format!("resource limits: {error}"))?;
     super::rights::drop_all();
     let mut report = Report::default();
     let mut unix_sockets = policy.unix_sockets;
     let mut network = policy.network;
-    if network == Network::Loopback && !has_loopback() {
-        network = Network::Off;
+    if network == SocketAccess::Loopback && !has_loopback() {
+        network = SocketAccess::Off;
     }
-    report.loopback = network == Network::Loopback;
-    match super::landlock::restrict(&policy.files, network != Network::Off) {
+    report.loopback = network == SocketAccess::Loopback;
+    match super::landlock::restrict_files(&policy.files, network != SocketAccess::Off) {
         Ok(enforced) => {
             report.landlock = Some(enforced.abi);
             unix_sockets |= enforced.unix_sockets;
@@ -209,7 +211,7 @@ fn restrict(policy: &Policy) -> Result<Report, Obstacle> {
         Err(_) => {}
     }
     report.unix_sockets = unix_sockets;
-    super::seccomp::restrict(network, unix_sockets, shares_processes)?;
+    super::seccomp::restrict_calls(network, unix_sockets, shares_processes)?;
     report.seccomp = true;
     Ok(report)
 }
@@ -221,7 +223,7 @@ fn has_loopback() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn restrict(_policy: &Policy) -> Result<Report, Obstacle> {
+fn restrict_self(_policy: &ConfinedPolicy) -> Result<Report, Obstacle> {
     Err(Obstacle::Missing(ONLY_LINUX.to_owned()))
 }
 
@@ -231,20 +233,20 @@ fn restrict(_policy: &Policy) -> Result<Report, Obstacle> {
 /// # Errors
 /// Reason why the process is not confined. Some restrictions may be in force even then.
 pub fn confine_this_process(folder: &std::path::Path) -> Result<(), Obstacle> {
-    let policy = Policy {
-        around: Around::Nothing,
-        files: Files {
+    let policy = ConfinedPolicy {
+        around: ConfinedSurroundings::Nothing,
+        files: FileAccess {
             write: vec![folder.to_owned()],
             read: super::system_folders(),
         },
         needs_landlock: true,
         cwd: folder.to_owned(),
         stdin: None,
-        network: Network::Off,
+        network: SocketAccess::Off,
         unix_sockets: false,
         limits: Limits::default(),
         cgroup: None,
         tells: false,
     };
-    restrict(&policy).map(drop)
+    restrict_self(&policy).map(drop)
 }

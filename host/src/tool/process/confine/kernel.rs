@@ -78,7 +78,7 @@ pub(super) fn add_attributes(
     let flags = AT_EMPTY_PATH | if with_below { AT_RECURSIVE } else { 0 };
     // SAFETY: the struct has the layout of the kernel's `mount_attr`, lives through the call, and
     // its size is passed along.
-    checked(unsafe {
+    check_result(unsafe {
         syscall(
             SYS_MOUNT_SETATTR,
             tree.as_raw_fd(),
@@ -96,7 +96,7 @@ pub(super) fn check_landlock() -> io::Result<()> {
     let no_rules = std::ptr::null::<u8>();
     let flags = LANDLOCK_CREATE_RULESET_VERSION;
     // SAFETY: with this flag the kernel reads no memory and creates nothing.
-    checked(unsafe { syscall(SYS_LANDLOCK_CREATE_RULESET, no_rules, 0_usize, flags) })
+    check_result(unsafe { syscall(SYS_LANDLOCK_CREATE_RULESET, no_rules, 0_usize, flags) })
 }
 
 /// Sets close-on-exec on every descriptor except the standard ones.
@@ -104,7 +104,7 @@ pub(super) fn check_landlock() -> io::Result<()> {
 pub(super) fn keep_descriptors() -> io::Result<()> {
     let last = c_uint::MAX;
     // SAFETY: passes only numbers, and closes nothing in this process.
-    checked(unsafe { syscall(SYS_CLOSE_RANGE, FIRST_EXTRA, last, CLOSE_RANGE_CLOEXEC) })
+    check_result(unsafe { syscall(SYS_CLOSE_RANGE, FIRST_EXTRA, last, CLOSE_RANGE_CLOEXEC) })
 }
 
 /// Enables the loopback interface in the network namespace of this process.
@@ -115,14 +115,14 @@ pub(super) fn raise_loopback() -> io::Result<()> {
     const UP: i16 = 0x41;
     /// The kernel's `ifreq`: a name, and a union of 24 bytes that starts with the flags.
     #[repr(C)]
-    struct Request {
+    struct InterfaceRequest {
         name: [u8; 16],
         flags: i16,
         rest: [u8; 22],
     }
     let mut name = [0; 16];
     name[..2].copy_from_slice(b"lo");
-    let mut request = Request {
+    let mut request = InterfaceRequest {
         name,
         flags: UP,
         rest: [0; 22],
@@ -132,14 +132,17 @@ pub(super) fn raise_loopback() -> io::Result<()> {
     // SAFETY: the struct has the layout that the kernel reads for this request, and lives through
     // the call.
     unsafe {
-        ioctl(&socket, Updater::<SIOCSIFFLAGS, Request>::new(&mut request))?;
+        ioctl(
+            &socket,
+            Updater::<SIOCSIFFLAGS, InterfaceRequest>::new(&mut request),
+        )?;
     }
     Ok(())
 }
 
 /// Process attributes that are set between fork and exec.
 #[derive(Default)]
-pub(super) struct Start {
+pub(super) struct StartAttributes {
     /// Whether the process starts a new session, without a controlling terminal.
     pub(super) session: bool,
     /// Increment of the niceness.
@@ -151,7 +154,7 @@ pub(super) struct Start {
 /// Makes a program start with these attributes, as far as the kernel allows it. This process must
 /// be single-threaded.
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
-pub(super) fn start_in(command: &mut Command, start: Start) {
+pub(super) fn start_in(command: &mut Command, start: StartAttributes) {
     let prepare = move || {
         if start.session {
             let _ = rustix::process::setsid();
@@ -173,7 +176,7 @@ pub(super) fn start_in(command: &mut Command, start: Start) {
     }
 }
 
-fn checked(result: c_long) -> io::Result<()> {
+fn check_result(result: c_long) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,6 +1,6 @@
 //! Landlock rules for files, network and scopes, as many as the kernel supports.
 //!
-//! The rules are best effort except for a minimum version. Start from [`restrict`].
+//! The rules are best effort except for a minimum version. Start from [`restrict_files`].
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset,
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::kernel;
 use super::obstacle::Obstacle;
-use super::policy::Files;
+use super::policy::FileAccess;
 use super::system::DEVICES;
 
 /// Newest ABI to request; older kernels enforce the subset that they support.
@@ -22,16 +22,16 @@ const ABI_NEEDED: i32 = 3;
 /// First ABI (Linux 7.1) that distinguishes Unix sockets in allowed directories from others.
 const ABI_UNIX: i32 = 9;
 
-pub(super) struct Enforced {
+pub(super) struct EnforcedLandlock {
     pub(super) abi: u32,
     pub(super) unix_sockets: bool,
 }
 
 /// Permanently restricts this thread, which must be the only one, and everything it starts. `tcp`:
 /// whether TCP is allowed at all, on any port.
-pub(super) fn restrict(files: &Files, tcp: bool) -> Result<Enforced, Obstacle> {
+pub(super) fn restrict_files(files: &FileAccess, tcp: bool) -> Result<EnforcedLandlock, Obstacle> {
     check_available()?;
-    let status = ruleset(files, tcp)
+    let status = build_ruleset(files, tcp)
         .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
@@ -43,7 +43,7 @@ pub(super) fn restrict(files: &Files, tcp: bool) -> Result<Enforced, Obstacle> {
             "this kernel's Landlock is too old: it has version {abi}, and {ABI_NEEDED} is needed (Linux 6.2)"
         )));
     }
-    Ok(Enforced {
+    Ok(EnforcedLandlock {
         abi: abi.unsigned_abs(),
         unix_sockets: abi >= ABI_UNIX,
     })
@@ -87,7 +87,7 @@ fn check_available() -> Result<(), Obstacle> {
     })
 }
 
-fn ruleset(files: &Files, tcp: bool) -> Result<RulesetCreated, String> {
+fn build_ruleset(files: &FileAccess, tcp: bool) -> Result<RulesetCreated, String> {
     let said = |error: landlock::RulesetError| error.to_string();
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI_ASKED))
@@ -99,15 +99,15 @@ fn ruleset(files: &Files, tcp: bool) -> Result<RulesetCreated, String> {
     let mut rules = rules
         .scope(Scope::AbstractUnixSocket | Scope::Signal)
         .and_then(Ruleset::create)
-        .and_then(|rules| rules.add_rules(path_beneath_rules(&files.read, reading())))
-        .and_then(|rules| rules.add_rules(path_beneath_rules(DEVICES, device())))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(&files.read, read_rights())))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(DEVICES, device_rights())))
         .map_err(said)?;
     for path in &files.write {
         let found = PathFd::new(path).map_err(|error| error.to_string())?;
         let access = if path.is_dir() {
-            writing()
+            write_rights()
         } else {
-            writing() & AccessFs::from_file(ABI_ASKED)
+            write_rights() & AccessFs::from_file(ABI_ASKED)
         };
         rules = rules
             .add_rule(PathBeneath::new(found, access))
@@ -116,16 +116,16 @@ fn ruleset(files: &Files, tcp: bool) -> Result<RulesetCreated, String> {
     Ok(rules)
 }
 
-fn reading() -> BitFlags<AccessFs> {
+fn read_rights() -> BitFlags<AccessFs> {
     AccessFs::from_read(ABI_ASKED)
 }
 
 /// Returns all write rights except for devices: root could create a device node for a disk, and an
 /// ioctl can command a device.
-fn writing() -> BitFlags<AccessFs> {
+fn write_rights() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI_ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
-fn device() -> BitFlags<AccessFs> {
+fn device_rights() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate
 }

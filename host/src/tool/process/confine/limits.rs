@@ -101,20 +101,20 @@ pub fn end_with_parent() {}
 #[cfg(target_os = "linux")]
 pub(super) fn cap_program(limits: &Limits, shares_processes: bool) -> io::Result<()> {
     // A core dump would contain the memory of the process.
-    cap(Resource::Core, 0)?;
+    cap_resource(Resource::Core, 0)?;
     let processes = if shares_processes {
         limits.processes_among_others()
     } else {
         limits.processes
     };
-    cap(Resource::Nproc, processes)?;
+    cap_resource(Resource::Nproc, processes)?;
     // Prevents the program from raising its priority again.
-    cap(
+    cap_resource(
         Resource::Nice,
         MAX_NICENESS_LIMIT - u64::from(NICENESS.unsigned_abs()),
     )?;
-    cap(Resource::Rtprio, 0)?;
-    cap(Resource::Fsize, limits.file_bytes)
+    cap_resource(Resource::Rtprio, 0)?;
+    cap_resource(Resource::Fsize, limits.file_bytes)
 }
 
 /// Makes the kernel prefer to kill this process and its descendants, rather than the host, when
@@ -130,13 +130,13 @@ pub(super) fn end_first_when_memory_runs_out() {
 /// same work would fail on a machine with more processors.
 #[cfg(target_os = "linux")]
 pub fn cap_memory_and_time(bytes: u64, cpu_seconds: u64) -> io::Result<()> {
-    cap(Resource::Data, bytes)?;
-    cap(Resource::Cpu, cpu_seconds)
+    cap_resource(Resource::Data, bytes)?;
+    cap_resource(Resource::Cpu, cpu_seconds)
 }
 
 /// Lowers a limit permanently; never raises one.
 #[cfg(target_os = "linux")]
-fn cap(resource: Resource, most: u64) -> io::Result<()> {
+fn cap_resource(resource: Resource, most: u64) -> io::Result<()> {
     let held = getrlimit(resource);
     let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
     setrlimit(

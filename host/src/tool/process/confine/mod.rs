@@ -47,17 +47,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Process;
-use super::cgroup::Cgroup;
-use super::environment::{is_found, set};
-use super::group::Kept;
+use super::cgroup::ProcessCgroup;
+use super::environment::{is_found, set_variable};
+use super::group::KeptResources;
 use crate::disk::TemporaryFolder;
 pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
 pub use obstacle::Obstacle;
-use policy::{Around, Files, Network, Policy};
+use policy::{ConfinedPolicy, ConfinedSurroundings, FileAccess, SocketAccess};
 pub use probe::{Detected, Report, attempt, detect, program_in};
 pub use system::{DEVICES, system_folders, tool_folders, tool_folders_of};
-use view::{MEMORY_FOLDERS, Plan, SHARED_MEMORY_BYTES};
+use view::{MEMORY_FOLDERS, MountPlan, SHARED_MEMORY_BYTES};
 
 /// Hidden command of the helper.
 pub const HELPER_COMMAND: &str = "__confined";
@@ -143,7 +143,7 @@ impl Confinement {
     }
 
     /// Returns the helper process to start instead of the program.
-    pub(super) fn wrap(&self, process: &Process) -> io::Result<Wrapped> {
+    pub(super) fn wrap_process(&self, process: &Process) -> io::Result<WrappedProcess> {
         check_start(&self.helper, process)?;
         let temporary = temporary_folder(&self.git_settings)?;
         // A trial runs the helper itself as the program, which then receives the report.
@@ -152,24 +152,24 @@ impl Confinement {
             .limits
             .memory_bytes
             .saturating_add(self.folders_in_memory_bytes());
-        let cgroup = Cgroup::make(Some((&self.limits, memory_bytes)));
-        let mut policy = self.policy(temporary.path(), process, tells);
+        let cgroup = ProcessCgroup::make_group(Some((&self.limits, memory_bytes)));
+        let mut policy = self.process_policy(temporary.path(), process, tells);
         policy.cgroup = cgroup.as_ref().map(|group| group.path().to_owned());
         let mut args = vec![OsString::from(HELPER_COMMAND), policy.to_json()?.into()];
         args.extend(["--".into(), process.program.clone()]);
         args.extend(process.args.iter().cloned());
         let mut env = process.env.clone();
         keep_from_helper(&mut env);
-        set(&mut env, "TMPDIR", temporary.path());
+        set_variable(&mut env, "TMPDIR", temporary.path());
         // Some tools need a cache directory and fail if the usual one is read-only.
-        set(&mut env, "XDG_CACHE_HOME", temporary.path().join(CACHE));
+        set_variable(&mut env, "XDG_CACHE_HOME", temporary.path().join(CACHE));
         let git_settings = temporary.path().join(GIT_SETTINGS);
-        set(&mut env, "GIT_CONFIG_GLOBAL", git_settings);
-        Ok(Wrapped {
+        set_variable(&mut env, "GIT_CONFIG_GLOBAL", git_settings);
+        Ok(WrappedProcess {
             program: self.helper.clone().into(),
             args,
             env,
-            kept: Kept {
+            kept: KeptResources {
                 n_keepers: policy.around.n_keepers(),
                 temporary: Some(temporary),
                 cgroup,
@@ -177,8 +177,8 @@ impl Confinement {
         })
     }
 
-    /// Builds the policy for the helper. `tells`: see [`Policy`].
-    fn policy(&self, temporary: &Path, process: &Process, tells: bool) -> Policy {
+    /// Builds the policy for the helper. `tells`: see [`ConfinedPolicy`].
+    fn process_policy(&self, temporary: &Path, process: &Process, tells: bool) -> ConfinedPolicy {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());
         let is_apart = self.mechanism.is_apart();
@@ -186,7 +186,7 @@ impl Confinement {
         read.extend(tells.then(|| self.helper.clone()));
         read.extend(process.stdin.clone());
         let home = process.env.iter().find(|(name, _)| name == "HOME");
-        let plan = Plan {
+        let plan = MountPlan {
             write: &self.write,
             read: &read,
             temporary,
@@ -194,12 +194,12 @@ impl Confinement {
             home: home.map(|(_, home)| Path::new(home)),
         };
         let around = match &self.mechanism {
-            Mechanism::Landlock => Around::Nothing,
-            Mechanism::Namespaces => Around::Namespaces {
+            Mechanism::Landlock => ConfinedSurroundings::Nothing,
+            Mechanism::Namespaces => ConfinedSurroundings::Namespaces {
                 base: temporary.join(BASE),
                 mounts: plan.mounts(),
             },
-            Mechanism::Bwrap(bwrap) => Around::Program(bwrap::command(
+            Mechanism::Bwrap(bwrap) => ConfinedSurroundings::Program(bwrap::bwrap_command(
                 bwrap,
                 &self.helper,
                 &plan.mounts(),
@@ -209,16 +209,16 @@ impl Confinement {
         if is_apart {
             write.extend(MEMORY_FOLDERS.iter().map(PathBuf::from));
         }
-        Policy {
+        ConfinedPolicy {
             around,
-            files: Files { write, read },
+            files: FileAccess { write, read },
             needs_landlock: !is_apart,
             cwd: process.cwd.clone(),
             stdin: process.stdin.clone(),
             network: match (self.network, is_apart) {
-                (true, _) => Network::All,
-                (false, true) => Network::Loopback,
-                (false, false) => Network::Off,
+                (true, _) => SocketAccess::All,
+                (false, true) => SocketAccess::Loopback,
+                (false, false) => SocketAccess::Off,
             },
             // In a view no sockets of other programs are visible, unless the network (and with it
             // abstract sockets) is shared.
@@ -248,22 +248,22 @@ pub fn keep_descriptors() -> io::Result<()> {
 
 /// Wraps an unconfined process with the first stage of the helper, which reaps orphaned
 /// descendants.
-pub(super) fn keep(helper: &Path, process: &Process) -> io::Result<Wrapped> {
+pub(super) fn keep_process(helper: &Path, process: &Process) -> io::Result<WrappedProcess> {
     check_start(helper, process)?;
     let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
     let mut args = words.to_vec();
     let stdin = process.stdin.clone().map(OsString::from);
     args.push(stdin.unwrap_or_default());
-    let cgroup = Cgroup::make(None);
+    let cgroup = ProcessCgroup::make_group(None);
     let path = cgroup.as_ref().map(|group| group.path().into());
     args.push(path.unwrap_or_default());
     args.push(process.program.clone());
     args.extend(process.args.iter().cloned());
-    Ok(Wrapped {
+    Ok(WrappedProcess {
         program: helper.into(),
         args,
         env: process.env.clone(),
-        kept: Kept {
+        kept: KeptResources {
             n_keepers: 1,
             temporary: None,
             cgroup,
@@ -331,11 +331,11 @@ pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), Overlap> {
 }
 
 /// A process that is started through the helper.
-pub(super) struct Wrapped {
+pub(super) struct WrappedProcess {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) kept: Kept,
+    pub(super) kept: KeptResources,
 }
 
 /// Entries of the temporary directory: a cache directory, the mount point of the view, and the git

@@ -1,7 +1,8 @@
 //! Namespaces created by the helper itself, without privileges. A program inside them sees only
 //! the files that were mounted into its view.
 //!
-//! Start from [`enter`], which the first stage calls; the second stage calls [`make_view`].
+//! Start from [`enter_namespaces`], which the first stage calls; the second stage calls
+//! [`make_view`].
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -18,7 +19,7 @@ use rustix::mount::{
 use rustix::thread::{CapabilitySet, UnshareFlags as New};
 
 use super::obstacle::Obstacle;
-use super::view::{Mount, What};
+use super::view::{MountSource, ViewMount};
 use super::{HELPER_COMMAND, kernel, rights};
 
 /// First argument instead of a policy: map users for the parent process.
@@ -32,7 +33,7 @@ pub(super) const MIN_PROCESSES: u64 = 301;
 
 /// Moves this process, which must be single-threaded, into new namespaces. The next process that it
 /// starts becomes the first process of the PID namespace, which lives as long as that process.
-pub(super) fn enter(network: bool) -> Result<(), Obstacle> {
+pub(super) fn enter_namespaces(network: bool) -> Result<(), Obstacle> {
     let user = rustix::process::geteuid();
     let group = rustix::process::getegid();
     let mapper = user.is_root().then(start_mapper).transpose();
@@ -42,7 +43,7 @@ pub(super) fn enter(network: bool) -> Result<(), Obstacle> {
     kernel::enter_namespaces(flags)
         .map_err(|error| Obstacle::of_call("this machine does not allow namespaces", &error))?;
     let is_mapped = match mapper {
-        Ok(Some(mapper)) => mapper.finish(),
+        Ok(Some(mapper)) => mapper.finish_mapping(),
         Ok(None) | Err(_) => false,
     };
     if !is_mapped {
@@ -72,21 +73,21 @@ fn map_own_user(user: u32, group: u32) -> Result<(), Obstacle> {
 /// Helper process that stays outside the user namespace. Root may map all users, so that a command
 /// of root can work with files of other users as usual, but the mapping must be written from
 /// outside the namespace.
-struct Mapper(std::process::Child);
+struct IdMapper(std::process::Child);
 
-fn start_mapper() -> io::Result<Mapper> {
+fn start_mapper() -> io::Result<IdMapper> {
     let mut command = Command::new(OWN_PROGRAM);
     command
         .args([HELPER_COMMAND, MAP])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    command.spawn().map(Mapper)
+    command.spawn().map(IdMapper)
 }
 
-impl Mapper {
+impl IdMapper {
     /// Tells the process to write the mapping, and returns whether it succeeded.
-    fn finish(mut self) -> bool {
+    fn finish_mapping(mut self) -> bool {
         let told = self.0.stdin.take().map(|mut pipe| pipe.write_all(b"go\n"));
         matches!(told, Some(Ok(()))) && self.0.wait().is_ok_and(|status| status.success())
     }
@@ -122,7 +123,7 @@ pub(super) fn map_users_of_parent() -> Result<(), String> {
 }
 
 /// Builds the view and makes it the root. `base` is an existing directory, which the view hides.
-pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), Obstacle> {
+pub(super) fn make_view(base: &Path, mounts: &[ViewMount]) -> Result<(), Obstacle> {
     let failed = |what: &str, path: &Path, error: io::Error| {
         Obstacle::of_call(format!("cannot {what} {}", path.display()), &error)
     };
@@ -133,7 +134,7 @@ pub(super) fn make_view(base: &Path, mounts: &[Mount]) -> Result<(), Obstacle> {
     .map_err(|error| failed("keep mounts of", Path::new("/"), error.into()))?;
     mount_memory(base, ROOT_OPTIONS).map_err(|error| failed("mount", base, error))?;
     for mount in mounts {
-        add(base, mount).map_err(|error| failed("mount", &mount.at, error))?;
+        add_mount(base, mount).map_err(|error| failed("mount", &mount.at, error))?;
     }
     rustix::process::chdir(base).map_err(|error| failed("enter", base, error.into()))?;
     let here = Path::new(".");
@@ -162,34 +163,34 @@ fn enter_root() -> io::Result<std::os::fd::OwnedFd> {
     fs::File::open("/").map(Into::into)
 }
 
-fn add(base: &Path, mount: &Mount) -> io::Result<()> {
-    let at = below(base, &mount.at);
+fn add_mount(base: &Path, mount: &ViewMount) -> io::Result<()> {
+    let at = path_below(base, &mount.at);
     match &mount.what {
-        What::ReadOnly(source) => bind(
+        MountSource::ReadOnly(source) => bind_mount(
             source,
             &at,
             Attributes::MOUNT_ATTR_RDONLY
                 | Attributes::MOUNT_ATTR_NOSUID
                 | Attributes::MOUNT_ATTR_NODEV,
         ),
-        What::Writable(source) => bind(
+        MountSource::Writable(source) => bind_mount(
             source,
             &at,
             Attributes::MOUNT_ATTR_NOSUID | Attributes::MOUNT_ATTR_NODEV,
         ),
-        What::Device(source) => bind(
+        MountSource::Device(source) => bind_mount(
             source,
             &at,
             Attributes::MOUNT_ATTR_NOSUID | Attributes::MOUNT_ATTR_NOEXEC,
         ),
-        What::Folder => make_folder(&at),
-        What::Link(to) => std::os::unix::fs::symlink(to, &at),
-        What::Memory(bytes) => {
+        MountSource::Folder => make_folder(&at),
+        MountSource::Link(to) => std::os::unix::fs::symlink(to, &at),
+        MountSource::Memory(bytes) => {
             make_folder(&at)?;
             let options = CString::new(format!("size={bytes},mode=1777"))?;
             mount_memory(&at, &options)
         }
-        What::Processes => {
+        MountSource::Processes => {
             make_folder(&at)?;
             let flags = MountFlags::NOSUID | MountFlags::NODEV;
             Ok(rustix::mount::mount("proc", &at, "proc", flags, None)?)
@@ -204,7 +205,7 @@ fn mount_memory(at: &Path, options: &CStr) -> io::Result<()> {
 }
 
 /// Bind-mounts `source`, with everything mounted below it, at another path.
-fn bind(source: &Path, at: &Path, attributes: Attributes) -> io::Result<()> {
+fn bind_mount(source: &Path, at: &Path, attributes: Attributes) -> io::Result<()> {
     if source.is_dir() {
         make_folder(at)?;
     } else if !at.exists() {
@@ -225,7 +226,7 @@ fn make_folder(at: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(at)
 }
 
-fn below(base: &Path, at: &Path) -> PathBuf {
+fn path_below(base: &Path, at: &Path) -> PathBuf {
     base.join(at.strip_prefix("/").unwrap_or(at))
 }
 

@@ -1,7 +1,8 @@
 //! Instructions for the helper, passed as one JSON argument.
 //!
-//! Both ends are the same binary, so the format has no version. [`Policy`] confines a command;
-//! [`Trial`] tests a confinement.
+//! Both ends are the same binary, so the format has no version. [`ConfinedPolicy`] confines a
+//! command;
+//! [`ConfinementTrial`] tests a confinement.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,21 +11,21 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 use super::probe::Report;
-use super::view::Mount;
+use super::view::ViewMount;
 
 /// Restrictions of a confined process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Policy {
+pub(super) struct ConfinedPolicy {
     /// Mechanism that separates the program from other processes and hides other files.
-    pub(super) around: Around,
-    pub(super) files: Files,
+    pub(super) around: ConfinedSurroundings,
+    pub(super) files: FileAccess,
     /// Whether the program must not start if Landlock cannot enforce the file rules.
     pub(super) needs_landlock: bool,
     pub(super) cwd: PathBuf,
     /// Standard input of the program; `None`: empty input.
     pub(super) stdin: Option<PathBuf>,
-    pub(super) network: Network,
+    pub(super) network: SocketAccess,
     /// Whether Unix sockets are allowed even if Landlock cannot restrict them to sockets of the
     /// program.
     pub(super) unix_sockets: bool,
@@ -38,7 +39,7 @@ pub(super) struct Policy {
 
 /// Network sockets that the program may open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Network {
+pub(super) enum SocketAccess {
     Off,
     /// Sockets in the program's own network namespace, which has only loopback.
     Loopback,
@@ -47,7 +48,7 @@ pub(super) enum Network {
 
 /// Surroundings of a confined program.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Around {
+pub(super) enum ConfinedSurroundings {
     /// No namespaces: the program shares processes, IPC and file names with other programs of the
     /// user.
     Nothing,
@@ -55,13 +56,13 @@ pub(super) enum Around {
     Namespaces {
         /// An empty directory that the view hides.
         base: PathBuf,
-        mounts: Vec<Mount>,
+        mounts: Vec<ViewMount>,
     },
     /// Command line of a program that creates the namespaces and the view.
     Program(Vec<String>),
 }
 
-impl Around {
+impl ConfinedSurroundings {
     /// Number of processes between host and program, which must outlive the program.
     pub(super) fn n_keepers(&self) -> usize {
         match self {
@@ -73,13 +74,13 @@ impl Around {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Files {
+pub(super) struct FileAccess {
     pub(super) write: Vec<PathBuf>,
     pub(super) read: Vec<PathBuf>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Trial {
+pub(super) struct ConfinementTrial {
     /// A directory that must be inaccessible, which contains a file `canary`.
     pub(super) forbidden: PathBuf,
     /// Process whose memory and environment must be inaccessible.
@@ -101,7 +102,7 @@ pub(super) struct Trial {
     pub(super) report: Report,
 }
 
-impl Policy {
+impl ConfinedPolicy {
     pub(super) fn to_json(&self) -> io::Result<String> {
         // Fails if a path is not UTF-8.
         serde_json::to_string(self).map_err(io::Error::other)

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::helper::TRY;
 use super::obstacle::Obstacle;
-use super::policy::Trial;
+use super::policy::ConfinementTrial;
 use super::{Confinement, HELPER_COMMAND, Mechanism};
 use crate::disk::{TemporaryFolder, private_folder};
 use crate::tool::process::{CgroupPlace, Ending, Process, Streams};
@@ -130,8 +130,8 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
     private_folder(forbidden).map_err(broken)?;
     let outside = TemporaryFolder::new_in("canary-", forbidden).map_err(broken)?;
     std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
-    let bait = Bait::new();
-    let trial = Trial {
+    let bait = BaitServers::new();
+    let trial = ConfinementTrial {
         forbidden: outside.path().to_owned(),
         host: std::process::id(),
         network: confinement.network,
@@ -199,14 +199,14 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
 }
 
 /// Servers that the host starts for the trial and that a confined program must not reach.
-struct Bait {
+struct BaitServers {
     tcp: Option<std::net::TcpListener>,
     socket_name: String,
     #[cfg(target_os = "linux")]
     _socket: Option<std::os::unix::net::UnixListener>,
 }
 
-impl Bait {
+impl BaitServers {
     fn new() -> Self {
         let socket_name = format!("rind-canary-{}", crate::clock::new_id());
         Self {
@@ -250,9 +250,9 @@ fn connect_abstract(_name: &str) -> bool {
     false
 }
 
-impl Trial {
+impl ConfinementTrial {
     /// Runs the trial in this confined process, and reports the outcome.
-    pub(super) fn run(self) -> Report {
+    pub(super) fn run_trial(self) -> Report {
         use std::fs;
         use std::net::{TcpListener, TcpStream, UdpSocket};
         let mut report = self.report;

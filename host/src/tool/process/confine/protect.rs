@@ -15,7 +15,7 @@ const DECIDES: &[&str] = &["config", "config.worktree", "hooks", "commondir", "g
 /// tells whether the path is read-only. The git directory itself (`.git`, or `folder` if that is
 /// the shared directory of a linked worktree) stays writable but cannot be renamed; the entries in
 /// [`DECIDES`] are read-only.
-pub(super) fn repository(folder: &Path) -> Vec<(PathBuf, bool)> {
+pub(super) fn repository_paths(folder: &Path) -> Vec<(PathBuf, bool)> {
     let inner = folder.join(".git");
     let mut found = Vec::new();
     let repository = if is_folder(&inner) {
@@ -86,7 +86,7 @@ mod tests {
                 std::fs::write(repository.join(file), "").unwrap();
             }
         }
-        let found = repository(folder.path());
+        let found = repository_paths(folder.path());
         let is_fixed = |path: &str| found.contains(&(git.join(path), true));
         assert_eq!(found[0], (git.clone(), false));
         for path in [
@@ -98,6 +98,6 @@ mod tests {
             assert!(is_fixed(path), "{path}: {found:?}");
         }
         assert_eq!(found.len(), 5);
-        assert_eq!(repository(&git.join("hooks")), []);
+        assert_eq!(repository_paths(&git.join("hooks")), []);
     }
 }

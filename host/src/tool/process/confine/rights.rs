@@ -42,25 +42,25 @@ pub(super) fn drop_own() -> io::Result<()> {
     } else {
         CapabilitySet::empty()
     };
-    set(kept, CapabilitySet::empty())
+    keep_capabilities(kept, CapabilitySet::empty())
 }
 
 /// Drops every capability of this process. Processes that it started keep theirs.
 pub(super) fn drop_rest() -> io::Result<()> {
-    set(CapabilitySet::empty(), CapabilitySet::empty())
+    keep_capabilities(CapabilitySet::empty(), CapabilitySet::empty())
 }
 
 /// Drops all capabilities except these, and makes the processes it starts inherit them, even if
 /// this user is not root in the namespace.
 pub(super) fn hand_on(capabilities: CapabilitySet) -> io::Result<()> {
-    set(capabilities, capabilities)?;
+    keep_capabilities(capabilities, capabilities)?;
     for capability in capabilities.iter() {
         configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())
 }
 
-fn set(kept: CapabilitySet, inheritable: CapabilitySet) -> io::Result<()> {
+fn keep_capabilities(kept: CapabilitySet, inheritable: CapabilitySet) -> io::Result<()> {
     let sets = CapabilitySets {
         effective: kept,
         permitted: kept,

@@ -3,7 +3,7 @@
 //!
 //! System call numbers differ between architectures. The tables hold those of
 //! `uapi/asm/unistd_64.h` (x86_64) and `uapi/asm-generic/unistd.h` (aarch64). Other architectures
-//! have no filter, and therefore no confinement. Start from [`restrict`].
+//! have no filter, and therefore no confinement. Start from [`restrict_calls`].
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-use super::policy::Network;
+use super::policy::SocketAccess;
 
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
@@ -198,23 +198,26 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Permanently filters the system calls of this thread, which must be the only one, and of
 /// everything it starts. `shares_processes`: whether processes and queues of other programs are
 /// visible.
-pub(super) fn restrict(
-    network: Network,
+pub(super) fn restrict_calls(
+    network: SocketAccess,
     unix_sockets: bool,
     shares_processes: bool,
 ) -> Result<(), String> {
     let failed = |error: seccompiler::Error| format!("system call filter: {error}");
     for (rules, errno) in [
-        (refused(network, unix_sockets, shares_processes)?, EPERM),
-        (unknown(), ENOSYS),
+        (
+            refused_rules(network, unix_sockets, shares_processes)?,
+            EPERM,
+        ),
+        (unknown_rules(), ENOSYS),
     ] {
-        let program = compile(rules, errno)?;
+        let program = compile_filter(rules, errno)?;
         seccompiler::apply_filter(&program).map_err(failed)?;
     }
     Ok(())
 }
 
-fn compile(rules: Rules, errno: u32) -> Result<BpfProgram, String> {
+fn compile_filter(rules: Rules, errno: u32) -> Result<BpfProgram, String> {
     let arch = if cfg!(target_arch = "x86_64") {
         TargetArch::x86_64
     } else if cfg!(target_arch = "aarch64") {
@@ -229,57 +232,65 @@ fn compile(rules: Rules, errno: u32) -> Result<BpfProgram, String> {
         arch,
     )
     .and_then(BpfProgram::try_from)
-    .map_err(said)
+    .map_err(backend_text)
 }
 
-fn refused(network: Network, unix_sockets: bool, shares_processes: bool) -> Result<Rules, String> {
+fn refused_rules(
+    network: SocketAccess,
+    unix_sockets: bool,
+    shares_processes: bool,
+) -> Result<Rules, String> {
     let mut rules = Rules::new();
     for row in REFUSED {
-        add(&mut rules, row, Vec::new());
+        add_rule(&mut rules, row, Vec::new());
     }
     for (row, argument, when) in OF_MODE {
-        add(&mut rules, row, set_id_modes(*argument, *when)?);
+        add_rule(&mut rules, row, set_id_modes(*argument, *when)?);
     }
     if shares_processes {
         for row in REFUSED_AMONG_OTHERS {
-            add(&mut rules, row, Vec::new());
+            add_rule(&mut rules, row, Vec::new());
         }
         for (row, argument, kind) in OF_PROCESS {
-            let mut of_others = vec![one(condition(*argument, SeccompCmpOp::Ne, 0))?];
+            let mut of_others = vec![single_rule(argument_condition(
+                *argument,
+                SeccompCmpOp::Ne,
+                0,
+            ))?];
             if let Some(kind) = kind {
-                of_others.push(one(condition(0, SeccompCmpOp::Ne, *kind))?);
+                of_others.push(single_rule(argument_condition(0, SeccompCmpOp::Ne, *kind))?);
             }
-            add(&mut rules, row, of_others);
+            add_rule(&mut rules, row, of_others);
         }
     }
     let mut families = Vec::new();
-    if network != Network::Off {
+    if network != SocketAccess::Off {
         families.extend([AF_INET, AF_INET6, AF_NETLINK]);
     }
     if unix_sockets {
         families.push(AF_UNIX);
     }
-    let is_other = |family: &u64| condition(0, SeccompCmpOp::Ne, *family);
+    let is_other = |family: &u64| argument_condition(0, SeccompCmpOp::Ne, *family);
     let others: Vec<SeccompCondition> = families.iter().map(is_other).collect::<Result<_, _>>()?;
     let mut socket = Vec::new();
     if !others.is_empty() {
-        socket.push(SeccompRule::new(others).map_err(said)?);
-        if network == Network::Loopback {
+        socket.push(SeccompRule::new(others).map_err(backend_text)?);
+        if network == SocketAccess::Loopback {
             socket.extend(beyond_loopback()?);
         }
     }
-    add(&mut rules, &SOCKET, socket);
+    add_rule(&mut rules, &SOCKET, socket);
     let typing: Vec<SeccompRule> = TERMINAL_INPUT
         .iter()
-        .map(|code| one(condition(1, SeccompCmpOp::Eq, *code)))
+        .map(|code| single_rule(argument_condition(1, SeccompCmpOp::Eq, *code)))
         .collect::<Result<_, _>>()?;
-    add(&mut rules, &IOCTL, typing.clone());
-    add(&mut rules, &X32_IOCTL, typing);
+    add_rule(&mut rules, &IOCTL, typing.clone());
+    add_rule(&mut rules, &X32_IOCTL, typing);
     let namespaces: Vec<SeccompRule> = NEW_NAMESPACES
         .iter()
-        .map(|flag| one(condition(0, SeccompCmpOp::MaskedEq(*flag), *flag)))
+        .map(|flag| single_rule(argument_condition(0, SeccompCmpOp::MaskedEq(*flag), *flag)))
         .collect::<Result<_, _>>()?;
-    add(&mut rules, &CLONE, namespaces);
+    add_rule(&mut rules, &CLONE, namespaces);
     if rules.is_empty() {
         return Err(no_numbers());
     }
@@ -290,19 +301,21 @@ fn refused(network: Network, unix_sockets: bool, shares_processes: bool) -> Resu
 /// code: types other than streams and datagrams, protocols other than TCP and UDP, and netlink
 /// except for routes.
 fn beyond_loopback() -> Result<Vec<SeccompRule>, String> {
-    let is = |argument, value| condition(argument, SeccompCmpOp::Eq, value);
-    let is_not = |argument, value| condition(argument, SeccompCmpOp::Ne, value);
-    let mut rules =
-        vec![SeccompRule::new(vec![is(0, AF_NETLINK)?, is_not(2, NETLINK_ROUTE)?]).map_err(said)?];
+    let is = |argument, value| argument_condition(argument, SeccompCmpOp::Eq, value);
+    let is_not = |argument, value| argument_condition(argument, SeccompCmpOp::Ne, value);
+    let mut rules = vec![
+        SeccompRule::new(vec![is(0, AF_NETLINK)?, is_not(2, NETLINK_ROUTE)?])
+            .map_err(backend_text)?,
+    ];
     for family in [AF_INET, AF_INET6] {
         let mut protocol = vec![is(0, family)?];
         for allowed in [0, IPPROTO_TCP, IPPROTO_UDP] {
             protocol.push(is_not(2, allowed)?);
         }
-        rules.push(SeccompRule::new(protocol).map_err(said)?);
+        rules.push(SeccompRule::new(protocol).map_err(backend_text)?);
         for kind in OTHER_TYPES {
-            let is_kind = condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), *kind)?;
-            rules.push(SeccompRule::new(vec![is(0, family)?, is_kind]).map_err(said)?);
+            let is_kind = argument_condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), *kind)?;
+            rules.push(SeccompRule::new(vec![is(0, family)?, is_kind]).map_err(backend_text)?);
         }
     }
     Ok(rules)
@@ -311,13 +324,14 @@ fn beyond_loopback() -> Result<Vec<SeccompRule>, String> {
 fn set_id_modes(argument: u8, when: ModeFor) -> Result<Vec<SeccompRule>, String> {
     let mut rules = Vec::new();
     for bit in SET_ID {
-        let has_bit = || condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
+        let has_bit = || argument_condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
         match when {
-            ModeFor::Always => rules.push(one(has_bit())?),
+            ModeFor::Always => rules.push(single_rule(has_bit())?),
             ModeFor::Created => {
                 for flag in MAKES_FILE {
-                    let makes = condition(argument - 1, SeccompCmpOp::MaskedEq(flag), flag)?;
-                    rules.push(SeccompRule::new(vec![makes, has_bit()?]).map_err(said)?);
+                    let makes =
+                        argument_condition(argument - 1, SeccompCmpOp::MaskedEq(flag), flag)?;
+                    rules.push(SeccompRule::new(vec![makes, has_bit()?]).map_err(backend_text)?);
                 }
             }
         }
@@ -327,16 +341,16 @@ fn set_id_modes(argument: u8, when: ModeFor) -> Result<Vec<SeccompRule>, String>
 
 /// Makes `clone3` and `openat2` fail with ENOSYS. They keep their flags and modes in memory, which
 /// a filter cannot read; programs fall back to `clone` and `openat`.
-fn unknown() -> Rules {
+fn unknown_rules() -> Rules {
     let mut rules = Rules::new();
     for row in [&CLONE3, &OPENAT2] {
-        add(&mut rules, row, Vec::new());
+        add_rule(&mut rules, row, Vec::new());
     }
     rules
 }
 
 /// Adds rules for a call. Without rules the call is refused with any arguments.
-fn add(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
+fn add_rule(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
     if cfg!(target_arch = "x86_64") {
         if let Some(number) = x86_64 {
             rules.insert(*number, when.clone());
@@ -350,15 +364,19 @@ fn add(rules: &mut Rules, (_, x86_64, aarch64): &Row, when: Vec<SeccompRule>) {
 }
 
 /// Compares the lower 32 bits of an argument, the only part that the kernel uses.
-fn condition(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, String> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value).map_err(said)
+fn argument_condition(
+    argument: u8,
+    how: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, String> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value).map_err(backend_text)
 }
 
-fn one(condition: Result<SeccompCondition, String>) -> Result<SeccompRule, String> {
-    SeccompRule::new(vec![condition?]).map_err(said)
+fn single_rule(condition: Result<SeccompCondition, String>) -> Result<SeccompRule, String> {
+    SeccompRule::new(vec![condition?]).map_err(backend_text)
 }
 
-fn said(error: seccompiler::BackendError) -> String {
+fn backend_text(error: seccompiler::BackendError) -> String {
     format!("system call filter: {error}")
 }
 
@@ -372,14 +390,14 @@ mod tests {
 
     #[test]
     fn the_filter_compiles_in_every_mode() {
-        for network in [Network::Off, Network::Loopback, Network::All] {
+        for network in [SocketAccess::Off, SocketAccess::Loopback, SocketAccess::All] {
             for mode in 0..4 {
                 let [unix_sockets, shares_processes] = [1, 2].map(|bit| mode & bit != 0);
-                let rules = refused(network, unix_sockets, shares_processes).unwrap();
-                compile(rules, EPERM).unwrap();
+                let rules = refused_rules(network, unix_sockets, shares_processes).unwrap();
+                compile_filter(rules, EPERM).unwrap();
             }
         }
-        compile(unknown(), ENOSYS).unwrap();
+        compile_filter(unknown_rules(), ENOSYS).unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! Its standard input is a socket to the host. If the socket closes, the host is gone, and all
 //! descendants are killed. The exit status of the program is sent over the same socket, because
-//! background processes of the program may still be running then. Start from [`supervise`].
+//! background processes of the program may still be running then. Start from [`supervise_program`].
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
@@ -19,13 +19,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::HELPER_COMMAND;
-use super::kernel::{self, Start, start_in};
+use super::kernel::{self, StartAttributes, start_in};
 use super::landlock;
 use super::limits::NICENESS;
 use super::namespaces::{self, OWN_PROGRAM};
 use super::obstacle::Obstacle;
-use super::policy::{Around, Network, Policy};
-use crate::tool::process::tree::{Found, descendants, own_children};
+use super::policy::{ConfinedPolicy, ConfinedSurroundings, SocketAccess};
+use crate::tool::process::tree::{FoundProcess, find_descendants, own_children};
 
 /// First argument instead of a policy: run the second stage. The policy follows.
 pub(super) const INNER: &str = "--inner";
@@ -60,7 +60,7 @@ const SIGNALED: i32 = 128;
 
 /// Reach of a kill, which depends on the isolation of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
+enum KillScope {
     /// The kernel kills every process of a PID namespace with its first process. Scanning `/proc`
     /// is not an option: once the second stage has moved the first stage into the view, `/proc`
     /// shows ids of the namespace.
@@ -72,8 +72,8 @@ enum Scope {
 }
 
 /// Runs the first stage until all descendants have ended.
-pub(super) fn supervise(
-    policy: &Policy,
+pub(super) fn supervise_program(
+    policy: &ConfinedPolicy,
     json: &str,
     program: Vec<OsString>,
 ) -> Result<ExitCode, Obstacle> {
@@ -82,7 +82,7 @@ pub(super) fn supervise(
     // end.
     super::kernel::keep_descriptors().map_err(|error| said("descriptors", error))?;
     let mut command = match &policy.around {
-        Around::Program(line) => {
+        ConfinedSurroundings::Program(line) => {
             let mut words = line.iter();
             let program = words.next();
             let mut command =
@@ -90,25 +90,27 @@ pub(super) fn supervise(
             command.args(words);
             command
         }
-        Around::Nothing | Around::Namespaces { .. } => Command::new(OWN_PROGRAM),
+        ConfinedSurroundings::Nothing | ConfinedSurroundings::Namespaces { .. } => {
+            Command::new(OWN_PROGRAM)
+        }
     };
     let scope = match policy.around {
-        Around::Namespaces { .. } => {
-            namespaces::enter(policy.network == Network::All)?;
-            Scope::Namespace
+        ConfinedSurroundings::Namespaces { .. } => {
+            namespaces::enter_namespaces(policy.network == SocketAccess::All)?;
+            KillScope::Namespace
         }
-        Around::Program(_) => Scope::Descendants,
-        Around::Nothing if landlock::scope_signals() => Scope::Domain,
-        Around::Nothing => Scope::Descendants,
+        ConfinedSurroundings::Program(_) => KillScope::Descendants,
+        ConfinedSurroundings::Nothing if landlock::scope_signals() => KillScope::Domain,
+        ConfinedSurroundings::Nothing => KillScope::Descendants,
     };
     command.args([HELPER_COMMAND, INNER, json]).args(program);
     // The second stage opens the program's standard input itself. If it keeps running next to the
     // program, it inherits the socket and reports the exit status; otherwise this stage reports it.
-    let is_told_by_us = matches!(policy.around, Around::Nothing);
+    let is_told_by_us = matches!(policy.around, ConfinedSurroundings::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);
     start_in(
         &mut command,
-        Start {
+        StartAttributes {
             session: true,
             // The second stage lowers the priority of the program only: this process, which kills
             // the others, must not wait for them.
@@ -116,11 +118,11 @@ pub(super) fn supervise(
             cgroup: procs_of(policy.cgroup.as_deref()),
         },
     );
-    run(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
+    run_command(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
 }
 
 /// Runs a program without confinement until all its descendants have ended.
-pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
+pub(super) fn keep_program(program: Vec<OsString>) -> Result<ExitCode, String> {
     let mut words = program.into_iter();
     let stdin = words.next().filter(|path| !path.is_empty());
     let stdin = super::helper::stdin_of(stdin.as_deref().map(Path::new))?;
@@ -134,13 +136,13 @@ pub(super) fn keep(program: Vec<OsString>) -> Result<ExitCode, String> {
     command.args(words);
     start_in(
         &mut command,
-        Start {
+        StartAttributes {
             session: true,
             niceness: NICENESS,
             cgroup: procs_of(cgroup.as_deref().map(Path::new)),
         },
     );
-    run(command, Some(stdin), Scope::Descendants).map_err(|(_, error)| said(error))
+    run_command(command, Some(stdin), KillScope::Descendants).map_err(|(_, error)| said(error))
 }
 
 fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
@@ -149,10 +151,10 @@ fn procs_of(cgroup: Option<&Path>) -> Option<CString> {
 
 /// Starts the program and waits for it and all its descendants. If `stdin` is given, the program is
 /// a direct child, and this process reports its exit status.
-fn run(
+fn run_command(
     mut command: Command,
     stdin: Option<Stdio>,
-    scope: Scope,
+    scope: KillScope,
 ) -> Result<ExitCode, (&'static str, io::Error)> {
     // Become the subreaper, so that orphaned descendants are reparented to this process and none
     // escapes.
@@ -169,9 +171,9 @@ fn run(
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(|| failed(io::Error::other("it has no number")))?;
-    let status = attend(first, own, scope, |status| {
+    let status = attend_processes(first, own, scope, |status| {
         if is_told_by_us {
-            report(status);
+            report_status(status);
         }
     });
     Ok(code_of(status))
@@ -179,10 +181,10 @@ fn run(
 
 /// Waits until all descendants have ended, and kills them if the host is gone. Single-threaded,
 /// because a process that has left its PID namespace cannot create threads.
-fn attend(
+fn attend_processes(
     first: Pid,
     own: Pid,
-    scope: Scope,
+    scope: KillScope,
     when_first_ends: impl Fn(ExitStatus),
 ) -> Option<ExitStatus> {
     let stdin = io::stdin();
@@ -191,7 +193,7 @@ fn attend(
     let mut watched = rustix::process::pidfd_open(first, PidfdFlags::empty()).ok();
     loop {
         let mut is_more = true;
-        if scope == Scope::Domain && !host_is_there {
+        if scope == KillScope::Domain && !host_is_there {
             kernel::kill_all_in_domain();
         }
         let most = match host_is_there {
@@ -217,7 +219,7 @@ fn attend(
             if picked.is_none() {
                 let _ = rustix::process::kill_process(first, Signal::KILL);
             }
-            if scope == Scope::Descendants {
+            if scope == KillScope::Descendants {
                 end_descendants(own, |pid, status| {
                     if pid == first {
                         picked = Some(status);
@@ -286,7 +288,7 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
                 break;
             }
         }
-        for process in descendants(own) {
+        for process in find_descendants(own) {
             if !known.insert(process.pid.as_raw_nonzero()) {
                 continue;
             }
@@ -303,13 +305,13 @@ fn end_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
             break;
         }
     }
-    for process in descendants(own) {
+    for process in find_descendants(own) {
         process.signal(Signal::KILL);
     }
 }
 
 /// Reaps all children, adopted ones included, until there are none, and passes each to `ended`.
-pub(super) fn collect(mut ended: impl FnMut(Pid, ExitStatus)) {
+pub(super) fn collect_ended(mut ended: impl FnMut(Pid, ExitStatus)) {
     while let Ok(child) = next_ended(WaitOptions::empty()) {
         if let Some((pid, status)) = child {
             ended(pid, status);
@@ -328,7 +330,7 @@ fn next_ended(how: WaitOptions) -> rustix::io::Result<Option<(Pid, ExitStatus)>>
 
 /// Reports the exit status of the program to the host. Nothing reads it if the host is gone or the
 /// helper was started by hand.
-pub(super) fn report(status: ExitStatus) {
+pub(super) fn report_status(status: ExitStatus) {
     if let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() {
         let _ = UnixStream::from(socket).write_all(&status.into_raw().to_le_bytes());
     }

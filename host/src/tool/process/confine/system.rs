@@ -84,21 +84,21 @@ const SECRETS: &[&str] = &[
     "/etc/wpa_supplicant",
 ];
 
-pub(super) fn secrets() -> Vec<PathBuf> {
-    there(SECRETS.iter().map(PathBuf::from))
+pub(super) fn system_secrets() -> Vec<PathBuf> {
+    existing_paths(SECRETS.iter().map(PathBuf::from))
 }
 
 /// Returns the existing directories of the system.
 #[must_use]
 pub fn system_folders() -> Vec<PathBuf> {
-    there(SYSTEM.iter().map(PathBuf::from))
+    existing_paths(SYSTEM.iter().map(PathBuf::from))
 }
 
 /// Returns the existing tool directories in `home`. Settings files that may contain a password or
 /// token are skipped.
 #[must_use]
 pub fn tool_folders(home: &Path) -> Vec<PathBuf> {
-    let mut found = there(TOOLS.iter().map(|name| home.join(name)));
+    let mut found = existing_paths(TOOLS.iter().map(|name| home.join(name)));
     found.retain(|path| !path.is_file() || is_free_of_secrets(path));
     found
 }
@@ -152,7 +152,7 @@ pub fn tool_folders_of(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
         }
     }
     found.retain(|path| path.is_absolute());
-    there(found.into_iter())
+    existing_paths(found.into_iter())
 }
 
 /// Names of files in which tools keep keys directly in their directory, such as
@@ -210,7 +210,7 @@ fn is_free_of_secrets(path: &Path) -> bool {
     !SECRET_WORDS.iter().any(|word| text.contains(word)) && !text.split("://").skip(1).any(has_user)
 }
 
-fn there(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+fn existing_paths(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     paths.filter(|path| path.exists()).collect()
 }
 

@@ -2,14 +2,14 @@
 //! `namespaces` or `bwrap`.
 //!
 //! A path that is not in the list does not exist for the program. This module must not know who
-//! mounts. Start from [`Plan`].
+//! mounts. Start from [`MountPlan`].
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::protect;
-use super::system::{DEVICES, secrets};
+use super::system::{DEVICES, system_secrets};
 use super::{CACHE, GIT_SETTINGS};
 
 /// Maximum size of named shared memory (`/dev/shm`), in bytes.
@@ -19,13 +19,13 @@ pub(super) const SHARED_MEMORY_BYTES: u64 = 256 << 20;
 const HIDDEN_BYTES: u64 = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mount {
+pub(super) struct ViewMount {
     pub(super) at: PathBuf,
-    pub(super) what: What,
+    pub(super) what: MountSource,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum MountSource {
     /// Directory or file at this path, readable and executable.
     ReadOnly(PathBuf),
     /// Directory or file at this path, also writable.
@@ -51,7 +51,7 @@ const LINKS: &[(&str, &str)] = &[
 /// In-memory directories of every view, in addition to the temporary directory.
 pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
-pub(super) struct Plan<'a> {
+pub(super) struct MountPlan<'a> {
     pub(super) write: &'a [PathBuf],
     pub(super) read: &'a [PathBuf],
     pub(super) temporary: &'a Path,
@@ -60,25 +60,25 @@ pub(super) struct Plan<'a> {
     pub(super) home: Option<&'a Path>,
 }
 
-impl Plan<'_> {
+impl MountPlan<'_> {
     /// Returns the mounts in order. Outer mounts come before inner ones, so that no mount hides
     /// another.
-    pub(super) fn mounts(&self) -> Vec<Mount> {
+    pub(super) fn mounts(&self) -> Vec<ViewMount> {
         let mut mounts = vec![
-            mount("/proc", What::Processes),
-            mount("/dev", What::Folder),
-            mount("/dev/shm", What::Memory(SHARED_MEMORY_BYTES)),
+            new_mount("/proc", MountSource::Processes),
+            new_mount("/dev", MountSource::Folder),
+            new_mount("/dev/shm", MountSource::Memory(SHARED_MEMORY_BYTES)),
         ];
-        let device = |path: &&str| mount(path, What::Device(PathBuf::from(path)));
+        let device = |path: &&str| new_mount(path, MountSource::Device(PathBuf::from(path)));
         mounts.extend(DEVICES.iter().map(device));
-        let link = |(at, to): &(&str, &str)| mount(at, What::Link(PathBuf::from(to)));
+        let link = |(at, to): &(&str, &str)| new_mount(at, MountSource::Link(PathBuf::from(to)));
         mounts.extend(LINKS.iter().map(link));
-        mounts.extend(self.home.map(|home| mount(home, What::Folder)));
+        mounts.extend(self.home.map(|home| new_mount(home, MountSource::Folder)));
         self.add_temporary(&mut mounts);
         for path in self.read.iter().filter(|path| !path.starts_with("/proc")) {
             // Mounting it inside a writable directory would make that part read-only.
             if !self.is_writable(path) {
-                add_named(&mut mounts, path, What::ReadOnly);
+                add_named(&mut mounts, path, MountSource::ReadOnly);
             }
         }
         // Hide only secrets that are visible, and not those that the settings allow by name.
@@ -86,23 +86,23 @@ impl Plan<'_> {
             let mut read = self.read.iter();
             !self.read.contains(path) && read.any(|folder| path.starts_with(folder))
         };
-        for path in secrets().iter().filter(is_shown) {
+        for path in system_secrets().iter().filter(is_shown) {
             let what = if path.is_dir() {
-                What::Memory(HIDDEN_BYTES)
+                MountSource::Memory(HIDDEN_BYTES)
             } else {
-                What::Device(PathBuf::from("/dev/null"))
+                MountSource::Device(PathBuf::from("/dev/null"))
             };
-            mounts.push(mount(path, what));
+            mounts.push(new_mount(path, what));
         }
         for path in self.write {
-            add_named(&mut mounts, path, What::Writable);
+            add_named(&mut mounts, path, MountSource::Writable);
         }
         for path in self.write {
-            for (path, is_fixed) in protect::repository(path) {
+            for (path, is_fixed) in protect::repository_paths(path) {
                 let what = if is_fixed {
-                    What::ReadOnly
+                    MountSource::ReadOnly
                 } else {
-                    What::Writable
+                    MountSource::Writable
                 };
                 add_named(&mut mounts, &path, what);
             }
@@ -112,20 +112,23 @@ impl Plan<'_> {
 
     /// Mounts the temporary directory. Many programs write to `/tmp` by name, so it gets a private
     /// directory too.
-    fn add_temporary(&self, mounts: &mut Vec<Mount>) {
+    fn add_temporary(&self, mounts: &mut Vec<ViewMount>) {
         let usual = Path::new("/tmp");
-        let memory = || What::Memory(self.temporary_bytes);
+        let memory = || MountSource::Memory(self.temporary_bytes);
         let mut at_temporary = memory();
         if !self.is_writable(usual) {
-            mounts.push(mount(usual, memory()));
+            mounts.push(new_mount(usual, memory()));
             if self.temporary.starts_with(usual) {
-                at_temporary = What::Folder;
+                at_temporary = MountSource::Folder;
             }
         }
-        mounts.push(mount(self.temporary, at_temporary));
-        mounts.push(mount(self.temporary.join(CACHE), What::Folder));
+        mounts.push(new_mount(self.temporary, at_temporary));
+        mounts.push(new_mount(self.temporary.join(CACHE), MountSource::Folder));
         let git_settings = self.temporary.join(GIT_SETTINGS);
-        mounts.push(mount(&git_settings, What::ReadOnly(git_settings.clone())));
+        mounts.push(new_mount(
+            &git_settings,
+            MountSource::ReadOnly(git_settings.clone()),
+        ));
     }
 
     fn is_writable(&self, path: &Path) -> bool {
@@ -135,8 +138,8 @@ impl Plan<'_> {
     }
 }
 
-fn mount(at: impl AsRef<Path>, what: What) -> Mount {
-    Mount {
+fn new_mount(at: impl AsRef<Path>, what: MountSource) -> ViewMount {
+    ViewMount {
         at: at.as_ref().to_owned(),
         what,
     }
@@ -144,19 +147,19 @@ fn mount(at: impl AsRef<Path>, what: What) -> Mount {
 
 /// Mounts a path under its name and, if it is a symlink, under its target. A missing path is
 /// ignored.
-fn add_named(mounts: &mut Vec<Mount>, path: &Path, what: fn(PathBuf) -> What) {
+fn add_named(mounts: &mut Vec<ViewMount>, path: &Path, what: fn(PathBuf) -> MountSource) {
     let Ok(real) = path.canonicalize() else {
         return;
     };
     if real != path {
-        mounts.push(mount(path, what(real.clone())));
+        mounts.push(new_mount(path, what(real.clone())));
     }
-    mounts.push(mount(&real, what(real.clone())));
+    mounts.push(new_mount(&real, what(real.clone())));
 }
 
 /// Sorts outer directories before inner ones. If two mounts have the same path, the later one wins.
-fn in_order(mounts: Vec<Mount>) -> Vec<Mount> {
-    let mut kept: Vec<Mount> = Vec::with_capacity(mounts.len());
+fn in_order(mounts: Vec<ViewMount>) -> Vec<ViewMount> {
+    let mut kept: Vec<ViewMount> = Vec::with_capacity(mounts.len());
     for mount in mounts {
         kept.retain(|earlier| earlier.at != mount.at);
         kept.push(mount);
@@ -177,7 +180,7 @@ mod tests {
         for made in [&workspace.join("bin"), &tools] {
             std::fs::create_dir_all(made).unwrap();
         }
-        let plan = Plan {
+        let plan = MountPlan {
             write: std::slice::from_ref(&workspace),
             read: &[workspace.join("bin"), tools.clone(), root.join("missing")],
             temporary: Path::new("/tmp/rind-x"),
@@ -188,10 +191,13 @@ mod tests {
         let at = |path: &Path| mounts.iter().position(|mount| mount.at == path);
         assert!(at(Path::new("/tmp")) < at(&root) && at(&root) < at(&workspace));
         let of = |path: &Path| at(path).map(|index| mounts[index].what.clone());
-        assert_eq!(of(&workspace), Some(What::Writable(workspace.clone())));
-        assert_eq!(of(&tools), Some(What::ReadOnly(tools.clone())));
+        assert_eq!(
+            of(&workspace),
+            Some(MountSource::Writable(workspace.clone()))
+        );
+        assert_eq!(of(&tools), Some(MountSource::ReadOnly(tools.clone())));
         assert_eq!(of(&workspace.join("bin")), None, "a part of the workspace");
         assert_eq!(of(&root.join("missing")), None);
-        assert_eq!(of(Path::new("/tmp/rind-x")), Some(What::Folder));
+        assert_eq!(of(Path::new("/tmp/rind-x")), Some(MountSource::Folder));
     }
 }

@@ -5,15 +5,15 @@ use serde_json::json;
 use tokio::sync::oneshot::{self, Receiver};
 
 use super::*;
-use crate::render::bare;
+use crate::render::bare_text;
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::tool::approval::Question;
 use rind_lib::tool::subject::{Subject, WorkspacePath};
 
-fn room(columns: usize, rows: usize) -> Room {
-    Room {
-        size: Size { columns, rows },
+fn room(columns: usize, rows: usize) -> TerminalRoom {
+    TerminalRoom {
+        size: TerminalSize { columns, rows },
         n_typed: 1,
     }
 }
@@ -21,12 +21,15 @@ fn room(columns: usize, rows: usize) -> Room {
 /// A question, open but not drawn, and the way of its answer.
 fn open(question: AskedQuestion) -> (OpenQuestion, Receiver<AskedAnswer>) {
     let (answer, answered) = oneshot::channel();
-    (OpenQuestion::new(Asked { question, answer }), answered)
+    (
+        OpenQuestion::new(TerminalQuestion { question, answer }),
+        answered,
+    )
 }
 
 /// A question about a file of this many lines.
 fn call(n_lines: usize) -> (OpenQuestion, Receiver<AskedAnswer>) {
-    let spec = ToolSpec::bare("write_file", EffectClass::Write);
+    let spec = ToolSpec::bare_spec("write_file", EffectClass::Write);
     let arguments = json!({ "path": "docs/a.txt", "content": "line\n".repeat(n_lines) });
     let subject = Subject::File(WorkspacePath::Known("docs/a.txt".to_owned()));
     let question = Question::new(&spec, &arguments, &subject, &[]);
@@ -45,13 +48,13 @@ fn person(kind: QuestionKind, text: &str) -> (OpenQuestion, Receiver<AskedAnswer
 /// Draws it until it can be answered.
 fn opened(mut open: OpenQuestion) -> OpenQuestion {
     let now = Instant::now();
-    open.drawn(now);
-    open.draws(now + QUIET);
+    open.note_drawn(now);
+    open.draws_at(now + QUIET);
     open
 }
 
-fn shown(open: &OpenQuestion, room: Room) -> String {
-    bare(&open.rows(room).join("\n"))
+fn shown(open: &OpenQuestion, room: TerminalRoom) -> String {
+    bare_text(&open.render_rows(room).join("\n"))
 }
 
 #[test]
@@ -59,18 +62,18 @@ fn keys_that_were_typed_before_it_could_be_read_do_not_answer_it() {
     let (mut open, _answered) = call(3);
     let (begin, room) = (Instant::now(), room(72, 24));
     assert!(!open.takes_key(begin), "it is not on the screen");
-    open.draws(begin);
-    open.drawn(begin);
+    open.draws_at(begin);
+    open.note_drawn(begin);
     assert_eq!(open.opens(), Some(begin + QUIET));
-    let rows = open.rows(room);
+    let rows = open.render_rows(room);
     assert!(!shown(&open, room).contains("[y]es"));
     // One that comes too early begins the wait anew.
     assert!(!open.takes_key(begin + QUIET / 2));
-    open.draws(begin + QUIET);
+    open.draws_at(begin + QUIET);
     assert!(!shown(&open, room).contains("[y]es"));
-    open.draws(begin + QUIET * 3 / 2);
+    open.draws_at(begin + QUIET * 3 / 2);
     assert!(shown(&open, room).contains("[y]es"));
-    assert_eq!(open.rows(room).len(), rows.len(), "nothing moves");
+    assert_eq!(open.render_rows(room).len(), rows.len(), "nothing moves");
     assert!(open.takes_key(begin + QUIET * 3 / 2));
     assert_eq!(open.opens(), None);
 }
@@ -84,28 +87,28 @@ fn only_a_no_counts_until_all_of_what_is_asked_was_on_the_screen() {
         let text = shown(&open, room);
         let is_fitting = text.lines().count() + 1 < n_rows;
         assert!(is_fitting || n_rows < 5, "{n_rows}:\n{text}");
-        assert_eq!(open.answer("y", room, |_| {}), Effect::Invalid);
-        assert_eq!(open.answer("a", room, |_| {}), Effect::Invalid);
+        assert_eq!(open.answer_line("y", room, |_| {}), LineEffect::Invalid);
+        assert_eq!(open.answer_line("a", room, |_| {}), LineEffect::Invalid);
         // A look at its first page is none at the rest.
-        assert_eq!(open.answer("v", room, |_| {}), Effect::NotYet);
-        assert_eq!(open.answer("q", room, |_| {}), Effect::NotYet);
-        assert_eq!(open.answer("y", room, |_| {}), Effect::Invalid);
+        assert_eq!(open.answer_line("v", room, |_| {}), LineEffect::NotYet);
+        assert_eq!(open.answer_line("q", room, |_| {}), LineEffect::NotYet);
+        assert_eq!(open.answer_line("y", room, |_| {}), LineEffect::Invalid);
         assert!(answered.try_recv().is_err());
         let mut seen = String::new();
-        assert_eq!(open.answer("v", room, |_| {}), Effect::NotYet);
+        assert_eq!(open.answer_line("v", room, |_| {}), LineEffect::NotYet);
         while open.page.is_some() {
             let page = shown(&open, room);
             assert!(page.lines().count() + 1 < n_rows || n_rows < 5, "{page}");
             seen.push_str(&page);
-            assert_eq!(open.answer("", room, |_| {}), Effect::NotYet);
+            assert_eq!(open.answer_line("", room, |_| {}), LineEffect::NotYet);
         }
         assert_eq!(seen.contains("always covers"), n_rows >= 5, "{seen}");
         let is_answered = n_rows >= 5;
         let expected = match is_answered {
-            true => Effect::Answered("yes".to_owned()),
-            false => Effect::Invalid,
+            true => LineEffect::Answered("yes".to_owned()),
+            false => LineEffect::Invalid,
         };
-        assert_eq!(open.answer("y", room, |_| {}), expected, "{n_rows}");
+        assert_eq!(open.answer_line("y", room, |_| {}), expected, "{n_rows}");
         assert_eq!(answered.try_recv().is_ok(), is_answered);
     }
 }
@@ -115,8 +118,8 @@ fn a_no_counts_on_any_screen_and_its_reason_is_there_first() {
     let (open, mut answered) = call(200);
     let mut open = opened(open);
     let mut why = String::new();
-    let effect = open.answer("n use docs/", room(20, 2), |said| why = said.to_owned());
-    assert_eq!(effect, Effect::Answered("no: use docs/".to_owned()));
+    let effect = open.answer_line("n use docs/", room(20, 2), |said| why = said.to_owned());
+    assert_eq!(effect, LineEffect::Answered("no: use docs/".to_owned()));
     assert_eq!(why, "use docs/");
     assert_eq!(
         answered.try_recv().unwrap(),
@@ -133,8 +136,8 @@ fn v_answers_a_question_for_text_that_is_on_the_screen_whole() {
     let (open, mut answered) = person(text(), "Which letter?");
     let mut open = opened(open);
     assert!(matches!(
-        open.answer("v", room, |_| {}),
-        Effect::Answered(_)
+        open.answer_line("v", room, |_| {}),
+        LineEffect::Answered(_)
     ));
     let answer = answered.try_recv().unwrap();
     let v = PersonAnswer::Text("v".to_owned());
@@ -142,7 +145,10 @@ fn v_answers_a_question_for_text_that_is_on_the_screen_whole() {
     let (open, mut answered) = person(text(), &"long ".repeat(200));
     let mut open = opened(open);
     // Not even that was read.
-    assert_eq!(open.answer("a text", room, |_| {}), Effect::Invalid);
-    assert_eq!(open.answer("v", room, |_| {}), Effect::NotYet);
+    assert_eq!(
+        open.answer_line("a text", room, |_| {}),
+        LineEffect::Invalid
+    );
+    assert_eq!(open.answer_line("v", room, |_| {}), LineEffect::NotYet);
     assert!(answered.try_recv().is_err());
 }

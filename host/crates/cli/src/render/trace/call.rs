@@ -1,23 +1,23 @@
 //! Tool calls and subagents: the parents of other lines.
 
-use super::super::row::{Long, Row};
-use super::super::steps::{self, End};
+use super::super::row::{LongText, TableRow};
+use super::super::steps::{self, StepsEnd};
 use super::super::{DIM, WARN, one_line};
 use super::Trace;
-use rind_lib::event::{Event, Part, Stamped};
+use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::ToolCall;
 
 impl Trace {
-    pub(super) fn call(&mut self, stamped: &Stamped) {
+    pub(super) fn trace_call(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::ToolCall {
                 call, plugin, by, ..
             } => {
                 self.progress(&stamped.agent).is_compacting &= by.is_some();
-                let arguments = self.arguments(call);
+                let arguments = self.show_arguments(call);
                 let name = one_line(&format!("{} {arguments}", call.name), 60);
                 let row = |level| steps::tool_call(level, call, plugin, by);
-                let (part, _) = self.begin(stamped, row, &arguments, name);
+                let (part, _) = self.begin_scope(stamped, row, &arguments, name);
                 self.calls.insert(part, call.clone());
             }
             // Hooks may have changed the arguments of the call.
@@ -25,8 +25,8 @@ impl Trace {
                 let (part, level) = self.place(stamped);
                 let proposed = self.calls.get(&part);
                 if proposed.is_some_and(|proposed| proposed.arguments != call.arguments) {
-                    let row = Row::at(level).add(WARN, "now with");
-                    let rows = row.tail(DIM, &self.arguments(call), self.long());
+                    let row = TableRow::at_level(level).add_text(WARN, "now with");
+                    let rows = row.with_tail(DIM, &self.show_arguments(call), self.long());
                     self.put_below(&part, rows);
                 }
             }
@@ -36,8 +36,8 @@ impl Trace {
                 task,
                 ..
             } => {
-                let row = |level| steps::subagent(level, subagent, plugin);
-                let (part, level) = self.begin(stamped, row, task, subagent.clone());
+                let row = |level| steps::subagent_row(level, subagent, plugin);
+                let (part, level) = self.begin_scope(stamped, row, task, subagent.clone());
                 self.progress(part.agent()).level = level;
             }
             _ => {}
@@ -45,25 +45,25 @@ impl Trace {
     }
 
     /// Shows the beginning of a part, and opens it for its child lines.
-    fn begin(
+    fn begin_scope(
         &mut self,
         stamped: &Stamped,
-        row: impl Fn(usize) -> Row,
+        row: impl Fn(usize) -> TableRow,
         text: &str,
         name: String,
-    ) -> (Part, usize) {
+    ) -> (TurnPart, usize) {
         let (above, level) = self.place(stamped);
-        self.put_below(&above, row(level).tail(DIM, text, self.long()));
-        let part = Part::begun(stamped).unwrap_or_else(|| above.clone());
-        self.scopes.open(part.clone(), above, level, name);
+        self.put_below(&above, row(level).with_tail(DIM, text, self.long()));
+        let part = TurnPart::begun_part(stamped).unwrap_or_else(|| above.clone());
+        self.scopes.open_scope(part.clone(), above, level, name);
         (part, level)
     }
 
-    fn arguments(&self, call: &ToolCall) -> String {
+    fn show_arguments(&self, call: &ToolCall) -> String {
         if self.is_full {
             call.arguments.to_string()
         } else {
-            steps::arguments(call)
+            steps::call_arguments(call)
         }
     }
 
@@ -79,24 +79,28 @@ impl Trace {
                 self.flush();
                 let text = result.content.text();
                 let refused_by = refused_by.as_deref();
-                let end = End::of(result, &text, *duration_ms, refused_by);
-                let row = Row::at(level).add(end.style, end.mark);
+                let end = StepsEnd::end_of_call(result, &text, *duration_ms, refused_by);
+                let row = TableRow::at_level(level).add_text(end.style, end.mark);
                 // Cut the reason if a hook refused: the hook's own line contains it.
                 let is_of_hook = refused_by.is_some_and(|who| who.starts_with("plugin "));
-                let long = if is_of_hook { self.long() } else { Long::Wrap };
+                let long = if is_of_hook {
+                    self.long()
+                } else {
+                    LongText::Wrap
+                };
                 let why = self.cut(end.why);
                 match self.calls.remove(&part) {
                     // Name a call that ended among parallel calls, so that no header line is
                     // needed.
                     Some(call) if !self.scopes.is_open(&part) => {
-                        let name = format!("{} {}: ", call.name, self.arguments(&call));
-                        let row = row.then(DIM, &name).add(end.style, &end.what);
-                        let rows = row.tail(DIM, &why, long);
-                        self.put_below(&Part::Agent(stamped.agent.clone()), rows);
+                        let name = format!("{} {}: ", call.name, self.show_arguments(&call));
+                        let row = row.then_text(DIM, &name).add_text(end.style, &end.what);
+                        let rows = row.with_tail(DIM, &why, long);
+                        self.put_below(&TurnPart::Agent(stamped.agent.clone()), rows);
                     }
                     _ => {
-                        let row = row.then(end.style, &end.what);
-                        self.put_below(&part, row.tail(DIM, &why, long));
+                        let row = row.then_text(end.style, &end.what);
+                        self.put_below(&part, row.with_tail(DIM, &why, long));
                     }
                 }
             }
@@ -106,16 +110,18 @@ impl Trace {
                 is_error,
                 usage,
             } => {
-                let part = Part::Agent(subagent.as_str().into());
-                let level = self.scopes.level(&part);
+                let part = TurnPart::Agent(subagent.as_str().into());
+                let level = self.scopes.scope_level(&part);
                 let level = level.unwrap_or(self.level(&stamped.agent)) + 1;
                 let what = format!("└ {subagent}, {} tokens, ", usage.total());
                 let (style, word, long) = match is_error {
-                    true => (WARN, "failed:", Long::Wrap),
+                    true => (WARN, "failed:", LongText::Wrap),
                     false => (DIM, "answered:", self.long()),
                 };
-                let row = Row::at(level).add(DIM, &what).add(style, word);
-                let rows = row.tail(DIM, &self.cut(answer), long);
+                let row = TableRow::at_level(level)
+                    .add_text(DIM, &what)
+                    .add_text(style, word);
+                let rows = row.with_tail(DIM, &self.cut(answer), long);
                 self.put_below(&part, rows);
             }
             _ => {}

@@ -1,34 +1,34 @@
 //! Hooks that had nothing to say, in one line for all that came one after the other.
 
-use super::super::row::Row;
-use super::super::steps::took;
-use super::super::{DIM, count, cut};
-use rind_lib::event::Part;
+use super::super::row::TableRow;
+use super::super::steps::took_words;
+use super::super::{DIM, cut_text, format_count};
+use rind_lib::event::TurnPart;
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 
 /// Hooks that wait for their line.
 #[derive(Default)]
-pub(super) struct Fold {
-    place: Option<(Part, usize)>,
+pub(super) struct HookFold {
+    place: Option<(TurnPart, usize)>,
     points: Vec<String>,
     n_passed: u64,
     n_left_out: u64,
     micros: f64,
 }
 
-impl Fold {
+impl HookFold {
     /// Whether a record needs no line of its own.
-    pub(super) fn takes(record: &TraceRecord) -> bool {
+    pub(super) fn takes_record(record: &TraceRecord) -> bool {
         matches!(record.outcome, TraceOutcome::Pass | TraceOutcome::Dropped)
     }
 
     /// Whether collected hooks are of another scope.
-    pub(super) fn is_elsewhere(&self, scope: &Part, level: usize) -> bool {
+    pub(super) fn is_elsewhere(&self, scope: &TurnPart, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)
     }
 
-    pub(super) fn add(&mut self, scope: Part, level: usize, record: &TraceRecord) {
+    pub(super) fn add_record(&mut self, scope: TurnPart, level: usize, record: &TraceRecord) {
         self.place = Some((scope, level));
         if !self.points.iter().any(|point| *point == record.point) {
             self.points.push(record.point.to_string());
@@ -41,20 +41,20 @@ impl Fold {
         }
     }
 
-    pub(super) fn take(&mut self) -> Option<(Part, String)> {
+    pub(super) fn take_line(&mut self) -> Option<(TurnPart, String)> {
         let fold = std::mem::take(self);
         let (scope, level) = fold.place?;
-        let row = Row::at(level);
-        let points = cut(fold.points.join(", "), row.before_time());
+        let row = TableRow::at_level(level);
+        let points = cut_text(fold.points.join(", "), row.before_time());
         let mut said = Vec::new();
         if fold.n_passed > 0 {
-            said.push(format!("{} passed", count(fold.n_passed, "hook")));
+            said.push(format!("{} passed", format_count(fold.n_passed, "hook")));
         }
         if fold.n_left_out > 0 {
             said.push(format!("{} out this turn", fold.n_left_out));
         }
-        let took = took(fold.n_passed > 0, fold.micros);
-        let row = row.add(DIM, &points).time(&took);
-        Some((scope, row.add(DIM, &said.join(", ")).line()))
+        let took = took_words(fold.n_passed > 0, fold.micros);
+        let row = row.add_text(DIM, &points).with_time(&took);
+        Some((scope, row.add_text(DIM, &said.join(", ")).into_line()))
     }
 }

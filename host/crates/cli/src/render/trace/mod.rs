@@ -18,14 +18,14 @@ mod totals;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::row::{Long, Row};
+use super::row::{LongText, TableRow};
 use super::{BOLD, DIM, PLUGIN, line, steps};
-use fold::Fold;
-use rind_lib::event::{Event, Part, Stamped};
+use fold::HookFold;
+use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::ToolCall;
 use rind_lib::point::trace::AccessRecord;
-use scope::Scopes;
-pub(super) use totals::Totals;
+use scope::TraceScopes;
+pub(super) use totals::TraceTotals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in super::super) enum Detail {
@@ -50,18 +50,18 @@ pub(super) struct Trace {
     is_live: bool,
     /// Whether those of this step were.
     is_shown: bool,
-    scopes: Scopes,
+    scopes: TraceScopes,
     agents: HashMap<Arc<str>, Progress>,
     /// Calls as they were proposed.
-    calls: HashMap<Part, ToolCall>,
+    calls: HashMap<TurnPart, ToolCall>,
     /// Starts of the requests that are on their way.
-    requests: HashMap<Part, Stamped>,
-    fold: Fold,
+    requests: HashMap<TurnPart, Stamped>,
+    fold: HookFold,
     /// Accesses of hooks that still run.
-    accesses: Vec<(Part, AccessRecord)>,
+    accesses: Vec<(TurnPart, AccessRecord)>,
     /// The plugin of the last hook, and the part of that hook: notices of the plugin come after its
     /// record.
-    last: Option<(Arc<str>, Part)>,
+    last: Option<(Arc<str>, TurnPart)>,
     lines: Vec<String>,
 }
 
@@ -76,10 +76,10 @@ impl Trace {
 
     pub(super) fn show(&mut self, stamped: &Stamped) -> Vec<String> {
         match &stamped.event {
-            Event::SessionOpened { .. } => self.lines.extend(line::line(&stamped.event)),
+            Event::SessionOpened { .. } => self.lines.extend(line::event_line(&stamped.event)),
             Event::TurnStart { turn, input, .. } if stamped.is_main() => {
-                let row = Row::at(0).add(BOLD, &format!("turn {turn}"));
-                self.put(stamped, row.tail(DIM, input, self.long()));
+                let row = TableRow::at_level(0).add_text(BOLD, &format!("turn {turn}"));
+                self.put(stamped, row.with_tail(DIM, input, self.long()));
             }
             Event::TurnEnd { .. } => self.turn_end(stamped),
             Event::StepStart { step } => self.step_start(stamped, *step),
@@ -93,18 +93,18 @@ impl Trace {
             Event::CompactStart { .. }
             | Event::CompactEnd { .. }
             | Event::ArchiveStart { .. }
-            | Event::ArchiveEnd { .. } => self.aside(stamped),
+            | Event::ArchiveEnd { .. } => self.trace_aside(stamped),
             Event::ToolCall { .. } | Event::ToolStart { .. } | Event::SubagentStart { .. } => {
-                self.call(stamped);
+                self.trace_call(stamped);
             }
             Event::ToolEnd { .. } | Event::SubagentEnd { .. } => self.call_end(stamped),
-            Event::MessageEnd { message } => self.message(stamped, message),
-            Event::Hook { record } => self.hook(stamped, record),
+            Event::MessageEnd { message } => self.trace_message(stamped, message),
+            Event::Hook { record } => self.trace_hook(stamped, record),
             Event::Access { record } => {
                 let (part, _) = self.place(stamped);
                 match record.origin.point {
                     Some(_) => self.accesses.push((part, record.clone())),
-                    None => self.access(part, record),
+                    None => self.trace_access(part, record),
                 }
             }
             Event::Metric {
@@ -112,11 +112,11 @@ impl Trace {
                 name,
                 value,
             } if self.is_full => {
-                let row = Row::at(self.level(&stamped.agent)).add(PLUGIN, plugin);
-                let rows = row.tail(DIM, &format!("{name} = {value}"), Long::Wrap);
+                let row = TableRow::at_level(self.level(&stamped.agent)).add_text(PLUGIN, plugin);
+                let rows = row.with_tail(DIM, &format!("{name} = {value}"), LongText::Wrap);
                 self.put(stamped, rows);
             }
-            _ => self.other(stamped),
+            _ => self.trace_other(stamped),
         }
         std::mem::take(&mut self.lines)
     }
@@ -127,8 +127,12 @@ impl Trace {
         std::mem::take(&mut self.lines)
     }
 
-    fn long(&self) -> Long {
-        if self.is_full { Long::Wrap } else { Long::Cut }
+    fn long(&self) -> LongText {
+        if self.is_full {
+            LongText::Wrap
+        } else {
+            LongText::Cut
+        }
     }
 
     /// Cuts words that are on their own lines.
@@ -152,15 +156,15 @@ impl Trace {
     }
 
     /// Returns the part that an event belongs to, and the level of lines in it.
-    fn place(&self, stamped: &Stamped) -> (Part, usize) {
-        let part = Part::above(stamped, |part| self.scopes.level(part).is_some());
-        self.inside(part.unwrap_or_else(|| Part::Agent(stamped.agent.clone())))
+    fn place(&self, stamped: &Stamped) -> (TurnPart, usize) {
+        let part = TurnPart::part_above(stamped, |part| self.scopes.scope_level(part).is_some());
+        self.inside(part.unwrap_or_else(|| TurnPart::Agent(stamped.agent.clone())))
     }
 
-    fn inside(&self, part: Part) -> (Part, usize) {
+    fn inside(&self, part: TurnPart) -> (TurnPart, usize) {
         let level = match &part {
-            Part::Agent(agent) => self.level(agent),
-            part => self.scopes.level(part).map_or(0, |level| level + 1),
+            TurnPart::Agent(agent) => self.level(agent),
+            part => self.scopes.scope_level(part).map_or(0, |level| level + 1),
         };
         (part, level)
     }
@@ -170,7 +174,7 @@ impl Trace {
         self.put_below(&part, rows);
     }
 
-    fn put_below(&mut self, part: &Part, rows: Vec<String>) {
+    fn put_below(&mut self, part: &TurnPart, rows: Vec<String>) {
         self.flush();
         self.lines.extend(self.scopes.go_to(part));
         self.lines.extend(rows);
@@ -178,7 +182,7 @@ impl Trace {
 
     /// Lines that hooks which wait for theirs may come after: some of them fired before, some will
     /// after.
-    fn put_beside(&mut self, part: &Part, level: usize, rows: Vec<String>) {
+    fn put_beside(&mut self, part: &TurnPart, level: usize, rows: Vec<String>) {
         if self.fold.is_elsewhere(part, level) {
             self.flush();
         }
@@ -187,7 +191,7 @@ impl Trace {
     }
 
     fn flush(&mut self) {
-        if let Some((part, line)) = self.fold.take() {
+        if let Some((part, line)) = self.fold.take_line() {
             self.lines.extend(self.scopes.go_to(&part));
             self.lines.push(line);
         }
@@ -197,18 +201,19 @@ impl Trace {
         self.is_shown &= !stamped.is_main();
         let progress = self.progress(&stamped.agent);
         (progress.is_in_step, progress.is_compacting) = (false, false);
-        let row = Row::at(self.level(&stamped.agent)).add(BOLD, &format!("step {step}"));
-        self.put(stamped, vec![row.line()]);
+        let row =
+            TableRow::at_level(self.level(&stamped.agent)).add_text(BOLD, &format!("step {step}"));
+        self.put(stamped, vec![row.into_line()]);
         self.progress(&stamped.agent).is_in_step = true;
     }
 
     fn turn_end(&mut self, stamped: &Stamped) {
         // Show the accesses of hooks that were cancelled and left no record.
         let is_over =
-            |(part, _): &mut (Part, _)| stamped.is_main() || *part.agent() == stamped.agent;
+            |(part, _): &mut (TurnPart, _)| stamped.is_main() || *part.agent() == stamped.agent;
         let over: Vec<_> = self.accesses.extract_if(.., is_over).collect();
         for (part, record) in over {
-            self.access(part, &record);
+            self.trace_access(part, &record);
         }
         self.flush();
         let progress = self.progress(&stamped.agent);

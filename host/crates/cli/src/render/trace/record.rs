@@ -1,23 +1,28 @@
 //! Renders a hook call and its accesses, in the columns of the trace.
 
-use super::super::row::{Long, Row};
-use super::super::steps::{WHY_WIDTH, hook_outcome, took};
+use super::super::row::{LongText, TableRow};
+use super::super::steps::{WHY_WIDTH, hook_outcome, took_words};
 use super::super::{BAD, DIM, PLUGIN, WARN, one_line};
 use super::Trace;
-use super::fold::Fold;
-use rind_lib::event::{Part, Stamped};
+use super::fold::HookFold;
+use rind_lib::event::{Stamped, TurnPart};
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome, TraceRecord};
 
 /// Rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is never cut.
-fn hook(record: &TraceRecord, level: usize, long: Long) -> Vec<String> {
+fn hook_rows(record: &TraceRecord, level: usize, long: LongText) -> Vec<String> {
     let (style, word) = hook_outcome(record.outcome);
-    let took = took(record.was_called(), record.micros);
-    let row = Row::at(level).add(DIM, &record.point).at_plugin();
-    let row = row.add(PLUGIN, &record.plugin).time(&took).add(style, word);
+    let took = took_words(record.was_called(), record.micros);
+    let row = TableRow::at_level(level)
+        .add_text(DIM, &record.point)
+        .at_plugin();
+    let row = row
+        .add_text(PLUGIN, &record.plugin)
+        .with_time(&took)
+        .add_text(style, word);
     let row = if record.changed.is_empty() {
         row
     } else {
-        row.then(DIM, &record.changed.join(", "))
+        row.then_text(DIM, &record.changed.join(", "))
     };
     let is_loud = matches!(
         record.outcome,
@@ -28,13 +33,15 @@ fn hook(record: &TraceRecord, level: usize, long: Long) -> Vec<String> {
     );
     let reason = record.reason.as_deref().unwrap_or_default();
     match long {
-        Long::Cut if is_loud => row.tail(style, &one_line(reason, WHY_WIDTH), Long::Wrap),
-        long => row.tail(if is_loud { style } else { DIM }, reason, long),
+        LongText::Cut if is_loud => {
+            row.with_tail(style, &one_line(reason, WHY_WIDTH), LongText::Wrap)
+        }
+        long => row.with_tail(if is_loud { style } else { DIM }, reason, long),
     }
 }
 
 /// Rows of one access out of the sandbox, with the plugin's name if the line above lacks it.
-fn access(record: &AccessRecord, level: usize, is_named: bool, long: Long) -> Vec<String> {
+fn access_rows(record: &AccessRecord, level: usize, is_named: bool, long: LongText) -> Vec<String> {
     let (style, word) = match record.outcome {
         AccessOutcome::Done => (DIM, ""),
         AccessOutcome::Failed => (WARN, "failed:"),
@@ -47,28 +54,28 @@ fn access(record: &AccessRecord, level: usize, is_named: bool, long: Long) -> Ve
         Reached::External => "host",
         Reached::Secret => "secret in",
     };
-    let mut row = Row::at(level).add(DIM, "→");
+    let mut row = TableRow::at_level(level).add_text(DIM, "→");
     if is_named {
-        row = row.then(PLUGIN, &record.plugin);
+        row = row.then_text(PLUGIN, &record.plugin);
     }
     row = row
-        .then(DIM, what)
-        .then(style, &one_line(&record.target, 70));
+        .then_text(DIM, what)
+        .then_text(style, &one_line(&record.target, 70));
     if word.is_empty() {
-        return vec![row.line()];
+        return vec![row.into_line()];
     }
     let reason = record.reason.as_deref().unwrap_or_default();
     let long = if record.outcome == AccessOutcome::Masked {
         long
     } else {
-        Long::Wrap
+        LongText::Wrap
     };
-    row.then(style, word).tail(DIM, reason, long)
+    row.then_text(style, word).with_tail(DIM, reason, long)
 }
 
 impl Trace {
-    pub(super) fn hook(&mut self, stamped: &Stamped, record: &TraceRecord) {
-        let is_own = |(part, access): &mut (Part, AccessRecord)| {
+    pub(super) fn trace_hook(&mut self, stamped: &Stamped, record: &TraceRecord) {
+        let is_own = |(part, access): &mut (TurnPart, AccessRecord)| {
             let origin = &access.origin;
             access.plugin == record.plugin
                 && *part.agent() == stamped.agent
@@ -82,17 +89,17 @@ impl Trace {
         }
         let (part, level) = self.place(stamped);
         self.last = Some((record.plugin.clone(), part.clone()));
-        if own.is_empty() && Fold::takes(record) && !self.is_full {
+        if own.is_empty() && HookFold::takes_record(record) && !self.is_full {
             if self.fold.is_elsewhere(&part, level) {
                 self.flush();
             }
-            self.fold.add(part, level, record);
+            self.fold.add_record(part, level, record);
             return;
         }
         let long = self.long();
-        let mut rows = hook(record, level, long);
+        let mut rows = hook_rows(record, level, long);
         let shown = own.iter().filter(|(_, reach)| self.is_news(reach));
-        rows.extend(shown.flat_map(|(_, reach)| access(reach, level + 1, false, long)));
+        rows.extend(shown.flat_map(|(_, reach)| access_rows(reach, level + 1, false, long)));
         self.put_beside(&part, level, rows);
     }
 
@@ -100,10 +107,10 @@ impl Trace {
         self.is_full || record.is_news()
     }
 
-    pub(super) fn access(&mut self, part: Part, record: &AccessRecord) {
+    pub(super) fn trace_access(&mut self, part: TurnPart, record: &AccessRecord) {
         if self.is_news(record) {
             let (part, level) = self.inside(part);
-            self.put_below(&part, access(record, level, true, self.long()));
+            self.put_below(&part, access_rows(record, level, true, self.long()));
         }
     }
 }

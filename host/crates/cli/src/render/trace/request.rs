@@ -1,9 +1,11 @@
 //! Requests to the model, and the compaction that keeps them within the window.
 
-use super::super::row::{Long, Row};
-use super::super::{BAD, DIM, PLUGIN, WARN, count, estimated, millis, one_line, steps};
+use super::super::row::{LongText, TableRow};
+use super::super::{
+    BAD, DIM, PLUGIN, WARN, estimated_mark, format_count, format_millis, one_line, steps,
+};
 use super::Trace;
-use rind_lib::event::{Event, Part, Stamped};
+use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Finish, Usage};
 
 impl Trace {
@@ -12,7 +14,7 @@ impl Trace {
         let progress = self.progress(&stamped.agent);
         // The request of the step itself ends compaction.
         progress.is_compacting &= by.is_some() || !progress.is_in_step;
-        if let Some(request) = Part::begun(stamped) {
+        if let Some(request) = TurnPart::begun_part(stamped) {
             self.requests.insert(request, stamped.clone());
         }
     }
@@ -29,68 +31,77 @@ impl Trace {
         else {
             return;
         };
-        let asked = Part::ended(stamped).and_then(|request| self.requests.remove(&request));
+        let asked =
+            TurnPart::ended_part(stamped).and_then(|request| self.requests.remove(&request));
         let (part, level) = self.place(asked.as_ref().unwrap_or(stamped));
-        let row = Row::at(level).add(DIM, "request").at_plugin();
+        let row = TableRow::at_level(level)
+            .add_text(DIM, "request")
+            .at_plugin();
         let row = match asked.map(|asked| asked.event) {
-            Some(Event::RequestStart { by: Some(by), .. }) => row.add(PLUGIN, &by),
+            Some(Event::RequestStart { by: Some(by), .. }) => row.add_text(PLUGIN, &by),
             Some(Event::RequestStart { model, .. }) => {
                 let model = answered.as_ref().unwrap_or(&model);
-                row.add(DIM, &one_line(model, 24))
+                row.add_text(DIM, &one_line(model, 24))
             }
             _ => row,
         };
         let rows = match error {
-            Some(why) => row.time("–").add(BAD, "failed").tail(DIM, why, Long::Wrap),
+            Some(why) => {
+                row.with_time("–")
+                    .add_text(BAD, "failed")
+                    .with_tail(DIM, why, LongText::Wrap)
+            }
             None => {
                 let (style, how) = match finish {
                     Some(Finish::MaxTokens) => (WARN, ", cut at the limit"),
                     Some(Finish::Refused) => (BAD, ", held back"),
                     _ => (DIM, ""),
                 };
-                let row = row.time(&millis(*latency_ms)).add(DIM, &tokens(usage));
-                vec![row.add(style, how).line()]
+                let row = row
+                    .with_time(&format_millis(*latency_ms))
+                    .add_text(DIM, &usage_tokens(usage));
+                vec![row.add_text(style, how).into_line()]
             }
         };
         self.put_below(&part, rows);
     }
 
-    pub(super) fn aside(&mut self, stamped: &Stamped) {
-        let row = Row::at(self.level(&stamped.agent));
-        let n_messages = |messages: &u32| count(u64::from(*messages), "message");
+    pub(super) fn trace_aside(&mut self, stamped: &Stamped) {
+        let row = TableRow::at_level(self.level(&stamped.agent));
+        let n_messages = |messages: &u32| format_count(u64::from(*messages), "message");
         let rows = match &stamped.event {
             Event::CompactStart { messages, tokens } => {
                 let what = format!(
                     "≡ making {} shorter, the request would have {tokens} tokens",
                     n_messages(messages)
                 );
-                row.tail(DIM, &what, Long::Cut)
+                row.with_tail(DIM, &what, LongText::Cut)
             }
             Event::ArchiveStart {
                 messages, reason, ..
             } => {
                 let n = n_messages(messages);
                 let what = format!("≡ archiving an earlier turn of {n}: {reason}");
-                row.tail(DIM, &what, Long::Cut)
+                row.with_tail(DIM, &what, LongText::Cut)
             }
-            event => match steps::shortened(event) {
-                Ok(what) => row.tail(DIM, &format!("└ {what}"), Long::Cut),
+            event => match steps::shorten_event(event) {
+                Ok(what) => row.with_tail(DIM, &format!("└ {what}"), LongText::Cut),
                 Err(why) => {
                     let same = match event {
                         Event::CompactEnd { .. } => "└ it stays as it is:",
                         _ => "└ it is not archived:",
                     };
-                    row.add(WARN, same).tail(DIM, why, Long::Wrap)
+                    row.add_text(WARN, same).with_tail(DIM, why, LongText::Wrap)
                 }
             },
         };
         self.put(stamped, rows);
-        self.progress(&stamped.agent).is_compacting |= Part::begun(stamped).is_some();
+        self.progress(&stamped.agent).is_compacting |= TurnPart::begun_part(stamped).is_some();
     }
 }
 
 /// `1234 tokens in, 56 out, 1000 cached`
-fn tokens(usage: &Usage) -> String {
+fn usage_tokens(usage: &Usage) -> String {
     let cached = match usage.cache_read_tokens {
         0 => String::new(),
         n => format!(", {n} cached"),
@@ -99,6 +110,6 @@ fn tokens(usage: &Usage) -> String {
         "{} tokens in, {} out{cached}{}",
         usage.input_tokens,
         usage.output_tokens,
-        estimated(usage)
+        estimated_mark(usage)
     )
 }

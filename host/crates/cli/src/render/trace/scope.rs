@@ -6,46 +6,52 @@
 use std::collections::HashMap;
 
 use super::super::DIM;
-use super::super::row::Row;
-use rind_lib::event::Part;
+use super::super::row::TableRow;
+use rind_lib::event::TurnPart;
 
 #[derive(Default)]
-struct Known {
-    parent: Option<Part>,
+struct KnownScope {
+    parent: Option<TurnPart>,
     level: usize,
     /// Name that is shown when the part is resumed.
     name: String,
 }
 
-pub(super) struct Scopes {
-    known: HashMap<Part, Known>,
+pub(super) struct TraceScopes {
+    known: HashMap<TurnPart, KnownScope>,
     /// Parts of the last line, outermost first.
-    path: Vec<Part>,
+    path: Vec<TurnPart>,
 }
 
-impl Default for Scopes {
+impl Default for TraceScopes {
     fn default() -> Self {
-        let main = Part::Agent("main".into());
+        let main = TurnPart::Agent("main".into());
         Self {
-            known: HashMap::from([(main.clone(), Known::default())]),
+            known: HashMap::from([(main.clone(), KnownScope::default())]),
             path: vec![main],
         }
     }
 }
 
-impl Scopes {
+impl TraceScopes {
     /// The level of a part's own line; `None` when it was not shown.
-    pub(super) fn level(&self, part: &Part) -> Option<usize> {
+    pub(super) fn scope_level(&self, part: &TurnPart) -> Option<usize> {
         self.known.get(part).map(|known| known.level)
     }
 
-    pub(super) fn is_open(&self, part: &Part) -> bool {
+    pub(super) fn is_open(&self, part: &TurnPart) -> bool {
         self.path.contains(part)
     }
 
     /// Opens a part whose line was shown at `level` below `parent`.
-    pub(super) fn open(&mut self, part: Part, parent: Part, level: usize, name: String) {
-        let known = Known {
+    pub(super) fn open_scope(
+        &mut self,
+        part: TurnPart,
+        parent: TurnPart,
+        level: usize,
+        name: String,
+    ) {
+        let known = KnownScope {
             parent: self.known.contains_key(&parent).then_some(parent),
             level,
             name,
@@ -56,7 +62,7 @@ impl Scopes {
 
     /// Moves to the part of the next line. Returns the headers that must be printed before the
     /// line.
-    pub(super) fn go_to(&mut self, part: &Part) -> Vec<String> {
+    pub(super) fn go_to(&mut self, part: &TurnPart) -> Vec<String> {
         if let Some(at) = self.path.iter().position(|open| open == part) {
             self.path.truncate(at + 1);
             return Vec::new();
@@ -64,13 +70,15 @@ impl Scopes {
         let Some(known) = self.known.get(part) else {
             return Vec::new();
         };
-        let line = Row::at(known.level).add(DIM, "…").then(DIM, &known.name);
+        let line = TableRow::at_level(known.level)
+            .add_text(DIM, "…")
+            .then_text(DIM, &known.name);
         let mut lines = match known.parent.clone() {
             Some(parent) => self.go_to(&parent),
             None => Vec::new(),
         };
         self.path.push(part.clone());
-        lines.push(line.line());
+        lines.push(line.into_line());
         lines
     }
 }

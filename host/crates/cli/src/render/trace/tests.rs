@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::super::bare;
+use super::super::bare_text;
 use super::*;
 use rind_lib::event::Events;
 use rind_lib::message::{EffectClass, ToolResult, Usage};
@@ -124,7 +124,7 @@ impl Turn {
     /// collapsed.
     fn shown(&mut self) -> Vec<String> {
         let squeezed = self.shown.drain(..).map(|line| {
-            let line = bare(&line);
+            let line = bare_text(&line);
             let indent = line.len() - line.trim_start().len();
             let words: Vec<&str> = line.split_whitespace().collect();
             format!("{}{}", &line[..indent], words.join(" "))

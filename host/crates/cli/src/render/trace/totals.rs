@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use super::super::row::Row;
-use super::super::{BAD, DIM, PLUGIN, count, duration, styled};
+use super::super::row::TableRow;
+use super::super::{BAD, DIM, PLUGIN, format_count, format_duration, style_text};
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 
 const N_SLOWEST: usize = 3;
 
 #[derive(Default)]
-pub(in super::super) struct Totals(BTreeMap<(String, String), Sum>);
+pub(in super::super) struct TraceTotals(BTreeMap<(String, String), TraceSum>);
 
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct TraceSum {
     n_calls: u64,
     n_failed: u64,
     micros: f64,
     longest: f64,
 }
 
-impl Totals {
-    pub(in super::super) fn add(&mut self, record: &TraceRecord) {
+impl TraceTotals {
+    pub(in super::super) fn add_record(&mut self, record: &TraceRecord) {
         if !record.was_called() {
             return;
         }
@@ -44,9 +44,9 @@ impl Totals {
         (n_calls > 0).then(|| {
             format!(
                 "{} of {} in {}",
-                count(n_calls, "hook call"),
-                count(plugins.len() as u64, "plugin"),
-                duration(self.micros())
+                format_count(n_calls, "hook call"),
+                format_count(plugins.len() as u64, "plugin"),
+                format_duration(self.micros())
             )
         })
     }
@@ -56,7 +56,7 @@ impl Totals {
     }
 
     /// The lines under a trace: all together, the slowest, and those that failed.
-    pub(in super::super) fn lines(&self, turn_ms: u64) -> Vec<String> {
+    pub(in super::super) fn total_lines(&self, turn_ms: u64) -> Vec<String> {
         let Some(short) = self.short() else {
             return Vec::new();
         };
@@ -64,7 +64,10 @@ impl Totals {
             0 => String::new(),
             ms => format!(", {:.1} % of the turn", self.micros() / (ms as f64 * 10.0)),
         };
-        let mut lines = vec![styled(DIM, format_args!("{short}{share}; the slowest:"))];
+        let mut lines = vec![style_text(
+            DIM,
+            format_args!("{short}{share}; the slowest:"),
+        )];
         let mut sums: Vec<_> = self.0.iter().collect();
         sums.sort_by(|a, b| b.1.micros.total_cmp(&a.1.micros));
         for ((plugin, point), sum) in sums.iter().take(N_SLOWEST) {
@@ -74,17 +77,27 @@ impl Totals {
                 format!(
                     "in {} calls, the longest {}",
                     sum.n_calls,
-                    duration(sum.longest)
+                    format_duration(sum.longest)
                 )
             };
-            let row = Row::at(1).add(DIM, point).at_plugin().add(PLUGIN, plugin);
-            lines.push(row.time(&duration(sum.micros)).add(DIM, &often).line());
+            let row = TableRow::at_level(1)
+                .add_text(DIM, point)
+                .at_plugin()
+                .add_text(PLUGIN, plugin);
+            lines.push(
+                row.with_time(&format_duration(sum.micros))
+                    .add_text(DIM, &often)
+                    .into_line(),
+            );
         }
         for ((plugin, point), sum) in &self.0 {
             if sum.n_failed > 0 {
-                let what = format!("failed {}", count(sum.n_failed, "time"));
-                let row = Row::at(1).add(DIM, point).at_plugin().add(PLUGIN, plugin);
-                lines.push(row.time("").add(BAD, &what).line());
+                let what = format!("failed {}", format_count(sum.n_failed, "time"));
+                let row = TableRow::at_level(1)
+                    .add_text(DIM, point)
+                    .at_plugin()
+                    .add_text(PLUGIN, plugin);
+                lines.push(row.with_time("").add_text(BAD, &what).into_line());
             }
         }
         lines

@@ -3,10 +3,10 @@
 //! Owns that secrets are masked and that characters which deceive are written out. A text is marked
 //! as foreign by its kind of block; how it is escaped is for those who write the page.
 
-use crate::render::{bare, count, one_line, printable};
+use crate::render::{bare_text, format_count, one_line, printable_text};
+use crate::session::turns::{about, decided, time};
 use rind_lib::message::Role;
 use rind_lib::secret::Scanner;
-use crate::session::turns::{about, decided, time};
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 
 /// Longest name within a line, in characters.
@@ -28,7 +28,7 @@ pub(super) enum Block {
 /// Masks secrets in a text, and writes deceptive characters out.
 fn clean(text: &str) -> String {
     let masked = Scanner::shared().mask(text);
-    printable(masked.as_ref().map_or(text, |masked| &masked.text))
+    printable_text(masked.as_ref().map_or(text, |masked| &masked.text))
 }
 
 fn line(text: &str) -> String {
@@ -109,7 +109,9 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                 );
             }
             Item::Call(own) => call(own, blocks),
-            Item::Decision(decision) => blocks.push(Block::Line(line(&bare(&decided(decision))))),
+            Item::Decision(decision) => {
+                blocks.push(Block::Line(line(&bare_text(&decided(decision)))))
+            }
             Item::Step { .. } => {}
             Item::Subagent {
                 agent,
@@ -138,7 +140,7 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                     .map(|id| format!(", kept in {}", line(id)));
                 let what = format!(
                     "{} replaced ({}){}",
-                    count(*removed as u64, "message"),
+                    format_count(*removed as u64, "message"),
                     line(reason),
                     holder.unwrap_or_default()
                 );
@@ -167,7 +169,7 @@ fn call(call: &CallView, blocks: &mut Vec<Block>) {
     };
     blocks.push(Block::Text(name, json(&call.arguments)));
     let decisions = call.decisions.iter();
-    blocks.extend(decisions.map(|own| Block::Line(line(&bare(&decided(own))))));
+    blocks.extend(decisions.map(|own| Block::Line(line(&bare_text(&decided(own))))));
     if let Some(arguments) = &call.ran_with {
         blocks.push(Block::Text("Ran with".to_owned(), json(arguments)));
     }

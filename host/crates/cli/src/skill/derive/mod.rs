@@ -11,12 +11,12 @@ use clap::Args as ClapArgs;
 
 use super::super::args::{ModelArgs, PluginArgs};
 use super::super::exit_code::{ExitStatus, bail_usage};
-use super::super::question::{Line, Screen};
+use super::super::question::{QuestionLine, QuestionScreen};
 use super::super::render::BOLD;
 use super::super::terminal::can_ask;
 use super::super::{command, environment, render};
 pub(in super::super) use outline::{OUTLINE_COMMAND, outline_main};
-use rind_derive::{Bundle, Draft, Stamped, slug};
+use rind_derive::{SkillBundle, SkillDraft, StampedBundle, skill_slug};
 use rind_lib::plugin::protected::is_protected;
 use rind_lib::skill::FOLDER;
 
@@ -55,37 +55,37 @@ pub(in super::super) struct SkillDeriveArgs {
     plugins: PluginArgs,
 }
 
-pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus> {
-    let mut draft = source::draft(&args.source).await?;
-    if command::reserved().contains(&draft.name.as_str()) {
+pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus> {
+    let mut draft = source::draft_skill(&args.source).await?;
+    if command::reserved_names().contains(&draft.name.as_str()) {
         draft.name.push_str("-package");
     }
     if args.print {
-        let is_whole = summarize(&mut draft, args).await?;
-        render::derive::print(&draft.bundle());
-        return Ok(ExitStatus::of(is_whole));
+        let is_whole = add_summary(&mut draft, args).await?;
+        render::derive::print_bundle(&draft.bundle());
+        return Ok(ExitStatus::status_of(is_whole));
     }
     let folder = match &args.into {
         Some(folder) => folder.join(&draft.name),
-        None => cached(&draft)?,
+        None => cache_draft(&draft)?,
     };
-    place::check_apart(&folder, &source::place(&args.source))?;
-    let earlier = place::read(&folder)?;
-    let stamp = earlier.as_ref().and_then(Bundle::stamp);
+    place::check_apart(&folder, &source::source_place(&args.source))?;
+    let earlier = place::read_bundle(&folder)?;
+    let stamp = earlier.as_ref().and_then(SkillBundle::stamp);
     if earlier.is_some()
         && !args.force
         && is_current(stamp.as_ref(), &draft, &folder, args.summarize)?
     {
         render::answer_line(folder.display());
-        render::note("nothing to do: its source has not changed");
+        render::print_note("nothing to do: its source has not changed");
         return Ok(ExitStatus::Done);
     }
-    let is_whole = summarize(&mut draft, args).await?;
+    let is_whole = add_summary(&mut draft, args).await?;
     let has_summary = stamp
         .as_ref()
         .is_some_and(|one| one.summarized_by.is_some());
     if !is_whole && has_summary && !args.force {
-        render::note(
+        render::print_note(
             "nothing was replaced: the bundle that is there has a summary; try again, or pass --force to replace it without one",
         );
         return Ok(ExitStatus::Failed);
@@ -94,41 +94,41 @@ pub(super) async fn derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus>
     if let Some(earlier) = &earlier {
         if *earlier == bundle {
             render::answer_line(folder.display());
-            render::note("nothing to do: it is the same");
-            return Ok(ExitStatus::of(is_whole));
+            render::print_note("nothing to do: it is the same");
+            return Ok(ExitStatus::status_of(is_whole));
         }
-        render::derive::difference(earlier, &bundle);
+        render::derive::print_difference(earlier, &bundle);
         if !args.yes && !args.force && !may_replace(&folder).await {
-            render::note("nothing was replaced; pass --yes to replace it");
+            render::print_note("nothing was replaced; pass --yes to replace it");
             return Ok(ExitStatus::Failed);
         }
     }
     // Do not keep an unedited derived skill: it can be derived again.
     let is_kept = !stamp.is_some_and(|stamp| stamp.is_whole);
-    let kept = place::write(&bundle, &folder, earlier.as_ref(), is_kept)?;
+    let kept = place::write_bundle(&bundle, &folder, earlier.as_ref(), is_kept)?;
     render::answer_line(folder.display());
     if let Some(kept) = kept {
-        render::note(&format!("what was there is in {} now", kept.display()));
+        render::print_note(&format!("what was there is in {} now", kept.display()));
     }
     let is_loaded = draft.library_depends.iter().all(|name| is_protected(name));
     let plugin = Some(&args.source).filter(|_| !is_loaded);
-    render::derive::made(
+    render::derive::show_made(
         &draft,
         &folder,
         args.into.is_none(),
         plugin.map(PathBuf::as_path),
     );
-    Ok(ExitStatus::of(is_whole))
+    Ok(ExitStatus::status_of(is_whole))
 }
 
 /// Adds a summary if one is wanted. The skill is complete without it, so a failure of the model
 /// loses nothing. Returns whether the result is complete.
-async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
+async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
     if !args.summarize {
         return Ok(true);
     }
-    let summarized = summary::summarize(&draft.bundle(), &args.model, &args.plugins).await?;
-    render::derive::summarized(&summarized.turn);
+    let summarized = summary::summarize_bundle(&draft.bundle(), &args.model, &args.plugins).await?;
+    render::derive::show_summarized(&summarized.turn);
     match summarized.summary {
         Ok(summary) => {
             draft.summary = Some(summary);
@@ -144,8 +144,8 @@ async fn summarize(draft: &mut Draft, args: &SkillDeriveArgs) -> anyhow::Result<
 /// Whether the existing bundle is up to date: derived from this source, with a summary if one is
 /// wanted. Refuses a bundle that was edited or is no derived skill.
 fn is_current(
-    stamp: Option<&Stamped>,
-    draft: &Draft,
+    stamp: Option<&StampedBundle>,
+    draft: &SkillDraft,
     folder: &Path,
     with_summary: bool,
 ) -> anyhow::Result<bool> {
@@ -163,15 +163,15 @@ fn is_current(
 }
 
 /// The folder in the cache: `skills/PACKAGE/VERSION/NAME`.
-fn cached(draft: &Draft) -> anyhow::Result<PathBuf> {
-    let package = slug(&draft.package).unwrap_or_else(|| draft.name.clone());
+fn cache_draft(draft: &SkillDraft) -> anyhow::Result<PathBuf> {
+    let package = skill_slug(&draft.package).unwrap_or_else(|| draft.name.clone());
     let version = draft.version.as_deref().unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
     let is_name = version.starts_with(|c: char| c.is_ascii_alphanumeric())
         && version.len() <= 64
         && version.chars().all(is_plain);
     let version = if is_name { version } else { "unversioned" };
-    let cache = environment::paths(None)?.cache;
+    let cache = environment::find_paths(None)?.cache;
     Ok(cache
         .join(FOLDER)
         .join(package)
@@ -184,17 +184,17 @@ async fn may_replace(folder: &Path) -> bool {
     if !can_ask() {
         return false;
     }
-    let question = Line::new("")
-        .own("Replace ")
-        .theirs(BOLD, &folder.display().to_string())
-        .own("?");
-    let screen = Screen {
+    let question = QuestionLine::new("")
+        .own_words("Replace ")
+        .their_words(BOLD, &folder.display().to_string())
+        .own_words("?");
+    let screen = QuestionScreen {
         parts: vec![vec![question]],
         covers: Vec::new(),
         keys: "[y]es [n]o".to_owned(),
         takes_text: false,
     };
-    let answer = screen.ask(|line| match line.trim() {
+    let answer = screen.ask_person(|line| match line.trim() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),
         _ => None,

@@ -9,15 +9,15 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use tokio_util::sync::CancellationToken;
 
-use super::super::super::worker::{INPUT, OUTPUT, Worker};
-use rind_derive::{Drafted, Job};
+use super::super::super::worker::{INPUT, OUTPUT, WorkerKind};
+use rind_derive::{DeriveJob, DraftedSource};
 
 /// The hidden command of the process.
 pub(crate) const OUTLINE_COMMAND: &str = "__outline";
 
 /// The work, with its limits. The largest crates take a few seconds and some hundred MiB; the stack
 /// is many times the need of real code.
-const WORKER: Worker = Worker {
+const WORKER: WorkerKind = WorkerKind {
     command: OUTLINE_COMMAND,
     name: "reads packages",
     deadline: Duration::from_secs(120),
@@ -27,16 +27,16 @@ const WORKER: Worker = Worker {
 };
 
 /// Does the work in the process.
-pub(super) async fn run(job: &Job) -> anyhow::Result<Drafted> {
+pub(super) async fn run_outline(job: &DeriveJob) -> anyhow::Result<DraftedSource> {
     let program = std::env::current_exe().context("find this program")?;
     let input = serde_json::to_vec(job)?;
     let (text, finished) = WORKER
-        .run(&program, &input, &CancellationToken::new())
+        .run_worker(&program, &input, &CancellationToken::new())
         .await
         .map_err(|why| anyhow!(why))?;
-    match serde_json::from_str::<Result<Drafted, String>>(&text) {
+    match serde_json::from_str::<Result<DraftedSource, String>>(&text) {
         Ok(outcome) => outcome.map_err(|why| anyhow!(why)),
-        Err(_) => Err(anyhow!(WORKER.reason(&finished))),
+        Err(_) => Err(anyhow!(WORKER.end_reason(&finished))),
     }
 }
 
@@ -45,10 +45,10 @@ pub(super) async fn run(job: &Job) -> anyhow::Result<Drafted> {
 /// # Errors
 /// Why the work is not done, for standard error.
 pub(crate) fn outline_main(args: impl Iterator<Item = OsString>) -> Result<(), String> {
-    WORKER.main(args, work)
+    WORKER.main(args, work_as_helper)
 }
 
-fn work(folder: &Path) -> std::io::Result<()> {
-    let job: Job = serde_json::from_slice(&fs::read(folder.join(INPUT))?)?;
-    fs::write(folder.join(OUTPUT), serde_json::to_vec(&job.run())?)
+fn work_as_helper(folder: &Path) -> std::io::Result<()> {
+    let job: DeriveJob = serde_json::from_slice(&fs::read(folder.join(INPUT))?)?;
+    fs::write(folder.join(OUTPUT), serde_json::to_vec(&job.run_job())?)
 }

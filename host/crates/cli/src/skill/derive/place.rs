@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, bail};
 
 use super::super::super::exit_code::bail_usage;
-use rind_derive::Bundle;
-use rind_lib::disk::exchange;
+use rind_derive::SkillBundle;
+use rind_lib::disk::exchange_paths;
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::skill::FILE;
 use rind_package::place;
@@ -18,7 +18,7 @@ pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
         .with_context(|| format!("look at {}", source.display()))?;
-    let place = resolved(folder)?;
+    let place = resolve_place(folder)?;
     if own.starts_with(&place) {
         bail_usage!(
             "{} is the source {} or holds it, and a skill never takes the place of its source: choose another folder with --into",
@@ -30,7 +30,7 @@ pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
 }
 
 /// The path without links, also of something that is not there yet.
-fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
+fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(path).with_context(|| format!("look at {}", path.display()))?;
     for above in path.ancestors() {
         let Ok(known) = above.canonicalize() else {
@@ -53,7 +53,7 @@ fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// Reads the bundle in a folder; `None` if the path does not exist. Refuses a symlink and a folder
 /// without a skill, which must not be replaced.
-pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
+pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> {
     let found = match folder.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -79,15 +79,15 @@ pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Bundle>> {
             String::from_utf8_lossy(&bytes).into_owned(),
         )
     });
-    Ok(Some(Bundle(files.collect())))
+    Ok(Some(SkillBundle(files.collect())))
 }
 
 /// Writes a bundle atomically: to a new folder, or in exchange for the earlier bundle. With
 /// `is_kept` the old bundle is kept, and its new path returned.
-pub(super) fn write(
-    bundle: &Bundle,
+pub(super) fn write_bundle(
+    bundle: &SkillBundle,
     folder: &Path,
-    earlier: Option<&Bundle>,
+    earlier: Option<&SkillBundle>,
     is_kept: bool,
 ) -> anyhow::Result<Option<PathBuf>> {
     let above = folder.parent().unwrap_or(Path::new("."));
@@ -97,7 +97,7 @@ pub(super) fn write(
         .prefix(".derive-")
         .tempdir_in(above)
         .with_context(doing)?;
-    // Give the temporary folder the final base name: `keep` uses it for the old bundle.
+    // Give the temporary folder the final base name: `keep_aside` uses it for the old bundle.
     let fresh = private.path().join(folder.file_name().unwrap_or_default());
     for (path, text) in &bundle.0 {
         let file = fresh.join(path);
@@ -109,11 +109,11 @@ pub(super) fn write(
         fs::rename(&fresh, folder).with_context(doing)?;
         return Ok(None);
     };
-    exchange(&fresh, folder).with_context(doing)?;
+    exchange_paths(&fresh, folder).with_context(doing)?;
     // The exchange has moved the old bundle into the private folder. Compare it: an edit since it
     // was read must not be lost.
-    if read(&fresh).ok().flatten().as_ref() != Some(earlier) {
-        exchange(&fresh, folder).with_context(doing)?;
+    if read_bundle(&fresh).ok().flatten().as_ref() != Some(earlier) {
+        exchange_paths(&fresh, folder).with_context(doing)?;
         bail!(
             "{} was changed meanwhile, and is left as it is; run the command again",
             folder.display()
@@ -122,10 +122,10 @@ pub(super) fn write(
     if !is_kept {
         return Ok(None);
     }
-    match place::keep(&fresh, above) {
+    match place::keep_aside(&fresh, above) {
         Ok(kept) => Ok(Some(kept)),
         Err(error) => {
-            exchange(&fresh, folder).with_context(doing)?;
+            exchange_paths(&fresh, folder).with_context(doing)?;
             Err(error)
         }
     }

@@ -10,7 +10,7 @@ use super::outline;
 use rind_cases::CaseFile;
 use rind_derive::plugin::PluginPackage;
 use rind_derive::sources::{self, CARGO};
-use rind_derive::{Draft, Job, SourceHash};
+use rind_derive::{DeriveJob, SkillDraft, SourceHash};
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::paths::{file_name, file_stem};
@@ -20,8 +20,8 @@ use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::{Error, protected};
 use rind_lib::skill;
-use rind_package::place::stage;
-use rind_package::source::{self as package, Fetched};
+use rind_package::place::stage_files;
+use rind_package::source::{self as package, FetchedPlugin};
 
 /// Largest component that is no plugin, in bytes.
 const MAX_COMPONENT_BYTES: u64 = 64 << 20;
@@ -33,7 +33,7 @@ const MAX_CASES_BYTES: u64 = 1 << 20;
 const MAX_README_BYTES: usize = 1 << 20;
 
 /// Kind of a source, with the folder or file that it is read from.
-enum Kind {
+enum DeriveSourceKind {
     Plugin(PathBuf),
     Component(PathBuf),
     Wit(PathBuf),
@@ -41,25 +41,28 @@ enum Kind {
 }
 
 /// Derives a skill from a folder or file.
-pub(super) async fn draft(path: &Path) -> anyhow::Result<Draft> {
+pub(super) async fn draft_skill(path: &Path) -> anyhow::Result<SkillDraft> {
     let doing = || format!("derive a skill from {}", path.display());
-    let (job, hash) = match kind(path)? {
-        Kind::Plugin(path) => of_plugin(&path).await,
-        Kind::Component(path) => of_component(&path),
-        Kind::Wit(path) => of_wit(&path),
-        Kind::Crate(path) => of_crate(&path),
+    let (job, hash) = match source_kind(path)? {
+        DeriveSourceKind::Plugin(path) => of_plugin(&path).await,
+        DeriveSourceKind::Component(path) => of_component(&path),
+        DeriveSourceKind::Wit(path) => of_wit(&path),
+        DeriveSourceKind::Crate(path) => of_crate(&path),
     }
     .with_context(doing)?;
-    let drafted = outline::run(&job).await.with_context(doing)?;
-    drafted.notes.iter().for_each(|note| render::warn(note));
-    Ok(Draft {
+    let drafted = outline::run_outline(&job).await.with_context(doing)?;
+    drafted
+        .notes
+        .iter()
+        .for_each(|note| render::print_warning(note));
+    Ok(SkillDraft {
         source_hash: hash.text(),
         ..drafted.draft
     })
 }
 
 /// The folder that a source lies in as a whole, or the file that it is.
-pub(super) fn place(path: &Path) -> PathBuf {
+pub(super) fn source_place(path: &Path) -> PathBuf {
     let is_manifest = path
         .file_name()
         .is_some_and(|name| name == FILE_NAME || name == CARGO);
@@ -73,7 +76,7 @@ pub(super) fn place(path: &Path) -> PathBuf {
 
 /// Detects the kind of a source: by name for a file, by the manifest in it for a folder. A folder
 /// with several manifests is an error that asks for the file.
-fn kind(path: &Path) -> anyhow::Result<Kind> {
+fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
     let shown = path.display();
     if !path.exists() {
         bail_usage!(
@@ -85,22 +88,24 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
         let above = path.parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new(".")).to_owned();
         return Ok(match name.as_str() {
-            FILE_NAME => Kind::Plugin(above),
-            CARGO => Kind::Crate(above),
-            name if name.ends_with(".wit") => Kind::Wit(path.to_owned()),
-            name if name.ends_with(".wasm") && !is_plugin(path) => Kind::Component(path.to_owned()),
-            _ => Kind::Plugin(path.to_owned()),
+            FILE_NAME => DeriveSourceKind::Plugin(above),
+            CARGO => DeriveSourceKind::Crate(above),
+            name if name.ends_with(".wit") => DeriveSourceKind::Wit(path.to_owned()),
+            name if name.ends_with(".wasm") && !is_plugin(path) => {
+                DeriveSourceKind::Component(path.to_owned())
+            }
+            _ => DeriveSourceKind::Plugin(path.to_owned()),
         });
     }
     let within = path.join("wit");
     Ok(if path.join(FILE_NAME).is_file() {
-        Kind::Plugin(path.to_owned())
+        DeriveSourceKind::Plugin(path.to_owned())
     } else if path.join(CARGO).is_file() {
-        Kind::Crate(path.to_owned())
+        DeriveSourceKind::Crate(path.to_owned())
     } else if sources::has_wit(path) {
-        Kind::Wit(path.to_owned())
+        DeriveSourceKind::Wit(path.to_owned())
     } else if sources::has_wit(&within) {
-        Kind::Wit(within)
+        DeriveSourceKind::Wit(within)
     } else {
         bail_usage!(
             "{shown} is no source of a skill: it has no {FILE_NAME} (a plugin), no {CARGO} (a Rust crate) and no file `*.wit`"
@@ -121,7 +126,7 @@ fn is_plugin(path: &Path) -> bool {
 }
 
 /// Reads the cases of a plugin's tests, which are files of the folder and no links.
-fn cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
+fn read_cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
     let tests = folder.join("tests");
     let entries = std::fs::read_dir(&tests).into_iter().flatten().flatten();
     for entry in entries {
@@ -142,38 +147,38 @@ fn cases(folder: &Path) -> anyhow::Result<Vec<CaseFile>> {
     {
         return Ok(Vec::new());
     }
-    Ok(CaseFile::all(folder)?)
+    Ok(CaseFile::read_all(folder)?)
 }
 
-async fn of_plugin(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
-    let fetched = package::read(path)?;
+async fn of_plugin(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+    let fetched = package::read_packed(path)?;
     let manifest = &fetched.contents.manifest;
     let cases = if path.is_dir() {
-        cases(path)?
+        read_cases(path)?
     } else {
         Vec::new()
     };
     let mut hash = SourceHash::new("plugin");
-    hash.add("contents", fetched.contents.digest().as_bytes());
+    hash.add_source("contents", fetched.contents.digest().as_bytes());
     for file in &cases {
         let name = file_name(&file.path);
-        hash.add(&name, &std::fs::read(&file.path)?);
+        hash.add_source(&name, &std::fs::read(&file.path)?);
     }
     let private = tempfile::tempdir().context("make a temporary folder")?;
-    let staged = stage(fetched.contents.files(), &manifest.name, private.path())?;
+    let staged = stage_files(fetched.contents.files(), &manifest.name, private.path())?;
     let readme = std::fs::read(staged.folder.join("README.md")).unwrap_or_default();
     let readme = String::from_utf8(readme)
         .ok()
         .filter(|text| text.len() <= MAX_README_BYTES);
-    let set = load(&staged.folder, &fetched).await?;
-    let loaded = offered(&set);
+    let set = load_fetched(&staged.folder, &fetched).await?;
+    let loaded = offered_plugin(&set);
     let loaded = loaded.map_err(|why| anyhow!(staged.in_words_of(&format!("{why:#}"), path)))?;
-    let skills = folders(&staged.folder.join(skill::FOLDER));
+    let skills = list_folders(&staged.folder.join(skill::FOLDER));
     let package = PluginPackage::new(manifest, loaded, readme, &cases, skills);
-    Ok((Job::Plugin(Box::new(package)), hash))
+    Ok((DeriveJob::Plugin(Box::new(package)), hash))
 }
 
-fn folders(path: &Path) -> Vec<String> {
+fn list_folders(path: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().join(skill::FILE).is_file());
     let mut names: Vec<String> = folders
@@ -186,7 +191,7 @@ fn folders(path: &Path) -> Vec<String> {
 /// Loads the plugin in a private folder, to list its tools: in the sandbox, without a session, and
 /// without grants. The copy omits parts that are up to the operator (required settings, other
 /// plugins).
-async fn load(folder: &Path, fetched: &Fetched) -> anyhow::Result<PluginSet> {
+async fn load_fetched(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<PluginSet> {
     let manifest = &fetched.contents.manifest;
     // Names of bundled plugins are reserved for managed trust; nothing runs after the listing.
     let trust = match protected::is_protected(&manifest.name) {
@@ -211,7 +216,7 @@ async fn load(folder: &Path, fetched: &Fetched) -> anyhow::Result<PluginSet> {
 }
 
 /// Returns the loaded plugin, even if it lacks permissions.
-fn offered(set: &PluginSet) -> anyhow::Result<&Loaded> {
+fn offered_plugin(set: &PluginSet) -> anyhow::Result<&Loaded> {
     if let Some(plugin) = set.plugins.first() {
         return Ok(plugin);
     }
@@ -222,7 +227,7 @@ fn offered(set: &PluginSet) -> anyhow::Result<&Loaded> {
     }
 }
 
-fn of_component(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
+fn of_component(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
     let size = path.metadata().context("look at the file")?.len();
     if size > MAX_COMPONENT_BYTES {
         bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
@@ -234,21 +239,21 @@ fn of_component(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
         bail!("it is a plugin without its manifest: name the folder that has its {FILE_NAME}");
     }
     let mut hash = SourceHash::new("component");
-    hash.add("component", &bytes);
+    hash.add_source("component", &bytes);
     let name = file_stem(path);
-    Ok((Job::component(name, &bytes), hash))
+    Ok((DeriveJob::component_job(name, &bytes), hash))
 }
 
-fn of_wit(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
-    let source = sources::wit(path)?;
+fn of_wit(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+    let source = sources::read_wit(path)?;
     if source.files.main.is_empty() {
         bail_usage!("{} has no file `*.wit`", path.display());
     }
-    Ok((Job::Wit(source.files, source.readme), source.hash))
+    Ok((DeriveJob::Wit(source.files, source.readme), source.hash))
 }
 
-fn of_crate(path: &Path) -> anyhow::Result<(Job, SourceHash)> {
-    let source = sources::rust(path)?;
-    let job = Job::Crate(Box::new(source.package), source.files);
+fn of_crate(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
+    let source = sources::read_crate(path)?;
+    let job = DeriveJob::Crate(Box::new(source.package), source.files);
     Ok((job, source.hash))
 }

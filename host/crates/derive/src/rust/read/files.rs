@@ -2,14 +2,14 @@
 
 /// Directories that the files of a module's submodules are relative to.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct ModulePlace {
     /// Directory of the file itself, for `#[path]`.
     pub(super) of_file: String,
     /// Directory of the submodules.
     pub(super) of_modules: String,
 }
 
-impl Place {
+impl ModulePlace {
     pub(super) fn of_root(path: &str) -> Self {
         let folder = folder_of(path);
         Self {
@@ -28,7 +28,7 @@ impl Place {
         let of_modules = if stem == "mod" {
             folder.clone()
         } else {
-            joined(&folder, stem)
+            join_path(&folder, stem)
         };
         Self {
             of_file: folder,
@@ -36,8 +36,8 @@ impl Place {
         }
     }
 
-    pub(super) fn within(&self, name: &str) -> Self {
-        let of_modules = joined(&self.of_modules, name);
+    pub(super) fn place_within(&self, name: &str) -> Self {
+        let of_modules = join_path(&self.of_modules, name);
         Self {
             of_file: of_modules.clone(),
             of_modules,
@@ -50,7 +50,7 @@ fn folder_of(path: &str) -> String {
         .map_or_else(String::new, |(folder, _)| folder.to_owned())
 }
 
-pub(super) fn joined(folder: &str, name: &str) -> String {
+pub(super) fn join_path(folder: &str, name: &str) -> String {
     let mut names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
     for name in name.split('/') {
         match name {

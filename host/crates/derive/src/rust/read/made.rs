@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::names::Found;
-use super::public::{Public, Target};
-use super::{Call, Rules};
+use super::names::PathResolution;
+use super::public::{PublicItems, PublicTarget};
+use super::{MacroCall, MacroRules};
 use crate::rust::{ModuleOutline, SourceOutline};
-use crate::text::shortened;
+use crate::text::shorten_names;
 
 /// Maximum total size of macro sources on one page, in bytes.
 const MAX_SOURCE_BYTES: usize = 24 << 10;
@@ -20,7 +20,7 @@ struct MadePlace {
     name: String,
 }
 
-impl Public<'_> {
+impl PublicItems<'_> {
     /// Finds the page for a generated item. A page that names the item or its module is preferred
     /// over one that names a module further up; among equal ones, the page nearest to the root.
     fn made_place(&self, module: usize, path: &[String]) -> Option<MadePlace> {
@@ -59,7 +59,7 @@ impl Public<'_> {
             let page = self.spread.get(&(module, known.to_vec()))?;
             Some((page, rest.join("::")))
         });
-        let own = self.shown.get(&Target::Module(module));
+        let own = self.shown.get(&PublicTarget::Module(module));
         let (page, name) = own
             .map(|page| (page, path.join("::")))
             .or_else(|| spread.next())?;
@@ -89,7 +89,7 @@ impl Public<'_> {
                 });
             if !place.made_path.is_empty() {
                 page.made_path = place.made_path;
-                page.made_by = self.made_by(&Found::Made(module, Vec::new()));
+                page.made_by = self.made_by(&PathResolution::Made(module, Vec::new()));
             }
             // For another target, the type may be in the source.
             let mut same = page.items.iter_mut();
@@ -105,7 +105,7 @@ impl Public<'_> {
             [] => Vec::new(),
             names => vec![format!(
                 "methods of types that macros make are left out, as no public name leads to the types: {}",
-                shortened(names, 8)
+                shorten_names(names, 8)
             )],
         }
     }
@@ -114,8 +114,8 @@ impl Public<'_> {
     /// names the macros whose source is not shown.
     pub(super) fn place_macros(&self, pages: &mut BTreeMap<String, ModuleOutline>) {
         for (n, module) in self.modules.iter().enumerate() {
-            let own_page = self.shown.get(&Target::Module(n));
-            let mut found: Vec<(&Call, Vec<&String>, Option<String>)> = Vec::new();
+            let own_page = self.shown.get(&PublicTarget::Module(n));
+            let mut found: Vec<(&MacroCall, Vec<&String>, Option<String>)> = Vec::new();
             let mut hits: BTreeMap<String, usize> = BTreeMap::new();
             for call in &module.calls {
                 let rules = self.rules_of(call);
@@ -141,7 +141,7 @@ impl Public<'_> {
                 };
                 if let Some(page) = pages.get_mut(&page) {
                     let rules = rules.into_iter().filter_map(|name| self.rules.get(name));
-                    show(page, call, rules);
+                    show_made(page, call, rules);
                 }
             }
         }
@@ -149,7 +149,7 @@ impl Public<'_> {
 
     /// Returns the crate's macros in a call that expand to public items: the called one, or one
     /// that is passed as argument.
-    fn rules_of(&self, call: &Call) -> Vec<&String> {
+    fn rules_of(&self, call: &MacroCall) -> Vec<&String> {
         let names = std::iter::once(&call.name).chain(&call.words);
         let known = names.filter_map(|name| self.rules.get_key_value(name));
         known
@@ -159,16 +159,18 @@ impl Public<'_> {
     }
 
     /// Returns the page with most of the types that a call names.
-    fn page_of(&self, module: usize, call: &Call) -> Option<String> {
+    fn page_of(&self, module: usize, call: &MacroCall) -> Option<String> {
         let mut hits: BTreeMap<String, usize> = BTreeMap::new();
         let is_type = |word: &&String| word.starts_with(|c: char| c.is_ascii_uppercase());
         for word in call.words.iter().filter(is_type) {
-            let page = match self.names.find(module, std::slice::from_ref(word)) {
-                Found::Item(from, n) => self
+            let page = match self.names.find_path(module, std::slice::from_ref(word)) {
+                PathResolution::Item(from, n) => self
                     .shown
-                    .get(&Target::Item(from, n))
+                    .get(&PublicTarget::Item(from, n))
                     .and_then(|path| Some(path.rsplit_once("::")?.0.to_owned())),
-                Found::Made(from, path) => self.made_place(from, &path).map(|place| place.page),
+                PathResolution::Made(from, path) => {
+                    self.made_place(from, &path).map(|place| place.page)
+                }
                 _ => None,
             };
             if let Some(page) = page {
@@ -182,7 +184,11 @@ impl Public<'_> {
 }
 
 /// Adds the call of a macro to a page, after the macro's source.
-fn show<'a>(page: &mut ModuleOutline, call: &Call, rules: impl Iterator<Item = &'a Rules>) {
+fn show_made<'a>(
+    page: &mut ModuleOutline,
+    call: &MacroCall,
+    rules: impl Iterator<Item = &'a MacroRules>,
+) {
     let n_bytes: usize = page.sources.iter().map(|one| one.text.len()).sum();
     let is_full = n_bytes > MAX_SOURCE_BYTES;
     let mut all: Vec<SourceOutline> = rules

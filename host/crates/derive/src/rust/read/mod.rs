@@ -17,12 +17,12 @@ use proc_macro2::TokenTree;
 use syn::spanned::Spanned;
 use syn::{Item, ItemMacro, ItemMod, Visibility};
 
-use super::attributes::{conditions, docs_of, is_hidden, is_test, path_of};
-use super::impls::{self, Impl};
-use super::items::{self, Seen};
-use super::{CrateFiles, CrateOutline, ItemOutline};
-use files::{Place, joined};
-use names::Use;
+use super::attributes::{cfg_conditions, docs_of, is_hidden, is_test, path_of};
+use super::impls::{self, ImplBlock};
+use super::items::{self, SeenItem};
+use super::{CrateFiles, CrateOutline, RustItemOutline};
+use files::{ModulePlace, join_path};
+use names::ImportedName;
 
 /// Maximum depth of modules.
 const MAX_DEPTH: usize = 24;
@@ -38,7 +38,7 @@ const MAX_MACRO_BYTES: usize = 8 << 10;
 
 /// Module with everything in it, public or not.
 #[derive(Default)]
-struct Module {
+struct RustModule {
     parent: Option<usize>,
     path: String,
     docs: String,
@@ -47,24 +47,24 @@ struct Module {
     conditions: Vec<String>,
     /// Submodules by name.
     children: BTreeMap<String, usize>,
-    items: Vec<ItemOutline>,
+    items: Vec<RustItemOutline>,
     /// Indexes of items by name; a type and a function may share a name.
     places: HashMap<String, Vec<usize>>,
     /// Types and traits that other crates cannot use.
     private: HashSet<String>,
-    uses: Vec<Use>,
+    uses: Vec<ImportedName>,
     /// Macro calls in item position.
-    calls: Vec<Call>,
+    calls: Vec<MacroCall>,
 }
 
 /// Macro call in item position.
-struct Call {
+struct MacroCall {
     name: String,
     words: BTreeSet<String>,
     source: String,
 }
 
-struct Rules {
+struct MacroRules {
     docs: String,
     source: String,
     /// Whether it expands to public items.
@@ -75,24 +75,24 @@ struct Rules {
 ///
 /// # Errors
 /// A file cannot be parsed or is missing, or the crate is too large.
-pub(crate) fn outline(files: &CrateFiles) -> Result<CrateOutline, String> {
-    let mut reader = Reader {
+pub(crate) fn outline_crate(files: &CrateFiles) -> Result<CrateOutline, String> {
+    let mut reader = RustReader {
         files,
-        modules: vec![Module {
+        modules: vec![RustModule {
             is_public: true,
-            ..Module::default()
+            ..RustModule::default()
         }],
         notes: Vec::new(),
         impls: Vec::new(),
         rules: BTreeMap::new(),
         n_items: 0,
     };
-    let place = Place::of_root(&files.root);
-    reader.file(0, &files.root, &place, 0)?;
-    let made = attach::attach(&mut reader.modules, reader.impls);
+    let place = ModulePlace::of_root(&files.root);
+    reader.read_file(0, &files.root, &place, 0)?;
+    let made = attach::attach_impls(&mut reader.modules, reader.impls);
     let crate_name = files.name.replace('-', "_");
-    let public = public::Public::new(&reader.modules, &crate_name, reader.rules, made);
-    let (modules, notes) = public.all();
+    let public = public::PublicItems::new(&reader.modules, &crate_name, reader.rules, made);
+    let (modules, notes) = public.into_outlines();
     reader.notes.extend(notes);
     Ok(CrateOutline {
         name: crate_name,
@@ -101,23 +101,23 @@ pub(crate) fn outline(files: &CrateFiles) -> Result<CrateOutline, String> {
     })
 }
 
-struct Reader<'a> {
+struct RustReader<'a> {
     files: &'a CrateFiles,
-    modules: Vec<Module>,
+    modules: Vec<RustModule>,
     notes: Vec<String>,
     /// Each `impl` with its module.
-    impls: Vec<(usize, Vec<String>, Impl)>,
+    impls: Vec<(usize, Vec<String>, ImplBlock)>,
     /// Macros of the crate by name, public or not.
-    rules: BTreeMap<String, Rules>,
+    rules: BTreeMap<String, MacroRules>,
     n_items: usize,
 }
 
-impl Reader<'_> {
-    fn file(
+impl RustReader<'_> {
+    fn read_file(
         &mut self,
         module: usize,
         path: &str,
-        place: &Place,
+        place: &ModulePlace,
         depth: usize,
     ) -> Result<(), String> {
         let text = self
@@ -136,53 +136,55 @@ impl Reader<'_> {
             let own = docs_of(&file.attrs);
             let before = std::mem::take(&mut module.docs);
             module.docs = [before, own].join("\n\n").trim().to_owned();
-            add_new(&mut module.conditions, conditions(&file.attrs));
+            add_new(&mut module.conditions, cfg_conditions(&file.attrs));
         }
-        self.items(module, file.items, place, depth)
+        self.read_items(module, file.items, place, depth)
     }
 
-    fn items(
+    fn read_items(
         &mut self,
         module: usize,
         items: Vec<Item>,
-        place: &Place,
+        place: &ModulePlace,
         depth: usize,
     ) -> Result<(), String> {
         for item in items {
             match item {
-                Item::Mod(inner) => self.module(module, inner, place, depth)?,
+                Item::Mod(inner) => self.read_module(module, inner, place, depth)?,
                 Item::Use(one) if !is_test(&one.attrs) => {
                     let is_public =
                         matches!(one.vis, Visibility::Public(_)) && !is_hidden(&one.attrs);
-                    let all = Use::all(&one, is_public);
-                    self.at(module).uses.extend(all);
+                    let all = ImportedName::all_uses(&one, is_public);
+                    self.module_mut(module).uses.extend(all);
                 }
                 Item::Impl(one) => {
-                    let conditions = conditions(&one.attrs);
-                    if let Some(one) = impls::read(one) {
-                        self.count(match &one.gives {
-                            impls::Gives::Methods(block) => block.items.len(),
-                            impls::Gives::Trait(..) => 1,
+                    let conditions = cfg_conditions(&one.attrs);
+                    if let Some(one) = impls::read_impl(one) {
+                        self.count_items(match &one.gives {
+                            impls::GivenMembers::Methods(block) => block.items.len(),
+                            impls::GivenMembers::Trait(..) => 1,
                         })?;
                         self.impls.push((module, conditions, one));
                     }
                 }
                 // With a name, it is the definition of a macro; otherwise a call that generates
                 // items.
-                Item::Macro(one) if one.ident.is_none() => self.call(module, &one),
+                Item::Macro(one) if one.ident.is_none() => self.read_call(module, &one),
                 item => {
                     if let Item::Macro(one) = &item {
-                        self.define(one);
+                        self.define_macro(one);
                     }
-                    match items::seen(item) {
-                        Seen::Public(item) => {
-                            self.count(1)?;
+                    match items::see_item(item) {
+                        SeenItem::Public(item) => {
+                            self.count_items(1)?;
                             // Exported macros belong to the root module, wherever they are defined.
                             let module = if item.kind == "macro" { 0 } else { module };
-                            self.at(module).add(*item);
+                            self.module_mut(module).add_item(*item);
                         }
-                        Seen::Private(name) => drop(self.at(module).private.insert(name)),
-                        Seen::Nothing => {}
+                        SeenItem::Private(name) => {
+                            self.module_mut(module).private.insert(name);
+                        }
+                        SeenItem::Nothing => {}
                     }
                 }
             }
@@ -190,7 +192,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn count(&mut self, n: usize) -> Result<(), String> {
+    fn count_items(&mut self, n: usize) -> Result<(), String> {
         self.n_items += n;
         match self.n_items > MAX_ITEMS {
             true => Err(format!(
@@ -200,7 +202,7 @@ impl Reader<'_> {
         }
     }
 
-    fn call(&mut self, module: usize, item: &ItemMacro) {
+    fn read_call(&mut self, module: usize, item: &ItemMacro) {
         if is_test(&item.attrs) || item.mac.path.is_ident("thread_local") {
             return;
         }
@@ -211,17 +213,17 @@ impl Reader<'_> {
         let mut words = BTreeSet::new();
         add_words(item.mac.tokens.clone(), &mut words);
         let source = source_of(item);
-        self.at(module).calls.push(Call {
+        self.module_mut(module).calls.push(MacroCall {
             name,
             words,
             source,
         });
     }
 
-    fn define(&mut self, item: &ItemMacro) {
+    fn define_macro(&mut self, item: &ItemMacro) {
         let Some(name) = &item.ident else { return };
         let text = item.mac.tokens.to_string();
-        let rules = Rules {
+        let rules = MacroRules {
             docs: docs_of(&item.attrs),
             source: source_of(item),
             makes_public: text.contains("pub ") || text.contains("impl From"),
@@ -231,28 +233,28 @@ impl Reader<'_> {
 
     /// Returns a module. The index is always valid: it comes from adding a module, and modules are
     /// never removed.
-    fn at(&mut self, module: usize) -> &mut Module {
+    fn module_mut(&mut self, module: usize) -> &mut RustModule {
         &mut self.modules[module]
     }
 
-    fn module(
+    fn read_module(
         &mut self,
         parent: usize,
         item: ItemMod,
-        place: &Place,
+        place: &ModulePlace,
         depth: usize,
     ) -> Result<(), String> {
         let name = item.ident.to_string();
         if is_test(&item.attrs) {
             return Ok(());
         }
-        let own = conditions(&item.attrs);
-        if let Some(known) = self.at(parent).children.get(&name).copied() {
+        let own = cfg_conditions(&item.attrs);
+        if let Some(known) = self.module_mut(parent).children.get(&name).copied() {
             // There is one definition per target; the first one is enough.
-            let inherited = self.at(parent).conditions.clone();
-            let known = self.at(known);
+            let inherited = self.module_mut(parent).conditions.clone();
+            let known = self.module_mut(known);
             let before = known.conditions.split_off(inherited.len());
-            known.conditions.extend(either(before, own));
+            known.conditions.extend(either_of(before, own));
             return Ok(());
         }
         if depth >= MAX_DEPTH || self.modules.len() >= MAX_MODULES {
@@ -261,38 +263,40 @@ impl Reader<'_> {
             ));
         }
         let number = self.modules.len();
-        let above = self.at(parent);
+        let above = self.module_mut(parent);
         let mut all = above.conditions.clone();
         add_new(&mut all, own);
         let path = match above.path.as_str() {
             "" => name.clone(),
             above => format!("{above}::{name}"),
         };
-        self.modules.push(Module {
+        self.modules.push(RustModule {
             parent: Some(parent),
             path,
             docs: docs_of(&item.attrs),
             is_public: matches!(item.vis, Visibility::Public(_)) && !is_hidden(&item.attrs),
             conditions: all,
-            ..Module::default()
+            ..RustModule::default()
         });
-        self.at(parent).children.insert(name.clone(), number);
+        self.module_mut(parent)
+            .children
+            .insert(name.clone(), number);
         if let Some((_, items)) = item.content {
-            return self.items(number, items, &place.within(&name), depth + 1);
+            return self.read_items(number, items, &place.place_within(&name), depth + 1);
         }
-        let named = path_of(&item.attrs).map(|path| joined(&place.of_file, &path));
+        let named = path_of(&item.attrs).map(|path| join_path(&place.of_file, &path));
         let is_named = named.is_some();
         let own = [format!("{name}.rs"), format!("{name}/mod.rs")];
-        let own = own.iter().map(|file| joined(&place.of_modules, file));
+        let own = own.iter().map(|file| join_path(&place.of_modules, file));
         let mut candidates = named.into_iter().chain(own.filter(|_| !is_named));
         match candidates.find(|path| self.files.texts.contains_key(path)) {
             Some(path) => {
                 let inner = if is_named {
-                    Place::of_root(&path)
+                    ModulePlace::of_root(&path)
                 } else {
-                    Place::of_file(&path)
+                    ModulePlace::of_file(&path)
                 };
-                self.file(number, &path, &inner, depth + 1)
+                self.read_file(number, &path, &inner, depth + 1)
             }
             None => {
                 self.notes
@@ -303,10 +307,10 @@ impl Reader<'_> {
     }
 }
 
-impl Module {
+impl RustModule {
     /// Adds an item. If there are several definitions for different targets, the first one is
     /// enough.
-    fn add(&mut self, item: ItemOutline) {
+    fn add_item(&mut self, item: RustItemOutline) {
         let places = self.places.entry(item.name.clone()).or_default();
         let same = places
             .iter()
@@ -316,7 +320,7 @@ impl Module {
             Some(n) => {
                 let known = &mut self.items[n];
                 let before = std::mem::take(&mut known.conditions);
-                known.conditions = either(before, item.conditions);
+                known.conditions = either_of(before, item.conditions);
             }
             None => {
                 places.push(self.items.len());
@@ -327,7 +331,7 @@ impl Module {
 }
 
 /// Returns the condition that one list or the other holds.
-fn either(one: Vec<String>, other: Vec<String>) -> Vec<String> {
+fn either_of(one: Vec<String>, other: Vec<String>) -> Vec<String> {
     let all = |conditions: Vec<String>| match conditions.as_slice() {
         [one] => one.clone(),
         all => format!("all({})", all.join(", ")),

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 
 use syn::{ItemUse, UseTree};
 
-use super::Module;
-use crate::rust::attributes::{conditions, docs_of};
+use super::RustModule;
+use crate::rust::attributes::{cfg_conditions, docs_of};
 
 /// Maximum length of a path, and of a chain of `use`.
 const MAX_CHAIN: usize = 64;
@@ -19,7 +19,7 @@ const MAX_CHAIN: usize = 64;
 const MAX_STEPS: usize = 2_000_000;
 
 /// A single name imported by `use`, or all names of a module.
-pub(super) struct Use {
+pub(super) struct ImportedName {
     pub(super) path: Vec<String>,
     /// Local name; `None` for `*`.
     pub(super) name: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Use {
 
 /// Result of resolving a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum PathResolution {
     Module(usize),
     /// Item, by its module and its index there.
     Item(usize, usize),
@@ -42,10 +42,10 @@ pub(super) enum Found {
     Elsewhere(Vec<String>),
 }
 
-impl Use {
-    pub(super) fn all(item: &ItemUse, is_public: bool) -> Vec<Self> {
+impl ImportedName {
+    pub(super) fn all_uses(item: &ItemUse, is_public: bool) -> Vec<Self> {
         let mut uses = Vec::new();
-        let (docs, conditions) = (docs_of(&item.attrs), conditions(&item.attrs));
+        let (docs, conditions) = (docs_of(&item.attrs), cfg_conditions(&item.attrs));
         let mut push = |path: &[String], name: Option<String>| {
             uses.push(Self {
                 path: path.to_vec(),
@@ -55,12 +55,12 @@ impl Use {
                 conditions: conditions.clone(),
             });
         };
-        flatten(&item.tree, &mut Vec::new(), &mut push);
+        flatten_tree(&item.tree, &mut Vec::new(), &mut push);
         uses
     }
 }
 
-fn flatten(
+fn flatten_tree(
     tree: &UseTree,
     path: &mut Vec<String>,
     push: &mut impl FnMut(&[String], Option<String>),
@@ -68,7 +68,7 @@ fn flatten(
     match tree {
         UseTree::Path(inner) => {
             path.push(inner.ident.to_string());
-            flatten(&inner.tree, path, push);
+            flatten_tree(&inner.tree, path, push);
             path.pop();
         }
         UseTree::Name(name) if name.ident == "self" => push(path, path.last().cloned()),
@@ -92,29 +92,29 @@ fn flatten(
         UseTree::Glob(_) => push(path, None),
         UseTree::Group(group) => {
             for tree in &group.items {
-                flatten(tree, path, push);
+                flatten_tree(tree, path, push);
             }
         }
     }
 }
 
 /// Resolves paths. Ignores visibility, because the crate compiles.
-pub(super) struct Names<'a> {
-    modules: &'a [Module],
-    known: RefCell<HashMap<(usize, String), Option<Found>>>,
+pub(super) struct NameResolver<'a> {
+    modules: &'a [RustModule],
+    known: RefCell<HashMap<(usize, String), Option<PathResolution>>>,
     n_steps: Cell<usize>,
 }
 
 /// Names that are currently being resolved, to detect cycles.
 #[derive(Default)]
-struct Open {
+struct OpenNames {
     names: HashSet<(usize, String)>,
     /// Whether a cycle prevented a lookup.
     is_cut: bool,
 }
 
-impl<'a> Names<'a> {
-    pub(super) fn new(modules: &'a [Module]) -> Self {
+impl<'a> NameResolver<'a> {
+    pub(super) fn new(modules: &'a [RustModule]) -> Self {
         Self {
             modules,
             known: RefCell::default(),
@@ -123,11 +123,11 @@ impl<'a> Names<'a> {
     }
 
     /// Resolves a path relative to a module.
-    pub(super) fn find(&self, from: usize, path: &[String]) -> Found {
-        self.follow(from, path, &mut Open::default())
+    pub(super) fn find_path(&self, from: usize, path: &[String]) -> PathResolution {
+        self.follow_path(from, path, &mut OpenNames::default())
     }
 
-    pub(super) fn public(&self, module: usize) -> Vec<(String, Found, Vec<String>)> {
+    pub(super) fn public_names(&self, module: usize) -> Vec<(String, PathResolution, Vec<String>)> {
         let mut names = Vec::new();
         let mut open = vec![(module, Vec::new())];
         let mut seen = HashSet::from([module]);
@@ -136,25 +136,32 @@ impl<'a> Names<'a> {
                 continue;
             };
             let items = own.items.iter().enumerate();
-            names.extend(
-                items.map(|(n, item)| (item.name.clone(), Found::Item(at, n), conditions.clone())),
-            );
+            names.extend(items.map(|(n, item)| {
+                (
+                    item.name.clone(),
+                    PathResolution::Item(at, n),
+                    conditions.clone(),
+                )
+            }));
             let is_public = |child: &usize| self.modules.get(*child).is_some_and(|m| m.is_public);
             let children = own.children.iter().filter(|(_, child)| is_public(child));
-            names
-                .extend(children.map(|(name, child)| {
-                    (name.clone(), Found::Module(*child), conditions.clone())
-                }));
+            names.extend(children.map(|(name, child)| {
+                (
+                    name.clone(),
+                    PathResolution::Module(*child),
+                    conditions.clone(),
+                )
+            }));
             for one in own.uses.iter().filter(|one| one.is_public) {
                 let mut conditions = conditions.clone();
                 super::add_new(&mut conditions, one.conditions.clone());
-                match (&one.name, self.find(at, &one.path)) {
+                match (&one.name, self.find_path(at, &one.path)) {
                     (Some(name), found) => names.push((name.clone(), found, conditions)),
-                    (None, Found::Module(from)) if seen.insert(from) => {
+                    (None, PathResolution::Module(from)) if seen.insert(from) => {
                         open.push((from, conditions));
                     }
-                    (None, Found::Made(at, path)) => {
-                        names.push(("*".to_owned(), Found::Made(at, path), conditions));
+                    (None, PathResolution::Made(at, path)) => {
+                        names.push(("*".to_owned(), PathResolution::Made(at, path), conditions));
                     }
                     (None, _) => {}
                 }
@@ -166,8 +173,8 @@ impl<'a> Names<'a> {
         names
     }
 
-    fn follow(&self, from: usize, path: &[String], open: &mut Open) -> Found {
-        let elsewhere = || Found::Elsewhere(path.to_vec());
+    fn follow_path(&self, from: usize, path: &[String], open: &mut OpenNames) -> PathResolution {
+        let elsewhere = || PathResolution::Elsewhere(path.to_vec());
         let mut at = from;
         let mut rest = path;
         let mut is_first = true;
@@ -185,33 +192,33 @@ impl<'a> Names<'a> {
             rest = more;
         }
         while let Some((name, more)) = rest.split_first() {
-            let found = self.named(at, name, open);
+            let found = self.find_named(at, name, open);
             // Through a glob import, a generated module could contain any name. Accept that only
             // for single names; the first name of a longer path is more likely a crate.
-            let is_made = matches!(found, Some(Found::Made(..)));
+            let is_made = matches!(found, Some(PathResolution::Made(..)));
             if is_first && !more.is_empty() && is_made && !self.names_itself(at, name) {
                 return elsewhere();
             }
             match found {
-                Some(Found::Module(module)) => at = module,
-                Some(Found::Made(module, mut names)) => {
+                Some(PathResolution::Module(module)) => at = module,
+                Some(PathResolution::Made(module, mut names)) => {
                     names.extend_from_slice(more);
-                    return Found::Made(module, names);
+                    return PathResolution::Made(module, names);
                 }
-                Some(Found::Elsewhere(mut names)) => {
+                Some(PathResolution::Elsewhere(mut names)) => {
                     names.extend_from_slice(more);
-                    return Found::Elsewhere(names);
+                    return PathResolution::Elsewhere(names);
                 }
                 Some(found) if more.is_empty() => return found,
                 // The variant of an enum, or an associated item of a type.
                 Some(_) => return elsewhere(),
                 None if is_first => return elsewhere(),
-                None => return Found::Made(at, rest.to_vec()),
+                None => return PathResolution::Made(at, rest.to_vec()),
             }
             is_first = false;
             rest = more;
         }
-        Found::Module(at)
+        PathResolution::Module(at)
     }
 
     /// Whether a module has a `use` for exactly this name.
@@ -221,16 +228,21 @@ impl<'a> Names<'a> {
         uses.any(|one| one.name.as_deref() == Some(name))
     }
 
-    fn named(&self, module: usize, name: &str, open: &mut Open) -> Option<Found> {
+    fn find_named(
+        &self,
+        module: usize,
+        name: &str,
+        open: &mut OpenNames,
+    ) -> Option<PathResolution> {
         let own = self.modules.get(module)?;
         if let Some(child) = own.children.get(name) {
-            return Some(Found::Module(*child));
+            return Some(PathResolution::Module(*child));
         }
         if let Some(n) = own.places.get(name).and_then(|places| places.first()) {
-            return Some(Found::Item(module, *n));
+            return Some(PathResolution::Item(module, *n));
         }
         if own.private.contains(name) {
-            return Some(Found::Private);
+            return Some(PathResolution::Private);
         }
         let key = (module, name.to_owned());
         if let Some(known) = self.known.borrow().get(&key) {
@@ -245,7 +257,7 @@ impl<'a> Names<'a> {
             return None;
         }
         let was_cut = std::mem::take(&mut open.is_cut);
-        let found = self.used(module, own, name, open);
+        let found = self.find_used(module, own, name, open);
         open.names.remove(&key);
         if found.is_some() || !open.is_cut {
             self.known.borrow_mut().insert(key, found.clone());
@@ -255,18 +267,24 @@ impl<'a> Names<'a> {
     }
 
     /// Resolves a name imported by `use`, directly or by a glob.
-    fn used(&self, module: usize, own: &Module, name: &str, open: &mut Open) -> Option<Found> {
-        let is_it = |one: &&Use| one.name.as_deref() == Some(name);
-        let mut first: Option<Found> = None;
+    fn find_used(
+        &self,
+        module: usize,
+        own: &RustModule,
+        name: &str,
+        open: &mut OpenNames,
+    ) -> Option<PathResolution> {
+        let is_it = |one: &&ImportedName| one.name.as_deref() == Some(name);
+        let mut first: Option<PathResolution> = None;
         // If several imports exist for different targets, prefer one that is in the source.
         for one in own.uses.iter().filter(is_it) {
             // An import whose path begins with its own name refers to a crate.
             let is_crate = one.path.first().is_some_and(|first| first == name);
             let found = match is_crate {
-                true => Found::Elsewhere(one.path.clone()),
-                false => self.follow(module, &one.path, open),
+                true => PathResolution::Elsewhere(one.path.clone()),
+                false => self.follow_path(module, &one.path, open),
             };
-            if matches!(found, Found::Module(_) | Found::Item(..)) {
+            if matches!(found, PathResolution::Module(_) | PathResolution::Item(..)) {
                 return Some(found);
             }
             first = first.or(Some(found));
@@ -274,17 +292,17 @@ impl<'a> Names<'a> {
         if first.is_some() {
             return first;
         }
-        let mut made: Option<Found> = None;
+        let mut made: Option<PathResolution> = None;
         for one in own.uses.iter().filter(|one| one.name.is_none()) {
-            match self.follow(module, &one.path, open) {
-                Found::Module(from) if from != module => {
-                    if let Some(found) = self.named(from, name, open) {
+            match self.follow_path(module, &one.path, open) {
+                PathResolution::Module(from) if from != module => {
+                    if let Some(found) = self.find_named(from, name, open) {
                         return Some(found);
                     }
                 }
-                Found::Made(from, mut names) if made.is_none() => {
+                PathResolution::Made(from, mut names) if made.is_none() => {
                     names.push(name.to_owned());
-                    made = Some(Found::Made(from, names));
+                    made = Some(PathResolution::Made(from, names));
                 }
                 _ => {}
             }

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::attach::Made;
-use super::names::{Found, Names};
-use super::{Module, Rules, add_new};
-use crate::rust::{ItemOutline, ModuleOutline, Reexports};
+use super::names::{NameResolver, PathResolution};
+use super::{MacroRules, RustModule, add_new};
+use crate::rust::{ModuleOutline, ReexportedNames, RustItemOutline};
 
 /// Module or item that is described exactly once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
+pub(super) enum PublicTarget {
     Module(usize),
     /// Item, by its module and its index there.
     Item(usize, usize),
@@ -21,30 +21,30 @@ pub(super) enum Target {
 /// Path of a generated item, relative to a module.
 type MadePath = (usize, Vec<String>);
 
-pub(super) struct Public<'a> {
-    pub(super) modules: &'a [Module],
-    pub(super) names: Names<'a>,
+pub(super) struct PublicItems<'a> {
+    pub(super) modules: &'a [RustModule],
+    pub(super) names: NameResolver<'a>,
     crate_name: &'a str,
-    pub(super) rules: BTreeMap<String, Rules>,
+    pub(super) rules: BTreeMap<String, MacroRules>,
     pub(super) made: Made,
     /// Path under which each target is described.
-    pub(super) shown: BTreeMap<Target, String>,
+    pub(super) shown: BTreeMap<PublicTarget, String>,
     /// Pages that mention a generated item, with its name there.
     pub(super) named: BTreeMap<MadePath, (String, String)>,
     /// Pages that reexport everything from a generated module.
     pub(super) spread: BTreeMap<MadePath, String>,
 }
 
-impl<'a> Public<'a> {
+impl<'a> PublicItems<'a> {
     pub(super) fn new(
-        modules: &'a [Module],
+        modules: &'a [RustModule],
         crate_name: &'a str,
-        rules: BTreeMap<String, Rules>,
+        rules: BTreeMap<String, MacroRules>,
         made: Made,
     ) -> Self {
         Self {
             modules,
-            names: Names::new(modules),
+            names: NameResolver::new(modules),
             crate_name,
             rules,
             made,
@@ -55,13 +55,13 @@ impl<'a> Public<'a> {
     }
 
     /// Returns the non-empty public modules, root first, and notes about items without a page.
-    pub(super) fn all(mut self) -> (Vec<ModuleOutline>, Vec<String>) {
+    pub(super) fn into_outlines(mut self) -> (Vec<ModuleOutline>, Vec<String>) {
         let mut public = self.under_own_paths();
         let mut pages: BTreeMap<String, ModuleOutline> = BTreeMap::new();
         let mut at = 0;
         while let Some((module, path)) = public.get(at).cloned() {
             at += 1;
-            let outline = self.page(module, &path, &mut public);
+            let outline = self.add_page(module, &path, &mut public);
             pages.insert(path, outline);
         }
         let notes = self.place_made(&mut pages);
@@ -75,7 +75,7 @@ impl<'a> Public<'a> {
     fn under_own_paths(&mut self) -> Vec<(usize, String)> {
         let mut public: Vec<(usize, String)> = vec![(0, self.crate_name.to_owned())];
         self.shown
-            .insert(Target::Module(0), self.crate_name.to_owned());
+            .insert(PublicTarget::Module(0), self.crate_name.to_owned());
         let mut at = 0;
         while let Some((module, path)) = public.get(at).cloned() {
             at += 1;
@@ -83,14 +83,17 @@ impl<'a> Public<'a> {
                 continue;
             };
             for (n, item) in own.items.iter().enumerate() {
-                self.shown
-                    .insert(Target::Item(module, n), format!("{path}::{}", item.name));
+                self.shown.insert(
+                    PublicTarget::Item(module, n),
+                    format!("{path}::{}", item.name),
+                );
             }
             for (name, child) in &own.children {
                 let is_public = self.modules.get(*child).is_some_and(|own| own.is_public);
                 if is_public {
                     let path = format!("{path}::{name}");
-                    self.shown.insert(Target::Module(*child), path.clone());
+                    self.shown
+                        .insert(PublicTarget::Module(*child), path.clone());
                     public.push((*child, path));
                 }
             }
@@ -98,7 +101,7 @@ impl<'a> Public<'a> {
         public
     }
 
-    fn page(
+    fn add_page(
         &mut self,
         module: usize,
         path: &str,
@@ -116,44 +119,49 @@ impl<'a> Public<'a> {
         let items = own.items.iter();
         outline
             .items
-            .extend(items.map(|item| self.item(module, item, own, &[])));
+            .extend(items.map(|item| self.add_item(module, item, own, &[])));
         for one in own.uses.iter().filter(|one| one.is_public) {
-            let found = self.names.find(module, &one.path);
+            let found = self.names.find_path(module, &one.path);
             match (&one.name, found) {
-                (None, Found::Module(from)) => {
-                    for (name, found, mut conditions) in self.names.public(from) {
+                (None, PathResolution::Module(from)) => {
+                    for (name, found, mut conditions) in self.names.public_names(from) {
                         add_new(&mut conditions, one.conditions.clone());
                         if name == "*" {
-                            self.spread(found, path);
+                            self.spread_page(found, path);
                             continue;
                         }
-                        let origin = self.origin(&one.path);
-                        let named = Named {
+                        let origin = self.origin_of(&one.path);
+                        let named = ExportedName {
                             name: &name,
                             own: &name,
                             origin: &origin,
                             docs: "",
                             conditions: &conditions,
                         };
-                        self.name(&mut outline, own, &named, found, public);
+                        self.add_name(&mut outline, own, &named, found, public);
                     }
                 }
                 (None, found) => {
                     let made_by = self.made_by(&found);
-                    self.spread(found, path);
-                    outline.name_elsewhere(&self.origin(&one.path), "*", made_by, &one.conditions);
+                    self.spread_page(found, path);
+                    outline.name_elsewhere(
+                        &self.origin_of(&one.path),
+                        "*",
+                        made_by,
+                        &one.conditions,
+                    );
                 }
                 (Some(name), found) => {
                     let (last, from) = one.path.split_last().unzip();
-                    let origin = self.origin(from.unwrap_or_default());
-                    let named = Named {
+                    let origin = self.origin_of(from.unwrap_or_default());
+                    let named = ExportedName {
                         name,
                         own: last.map_or("", String::as_str),
                         origin: &origin,
                         docs: &one.docs,
                         conditions: &one.conditions,
                     };
-                    self.name(&mut outline, own, &named, found, public);
+                    self.add_name(&mut outline, own, &named, found, public);
                 }
             }
         }
@@ -162,22 +170,22 @@ impl<'a> Public<'a> {
 
     /// Adds a name from `pub use` to a page: with its description, or with a reference to the page
     /// that has it.
-    fn name(
+    fn add_name(
         &mut self,
         outline: &mut ModuleOutline,
-        page: &Module,
-        named: &Named<'_>,
-        found: Found,
+        page: &RustModule,
+        named: &ExportedName<'_>,
+        found: PathResolution,
         public: &mut Vec<(usize, String)>,
     ) {
         let here = format!("{}::{}", outline.path, named.name);
         let target = match &found {
-            Found::Private => return,
-            Found::Module(module) => Target::Module(*module),
-            Found::Item(module, n) => Target::Item(*module, *n),
-            Found::Made(..) | Found::Elsewhere(_) => {
+            PathResolution::Private => return,
+            PathResolution::Module(module) => PublicTarget::Module(*module),
+            PathResolution::Item(module, n) => PublicTarget::Item(*module, *n),
+            PathResolution::Made(..) | PathResolution::Elsewhere(_) => {
                 let made_by = self.made_by(&found);
-                if let Found::Made(module, path) = found {
+                if let PathResolution::Made(module, path) = found {
                     self.named
                         .entry((module, path))
                         .or_insert_with(|| (outline.path.clone(), named.name.to_owned()));
@@ -201,13 +209,13 @@ impl<'a> Public<'a> {
         }
         self.shown.insert(target, here.clone());
         match target {
-            Target::Module(inner) => public.push((inner, here)),
-            Target::Item(from, n) => {
+            PublicTarget::Module(inner) => public.push((inner, here)),
+            PublicTarget::Item(from, n) => {
                 let Some(own) = self.modules.get(from) else {
                     return;
                 };
                 outline.items.extend(own.items.get(n).map(|item| {
-                    let mut item = self.item(from, item, page, named.conditions);
+                    let mut item = self.add_item(from, item, page, named.conditions);
                     named.name.clone_into(&mut item.name);
                     if !named.docs.is_empty() {
                         named.docs.clone_into(&mut item.docs);
@@ -219,13 +227,13 @@ impl<'a> Public<'a> {
     }
 
     /// Returns an item with the conditions that its page does not already state.
-    fn item(
+    fn add_item(
         &self,
         module: usize,
-        item: &ItemOutline,
-        page: &Module,
+        item: &RustItemOutline,
+        page: &RustModule,
         of_use: &[String],
-    ) -> ItemOutline {
+    ) -> RustItemOutline {
         let mut item = item.clone();
         let of_module = self.modules.get(module);
         let mut all = of_module
@@ -239,7 +247,7 @@ impl<'a> Public<'a> {
     }
 
     /// Returns the path that a name comes from, as another crate would write it.
-    fn origin(&self, path: &[String]) -> String {
+    fn origin_of(&self, path: &[String]) -> String {
         match path.split_first() {
             Some((first, rest)) if first == "crate" => {
                 let rest = rest.iter().map(String::as_str);
@@ -250,8 +258,8 @@ impl<'a> Public<'a> {
         }
     }
 
-    pub(super) fn made_by(&self, found: &Found) -> Option<String> {
-        let Found::Made(module, _) = found else {
+    pub(super) fn made_by(&self, found: &PathResolution) -> Option<String> {
+        let PathResolution::Made(module, _) = found else {
             return None;
         };
         let calls = &self.modules.get(*module)?.calls;
@@ -260,8 +268,8 @@ impl<'a> Public<'a> {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    fn spread(&mut self, found: Found, page: &str) {
-        if let Found::Made(module, path) = found {
+    fn spread_page(&mut self, found: PathResolution, page: &str) {
+        if let PathResolution::Made(module, path) = found {
             self.spread
                 .entry((module, path))
                 .or_insert_with(|| page.to_owned());
@@ -270,7 +278,7 @@ impl<'a> Public<'a> {
 }
 
 /// Name exported by `pub use`.
-struct Named<'a> {
+struct ExportedName<'a> {
     name: &'a str,
     /// Name at its origin.
     own: &'a str,
@@ -288,7 +296,7 @@ impl ModuleOutline {
         made_by: Option<String>,
         conditions: &[String],
     ) {
-        let from: &mut Reexports = self.reexports.entry(origin.to_owned()).or_default();
+        let from: &mut ReexportedNames = self.reexports.entry(origin.to_owned()).or_default();
         from.made_by = from.made_by.take().or(made_by);
         let mut conditions = conditions.to_vec();
         conditions.retain(|one| !self.conditions.contains(one));

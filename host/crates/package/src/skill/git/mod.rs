@@ -4,8 +4,9 @@
 //! settings. None of them has an effect here, because git does not run in that repository: it runs
 //! in an empty temporary one that borrows the other's objects. The revision is resolved from the
 //! repository's own files, and every object from the commit to each file is checked against its
-//! hash, so that the recorded commit identifies the content. Start from [`Repository::at`] and
-//! [`list`].
+//! hash, so that the recorded commit identifies the content. Start from [`GitRepository::open_at`]
+//! and
+//! [`list_repository`].
 
 mod object;
 mod objects;
@@ -15,11 +16,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, bail, ensure};
 
-use super::super::contents::names;
-use super::tree::{Listed, MAX_LISTED, Tree};
-use object::{Kind, TreeEntry, entries, tree_of};
-pub(super) use objects::Objects;
-pub(super) use repository::Repository;
+use super::super::contents::split_path;
+use super::tree::{ListedNode, MAX_LISTED, SourceTree};
+use object::{GitObjectKind, TreeEntry, tree_entries, tree_of};
+pub(super) use objects::GitObjects;
+pub(super) use repository::GitRepository;
 use rind_lib::skill::{FOLDER, is_skipped};
 
 /// Mode of a directory in a tree object.
@@ -29,15 +30,15 @@ const FOLDER_MODE: &str = "40000";
 const MAX_TREES_BYTES: u64 = 16 << 20;
 
 /// Lists the committed files. Also returns the commit's hash.
-pub(super) async fn list(
-    repository: Repository,
+pub(super) async fn list_repository(
+    repository: GitRepository,
     rev: Option<&str>,
     name: String,
-) -> anyhow::Result<(Tree, String)> {
+) -> anyhow::Result<(SourceTree, String)> {
     let shown = repository.shown.clone();
     let wanted = rev.unwrap_or("HEAD");
     let is_short = wanted.len() >= 4 && wanted.bytes().all(|b| b.is_ascii_hexdigit());
-    let found = match repository.find(wanted)? {
+    let found = match repository.find_revision(wanted)? {
         Some(found) => found,
         None if is_short => wanted.to_owned(),
         None if repository.common.join("reftable").is_dir() => bail!(
@@ -56,23 +57,23 @@ pub(super) async fn list(
         _ => &[40, 64],
     };
     for n_digits in formats {
-        let mut objects = Objects::new(&repository, *n_digits)?;
-        if let Some(commit) = objects.commit(&found).await {
-            let listed = walk(&mut objects, &commit, &shown).await?;
-            return Ok((Tree::git(listed, objects, name), commit));
+        let mut objects = GitObjects::new(&repository, *n_digits)?;
+        if let Some(commit) = objects.find_commit(&found).await {
+            let listed = walk_commit(&mut objects, &commit, &shown).await?;
+            return Ok((SourceTree::git_tree(listed, objects, name), commit));
         }
     }
     bail!("{shown} has no commit {}", found.escape_debug())
 }
 
 /// Lists the files of a commit, one directory level at a time, with the object of each file.
-async fn walk(
-    objects: &mut Objects,
+async fn walk_commit(
+    objects: &mut GitObjects,
     commit: &str,
     shown: &str,
-) -> anyhow::Result<BTreeMap<Vec<String>, Listed>> {
+) -> anyhow::Result<BTreeMap<Vec<String>, ListedNode>> {
     let text = objects
-        .read_all(Kind::Commit, &[commit], MAX_TREES_BYTES)
+        .read_all(GitObjectKind::Commit, &[commit], MAX_TREES_BYTES)
         .await?;
     let root = text.first().and_then(|text| tree_of(text));
     let root = root.with_context(|| format!("{shown}: the commit {commit} names no tree"))?;
@@ -84,14 +85,14 @@ async fn walk(
         wanted.sort_unstable();
         wanted.dedup();
         let read = objects
-            .read_all(Kind::Tree, &wanted, MAX_TREES_BYTES)
+            .read_all(GitObjectKind::Tree, &wanted, MAX_TREES_BYTES)
             .await?;
         let trees: BTreeMap<&str, Vec<u8>> = wanted.into_iter().zip(read).collect();
         let mut below = Vec::new();
         for (folder, tree) in &level {
             let tree = trees.get(tree.as_str()).map(Vec::as_slice);
-            for entry in entries(tree.unwrap_or_default(), commit.len())? {
-                take(entry, folder, objects, &mut listed, &mut below)?;
+            for entry in tree_entries(tree.unwrap_or_default(), commit.len())? {
+                take_entry(entry, folder, objects, &mut listed, &mut below)?;
                 ensure!(
                     listed.len() + below.len() <= MAX_LISTED,
                     "{shown} is too large: it has more than {MAX_LISTED} files and folders"
@@ -104,16 +105,16 @@ async fn walk(
 }
 
 /// Adds a tree entry: a file is listed, a directory is read with the next level.
-fn take(
+fn take_entry(
     entry: TreeEntry,
     folder: &[String],
-    objects: &mut Objects,
-    listed: &mut BTreeMap<Vec<String>, Listed>,
+    objects: &mut GitObjects,
+    listed: &mut BTreeMap<Vec<String>, ListedNode>,
     below: &mut Vec<(Vec<String>, String)>,
 ) -> anyhow::Result<()> {
     let name = String::from_utf8_lossy(&entry.name);
     ensure!(
-        names(&name)? == [&*name],
+        split_path(&name)? == [&*name],
         "the path `{}` is refused: it has `/` in the name of a file",
         name.escape_debug()
     );
@@ -127,24 +128,24 @@ fn take(
     let mut path = folder.to_vec();
     path.push(name.clone().into_owned());
     if is_folder && (!is_hidden || name.starts_with('.')) {
-        names(&path.join("/"))?;
+        split_path(&path.join("/"))?;
         below.push((path.clone(), entry.object));
         if is_hidden {
-            listed.insert(path, Listed::Hidden);
+            listed.insert(path, ListedNode::Hidden);
         }
         return Ok(());
     }
     let kind = match mode {
-        FOLDER_MODE => Listed::Hidden,
+        FOLDER_MODE => ListedNode::Hidden,
         _ if std::str::from_utf8(&entry.name).is_err() => {
-            Listed::Odd("has a name that is not UTF-8")
+            ListedNode::Odd("has a name that is not UTF-8")
         }
-        "100644" | "100755" | "100664" => Listed::File,
-        "120000" => Listed::Odd("is a link"),
-        "160000" => Listed::Odd("is a submodule"),
-        _ => Listed::Odd("is neither a file nor a folder"),
+        "100644" | "100755" | "100664" => ListedNode::File,
+        "120000" => ListedNode::Odd("is a link"),
+        "160000" => ListedNode::Odd("is a submodule"),
+        _ => ListedNode::Odd("is neither a file nor a folder"),
     };
-    if kind == Listed::File {
+    if kind == ListedNode::File {
         objects.names.insert(path.clone(), entry.object);
     }
     let shown = path.join("/");

@@ -7,7 +7,7 @@ use sha1_checked::Digest;
 use sha2::{Digest as _, Sha256};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GitObjectKind {
     Blob,
     Commit,
     Tree,
@@ -21,7 +21,7 @@ pub(super) struct TreeEntry {
     pub(super) object: String,
 }
 
-impl Kind {
+impl GitObjectKind {
     /// Returns git's name of the type.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -34,17 +34,17 @@ impl Kind {
 
 /// Computes the name of an object with this content, as 40 or 64 hex digits; `None` if the content
 /// is a SHA-1 collision attack.
-pub(super) fn name_of(kind: Kind, content: &[u8], n_digits: usize) -> Option<String> {
+pub(super) fn name_of(kind: GitObjectKind, content: &[u8], n_digits: usize) -> Option<String> {
     let head = format!("{} {}\0", kind.word(), content.len());
     if n_digits == 64 {
         let hasher = Sha256::new().chain_update(head).chain_update(content);
-        return Some(hex(&hasher.finalize()));
+        return Some(hex_name(&hasher.finalize()));
     }
     let mut hasher = sha1_checked::Sha1::new();
     hasher.update(head.as_bytes());
     hasher.update(content);
     let outcome = hasher.try_finalize();
-    (!outcome.has_collision()).then(|| hex(outcome.hash()))
+    (!outcome.has_collision()).then(|| hex_name(outcome.hash()))
 }
 
 /// Returns the name of a commit's tree.
@@ -55,7 +55,7 @@ pub(super) fn tree_of(commit: &[u8]) -> Option<String> {
 }
 
 /// Parses the entries of a tree, whose object names have `n_digits` hex digits.
-pub(super) fn entries(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<TreeEntry>> {
+pub(super) fn tree_entries(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<TreeEntry>> {
     const TORN: &str = "a tree of the commit cannot be read";
     let mut entries = Vec::new();
     while !tree.is_empty() {
@@ -69,14 +69,14 @@ pub(super) fn entries(mut tree: &[u8], n_digits: usize) -> anyhow::Result<Vec<Tr
         entries.push(TreeEntry {
             mode: String::from_utf8_lossy(mode).into_owned(),
             name: name.to_vec(),
-            object: hex(object.get(1..).unwrap_or_default()),
+            object: hex_name(object.get(1..).unwrap_or_default()),
         });
         tree = rest;
     }
     Ok(entries)
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex_name(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -90,10 +90,18 @@ mod tests {
     #[test]
     fn objects_have_the_names_that_git_gives_them() {
         let table = [
-            (Kind::Blob, 40, "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"),
-            (Kind::Tree, 40, "4b825dc642cb6eb9a060e54bf8d69288fbee4904"),
             (
-                Kind::Blob,
+                GitObjectKind::Blob,
+                40,
+                "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+            ),
+            (
+                GitObjectKind::Tree,
+                40,
+                "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+            ),
+            (
+                GitObjectKind::Blob,
                 64,
                 "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
             ),
@@ -112,7 +120,7 @@ mod tests {
             &[255; 20],
         ]
         .concat();
-        let read = entries(&tree, 40).unwrap();
+        let read = tree_entries(&tree, 40).unwrap();
         assert_eq!(read.len(), 2);
         assert_eq!(
             (read[0].mode.as_str(), read[0].name.as_slice()),
@@ -120,7 +128,7 @@ mod tests {
         );
         assert_eq!(read[1].object, "ff".repeat(20));
         for torn in [&tree[..tree.len() - 1], &tree[..5], b"\0", b"1 \0"] {
-            entries(torn, 40).unwrap_err();
+            tree_entries(torn, 40).unwrap_err();
         }
     }
 }

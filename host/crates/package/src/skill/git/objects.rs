@@ -17,8 +17,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::super::super::contents::Files;
-use super::object::{Kind, name_of};
-use super::repository::{OBJECTS, Repository};
+use super::object::{GitObjectKind, name_of};
+use super::repository::{GitRepository, OBJECTS};
 use rind_lib::tool::process::{Ending, Process, Streams, base_environment};
 
 /// Timeout of one git command.
@@ -28,7 +28,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const MAX_LINE_BYTES: usize = 512;
 
 #[derive(Debug)]
-pub(in super::super) struct Objects {
+pub(in super::super) struct GitObjects {
     shown: String,
     empty: TempDir,
     objects: PathBuf,
@@ -36,9 +36,9 @@ pub(in super::super) struct Objects {
     pub(super) names: BTreeMap<Vec<String>, String>,
 }
 
-impl Objects {
+impl GitObjects {
     /// Creates the empty repository for object names of `n_digits` hex digits.
-    pub(super) fn new(repository: &Repository, n_digits: usize) -> anyhow::Result<Self> {
+    pub(super) fn new(repository: &GitRepository, n_digits: usize) -> anyhow::Result<Self> {
         let make = || {
             let empty = tempfile::tempdir()?;
             for folder in [OBJECTS, "refs"] {
@@ -68,14 +68,14 @@ impl Objects {
 
     /// Resolves an abbreviated name, or the name of a tag, to the full hash of a commit; `None` if
     /// there is none.
-    pub(super) async fn commit(&self, name: &str) -> Option<String> {
+    pub(super) async fn find_commit(&self, name: &str) -> Option<String> {
         let rev = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", &rev];
-        let found = self.git(&args, None, MAX_LINE_BYTES).await.ok()?;
+        let found = self.run_git(&args, None, MAX_LINE_BYTES).await.ok()?;
         Some(String::from_utf8_lossy(&found).trim().to_owned())
     }
 
-    pub(in super::super) async fn read(
+    pub(in super::super) async fn read_blobs(
         &self,
         wanted: &[Vec<String>],
         max_bytes: u64,
@@ -87,7 +87,9 @@ impl Objects {
             "{} has no such file",
             self.shown
         );
-        let contents = self.read_all(Kind::Blob, &known, max_bytes).await?;
+        let contents = self
+            .read_all(GitObjectKind::Blob, &known, max_bytes)
+            .await?;
         Ok(wanted.iter().cloned().zip(contents).collect())
     }
 
@@ -95,7 +97,7 @@ impl Objects {
     /// does not match its name: the owner of the repository could have stored anything under it.
     pub(super) async fn read_all(
         &self,
-        kind: Kind,
+        kind: GitObjectKind,
         wanted: &[&str],
         max_bytes: u64,
     ) -> anyhow::Result<Vec<Vec<u8>>> {
@@ -106,7 +108,7 @@ impl Objects {
             .context("write a temporary file")?;
         let about = (wanted.len() + 1) * MAX_LINE_BYTES;
         let args = ["cat-file", "--batch-check=%(objecttype) %(objectsize)"];
-        let sizes = self.git(&args, Some(input.path()), about).await?;
+        let sizes = self.run_git(&args, Some(input.path()), about).await?;
         let sizes = String::from_utf8_lossy(&sizes);
         let size = |line: &str| {
             line.strip_prefix(kind.word())?
@@ -125,7 +127,7 @@ impl Objects {
             n_bytes.with_context(|| format!("it has more than {} MiB", max_bytes >> 20))?;
         let capture = usize::try_from(n_bytes)? + about;
         let args = ["cat-file", "--batch"];
-        let output = self.git(&args, Some(input.path()), capture).await?;
+        let output = self.run_git(&args, Some(input.path()), capture).await?;
         let mut rest = output.as_slice();
         let mut contents = Vec::with_capacity(wanted.len());
         for (name, size) in wanted.iter().zip(sizes) {
@@ -148,7 +150,7 @@ impl Objects {
         Ok(contents)
     }
 
-    async fn git(
+    async fn run_git(
         &self,
         args: &[&str],
         stdin: Option<&Path>,

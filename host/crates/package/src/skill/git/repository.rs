@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
-use super::super::super::contents::{open, read_open};
+use super::super::super::contents::{open_file, read_open};
 use rind_lib::git::is_repository;
 
 /// Maximum size of a file with refs. A thousand tags take 70 KB.
@@ -23,20 +23,20 @@ pub(super) const OBJECTS: &str = "objects";
 /// Repository: its own git directory, and the common one with objects and branches (they differ in
 /// a worktree).
 #[derive(Debug)]
-pub(in super::super) struct Repository {
+pub(in super::super) struct GitRepository {
     pub(super) shown: String,
     own: PathBuf,
     pub(super) common: PathBuf,
 }
 
-impl Repository {
+impl GitRepository {
     /// Returns the repository that a directory is or contains.
-    pub(in super::super) fn at(folder: &Path) -> anyhow::Result<Option<Self>> {
+    pub(in super::super) fn open_at(folder: &Path) -> anyhow::Result<Option<Self>> {
         let inner = folder.join(".git");
         let own = match inner.symlink_metadata() {
             Ok(found) if found.is_dir() => inner,
             Ok(found) if found.is_file() => {
-                let text = text(&inner)?;
+                let text = read_text(&inner)?;
                 let path = text.trim_end().strip_prefix("gitdir: ");
                 folder.join(path.with_context(|| format!("{} is not git's", inner.display()))?)
             }
@@ -45,7 +45,7 @@ impl Repository {
             Err(_) => return Ok(None),
         };
         let common = match own.join("commondir") {
-            path if path.is_file() => own.join(text(&path)?.trim_end()),
+            path if path.is_file() => own.join(read_text(&path)?.trim_end()),
             _ => own.clone(),
         };
         let shown = folder.display().to_string();
@@ -67,7 +67,7 @@ impl Repository {
 
     /// Resolves a revision to the name of its object, with git's rules for looking up names; `None`
     /// if there is none.
-    pub(super) fn find(&self, rev: &str) -> anyhow::Result<Option<String>> {
+    pub(super) fn find_revision(&self, rev: &str) -> anyhow::Result<Option<String>> {
         ensure!(
             is_name(rev),
             "`{}` is no name of a commit: use a branch, a tag or a hash",
@@ -86,19 +86,19 @@ impl Repository {
             places.insert(0, rev.to_owned());
         }
         for place in places {
-            if let Some(hash) = self.follow(place)? {
+            if let Some(hash) = self.follow_reference(place)? {
                 return Ok(Some(hash));
             }
         }
         Ok(None)
     }
 
-    fn follow(&self, mut name: String) -> anyhow::Result<Option<String>> {
+    fn follow_reference(&self, mut name: String) -> anyhow::Result<Option<String>> {
         for _ in 0..MAX_HOPS {
             let files = [self.own.join(&name), self.common.join(&name)];
             let found = match files.iter().find(|path| path.is_file()) {
-                Some(path) => text(path)?,
-                None => match self.packed(&name)? {
+                Some(path) => read_text(path)?,
+                None => match self.packed_reference(&name)? {
                     Some(hash) => hash,
                     None => return Ok(None),
                 },
@@ -121,21 +121,21 @@ impl Repository {
         )
     }
 
-    fn packed(&self, name: &str) -> anyhow::Result<Option<String>> {
+    fn packed_reference(&self, name: &str) -> anyhow::Result<Option<String>> {
         let path = self.common.join("packed-refs");
         if !path.is_file() {
             return Ok(None);
         }
-        let text = text(&path)?;
+        let text = read_text(&path)?;
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         let found = lines.find(|(_, found)| *found == name);
         Ok(found.map(|(hash, _)| hash.to_owned()))
     }
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
-    let file =
-        open(path, OFlags::empty()).with_context(|| format!("cannot read {}", path.display()))?;
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    let file = open_file(path, OFlags::empty())
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let bytes = read_open(file, path, MAX_REFS_BYTES)?;
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
 }
