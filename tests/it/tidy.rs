@@ -17,6 +17,7 @@ mod imports;
 mod links;
 mod numbers;
 mod points;
+mod ratios;
 pub(crate) mod reach;
 mod reference;
 mod regressions;
@@ -93,6 +94,15 @@ fn only_those_modules_that_should_reach_the_sandbox_processes_terminal_and_envir
     let [library, crates] = HOST;
     let sources = sources(&[library, crates, "sdk", "plugins"], &["rs"]);
     none(sources.iter().flat_map(allowed_names::check).collect());
+}
+
+#[test]
+fn comments_and_names_keep_the_ratios_of_readable_projects() {
+    let [library, crates] = HOST;
+    let mut sources = sources(&[library, crates, "sdk/rust", "plugins"], &["rs"]);
+    let is_test = |part: &str| matches!(part, "test" | "test.rs" | "tests" | "tests.rs");
+    sources.retain(|source| !source.path.split('/').any(is_test));
+    none(ratios::Ratios::of(&sources).beyond());
 }
 
 #[test]
