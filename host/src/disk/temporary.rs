@@ -13,6 +13,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Mode, OFlags};
 use tempfile::{Builder, TempDir};
@@ -20,6 +21,10 @@ use tempfile::{Builder, TempDir};
 /// Name prefix of a folder that is not locked yet. A folder gets its final name only after it is
 /// locked, so that no other process can sweep it before.
 const UNLOCKED: &str = ".unlocked-";
+
+/// Age at which a folder that was never locked belongs to a process that was killed. Locking takes
+/// microseconds.
+const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(600);
 
 /// A private temporary folder, which is removed when this value is dropped, or by a later process.
 #[derive(Debug)]
@@ -95,10 +100,19 @@ fn is_first(prefix: &str, above: &Path) -> bool {
 fn sweep_folders(prefix: &str, above: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(prefix) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let path = entry.path();
+        if let Some(name) = name.strip_prefix(UNLOCKED) {
+            if name.starts_with(prefix) && is_abandoned(&path) {
+                // Removes an empty folder only: before the lock nothing is put into one.
+                let _ = fs::remove_dir(&path);
+            }
             continue;
         }
-        let path = entry.path();
+        if !name.starts_with(prefix) {
+            continue;
+        }
         let Ok(held) = open_lock(&path) else { continue };
         let is_own = held.metadata().is_ok_and(|found| found.uid() == user);
         // The lock is held during the removal, so that another process that sweeps skips the
@@ -107,6 +121,13 @@ fn sweep_folders(prefix: &str, above: &Path) {
             let _ = fs::remove_dir_all(&path);
         }
     }
+}
+
+/// Whether a folder without a lock is so old that no process is about to lock it.
+fn is_abandoned(path: &Path) -> bool {
+    let changed = path.symlink_metadata().and_then(|found| found.modified());
+    let age = changed.map(|changed| SystemTime::now().duration_since(changed));
+    matches!(age, Ok(Ok(age)) if age > MAX_UNLOCKED_AGE)
 }
 
 /// Opens a folder; fails if the path is a symlink.
@@ -136,8 +157,22 @@ mod tests {
         let owner = open_lock(&used).unwrap();
         owner.try_lock().unwrap();
 
+        let (old, new, full) = (
+            at(".unlocked-rind-x-1"),
+            at(".unlocked-rind-x-2"),
+            made(".unlocked-rind-x-3"),
+        );
+        for folder in [&old, &new] {
+            fs::create_dir(folder).unwrap();
+        }
+        for folder in [&old, &full] {
+            let before = SystemTime::now() - 2 * MAX_UNLOCKED_AGE;
+            open_lock(folder).unwrap().set_modified(before).unwrap();
+        }
+
         let first = TemporaryFolder::new_in("rind-x-", above.path()).unwrap();
-        assert!(!left.exists());
+        assert!(!left.exists() && !old.exists());
+        assert!(new.exists() && full.join("deep/file").exists());
         assert!(other.join("deep/file").exists() && elsewhere.join("deep/file").exists());
         assert!(at("rind-x-link").is_symlink() && at("rind-x-file").exists());
         assert!(used.join("deep/file").exists());
