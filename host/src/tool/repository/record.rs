@@ -110,9 +110,13 @@ impl Recorded {
         }
     }
 
-    /// Returns the state before the command; `None` if a part cannot be decoded.
+    /// Returns the state before the command; `None` if a part cannot be decoded. A folder that is now
+    /// reached through a link is left out: the command may have put the link there, so that files of
+    /// another repository would be renamed.
     fn before(&self) -> Option<RepositoryBefore> {
         let folders: Option<Vec<PathBuf>> = self.folders.iter().map(RecordedPath::decode).collect();
+        let mut folders = folders?;
+        folders.retain(|path| path.canonicalize().is_ok_and(|real| real == *path));
         let known = self.known.iter().map(|file| {
             let bytes = match &file.bytes {
                 Some(text) => Some(STANDARD.decode(text).ok()?),
@@ -123,7 +127,7 @@ impl Recorded {
         });
         Some(RepositoryBefore {
             known: known.collect::<Option<_>>()?,
-            roots: ChangedRoots::open_roots(&folders?),
+            roots: ChangedRoots::open_roots(&folders),
         })
     }
 }
@@ -319,6 +323,22 @@ mod tests {
         assert!(fixture.git("config.refused").exists());
         assert_eq!(fixture.left(), 0);
         assert!(judge_interrupted(&fixture.records()).is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_a_link_replaced_is_not_judged() {
+        let fixture = Fixture::new();
+        drop(fixture.start(Duration::from_secs(10)));
+        let (work, own) = (
+            fixture.root.path().join("work"),
+            fixture.root.path().join("own"),
+        );
+        fs::rename(&work, &own).unwrap();
+        std::os::unix::fs::symlink(&own, &work).unwrap();
+        plant(&fixture);
+        assert!(judge_interrupted(&fixture.records()).is_empty());
+        assert!(!fixture.git("config.refused").exists());
+        assert_eq!(fixture.left(), 0);
     }
 
     #[test]
