@@ -16,7 +16,7 @@ use super::{Capability, Granted, Request};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// The plugin has it.
+    /// The plugin has the capability.
     Granted,
     /// The operator must be asked; until then the plugin does not run.
     Waiting,

@@ -14,8 +14,8 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use super::error::Error;
 use super::server_text::ServerText;
 
-/// Minimum length of a key that is hidden, in characters. Issued keys have at least 20; a key of
-/// fewer than eight characters is too weak to be a secret.
+/// Minimum length, in characters, of a key that is replaced by `[key]` in texts. Issued keys have
+/// at least 20; shorter ones are dummies such as `none`, which may occur in a text by chance.
 const MIN_SECRET_CHARS: usize = 8;
 
 /// A secret that can be sent but not shown: `Debug` hides it, and there is no `Display`.

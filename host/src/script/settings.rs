@@ -71,7 +71,7 @@ pub struct ScriptSettings {
     /// Default: no.
     #[serde(default, rename = "async")]
     is_async: bool,
-    /// Rights of the point that the script keeps. Default: all.
+    /// Rights that the script has, such as `block`, out of those of its point. Default: all of them.
     #[serde(default)]
     may: Option<Vec<String>>,
     /// Whether the script is started once a session and reads one call a line. Default: no.

@@ -42,7 +42,7 @@ const BOUNDS: SearchBounds = SearchBounds {
 /// Maximum size of a settings file that is read, in bytes. Real ones have a few hundred bytes.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Maximum total size of the settings that are kept for restoring, in bytes.
+/// Maximum total size, in bytes, of git's settings files whose content before the command is kept, to restore it.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
 /// Suffix of renamed files.

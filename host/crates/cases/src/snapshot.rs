@@ -200,7 +200,7 @@ impl CaseSnapshot {
         }
         if self.kept()?.is_some_and(|kept| !is_written(&kept)) {
             return Err(io::Error::other(
-                "the file there was not written by `--accept`: move it away",
+                "a file of that name is there that was not written by `--accept`: move it away",
             ));
         }
         let folder = open_snapshots(&self.cases, true)?.ok_or(io::ErrorKind::NotFound)?;

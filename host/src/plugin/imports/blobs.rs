@@ -15,7 +15,7 @@ pub(super) const MAX_READ_BYTES: u64 = 8 << 20;
 impl blobs::Host for HostState {
     async fn read(&mut self, id: String, offset: u64, length: u64) -> Result<Vec<u8>, HandleError> {
         if !self.may_read(&id) {
-            let why = "it is in no payload of this call, and the plugin was not granted `session`";
+            let why = "it was not shown to the plugin in this call, and any other needs `session`, which was not granted";
             let log = self.access_log();
             log.record_files(&format!("read blob {id}"), AccessOutcome::Denied, why);
             let text = format!("the blob cannot be read: {why}");

@@ -20,7 +20,7 @@ const LAST_BYTES: usize = 4096;
 /// Minimum number of removed bytes that is worth a note. Below it, the model misses nothing.
 const SAID_BYTES: u64 = 1024;
 
-/// A limit, with the messages of programs that hit it.
+/// A resource limit, recognized by the error messages that programs print when they hit it.
 struct LimitHit {
     /// All outer lists must match; of each inner list, one text must occur. Case-insensitive.
     words: &'static [&'static [&'static str]],

@@ -91,7 +91,7 @@ impl CarrierProgram {
     fn verb_at<'a>(&self, arguments: &'a [Word]) -> Result<usize, &'a str> {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
-            // `carried::read_carried` marks unknown words as doubtful.
+            // The word is known only when the command runs. `…` stands for it, and `read_carried` marks the command as doubtful.
             let Some(text) = word.literal() else {
                 return Err("…");
             };

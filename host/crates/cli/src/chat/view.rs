@@ -390,8 +390,8 @@ impl ChatView {
 
     /// The part of the output that was not shown while it was written.
     fn unshown_output<'a>(&self, output: &'a str) -> &'a str {
-        // If the person steered after an answer, that answer is not part of the output: try ever
-        // later ones.
+        // Answers before a steering text were shown but are not part of the output. Leave out shown
+        // answers from the first on, until the rest is the beginning of the output.
         let shown = (0..self.answers.len())
             .map(|from| self.answers.get(from..).unwrap_or_default().concat())
             .find(|shown| !shown.trim().is_empty() && unshown_rest(output, shown) != output);

@@ -12,7 +12,7 @@ use rind_package::source::PluginSource;
 /// installation and manual copying of a plugin reaches it.
 const MAX_ASIDE: usize = 100;
 
-/// Change of the stored data of the plugins of one name.
+/// Outcome of an installation for the data that is stored under the plugin's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum StoredData {
     /// Data of a plugin from another source, or from an unknown one, are in this folder now.

@@ -49,8 +49,8 @@ pub(super) enum SocketAccess {
 /// Surroundings of a confined program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ConfinedSurroundings {
-    /// No namespaces: the program shares processes, IPC and file names with other programs of the
-    /// user.
+    /// No namespaces: the program sees the same processes, IPC objects and paths as the user's
+    /// other programs.
     Nothing,
     /// Namespaces created by the helper, with this view of the file system.
     Namespaces {
