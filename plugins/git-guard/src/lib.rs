@@ -84,7 +84,7 @@ mod git_guard {
 
     /// Shows the branch, and whether it is protected.
     #[command]
-    fn current_branch() -> Result<String, Error> {
+    fn branch() -> Result<String, Error> {
         Ok(repository_place(&config::all()?).0)
     }
 
