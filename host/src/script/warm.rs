@@ -112,7 +112,9 @@ fn unwritten_failure(error: serde_json::Error) -> Failure {
 impl RunningScript {
     async fn start_script(program: &ScriptProgram) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
-            Failure::Unavailable(format!("the pipe for its standard input cannot be made: {error}"))
+            Failure::Unavailable(format!(
+                "the pipe for its standard input cannot be made: {error}"
+            ))
         };
         let (pipe, stdin) = tokio::task::spawn_blocking(named_pipe)
             .await
