@@ -187,7 +187,11 @@ mod tests {
         sweep_folders("rind-x-", above.path());
         assert!(!used.exists());
         let unlocked = fs::read_dir(above.path()).unwrap().flatten();
-        let mut unlocked = unlocked.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        assert!(!unlocked.any(|name| name.starts_with(UNLOCKED)));
+        let unlocked = unlocked.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let n_unlocked = unlocked.filter(|name| name.starts_with(UNLOCKED)).count();
+        assert_eq!(
+            n_unlocked, 2,
+            "the one that is new, and the one that is not empty"
+        );
     }
 }
