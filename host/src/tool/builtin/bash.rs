@@ -231,12 +231,14 @@ impl LeftFilesSearch {
             let earlier = judge_interrupted(&records);
             let before = RepositoryBefore::look_before(&folders);
             let record = CommandRecord::create(&records, &before, deadline).map_err(|error| {
-                format!(
+                let why = format!(
                     "the state of the repositories in the workspace cannot be recorded in {} ({error}), and without the \
                      record nothing would look for git hooks that the command leaves if Rind were killed; make room \
                      there, or make the folder writable",
                     records.display()
-                )
+                );
+                // Files were renamed, which is to be told although this command does not run.
+                with_notes(why, &earlier)
             })?;
             Ok(Started {
                 before,

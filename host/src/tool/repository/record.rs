@@ -169,9 +169,11 @@ impl CommandRecord {
 /// records. Returns a line for each file, and for each record that cannot be read.
 #[must_use]
 pub fn judge_interrupted(folder: &Path) -> Vec<String> {
-    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else {
-        // No command was ever confined, or none can be recorded, which refuses the next.
-        return Vec::new();
+    let dir = match Dir::open_ambient_dir(folder, ambient_authority()) {
+        Ok(dir) => dir,
+        // No command was ever confined.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => return vec![unknown(folder, &error.to_string())],
     };
     let mut names: Vec<PathBuf> = match dir.entries() {
         Ok(entries) => entries
@@ -241,7 +243,7 @@ fn read(file: &File) -> Result<(RepositoryBefore, i64), String> {
 
 fn unknown(path: &Path, why: &str) -> String {
     format!(
-        "whether an interrupted command left something that git would run is not known: the record {} cannot be read: {why}",
+        "whether an interrupted command left something that git would run is not known: {} cannot be read: {why}",
         path.display()
     )
 }
@@ -258,159 +260,4 @@ fn remove_old(dir: &Dir, name: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Workspace with a repository, and a folder of records.
-    struct Fixture {
-        root: tempfile::TempDir,
-    }
-
-    const SETTINGS: &str = "[core]\n\tbare = false\n";
-
-    impl Fixture {
-        fn new() -> Self {
-            let root = tempfile::tempdir().unwrap();
-            let git = root.path().join("work/.git");
-            for folder in ["objects", "refs", "hooks"] {
-                fs::create_dir_all(git.join(folder)).unwrap();
-            }
-            fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-            fs::write(git.join("config"), SETTINGS).unwrap();
-            Self { root }
-        }
-
-        fn records(&self) -> PathBuf {
-            self.root.path().join("records")
-        }
-
-        fn git(&self, name: &str) -> PathBuf {
-            self.root.path().join("work/.git").join(name)
-        }
-
-        fn start(&self, deadline: Duration) -> CommandRecord {
-            let before = RepositoryBefore::look_before(&[self.root.path().join("work")]);
-            CommandRecord::create(&self.records(), &before, deadline).unwrap()
-        }
-
-        fn left(&self) -> usize {
-            fs::read_dir(self.records()).unwrap().count()
-        }
-    }
-
-    /// Makes git run a program at the next command.
-    fn plant(fixture: &Fixture) {
-        fs::write(fixture.git("config"), "[core]\n\tfsmonitor = touch ran\n").unwrap();
-    }
-
-    #[test]
-    fn files_of_an_interrupted_command_are_renamed_and_settings_come_back() {
-        let fixture = Fixture::new();
-        let record = fixture.start(Duration::from_secs(10));
-        plant(&fixture);
-        assert!(
-            judge_interrupted(&fixture.records()).is_empty(),
-            "it still runs"
-        );
-        assert_eq!(fixture.left(), 1);
-        drop(record);
-        let lines = judge_interrupted(&fixture.records());
-        let [line] = &lines[..] else {
-            panic!("{lines:?}")
-        };
-        assert!(line.contains("`.git/config` may run a program"), "{line}");
-        assert_eq!(fs::read_to_string(fixture.git("config")).unwrap(), SETTINGS);
-        assert!(fixture.git("config.refused").exists());
-        assert_eq!(fixture.left(), 0);
-        assert!(judge_interrupted(&fixture.records()).is_empty());
-    }
-
-    #[test]
-    fn a_folder_that_a_link_replaced_is_not_judged() {
-        let fixture = Fixture::new();
-        drop(fixture.start(Duration::from_secs(10)));
-        let (work, own) = (
-            fixture.root.path().join("work"),
-            fixture.root.path().join("own"),
-        );
-        fs::rename(&work, &own).unwrap();
-        std::os::unix::fs::symlink(&own, &work).unwrap();
-        plant(&fixture);
-        assert!(judge_interrupted(&fixture.records()).is_empty());
-        assert!(!fixture.git("config.refused").exists());
-        assert_eq!(fixture.left(), 0);
-    }
-
-    #[test]
-    fn a_command_that_was_looked_at_leaves_no_record() {
-        let fixture = Fixture::new();
-        fixture.start(Duration::from_secs(10)).remove();
-        assert_eq!(fixture.left(), 0);
-    }
-
-    #[test]
-    fn a_file_that_changed_later_than_the_command_can_have_run_stays_and_is_named() {
-        let fixture = Fixture::new();
-        drop(fixture.start(Duration::from_secs(10)));
-        plant(&fixture);
-        let record = fs::read_dir(fixture.records())
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap();
-        let text = fs::read_to_string(record.path()).unwrap();
-        let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        value["last"] = (clock::current_time().as_second() - 1).into();
-        fs::write(record.path(), value.to_string()).unwrap();
-        let lines = judge_interrupted(&fixture.records());
-        assert!(lines[0].contains("so it stays: look at it"), "{lines:?}");
-        assert!(!fixture.git("config.refused").exists());
-        assert_eq!(fixture.left(), 0);
-    }
-
-    #[test]
-    fn damaged_records_are_named_once_and_unfinished_ones_never() {
-        let fixture = Fixture::new();
-        drop(fixture.start(Duration::from_secs(10)));
-        let folder = fixture.records();
-        let record = fs::read_dir(&folder)
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap()
-            .path();
-        let whole = fs::read(&record).unwrap();
-        let damaged = [
-            Vec::new(),
-            whole[..whole.len() / 2].to_vec(),
-            b"{\"version\": 2, \"last\": 0, \"folders\": [], \"known\": []}".to_vec(),
-            b"{\"version\": 1, \"last\": 0, \"folders\": [\"?\"], \"known\": []}".to_vec(),
-        ];
-        for bytes in damaged {
-            fs::write(&record, bytes).unwrap();
-            let lines = judge_interrupted(&folder);
-            assert!(
-                lines.len() == 1 && lines[0].contains("cannot be read"),
-                "{lines:?}"
-            );
-            assert!(judge_interrupted(&folder).is_empty());
-        }
-        let new = folder.join("1.new");
-        fs::write(&new, "").unwrap();
-        assert!(judge_interrupted(&folder).is_empty() && new.exists());
-        let old = SystemTime::now() - 2 * MAX_UNFINISHED_AGE;
-        File::options()
-            .write(true)
-            .open(&new)
-            .unwrap()
-            .set_modified(old)
-            .unwrap();
-        assert!(judge_interrupted(&folder).is_empty() && !new.exists());
-    }
-
-    #[test]
-    fn paths_that_are_not_utf_8_come_back() {
-        let path = PathBuf::from(OsString::from_vec(vec![b'/', 0xff, b'a']));
-        assert_eq!(RecordedPath::from(&*path).decode(), Some(path));
-    }
-}
+mod tests;

@@ -130,18 +130,21 @@ async fn a_call_that_nobody_waits_for_any_more_is_stopped_and_looked_at() {
     }
 }
 
+/// Script of a model whose command plants a program for git, says so and does not end.
+const PLANTING: &str = r#"
+[[reply]]
+[[reply.tool_calls]]
+name = "bash"
+arguments = { command = "git init -q s; git -C s config core.fsmonitor 'touch ../ran'; touch ready; sleep 600" }
+"#;
+
 #[test]
 fn what_a_command_planted_is_found_whatever_signal_ends_the_program() {
     if mechanisms().is_empty() {
         return;
     }
-    let command =
-        "git init -q s; git -C s config core.fsmonitor 'touch ../ran'; touch ready; sleep 600";
-    let call = format!(
-        "[[reply]]\n[[reply.tool_calls]]\nname = \"bash\"\narguments = {{ command = \"{command}\" }}\n"
-    );
     for signal in ["INT", "QUIT", "TERM", "HUP"] {
-        let rind = Rind::with_script(&call);
+        let rind = Rind::with_script(PLANTING);
         let mut running = rind.start(&["run", "work", "--yes"]);
         running.wait_until(|rind| rind.workspace().join("ready").exists());
         running.signal(signal);
@@ -156,12 +159,7 @@ fn hooks_that_a_command_planted_before_rind_was_killed_are_found_at_the_next_sta
     if mechanisms().is_empty() {
         return;
     }
-    let command =
-        "git init -q s; git -C s config core.fsmonitor 'touch ../ran'; touch ready; sleep 600";
-    let call = format!(
-        "[[reply]]\n[[reply.tool_calls]]\nname = \"bash\"\narguments = {{ command = \"{command}\" }}\n"
-    );
-    let rind = Rind::with_script(&call);
+    let rind = Rind::with_script(PLANTING);
     let mut running = rind.start(&["run", "work", "--yes"]);
     running.wait_until(|rind| rind.workspace().join("ready").exists());
     running.signal("KILL");
