@@ -18,6 +18,10 @@ const MAX_TEXT_BYTES: usize = 1 << 10;
 /// Number of bytes at the beginning of a line in which its type is looked for.
 const KIND_WITHIN: usize = 512;
 
+/// Maximum total length of the lines about calls that are kept to tell whether a session waits, in
+/// bytes. A file with more of them after an answer counts as open.
+const MAX_SINCE_BYTES: usize = 64 << 20;
+
 /// State of the last turn of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -117,6 +121,8 @@ pub(super) struct HeadBuilder {
     /// Last message of the model, and the lines about calls since then.
     last: Vec<u8>,
     since: Vec<Vec<u8>>,
+    /// Total length of these lines, also of those that are not kept.
+    since_bytes: usize,
 }
 
 impl HeadBuilder {
@@ -135,14 +141,14 @@ impl HeadBuilder {
                 let is_answer = memchr::memmem::find(line, b"\"role\":\"assistant\"").is_some();
                 if is_answer {
                     self.last = line.to_vec();
-                    self.since.clear();
+                    self.forget_calls();
                 } else {
-                    self.since.push(line.to_vec());
+                    self.note_call(line);
                 }
                 return;
             }
             b"tool-start" | b"tool-end" => {
-                self.since.push(line.to_vec());
+                self.note_call(line);
                 return;
             }
             _ => {}
@@ -151,6 +157,19 @@ impl HeadBuilder {
             Ok(entry) => self.apply(&entry),
             Err(_) => self.head.damaged += 1,
         }
+    }
+
+    /// Keeps a line about calls.
+    fn note_call(&mut self, line: &[u8]) {
+        self.since_bytes = self.since_bytes.saturating_add(line.len());
+        if self.since_bytes <= MAX_SINCE_BYTES {
+            self.since.push(line.to_vec());
+        }
+    }
+
+    fn forget_calls(&mut self) {
+        self.since.clear();
+        self.since_bytes = 0;
     }
 
     fn apply(&mut self, entry: &Entry) {
@@ -173,7 +192,7 @@ impl HeadBuilder {
                 self.is_open = true;
                 self.end_turn();
                 self.last.clear();
-                self.since.clear();
+                self.forget_calls();
             }
             Body::TurnEnd { summary, .. } => {
                 self.running = (summary.cost_usd, summary.unpriced_tokens);
@@ -240,6 +259,9 @@ impl HeadBuilder {
 
     /// Whether the last message of the model has a call that has not begun, and none that runs.
     fn waits(&self) -> bool {
+        if self.since_bytes > MAX_SINCE_BYTES {
+            return false;
+        }
         let Ok(Entry {
             body: Body::Message { message },
             ..
@@ -305,6 +327,21 @@ mod tests {
         ] {
             assert_eq!(head(&lines).state, state, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn lines_about_calls_are_kept_up_to_a_limit() {
+        let mut builder = HeadBuilder {
+            since_bytes: MAX_SINCE_BYTES,
+            ..HeadBuilder::default()
+        };
+        builder.take(&Line::Whole(br#"{"type":"tool-start"}"#));
+        assert!(builder.since.is_empty() && !builder.waits());
+        builder.take(&Line::Whole(
+            br#"{"type":"message","message":{"role":"assistant"}}"#,
+        ));
+        builder.take(&Line::Whole(br#"{"type":"tool-start"}"#));
+        assert_eq!(builder.since.len(), 1, "an answer begins anew");
     }
 
     #[test]
