@@ -8,6 +8,8 @@
 //! The module must not know how entries are stored or how they combine into a conversation: see
 //! `log` and `transcript`. Start from [`Body`].
 
+mod value;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -15,6 +17,8 @@ use crate::event::{CommandResult, LoopResult};
 use crate::message::{EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
+
+pub use value::{DueTurn, Holder, LastingSkill, PromptRow, RememberedSkill};
 
 /// Version of the format. A file with a higher version is refused, because entries of known types
 /// may have changed their meaning.
@@ -34,76 +38,8 @@ pub struct Entry {
     pub body: Body,
 }
 
-/// Part of a recorded system prompt, without its text: shows which author changed the prefix.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PromptRow {
-    /// Tier of the part.
-    pub tier: Tier,
-    /// Key of the part.
-    pub key: String,
-    /// Author of the part.
-    pub source: String,
-    /// Length of the text, in bytes.
-    pub bytes: usize,
-    /// Estimated tokens of the part.
-    pub tokens: u64,
-    /// First 16 hex digits of the text's BLAKE3 hash.
-    pub hash: String,
-}
-
-/// A subagent without tools that keeps an archived turn. Its session is the file
-/// `agents/ID/session.jsonl` in the folder of this session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// Id of the subagent.
-    pub agent: String,
-    /// Subject of the turn, one line.
-    pub task: String,
-}
-
-/// A finished turn that is to be archived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DueTurn {
-    /// Number of the turn.
-    pub turn: u32,
-    /// Reason: `max-steps`, `tool-calls` or `token-threshold`.
-    pub reason: String,
-    /// Number of attempts so far.
-    pub tries: u32,
-}
-
 /// Reason of a [`Body::SkillEnded`] entry: the user ended the skill with `/done`.
 pub(crate) const DONE: &str = "done";
-
-/// A skill that stays active from turn to turn, as [`Body::SkillActivated`] keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastingSkill {
-    /// Id of the skill.
-    pub skill: String,
-    /// Trust of its source.
-    pub trust: String,
-    /// Digest of the skill.
-    pub hash: String,
-    /// Author of the activation: `user`, `model`, or `plugin NAME`.
-    pub by: String,
-    /// Tools that its allow list names; `None` without one.
-    pub allow: Option<Vec<String>>,
-    /// Tools that it denies.
-    pub deny: Vec<String>,
-}
-
-/// A skill that the session remembers as used or confirmed, as [`Body::SkillRemembered`] keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RememberedSkill {
-    /// Id of the skill.
-    pub skill: String,
-    /// Trust of its source.
-    pub trust: String,
-    /// Digest of the skill.
-    pub hash: String,
-    /// Whether a person approved the use of the skill; if `false`, the skill was used.
-    pub is_confirmed: bool,
-}
 
 /// Content of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -261,13 +261,6 @@ impl SessionStore {
         Err(self.unknown_session(wanted))
     }
 
-    /// Counts the turns of a session. Reads the whole file but parses only the relevant lines.
-    pub fn n_turns(&self, id: &str) -> Result<usize, Error> {
-        let entries = self.entries_with(id, &[b"turn-start"])?;
-        let is_start = |entry: &&Entry| matches!(entry.body, Body::TurnStart { .. });
-        Ok(entries.iter().filter(is_start).count())
-    }
-
     /// Returns every readable entry of a session, and notices about the unreadable ones. Does not
     /// open the session for writing.
     pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
