@@ -55,6 +55,19 @@ fn export(rind: &Rind, id: &str, format: &str, file: &str) -> PathBuf {
 }
 
 #[test]
+fn the_bytes_of_a_session_are_not_written_to_a_terminal() {
+    let (rind, _, id) = machine();
+    let args = ["session", "export", &id, "--format", "jsonl"];
+    let Some(shown) = rind.at_terminal(&args, "") else {
+        return;
+    };
+    assert!(shown.contains("add -o"), "{shown}");
+    assert!(!shown.contains("alert(1)"), "{shown}");
+    // A pipe gets them.
+    assert!(rind.run(&args).exits(0).stdout.contains("alert(1)"));
+}
+
+#[test]
 fn pages_for_people_mask_secrets_and_escape_everything() {
     let (rind, _, id) = machine();
     let page = fs::read_to_string(export(&rind, &id, "html", "page.html")).unwrap();

@@ -28,9 +28,11 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
                 .iter()
                 .for_each(|text| render::print_warning(text));
             let is_archive = bundle.form() == BundleForm::Archive;
-            if is_archive && to.is_none() && render::is_live() {
+            if to.is_none() && render::is_live() {
+                // The bytes of a session may steer a terminal.
+                let extension = if is_archive { "tar" } else { "jsonl" };
                 bail_usage!(
-                    "session {id} has blobs or subagents, so it is a tar archive; add -o {id}.tar"
+                    "the bytes of a session are not for a terminal; add -o {id}.{extension}"
                 );
             }
             put(to, &mut |out| bundle.write(out))?;

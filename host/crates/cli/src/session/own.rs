@@ -79,10 +79,11 @@ pub(super) fn rename(paths: &Paths, args: &SessionRenameArgs) -> anyhow::Result<
 
 pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<ExitStatus> {
     let store = store(paths);
+    let all = store.ids()?;
     let mut ids = Vec::new();
     for wanted in &args.sessions {
         // A damaged session is not in the list, and is removed by its whole id.
-        let id = match store.ids()?.contains(wanted) {
+        let id = match all.contains(wanted) {
             true => wanted.clone(),
             false => store.resolve_in(wanted, &paths.workspace)?,
         };
