@@ -5,10 +5,11 @@
 
 use std::fmt::Write as _;
 
-use super::blocks::Block;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 
-/// SHA-256 of the style sheet, as base64: `openssl dgst -sha256 -binary | base64`.
-const STYLE_HASH: &str = "bZllKYU3xoUltX72Jsqe3IGtOg8Xn3v9LN81WCvvhHU=";
+use super::blocks::Block;
 
 /// Style sheet of the page.
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
@@ -17,9 +18,10 @@ h3{margin-top:2rem;border-top:1px solid #8886;padding-top:1rem}p{margin:.3rem 0}
 
 pub(super) fn page(title: &str, blocks: &[Block]) -> String {
     let title = escaped(title);
+    let style_hash = STANDARD.encode(Sha256::digest(STYLE));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; \
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{style_hash}'; \
          base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{title}</title>\n<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n"
