@@ -234,7 +234,7 @@ mod tests {
         is(&one, &other);
         is(&other, &one);
 
-        // What cannot be undone is named and stays.
+        // A folder whose rename cannot be undone is named and stays.
         let mut n = 0;
         let lost = exchange_by_renames(&one, &other, |from, to| {
             n += 1;

@@ -26,7 +26,7 @@ use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
 
-/// One thing that happened. As JSON it is an object whose `type` is the name in kebab case, with
+/// Event of a session. As JSON it is an object whose `type` is the name in kebab case, with
 /// the fields that every [`Stamped`] event has.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]

@@ -12,8 +12,8 @@ const LETTERS_PER_TYPO: usize = 5;
 /// Length from which two letters may be swapped, in bytes.
 const MIN_SWAPPED: usize = 4;
 
-/// Returns the known name that `name` nearly is; `None` if none is near enough. `name` itself is
-/// not among `known`.
+/// Returns the known name that `name` nearly is; `None` if none is near enough. A known name that
+/// equals `name` is passed over.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let known = known.into_iter().filter(|known| *known != name);

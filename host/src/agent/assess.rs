@@ -1,7 +1,7 @@
 //! The built-in assessment: a first look at the input, cheap and local.
 //!
-//! It is a table of cues and a few sums, so that it takes no time and its reasons can be shown. It
-//! does not claim to understand: plugins that do better act at `post-assess`.
+//! The assessment is a table of cues and a few sums, so that it takes no time and its reasons can be
+//! shown. It does not claim to understand: plugins that do better act at `post-assess`.
 
 use crate::point::payload::{Assessment, Decision};
 

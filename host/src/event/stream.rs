@@ -31,8 +31,8 @@ const COMMON: [&str; 6] = ["type", "at", "session", "agent", "turn", "step"];
 
 const MAIN: &str = "main";
 
-/// One line of the event stream of Rind. The first one is session-opened, which names the version
-/// of the stream. Readers leave out events and fields that they do not know.
+/// Line of the event stream of Rind. The first line is session-opened, which names the version of
+/// the stream. Readers leave out events and fields that they do not know.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 pub struct Stamped {
     /// Time in UTC: RFC 3339 with microseconds, as in `2026-01-31T09:30:00.123456Z`.

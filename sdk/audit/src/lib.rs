@@ -20,7 +20,7 @@ pub const PLUGIN: &str = "audit-log";
 /// Key of the plugin's session state that holds the [`Head`] as JSON.
 pub const HEAD_KEY: &str = "head";
 
-/// One line. Fields stand in alphabetical order.
+/// Line of a log. Fields stand in alphabetical order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {

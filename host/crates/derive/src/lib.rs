@@ -2,7 +2,7 @@
 //!
 //! This module owns the reading of sources (with limits; nothing of them is executed or built) and
 //! the rendering of a bundle, which is deterministic and in which no text of the source is active.
-//! It must not know the terminal, nor where bundles are stored. Libraries that parse untrusted
+//! The crate must not know the terminal, nor where bundles are stored. Libraries that parse untrusted
 //! input (Rust, WIT, components, Markdown, schemas) run only inside a [`DeriveJob`], so that the
 //! caller can use a separate process for it.
 //!

@@ -232,7 +232,7 @@ impl ReadyRun {
     /// Opens the session of the run.
     ///
     /// # Errors
-    /// It cannot be written, or the session to continue cannot be read.
+    /// The session cannot be written, or the one to continue cannot be read.
     pub fn session(&self) -> anyhow::Result<Session> {
         self.host.session(self.resume.as_deref())
     }

@@ -59,8 +59,8 @@ impl ActiveSkill {
         }
     }
 
-    /// One that was active when its session was left. Its limits on calls are those of that time,
-    /// even if its file was changed or removed since.
+    /// Restores a skill that was active when its session was left. Its limits on calls are those of
+    /// that time, even if its file was changed or removed since.
     pub(super) fn of_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
         // A pattern that this version does not read leaves nothing, and does not deny nothing.
         let pattern = |text: &String| ToolPattern::new(text).ok();

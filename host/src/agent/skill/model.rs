@@ -1,7 +1,7 @@
 //! The model that a skill wants for its turn.
 //!
-//! It counts in skills of the user and of the machine, and only when the provider offers it: a
-//! project must not move a person to a dearer model. Hooks of `pre-reason` come after it and so
+//! The model counts in skills of the user and of the machine, and only when the provider offers it:
+//! a project must not move a person to a dearer model. Hooks of `pre-reason` come after it and so
 //! have the last word, as about any request.
 
 use std::time::Duration;

@@ -77,7 +77,7 @@ pub(super) async fn read_skill_file(
     read.map_err(in_folder)
 }
 
-/// One page of a text in its wrapper, from the line `offset` within on. Every page has the whole
+/// Returns a page of a text in its wrapper, from the line `offset` within on. Every page has the whole
 /// wrapper, so that nothing of a text stands outside, nor anything of ours within.
 pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let (head, rest) = text.split_once('\n').unwrap_or((text, ""));

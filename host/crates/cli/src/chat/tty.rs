@@ -1,6 +1,6 @@
 //! The terminal of a chat: raw mode, its input, its size, and the restoring of its earlier state.
 //!
-//! It must not know the contents of the screen. Start from [`RawTerminal`].
+//! The module must not know the contents of the screen. Start from [`RawTerminal`].
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};

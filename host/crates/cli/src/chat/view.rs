@@ -1,7 +1,7 @@
 //! Turns events of a session into finished lines, and into the state that stands below them while a
 //! turn runs.
 //!
-//! It must not know the terminal. Start from [`ChatView::take_event`].
+//! The module must not know the terminal. Start from [`ChatView::take_event`].
 
 use std::collections::HashMap;
 use std::time::Instant;

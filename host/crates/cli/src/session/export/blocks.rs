@@ -21,7 +21,7 @@ pub(super) enum Block {
     Turn(String, String),
     /// Text with its author or kind.
     Text(String, String),
-    /// One line.
+    /// Line of text.
     Line(String),
 }
 
