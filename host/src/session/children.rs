@@ -1,9 +1,9 @@
 //! Sessions of subagents, which are stored below the session of their parent.
 //!
-//! Owns the folder `agents` in a session's folder: listing the subagents that the entries name,
-//! creating the session of a subagent or of a holder (which keeps an archived turn), and reading
-//! them. A subagent's session may have subagents of its own in the same way. The module must not
-//! know how a subagent is run.
+//! Owns the folder `agents` in a session's folder: listing the subagents that the entries name and
+//! those that are there, creating the session of a subagent or of a holder (which keeps an archived
+//! turn), and reading them. A subagent's session may have subagents of its own in the same way. The
+//! module must not know how a subagent is run.
 //!
 //! Invariant: ids come from a file that may have been tampered with, so an id is validated before
 //! it becomes part of a path. Start from [`Session::create_holder`].
@@ -45,6 +45,20 @@ pub struct Child {
 pub(super) fn is_agent_id(text: &str) -> bool {
     let is_in_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_in_id)
+}
+
+/// Returns the ids of the subagents that have a folder below a session. Links are left out.
+pub(super) fn stored_agents(folder: &Path) -> Vec<String> {
+    let agents: PathBuf = folder.join(AGENTS);
+    if !guarded::is_folder(&agents).unwrap_or_default() {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(agents).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| is_agent_id(name)).collect();
+    names.sort();
+    names
 }
 
 /// Returns the subagent that an entry introduces, if its id is valid.

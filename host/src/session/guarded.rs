@@ -1,7 +1,7 @@
-//! Reading of session files that may have been tampered with, or that another program put there.
+//! Access to session files that may have been tampered with, or that another program put there.
 //!
-//! Owns how such a file is opened (never through a link, and without waiting for the writer of a
-//! pipe) and how its lines are read (bounded, so that a file without line feeds does not fill the
+//! Owns how such a file is opened (never through a link, and without waiting for the other end of
+//! a pipe) and how its lines are read (bounded, so that a file without line feeds does not fill the
 //! memory). It must not know what a line means. Start from [`open`] and [`Lines`].
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -28,14 +28,19 @@ pub fn is_session_id(text: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(is_in_id)
 }
 
-/// Opens a regular file for reading.
+/// Opens a regular file for reading. See [`open_as`].
+pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    open_as(path, OpenOptions::new().read(true))
+}
+
+/// Opens a regular file as the options say. They must not truncate it: its type is known only when
+/// it is open.
 ///
 /// # Errors
 /// The last name is a link, or the file is not a regular one: opening a pipe would wait.
-pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
+pub(super) fn open_as(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new()
-        .read(true)
+    let file = options
         .custom_flags(flags.bits().cast_signed())
         .open(path)
         .map_err(|error| match error.raw_os_error() {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use super::Error;
 use super::entry::Entry;
+use super::guarded;
 use super::synced::{SyncedFile, UnsyncedData};
 
 /// Name of the session file in the session's folder.
@@ -23,7 +24,7 @@ pub(super) const FILE: &str = "session.jsonl";
 
 /// Name of the lock file. Its lock marks the session as open for writing, and its content is the
 /// pid of the writer.
-pub(super) const LOCK: &str = "lock";
+const LOCK: &str = "lock";
 
 /// Maximum size of the buffered lines, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 10;
@@ -98,10 +99,7 @@ impl SessionLog {
         let lock = lock_session(folder)?;
         let path = folder.join(FILE);
         let mut bytes = Vec::new();
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .open(&path)
+        let (mut file, _) = guarded::open_as(&path, OpenOptions::new().read(true).append(true))
             .map_err(|source| Error::read_error(&path, source))?;
         file.read_to_end(&mut bytes)
             .map_err(|source| Error::read_error(&path, source))?;
@@ -233,18 +231,14 @@ impl Drop for SessionLog {
     }
 }
 
-/// Takes the lock of a session. The error names the process that holds it.
+/// Takes the lock of a session. The error names the process that holds it, or says that the lock is
+/// not a regular file: what a link leads to is not written.
 pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
-    let mut file = private_options(
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false),
-    )
-    .open(&path)
-    .map_err(|source| Error::write_error(&path, source))?;
+    let mut options = OpenOptions::new();
+    private_options(options.read(true).write(true).create(true).truncate(false));
+    let (mut file, _) = guarded::open_as(&path, &mut options)
+        .map_err(|source| Error::write_error(&path, source))?;
     match file.try_lock() {
         Ok(()) => {
             let pid = std::process::id().to_string();

@@ -1,10 +1,7 @@
 //! Changes of sessions from outside: a title, removal.
 //!
-//! Owns that nobody but the holder of its lock changes a session, and that a stopped removal leaves
-//! no half of one. Start from [`SessionStore::rename`] and [`SessionStore::remove`].
-
-use std::fs::File;
-use std::path::Path;
+//! Owns that only the holder of its lock changes a session, and that a stopped removal leaves no
+//! half of one. Start from [`SessionStore::rename`] and [`SessionStore::remove`].
 
 use super::entry::{Body, Entry};
 use super::log::{self, FILE, SessionLog};
@@ -28,25 +25,6 @@ pub struct Stored {
     pub bytes: u64,
 }
 
-/// Takes the lock of the session in a folder, unless the lock is a link to elsewhere.
-pub(super) fn hold(folder: &Path) -> Result<File, Error> {
-    check_lock(folder)?;
-    log::lock_session(folder)
-}
-
-/// Checks that the lock of a session is a regular file, or is not there.
-pub(super) fn check_lock(folder: &Path) -> Result<(), Error> {
-    let path = folder.join(log::LOCK);
-    let is_odd = path.symlink_metadata().is_ok_and(|meta| !meta.is_file());
-    match is_odd {
-        true => Err(Error::write_error(
-            &path,
-            std::io::Error::other("it is not a regular file; remove it"),
-        )),
-        false => Ok(()),
-    }
-}
-
 impl SessionStore {
     /// Gives a session a title. Nothing else of the session changes: an open turn stays open.
     pub fn rename(&self, id: &str, title: &str) -> Result<String, Error> {
@@ -54,10 +32,8 @@ impl SessionStore {
         let title: String = title.join(" ").chars().take(MAX_TITLE_CHARS).collect();
         let folder = self.folder_of(id)?;
         let path = folder.join(FILE);
-        // What is no regular file is not opened, and a newer version is refused before its end is
-        // repaired.
+        // A newer version is refused before its end is repaired.
         self.read_lines(id)?;
-        check_lock(&folder)?;
         let mut opened = SessionLog::open_log(&folder)?;
         let (entries, _) = super::store::parse_entries(&path, &opened.bytes)?;
         let last = entries.last();
@@ -79,7 +55,7 @@ impl SessionStore {
     pub fn remove(&self, id: &str) -> Result<(), Error> {
         let folder = self.folder_of(id)?;
         let failed = |source| Error::write_error(&folder, source);
-        let lock = hold(&folder)?;
+        let lock = log::lock_session(&folder)?;
         let aside = TemporaryFolder::new_in(REMOVED, self.root()).map_err(failed)?;
         // A reader finds the whole session or none.
         rename_new(&folder, &aside.path().join(id)).map_err(failed)?;

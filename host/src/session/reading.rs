@@ -10,7 +10,7 @@ use super::children::{self, AGENTS};
 use super::entry::{Body, Entry, VERSION};
 use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_session_id};
 use super::log::FILE;
-use super::{Error, SessionStore, search};
+use super::{Error, SessionStore};
 
 /// An entry and the number of its line, from 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,7 @@ impl SessionStore {
     /// Returns the ids of the subagents and holders that have a session below this one, as
     /// `ID/agents/AGENT`.
     pub fn agents_of(&self, id: &str) -> Result<Vec<String>, Error> {
-        let agents = search::agents(&self.folder_of(id)?).into_iter();
+        let agents = children::stored_agents(&self.folder_of(id)?).into_iter();
         Ok(agents
             .map(|agent| format!("{id}/{AGENTS}/{agent}"))
             .collect())

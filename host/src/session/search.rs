@@ -10,12 +10,12 @@ mod texts;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Serialize;
 
-use super::children::{AGENTS, is_agent_id};
+use super::children::{self, AGENTS};
 use super::entry::{Body, Entry};
 use super::guarded::{self, Line, Lines, MAX_LINE_BYTES};
 use super::head::kind;
@@ -137,7 +137,7 @@ fn search_folder(
     if depth == MAX_DEPTH {
         return ControlFlow::Continue(());
     }
-    for agent in agents(folder) {
+    for agent in children::stored_agents(folder) {
         let below = folder.join(AGENTS).join(&agent);
         search_folder(
             &format!("{id}/{AGENTS}/{agent}"),
@@ -148,20 +148,6 @@ fn search_folder(
         )?;
     }
     ControlFlow::Continue(())
-}
-
-/// Returns the ids of the subagents that have a folder below a session. Links are left out.
-pub(super) fn agents(folder: &Path) -> Vec<String> {
-    let agents: PathBuf = folder.join(AGENTS);
-    if !guarded::is_folder(&agents).unwrap_or_default() {
-        return Vec::new();
-    }
-    let entries = std::fs::read_dir(agents).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| is_agent_id(name)).collect();
-    names.sort();
-    names
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Found {

@@ -12,8 +12,7 @@ use super::Examination;
 use crate::disk::{private_folder, rename_new};
 use crate::session::entry::Entry;
 use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
-use crate::session::log::{FILE, sync_folder};
-use crate::session::owning::hold;
+use crate::session::log::{FILE, lock_session, sync_folder};
 use crate::session::parts::{KEPT, PartKind, parts};
 use crate::session::{Error, SessionStore};
 
@@ -22,7 +21,7 @@ impl SessionStore {
     /// process has the session open; leaves a session of a newer version alone.
     pub fn repair(&self, id: &str) -> Result<Vec<String>, Error> {
         let folder = self.folder_of(id)?;
-        let lock = hold(&folder)?;
+        let lock = lock_session(&folder)?;
         // Examine again under the lock: what was found before may be over.
         let found = self.examine(id)?;
         let mut done = Vec::new();

@@ -146,3 +146,23 @@ fn a_closed_session_can_be_opened_again_though_somebody_still_has_its_lock_open(
     SessionLog::open_log(folder.path()).unwrap();
     drop(inherited);
 }
+
+#[test]
+fn a_session_is_not_opened_through_a_link_and_what_it_leads_to_stays() {
+    for name in [FILE, LOCK] {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::create_dir(at("session")).unwrap();
+        drop(SessionLog::create_log(&at("session")).unwrap());
+        std::fs::write(at("elsewhere"), "mine").unwrap();
+        std::fs::remove_file(at("session").join(name)).unwrap();
+        std::os::unix::fs::symlink(at("elsewhere"), at("session").join(name)).unwrap();
+        let Err(error) = SessionLog::open_log(&at("session")) else {
+            panic!("{name} was opened");
+        };
+        let why = std::error::Error::source(&error).map(ToString::to_string);
+        let said = format!("{error}: {}", why.unwrap_or_default());
+        assert!(said.contains("links are not followed"), "{said}");
+        assert_eq!(std::fs::read_to_string(at("elsewhere")).unwrap(), "mine");
+    }
+}
