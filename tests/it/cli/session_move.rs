@@ -58,9 +58,10 @@ fn export(rind: &Rind, id: &str, format: &str, file: &str) -> PathBuf {
 fn the_bytes_of_a_session_are_not_written_to_a_terminal() {
     let (rind, _, id) = machine();
     let args = ["session", "export", &id, "--format", "jsonl"];
-    let Some(shown) = rind.at_terminal(&args, "") else {
+    let Some(shown) = rind.at_terminal_then(&args, "echo code $?", Vec::new()) else {
         return;
     };
+    assert!(shown.contains("code 2"), "{shown}");
     assert!(shown.contains("add -o"), "{shown}");
     assert!(!shown.contains("alert(1)"), "{shown}");
     // A pipe gets them.

@@ -1,3 +1,5 @@
+//! Records of running commands: what is judged of a command that was interrupted, and what is left alone.
+
 use super::*;
 
 /// Workspace with a repository, and a folder of records.
