@@ -118,6 +118,7 @@ fn request(messages: Vec<Message>) -> Request {
         }],
         temperature: None,
         max_tokens: None,
+        output: None,
     }
 }
 

@@ -140,6 +140,7 @@ pub(crate) fn request() -> Request {
         }],
         temperature: None,
         max_tokens: Some(100),
+        output: None,
     }
 }
 

@@ -105,6 +105,8 @@ struct TurnTally {
     n_calls: u32,
     n_requests: u32,
     spent: SpentUses,
+    /// Most that the turn may cost, in US dollars.
+    max_cost_usd: Option<f64>,
 }
 
 impl TurnBudget {
@@ -132,6 +134,20 @@ impl TurnBudget {
 
     pub(super) fn cost(&self) -> Cost {
         lock(&self.tally).cost
+    }
+
+    /// Sets the most that the turn may cost, with all that is part of it, in US dollars.
+    pub(super) fn limit_cost(&self, max_usd: Option<f64>) {
+        lock(&self.tally).max_cost_usd = max_usd;
+    }
+
+    /// Returns the cost limit of the main agent's turn, and its cost so far.
+    pub(super) fn cost_limit(&self) -> Option<(f64, Cost)> {
+        if let Some(parent) = &self.parent {
+            return parent.cost_limit();
+        }
+        let tally = lock(&self.tally);
+        tally.max_cost_usd.map(|limit| (limit, tally.cost))
     }
 
     /// Counts tokens and their cost, also for the turns that this one is part of.

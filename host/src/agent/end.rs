@@ -16,6 +16,9 @@ use crate::session::Body;
 /// Last line of the output of a turn whose model failed.
 pub const NO_ANSWER: &str = "[the model gave no answer: ";
 
+/// Last line of the output of a turn whose answer does not match its schema.
+pub const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
+
 /// Result that the model sees for a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
 
@@ -45,6 +48,12 @@ impl TurnRun<'_> {
                 self.report_failure("provider", &why).await;
                 given = self.give_partial().await;
                 let text = format!("{NO_ANSWER}{why}]");
+                (StopReason::Failed, Some(text), None)
+            }
+            Err(EarlyStop::WrongAnswer(why)) => {
+                let text = format!("{WRONG_ANSWER}{why}]");
+                self.report_failure("answer", &text).await;
+                self.settle_shown(&text);
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyStop::Host(error)) => {
@@ -227,7 +236,7 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
-    use crate::agent::{AgentConfig, AgentSpec, LiveAgent};
+    use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
     use crate::event::Events;
     use crate::point::payload::Source;
     use crate::provider::scripted::{Reply, Script, Scripted};
@@ -280,7 +289,7 @@ mod tests {
         });
         let cancel = CancellationToken::new();
         let outcome = agent
-            .run_turn("hello", Source::Terminal, None, Vec::new(), &cancel)
+            .run_turn(TurnSpec::new("hello", Source::Terminal), &cancel)
             .await;
         let mut names = Vec::new();
         while let Ok(event) = receiver.try_recv() {

@@ -97,6 +97,7 @@ impl TurnRun<'_> {
             if self.take_text(queued, received).await? {
                 self.last_step = self.ctx.step + self.agent.spec.config.max_steps.max(1);
                 self.reflected.begin_again();
+                self.answers.begin_again();
                 return Ok(true);
             }
         }

@@ -17,6 +17,7 @@
 //! No file here imports a file that imports it, directly or through others. A test in
 //! `tests/it/tidy` holds that.
 
+mod answer_schema;
 mod archive;
 mod ask;
 mod assess;
@@ -59,6 +60,7 @@ mod turn;
 mod turn_tools;
 mod watchers;
 
+pub use answer_schema::AnswerSchema;
 pub use archive::{
     ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
 };
@@ -71,12 +73,12 @@ pub use config::AgentConfig;
 #[doc(hidden)]
 pub use direct::DirectTurn;
 #[doc(hidden)]
-pub use end::NO_ANSWER;
+pub use end::{NO_ANSWER, WRONG_ANSWER};
 pub use handle::SessionHandle;
 pub(crate) use lifecycle::LiveAgent;
 pub use outcome::{Error, TurnOutcome};
 pub use reflect::ReflectConfig;
 pub(crate) use replace::{PluginReplacement, PluginReplacements};
 pub use sink::KeepInStore;
-pub(crate) use spec::AgentSpec;
+pub(crate) use spec::{AgentSpec, TurnSpec};
 pub use steering::{SteerHandle, Waiting};

@@ -108,26 +108,10 @@ impl<'a> PendingRequest<'a> {
         }
         complete_usage(&mut response.usage, self.request, &response.message);
         let models = [response.model.as_deref(), Some(&*self.request.model)];
-        let cost = self.request_cost(models.into_iter().flatten(), &response.usage);
+        let models = models.into_iter().flatten();
+        let cost = request_cost(self.spec, self.request, models, &response.usage);
         response.cost_usd = known_cost(cost);
         cost
-    }
-
-    /// The cost by the price of one of `models`, or else by the one that the server itself tells.
-    fn request_cost<'n>(&self, models: impl IntoIterator<Item = &'n str>, usage: &Usage) -> Cost {
-        let spec = self.spec;
-        let cost = spec.config.prices.cost(models, usage);
-        let told = || spec.provider.profile(&self.request.model).price;
-        match Some(cost.unpriced_tokens)
-            .filter(|n| *n > 0)
-            .and_then(|_| told())
-        {
-            Some(price) => Cost {
-                usd: price.of(usage),
-                unpriced_tokens: 0,
-            },
-            None => cost,
-        }
     }
 
     /// Ends the request without an answer. `is_paid` says whether the model may still have worked.
@@ -168,7 +152,8 @@ impl<'a> PendingRequest<'a> {
             estimated: true,
             ..Usage::default()
         };
-        let cost = self.request_cost([&*self.request.model], &usage);
+        let models = [&*self.request.model];
+        let cost = request_cost(self.spec, self.request, models, &usage);
         self.budget.add_used(usage, cost);
         self.spec.session.append_or_defer(Body::Unanswered {
             turn: self.caller.context.turn,
@@ -188,6 +173,58 @@ impl Drop for PendingRequest<'_> {
             self.count_unanswered("the turn went on without waiting for the answer");
         }
     }
+}
+
+/// The cost by the price of one of `models`, or else by the one that the server itself tells.
+fn request_cost<'n>(
+    spec: &AgentSpec,
+    request: &Request,
+    models: impl IntoIterator<Item = &'n str>,
+    usage: &Usage,
+) -> Cost {
+    let cost = spec.config.prices.cost(models, usage);
+    let told = || spec.provider.profile(&request.model).price;
+    match Some(cost.unpriced_tokens)
+        .filter(|n| *n > 0)
+        .and_then(|_| told())
+    {
+        Some(price) => Cost {
+            usd: price.of(usage),
+            unpriced_tokens: 0,
+        },
+        None => cost,
+    }
+}
+
+/// Refuses a request that would pass the cost limit of its turn: with the estimated cost of its
+/// input, because what the model will write is not known before.
+pub(super) fn check_cost_limit(
+    spec: &AgentSpec,
+    budget: &TurnBudget,
+    request: &Request,
+) -> Result<(), String> {
+    let Some((limit, spent)) = budget.cost_limit() else {
+        return Ok(());
+    };
+    let usage = Usage {
+        input_tokens: request_tokens(request),
+        ..Usage::default()
+    };
+    let next = request_cost(spec, request, [&*request.model], &usage);
+    if next.unpriced_tokens > 0 || spent.unpriced_tokens > 0 {
+        return Err(format!(
+            "the turn may cost at most ${limit}, and the price of the model `{}` is not known; give it one under [prices], or \
+             leave the limit out",
+            request.model
+        ));
+    }
+    if spent.usd + next.usd > limit {
+        return Err(format!(
+            "the turn may cost at most ${limit}; it has cost ${:.4}, and the next request costs ${:.4} or more",
+            spent.usd, next.usd
+        ));
+    }
+    Ok(())
 }
 
 /// A cost whose price is known.

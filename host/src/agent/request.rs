@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::blobs::load_images;
 use super::outcome::error_chain;
-use super::pending::{PendingRequest, StreamedText};
+use super::pending::{PendingRequest, StreamedText, check_cost_limit};
 use super::scope::TurnScope;
 use super::stop::blocked_by;
 use super::stream::tell_retry;
@@ -27,6 +27,8 @@ use crate::session::{self, Body};
 pub(super) enum NoAnswer {
     /// A blocking hook refused it or failed.
     Blocked(AttributedText),
+    /// The request could pass the cost limit of the turn.
+    Spent(String),
     Cancelled,
     /// The provider failed with this message.
     Provider(String),
@@ -44,6 +46,7 @@ impl fmt::Display for NoAnswer {
             Self::Blocked(AttributedText { plugin, text }) => {
                 write!(f, "the request was refused by plugin {plugin}: {text}")
             }
+            Self::Spent(why) => f.write_str(why),
             Self::Cancelled => f.write_str("the turn was interrupted"),
             Self::Provider(why) | Self::TooLong(why) | Self::Mended(why) => {
                 write!(f, "the model gave no answer: {why}")
@@ -172,6 +175,7 @@ impl<'a> ModelGate<'a> {
         kept: impl FnOnce(&Request, &Response) -> Body + Send,
     ) -> Result<Response, NoAnswer> {
         let (provider, session) = (&self.scope.spec.provider, &self.scope.spec.session);
+        check_cost_limit(&self.scope.spec, &self.scope.budget, request).map_err(NoAnswer::Spent)?;
         let images = load_images(&self.scope.spec, &self.scope.family.root, request).await;
         let body = self
             .wire_body(caller, provider.body(request, &images))

@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use super::answer_schema::AnswerSchema;
 use super::config::AgentConfig;
 use super::sink::KeepInStore;
 use crate::event::{Event, Events};
+use crate::message::Attachment;
 use crate::point::caller::CallContext;
 use crate::point::outcome::Level;
-use crate::point::payload::PromptPart;
+use crate::point::payload::{PromptPart, Source};
 use crate::point::registry::Registry;
 use crate::provider::Provider;
 use crate::session::Session;
@@ -27,6 +29,37 @@ pub(super) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
 
 /// Digits of an agent's id. A session has few of them, and people read it.
 const ID_DIGITS: usize = 8;
+
+/// Input of a turn, and its limits.
+#[derive(Debug)]
+pub(crate) struct TurnSpec {
+    /// Text that starts the turn.
+    pub(crate) text: String,
+    /// Source of the text.
+    pub(crate) source: Source,
+    /// Slash command that made the text, and its source.
+    pub(crate) command: Option<String>,
+    /// Images that belong to the text.
+    pub(crate) attached: Vec<Attachment>,
+    /// Schema that the final answer must match.
+    pub(crate) answer_schema: Option<AnswerSchema>,
+    /// Most that the turn may cost, its subagents included, in US dollars.
+    pub(crate) max_cost_usd: Option<f64>,
+}
+
+impl TurnSpec {
+    /// A turn with this text and nothing else.
+    pub(crate) fn new(text: impl Into<String>, source: Source) -> Self {
+        Self {
+            text: text.into(),
+            source,
+            command: None,
+            attached: Vec::new(),
+            answer_schema: None,
+            max_cost_usd: None,
+        }
+    }
+}
 
 #[derive(Clone)]
 pub(crate) struct AgentSpec {

@@ -17,7 +17,7 @@ use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Purpose;
 use crate::prompt;
-use crate::provider::{Finish, Request, Response, StreamEvent};
+use crate::provider::{Finish, OutputFormat, Request, Response, StreamEvent};
 use crate::session::Body;
 
 /// Outcome of a request.
@@ -99,6 +99,10 @@ impl TurnRun<'_> {
             tools: Vec::new(),
             temperature: self.agent.spec.temperature,
             max_tokens: self.agent.spec.max_tokens,
+            output: self.answers.schema().map(|schema| OutputFormat {
+                schema: schema.schema().clone(),
+                is_repeating: self.answers.is_repeating(),
+            }),
         };
         let tools = self.ctx.scope.skills.tool_names();
         let proposed =
@@ -189,6 +193,9 @@ impl TurnRun<'_> {
             Err(NoAnswer::TooLong(why)) => return Ok(AskOutcome::TooLong(why)),
             Err(NoAnswer::Mended(why)) => return Ok(AskOutcome::Mended(why)),
             Err(NoAnswer::Blocked(said)) => return Err(refusal_stop("request", &said)),
+            Err(NoAnswer::Spent(why)) => {
+                return Err(EarlyStop::Blocked(format!("[stopped: {why}]")));
+            }
             Err(NoAnswer::Cancelled) => return Err(EarlyStop::Cancelled),
             Err(NoAnswer::Provider(why)) => return Err(EarlyStop::Provider(why)),
             Err(NoAnswer::Session(error)) => return Err(error.into()),

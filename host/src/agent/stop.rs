@@ -13,6 +13,8 @@ pub(super) enum EarlyStop {
     Cancelled,
     /// The provider gave no answer, for this reason.
     Provider(String),
+    /// The answer does not match the schema of the turn, for this reason.
+    WrongAnswer(String),
     Host(Error),
 }
 

@@ -1,5 +1,6 @@
 //! The system prompt of a turn: collected, edited, frozen, rendered.
 
+use super::answer_schema::AnswerSchema;
 use super::archive::live::live_part;
 use super::context::read_rules;
 use super::skill::active::TOOL;
@@ -73,6 +74,8 @@ impl TurnRun<'_> {
         let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
         parts.extend(own.cloned());
         parts.extend(live_part(&spec.session));
+        let schema = self.answers.schema().map(AnswerSchema::schema);
+        parts.extend(schema.map(|schema| prompt::answer_part(schema)));
         if spec.config.context_files {
             let found = prompt::context_files(
                 &spec.workspace,

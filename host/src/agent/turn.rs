@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::answer_schema::{AnswerCheck, AnswerMismatch};
 use super::calls::TurnCalls;
 use super::ctx::TurnCtx;
 use super::lifecycle::LiveAgent;
@@ -18,6 +19,7 @@ use super::outcome::{Error, TurnOutcome};
 use super::reflect::MARK;
 use super::reflect::second::ReflectionState;
 use super::reply::ReplyShortfall;
+use super::spec::TurnSpec;
 use super::stop::{EarlyStop, blocked_by, held_back};
 use super::stream::{AnswerProgress, goes_on_from};
 use crate::event::Event;
@@ -66,7 +68,7 @@ pub(super) enum TurnWork {
 }
 
 impl LiveAgent {
-    /// Runs one turn: from `input` to the final output.
+    /// Runs one turn: from its input to the final output.
     ///
     /// However the turn ends, every tool call in the session has a result and `turn-end` has fired.
     /// A set `cancel` ends it at the next await with
@@ -77,21 +79,22 @@ impl LiveAgent {
     /// Only when the host itself fails, which means: the session cannot be written.
     pub(crate) async fn run_turn(
         &mut self,
-        input: &str,
-        source: Source,
-        command: Option<String>,
-        attached: Vec<Attachment>,
+        spec: TurnSpec,
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
         self.announce_session();
         self.take_replacements(None);
         let input = TurnInput {
-            text: input.to_owned(),
-            source,
+            text: spec.text,
+            source: spec.source,
         };
-        let work = TurnWork::Answer { command };
+        let work = TurnWork::Answer {
+            command: spec.command,
+        };
         let mut turn = TurnRun::new(self, input, work, cancel.clone());
-        turn.attached = attached.into();
+        turn.attached = spec.attached.into();
+        turn.answers = AnswerCheck::new(spec.answer_schema);
+        turn.ctx.scope.budget.limit_cost(spec.max_cost_usd);
         turn.run_turn().await
     }
 
@@ -132,6 +135,8 @@ pub(super) struct TurnRun<'a> {
     /// Tool calls whose results are not in the session yet.
     pub(super) calls: TurnCalls,
     pub(super) reflected: ReflectionState,
+    /// Check of answers that must match a schema.
+    pub(super) answers: AnswerCheck,
     pub(super) outputs: Vec<String>,
     /// Offset of the turn's first entry in the file of the session, in bytes.
     pub(super) begins_at: u64,
@@ -156,6 +161,7 @@ impl<'a> TurnRun<'a> {
             progress: AnswerProgress::default(),
             calls: TurnCalls::default(),
             reflected: ReflectionState::default(),
+            answers: AnswerCheck::default(),
             outputs: Vec::new(),
             begins_at: 0,
             started: Instant::now(),
@@ -225,6 +231,10 @@ impl<'a> TurnRun<'a> {
         self.build_system(decision).await?;
         loop {
             let answer = self.answer_input().await?;
+            if answer.is_cut {
+                // A note of the host is no answer, and the stop reason says so.
+                self.answers = AnswerCheck::default();
+            }
             self.give_output(answer.draft).await?;
             if answer.is_cut {
                 return Err(EarlyStop::MaxSteps);
@@ -286,9 +296,19 @@ impl<'a> TurnRun<'a> {
             if step.goes_on || self.take_steering().await? {
                 continue;
             }
+            let checked = match self.answers.check_draft(step.draft, has_step) {
+                Ok(checked) => checked,
+                Err(AnswerMismatch::GiveUp(why)) => return Err(EarlyStop::WrongAnswer(why)),
+                Err(AnswerMismatch::AskAgain(text)) => {
+                    self.ctx
+                        .push(Message::text(Role::User, text).from(Origin::Reflection))
+                        .await?;
+                    continue;
+                }
+            };
             let reflected = self
                 .reflected
-                .reflect_on_draft(&self.ctx, &self.input.text, step.draft, has_step)
+                .reflect_on_draft(&self.ctx, &self.input.text, checked, has_step)
                 .await?;
             match reflected.continue_because {
                 Some(reason) => {
@@ -365,10 +385,11 @@ impl<'a> TurnRun<'a> {
         self.settle_shown(&text);
         self.progress.take_shown();
         self.outputs.push(text.clone());
+        let matches = self.answers.check_output(&text);
         self.ctx.dispatch_point::<at::PostOutput>(text).await;
         match refusal {
             Some(text) => Err(EarlyStop::Blocked(text)),
-            None => Ok(()),
+            None => matches.map_err(EarlyStop::WrongAnswer),
         }
     }
 }

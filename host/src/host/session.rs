@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::loops::SharedLimits;
 use super::offers::SessionOffers;
 use super::{Error, Host, PluginReplacer, SharedParts};
-use crate::agent::{self, LiveAgent, SteerHandle, TurnOutcome};
+use crate::agent::{self, AnswerSchema, LiveAgent, SteerHandle, TurnOutcome, TurnSpec};
 use crate::event::Events;
 use crate::event::{Event, Observer, Stamped};
 use crate::message::{Attachment, Message, ToolSpec};
@@ -89,6 +89,16 @@ impl SessionBuilder {
         if let Some(by) = self.aside.take() {
             session.append(session::Body::Aside { by })?;
         }
+        self.on(Arc::new(session))
+    }
+
+    /// Makes a new session with an id of the caller's own: 1 to 96 letters, digits, `-`, `_` and
+    /// `.`.
+    ///
+    /// # Errors
+    /// The id is none, a session has it already, or its files cannot be written.
+    pub fn create_named(self, id: &str) -> Result<Session, Error> {
+        let session = self.parts.store.create_named(id, &self.spec())?;
         self.on(Arc::new(session))
     }
 
@@ -282,10 +292,7 @@ impl Session {
         Turn {
             begin: Some(TurnBegin {
                 agent: &mut self.agent,
-                text: text.into(),
-                source: Source::Terminal,
-                command: None,
-                attached: Vec::new(),
+                spec: TurnSpec::new(text, Source::Terminal),
                 is_compaction: false,
                 cancel: CancellationToken::new(),
             }),
@@ -345,10 +352,7 @@ pub struct Turn<'a> {
 
 struct TurnBegin<'a> {
     agent: &'a mut LiveAgent,
-    text: String,
-    source: Source,
-    command: Option<String>,
-    attached: Vec<Attachment>,
+    spec: TurnSpec,
     is_compaction: bool,
     cancel: CancellationToken,
 }
@@ -357,7 +361,7 @@ impl Turn<'_> {
     /// Says where the text comes from. The default is a person at a terminal.
     pub fn source(mut self, source: Source) -> Self {
         if let Some(begin) = &mut self.begin {
-            begin.source = source;
+            begin.spec.source = source;
         }
         self
     }
@@ -366,7 +370,7 @@ impl Turn<'_> {
     /// for the session.
     pub fn of_command(mut self, command: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
-            begin.command = Some(command.into());
+            begin.spec.command = Some(command.into());
         }
         self
     }
@@ -375,7 +379,27 @@ impl Turn<'_> {
     /// that read messages see both.
     pub fn attach(mut self, images: impl IntoIterator<Item = Attachment>) -> Self {
         if let Some(begin) = &mut self.begin {
-            begin.attached.extend(images);
+            begin.spec.attached.extend(images);
+        }
+        self
+    }
+
+    /// Demands a final answer that is JSON of this schema. The model is told the schema, the
+    /// provider's own mode for it is used where there is one, and an answer that does not match is
+    /// asked for again up to three times. Then the turn fails.
+    pub fn answer_schema(mut self, schema: AnswerSchema) -> Self {
+        if let Some(begin) = &mut self.begin {
+            begin.spec.answer_schema = Some(schema);
+        }
+        self
+    }
+
+    /// Ends the turn before a request with which it could cost more than this, in US dollars. What
+    /// its subagents and plugins ask of models counts as well. A model without a known price is not
+    /// asked at all.
+    pub fn max_cost_usd(mut self, usd: f64) -> Self {
+        if let Some(begin) = &mut self.begin {
+            begin.spec.max_cost_usd = Some(usd);
         }
         self
     }
@@ -398,19 +422,14 @@ impl Future for Turn<'_> {
             self.running = Some(Box::pin(async move {
                 let TurnBegin {
                     agent,
-                    text,
-                    source,
-                    command,
-                    attached,
+                    spec,
                     is_compaction,
                     cancel,
                 } = begin;
                 if is_compaction {
                     return agent.compact_session(&cancel).await;
                 }
-                agent
-                    .run_turn(&text, source, command, attached, &cancel)
-                    .await
+                agent.run_turn(spec, &cancel).await
             }));
         }
         match &mut self.running {

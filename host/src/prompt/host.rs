@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::point::payload::{Decision, PromptPart, Tier};
 
 /// Introduction that tells the model about Rind.
@@ -60,6 +62,16 @@ pub(crate) fn host_part(tier: Tier, key: &str, text: impl Into<String>) -> Promp
         source: "host".to_owned(),
         text: text.into(),
     }
+}
+
+/// Returns the part that tells the model the schema of its answer. Volatile, because each turn may
+/// have another.
+pub(crate) fn answer_part(schema: &Value) -> PromptPart {
+    let text = format!(
+        "Your final answer, once you call no more tools, is read by a program: one JSON value that matches this JSON Schema, \
+         with no text and no code fence around it.\n{schema}"
+    );
+    host_part(Tier::Volatile, "20-answer", text)
 }
 
 fn decision_guidance(decision: Decision) -> Option<&'static str> {

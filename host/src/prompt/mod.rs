@@ -19,7 +19,7 @@ mod host;
 pub mod ledger;
 
 pub(crate) use files::{ReadRules, context_files, files_below};
-pub(crate) use host::{HostFacts, host_part, host_parts};
+pub(crate) use host::{HostFacts, answer_part, host_part, host_parts};
 
 use serde_json::{Value, json};
 

@@ -90,6 +90,7 @@ pub(super) fn fit_conversation<'a>(
         tools: request.tools.clone(),
         temperature: request.temperature,
         max_tokens: request.max_tokens,
+        output: request.output.clone(),
     })
 }
 

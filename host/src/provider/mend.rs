@@ -39,6 +39,28 @@ const OPTIONAL: [&str; 14] = [
     "store",
 ];
 
+/// Names by which servers refuse the format of an answer.
+const OUTPUT_NAMES: [&str; 8] = [
+    "response_format",
+    "output_config",
+    "text.format",
+    "response_schema",
+    "responsejsonschema",
+    "response_json_schema",
+    "responsemimetype",
+    "response mime type",
+];
+
+/// Fields with the format of an answer: in chat completions, Messages, Responses, and Gemini's
+/// `generationConfig`.
+const OUTPUT_FIELDS: [&str; 5] = [
+    "response_format",
+    "output_config",
+    "text",
+    "responseMimeType",
+    "responseJsonSchema",
+];
+
 /// Names of the token limit in chat completions. Newer OpenAI models refuse the first; most other
 /// servers refuse the second.
 const TOKEN_LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
@@ -86,6 +108,8 @@ pub enum Mend {
     ShortIds,
     /// Drops an optional field from the body.
     DropField(&'static str),
+    /// Drops the format of the answer. The answer is checked anyway, and asked for again.
+    DropOutputFormat,
     /// Renames the token limit field to its other name.
     RenameTokenLimit,
     /// Lowers the token limit to the maximum that the server allows.
@@ -159,6 +183,9 @@ impl Mend {
                 .min()
                 .map(Self::MaxTokens);
         }
+        if has(&OUTPUT_NAMES) {
+            return Some(Self::DropOutputFormat);
+        }
         let field = OPTIONAL.into_iter().find(|field| names_field(&said, field));
         field.filter(|_| has(&REFUSES)).map(Self::DropField)
     }
@@ -219,6 +246,11 @@ impl Mends {
             Mend::AlternateRoles => !std::mem::replace(&mut self.alternates_roles, true),
             Mend::ShortIds => !std::mem::replace(&mut self.has_short_ids, true),
             Mend::DropField(field) => self.without.insert(field),
+            Mend::DropOutputFormat => {
+                let n_before = self.without.len();
+                self.without.extend(OUTPUT_FIELDS);
+                self.without.len() > n_before
+            }
             Mend::RenameTokenLimit => !std::mem::replace(&mut self.renames_token_limit, true),
             Mend::MaxTokens(most) => {
                 let is_lower = self.max_tokens.is_none_or(|old| *most < old);
@@ -468,6 +500,21 @@ mod tests {
                 "max_tokens is too large: 32768. This model supports at most 16,384 completion tokens",
                 Some(Mend::MaxTokens(16_384)),
             ),
+            (
+                400,
+                "Invalid schema for response_format 'answer': In context=(), 'minimum' is not permitted.",
+                Some(Mend::DropOutputFormat),
+            ),
+            (
+                400,
+                "output_config.format.schema: For 'object' type, property 'maxItems' is wrong",
+                Some(Mend::DropOutputFormat),
+            ),
+            (
+                400,
+                "Function calling with a response mime type: 'application/json' is unsupported",
+                Some(Mend::DropOutputFormat),
+            ),
             (400, "the thermostore is unknown", None),
             (400, "something else", None),
             (500, "internal error about a signature", None),
@@ -500,6 +547,7 @@ mod tests {
             Mend::AlternateRoles,
             Mend::ShortIds,
             Mend::DropField("store"),
+            Mend::DropOutputFormat,
             Mend::RenameTokenLimit,
             Mend::MaxTokens(9),
         ] {

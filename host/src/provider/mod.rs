@@ -24,6 +24,7 @@ pub mod mend;
 mod models;
 mod named;
 pub mod openai;
+mod output;
 mod preset;
 pub mod profile;
 #[doc(hidden)]
@@ -55,6 +56,7 @@ pub use http::install_tls;
 pub use images::Images;
 pub use mend::Mend;
 pub use named::{NamedProvider, ProvidersConfig};
+pub use output::OutputFormat;
 #[doc(hidden)]
 pub use preset::{key_issuer, local_servers};
 pub use select::{Choice, KeySource, Keys, ProviderConfig, Selected, select};
@@ -99,6 +101,8 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// Maximum number of tokens that the model may write; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
+    /// Format of the answer; `None` for any text. A wire that has no field for it leaves it out.
+    pub output: Option<OutputFormat>,
 }
 
 /// Event of a streamed answer.

@@ -28,6 +28,12 @@ pub fn is_session_id(text: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(is_in_id)
 }
 
+/// Whether a new session may get this id. `last` means the last session.
+#[must_use]
+pub(super) fn is_new_session_id(text: &str) -> bool {
+    is_session_id(text) && text != "last"
+}
+
 /// Opens a regular file for reading. See [`open_as`].
 pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     open_as(path, OpenOptions::new().read(true))

@@ -141,6 +141,22 @@ pub enum Error {
         /// Folder that contains all sessions.
         root: PathBuf,
     },
+    /// A new session was to get the id of another.
+    #[error("there is a session `{id}` already; to continue it: --resume {id}")]
+    Exists {
+        /// Id that the new session was to get.
+        id: String,
+    },
+    /// A new session was to get an id that is none.
+    #[error(
+        "`{}` cannot be the id of a session: an id has 1 to 96 letters, digits, `-`, `_` and `.`, does not begin with `.`, and \
+         is not `last`",
+        crate::text::clean_line(id, 96)
+    )]
+    InvalidId {
+        /// Id that the new session was to get.
+        id: String,
+    },
     /// No session has this id.
     #[error("there is no session `{wanted}` in {}", root.display())]
     Unknown {

@@ -8,13 +8,16 @@
 //! The module must not know the meaning of entries beyond the rows and summaries that it returns.
 //! Start from [`SessionStore`].
 
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::blobs::Blobs;
 use super::children;
 use super::entry::{Body, Entry, VERSION};
-use super::guarded::{self, Line, Lines, MAX_LINE_BYTES};
+use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_new_session_id};
 use super::live::Session;
 use super::log::{FILE, write_private};
 use super::state::copy_blobs;
@@ -85,6 +88,22 @@ impl SessionStore {
     pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
         let (id, folder) = self.new_folder()?;
         Session::create(None, &id, &folder, spec)
+    }
+
+    /// Creates a session with an id that the caller chose. The id must be new.
+    pub fn create_named(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
+        if !is_new_session_id(id) {
+            return Err(Error::InvalidId { id: id.to_owned() });
+        }
+        private_folder(&self.root).map_err(|source| Error::write_error(&self.root, source))?;
+        let folder = self.root.join(id);
+        // Fails where anything has this name, a dangling link too.
+        let created = DirBuilder::new().mode(0o700).create(&folder);
+        created.map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => Error::Exists { id: id.to_owned() },
+            _ => Error::write_error(&folder, source),
+        })?;
+        Session::create(None, id, &folder, spec)
     }
 
     /// Creates a session that starts with the entries of the session `id`: with all of them, or

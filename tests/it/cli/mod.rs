@@ -8,6 +8,7 @@ mod check;
 mod command;
 mod confine;
 mod cut;
+mod demands;
 mod demo;
 mod demo_all;
 mod dev;

@@ -56,30 +56,35 @@ fn help_of_run_explains_every_flag() {
       [PROMPT]  Task for the model; read from standard input when it is absent or `-`
 
     Options:
-          --provider <NAME>    anthropic, openai, ollama, openrouter, another provider or scripted
-          --model <NAME>       Name of the model, or PROVIDER/NAME
-          --script <FILE>      Script of the scripted provider, TOML or JSON
-          --set <KEY=VALUE>    One setting, as in `--set agent.max_steps=10`
-          --plugin <PATH>      Load the plugin, or the plugins, in this folder as well
-          --no-plugins         Load no plugins but those of `--plugin`, and audit-log, which only the
-                               administrator can switch off
-          --without <NAME>     Leave this plugin out, also where nothing would run without it
-          --trust-project      Trust the project's `.rind`, settings and plugins, for this run
-          --grant <PLUGIN>     Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…` gives
-                               only that
-          --yes                Say yes to every tool call that would be asked about; what is denied
-                               stays denied
-          --dry-run            Only describe what tool calls would do, except those that just read
-          --events <FILE>      Append every event as a line of JSON to this file
-          --workspace <DIR>    Folder to work in, in place of the current one
-          --json               Print every event as a line of JSON on standard output
-          --trace[=<HOW>]      Show the turn as a tree with every hook, what it did, and how long it
-                               took; `--trace=full` folds and cuts nothing
-          --image <FILE>       Show an image to the model; may be given several times
-          --resume <ID>        Continue a session: its id, the beginning of it, or `last`
-          --steer-from <FILE>  Steer the turn with lines of JSON from this file or named pipe; `-` is
-                               standard input
-      -h, --help               Print help
+          --provider <NAME>       anthropic, openai, ollama, openrouter, another provider or scripted
+          --model <NAME>          Name of the model, or PROVIDER/NAME
+          --script <FILE>         Script of the scripted provider, TOML or JSON
+          --set <KEY=VALUE>       One setting, as in `--set agent.max_steps=10`
+          --plugin <PATH>         Load the plugin, or the plugins, in this folder as well
+          --no-plugins            Load no plugins but those of `--plugin`, and audit-log, which only the
+                                  administrator can switch off
+          --without <NAME>        Leave this plugin out, also where nothing would run without it
+          --trust-project         Trust the project's `.rind`, settings and plugins, for this run
+          --grant <PLUGIN>        Give a plugin what it asks for in this run; `PLUGIN=CAPABILITY,…`
+                                  gives only that
+          --yes                   Say yes to every tool call that would be asked about; what is denied
+                                  stays denied
+          --dry-run               Only describe what tool calls would do, except those that just read
+          --events <FILE>         Append every event as a line of JSON to this file
+          --workspace <DIR>       Folder to work in, in place of the current one
+          --json                  Print every event as a line of JSON on standard output
+          --trace[=<HOW>]         Show the turn as a tree with every hook, what it did, and how long it
+                                  took; `--trace=full` folds and cuts nothing
+          --image <FILE>          Show an image to the model; may be given several times
+          --resume <ID>           Continue a session: its id, the beginning of it, or `last`
+          --session <ID>          Begin a session with this id, which must be new
+          --output-schema <FILE>  Demand an answer that is JSON of the JSON Schema in this file; exit
+                                  code 1 when the model does not give one
+          --max-cost <USD>        Stop before the turn costs more than this, in US dollars; exit code 3
+          --max-steps <N>         Stop after this number of requests to the model; exit code 4
+          --steer-from <FILE>     Steer the turn with lines of JSON from this file or named pipe; `-` is
+                                  standard input
+      -h, --help                  Print help
     ");
 }
 

@@ -17,7 +17,7 @@ use super::session::args::{
 use super::skill::SkillCommand;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::tool::policy::PolicyMode;
-use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings};
+use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 
 /// An agent host whose plugins are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
@@ -130,9 +130,34 @@ pub(super) struct RunArgs {
     /// Continue a session: its id, the beginning of it, or `last`.
     #[arg(long, value_name = "ID", add = completion::complete_sessions())]
     pub(super) resume: Option<String>,
+    /// Begin a session with this id, which must be new
+    #[arg(long, value_name = "ID", conflicts_with = "resume")]
+    pub(super) session: Option<String>,
+    /// Demand an answer that is JSON of the JSON Schema in this file; exit code 1 when the model does
+    /// not give one
+    #[arg(long, value_name = "FILE")]
+    pub(super) output_schema: Option<PathBuf>,
+    /// Stop before the turn costs more than this, in US dollars; exit code 3
+    #[arg(long, value_name = "USD", value_parser = parse_cost)]
+    pub(super) max_cost: Option<f64>,
+    /// Stop after this number of requests to the model; exit code 4
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(super) max_steps: Option<u32>,
     /// Steer the turn with lines of JSON from this file or named pipe; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub(super) steer_from: Option<PathBuf>,
+}
+
+/// Reads an amount of US dollars.
+fn parse_cost(text: &str) -> Result<f64, String> {
+    let usd: f64 = text
+        .trim_start_matches('$')
+        .parse()
+        .map_err(|_| format!("`{text}` is not an amount of US dollars, such as 0.50"))?;
+    match usd.is_finite() && usd > 0.0 {
+        true => Ok(usd),
+        false => Err("the amount must be more than 0".to_owned()),
+    }
 }
 
 /// Questions are answered as where there is no terminal: grant permissions with `--grant` or
@@ -171,7 +196,7 @@ impl OpenArgs {
     /// Resolves the arguments and the environment to the settings of a run.
     pub(super) fn run_settings(
         &self,
-        resume: Option<&str>,
+        session: SessionChoice,
         has_terminal: bool,
     ) -> anyhow::Result<RunSettings> {
         Ok(RunSettings {
@@ -179,7 +204,7 @@ impl OpenArgs {
             paths: environment::find_paths(self.workspace.as_deref())?,
             model: self.model.selection(),
             plugins: self.plugins.selection(),
-            resume: resume.map(str::to_owned),
+            session,
             mode: PolicyMode {
                 yes: self.yes,
                 dry_run: self.dry_run,

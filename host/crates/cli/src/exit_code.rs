@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use rind_lib::grant::policy::PolicyError;
 use rind_lib::point::payload::StopReason;
-use rind_lib::{agent, config, plugin, provider, session};
+use rind_lib::{agent, config, host, plugin, provider, session};
 pub(super) use rind_operator::usage::{Usage, bail_usage};
 
 /// Exit status of the program, with its code.
@@ -50,7 +50,7 @@ impl From<StopReason> for ExitStatus {
 }
 
 pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
-    use session::Error::{Ambiguous, Elsewhere, NoneYet, Unknown};
+    use session::Error::{Ambiguous, Elsewhere, Exists, InvalidId, NoneYet, Unknown};
     let is_usage = |cause: &(dyn Error + 'static)| {
         cause.is::<config::Error>()
             || cause.is::<PolicyError>()
@@ -59,8 +59,15 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
             // name, a missing key or a bad script.
             || cause.is::<provider::Error>()
             || matches!(
-                cause.downcast_ref(),
-                Some(Unknown { .. } | NoneYet { .. } | Ambiguous { .. } | Elsewhere { .. })
+                session_error(cause),
+                Some(
+                    Unknown { .. }
+                        | NoneYet { .. }
+                        | Ambiguous { .. }
+                        | Elsewhere { .. }
+                        | Exists { .. }
+                        | InvalidId { .. }
+                )
             )
     };
     let is_refused = |cause: &(dyn Error + 'static)| {
@@ -76,6 +83,14 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
         ExitStatus::Blocked
     } else {
         ExitStatus::Failed
+    }
+}
+
+/// Returns the error of a session. The host's own error passes it on without being its source.
+fn session_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a session::Error> {
+    match cause.downcast_ref() {
+        Some(host::Error::Session(error)) => Some(error),
+        _ => cause.downcast_ref(),
     }
 }
 

@@ -19,10 +19,11 @@ use super::render::waiting::TICK;
 use super::signals::AnySignal;
 use super::telemetry::Telemetry;
 use super::{open, render};
-use rind_lib::agent::{self, SteerHandle, TurnOutcome};
+use rind_lib::agent::{self, AnswerSchema, SteerHandle, TurnOutcome};
 use rind_lib::event::{Events, Stamped};
-use rind_lib::host::Session;
+use rind_lib::host::{Session, Turn};
 use rind_lib::message::Attachment;
+use rind_operator::settings::SessionChoice;
 
 pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
@@ -46,14 +47,23 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         && std::io::stderr().is_terminal()
         && args.prompt.as_deref() != Some("-")
         && !steers_from_stdin;
-    let settings = args
-        .open
-        .run_settings(args.resume.as_deref(), has_terminal)?;
+    let demands = TurnDemands {
+        images,
+        answer_schema: args.output_schema.as_deref().map(read_schema).transpose()?,
+        max_cost_usd: args.max_cost,
+    };
+    let session = match args.session {
+        Some(id) => SessionChoice::Named(id),
+        None => SessionChoice::resume(args.resume.as_deref()),
+    };
+    let mut settings = args.open.run_settings(session, has_terminal)?;
+    let max_steps = args.max_steps.map(|n| format!("agent.max_steps={n}"));
+    settings.model.set.extend(max_steps);
     let prepared = open::prepare_session(settings).await?;
     let input = match line {
-        None => RunInput::Prompt(prompt, images),
+        None => RunInput::Prompt(prompt, demands),
         Some(line) => {
-            if !images.is_empty() {
+            if !demands.images.is_empty() {
                 bail_usage!("a slash command takes no images: pass --image with a prompt");
             }
             let commands = prepared.commands().await?;
@@ -71,6 +81,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
                 commands,
                 call,
                 reads_stdin: !steers_from_stdin,
+                demands,
             }
         }
     };
@@ -93,19 +104,49 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     reason = "there is one of them in a process"
 )]
 pub(super) enum RunInput {
-    /// A prompt, and images that belong to it.
-    Prompt(String, Vec<Attachment>),
+    /// A prompt, and what is demanded of its turn.
+    Prompt(String, TurnDemands),
     Command {
         commands: CommandSet,
         call: CommandCall,
         /// Whether piped input belongs to the prompt that the command makes.
         reads_stdin: bool,
+        /// Demands on the turn of that prompt.
+        demands: TurnDemands,
     },
+}
+
+/// Images for a turn, and what is demanded of it.
+#[derive(Default)]
+pub(super) struct TurnDemands {
+    images: Vec<Attachment>,
+    answer_schema: Option<AnswerSchema>,
+    max_cost_usd: Option<f64>,
+}
+
+impl TurnDemands {
+    fn put_on(self, mut turn: Turn<'_>) -> Turn<'_> {
+        if let Some(schema) = self.answer_schema {
+            turn = turn.answer_schema(schema);
+        }
+        if let Some(usd) = self.max_cost_usd {
+            turn = turn.max_cost_usd(usd);
+        }
+        turn.attach(self.images)
+    }
+}
+
+/// Reads the JSON Schema of an answer.
+fn read_schema(path: &Path) -> anyhow::Result<AnswerSchema> {
+    let wrong = |why: String| Usage(format!("--output-schema {}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let schema = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    Ok(AnswerSchema::compile(&schema).map_err(wrong)?)
 }
 
 impl From<&str> for RunInput {
     fn from(prompt: &str) -> Self {
-        Self::Prompt(prompt.to_owned(), Vec::new())
+        Self::Prompt(prompt.to_owned(), TurnDemands::default())
     }
 }
 
@@ -166,16 +207,17 @@ async fn act_on_input(
     input: RunInput,
     cancel: &CancellationToken,
 ) -> anyhow::Result<RunResult> {
-    let (commands, call, reads_stdin) = match input {
-        RunInput::Prompt(text, images) => {
-            let turn = session.turn(text).attach(images).until(cancel);
+    let (commands, call, reads_stdin, demands) = match input {
+        RunInput::Prompt(text, demands) => {
+            let turn = demands.put_on(session.turn(text)).until(cancel);
             return Ok(RunResult::Turn(turn.await?));
         }
         RunInput::Command {
             commands,
             call,
             reads_stdin,
-        } => (commands, call, reads_stdin),
+            demands,
+        } => (commands, call, reads_stdin, demands),
     };
     match commands.run_call(&call, Some(session), cancel).await? {
         CommandCallResult::Prompt { text, command } => {
@@ -183,7 +225,8 @@ async fn act_on_input(
                 true => super::input::with_piped(&text)?,
                 false => text,
             };
-            let turn = session.turn(text).of_command(command).until(cancel);
+            let turn = session.turn(text).of_command(command);
+            let turn = demands.put_on(turn).until(cancel);
             Ok(RunResult::Turn(turn.await?))
         }
         outcome => Ok(RunResult::Command(said_by(outcome)?)),

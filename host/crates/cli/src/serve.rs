@@ -17,6 +17,7 @@ use super::signals::AnySignal;
 use super::{open, render};
 use rind_lib::event::Stamped;
 use rind_lib::loops::{EndReason, Error, LoopEnd, Loops};
+use rind_operator::settings::SessionChoice;
 
 /// Capacity of the queue of events to show; a loop starts its next run only once the events of its
 /// last run fit.
@@ -30,7 +31,8 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let file = file.transpose()?;
     // Ask no questions, even at a terminal: a question would block one loop and hold back the
     // output of the others.
-    let prepared = open::prepare_session(args.open.run_settings(None, false)?).await?;
+    let prepared =
+        open::prepare_session(args.open.run_settings(SessionChoice::New, false)?).await?;
     let ready = prepared.build_host().await?;
     let host = &ready.run.host;
     let loops = match Loops::open(&host.host) {

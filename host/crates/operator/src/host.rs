@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::environment::OperatorEnvironment;
 use super::misplaced::ToolNames;
 use super::scripts;
+use super::settings::SessionChoice;
 use super::setup::OperatorSetup;
 use rind_lib::agent::AgentConfig;
 use rind_lib::host::{Host, Session};
@@ -80,14 +81,15 @@ impl OperatorHost {
         })
     }
 
-    /// Opens a session, or resumes the one with this complete id.
+    /// Opens a session, or resumes the one with a complete id.
     ///
     /// # Errors
-    /// The session cannot be written, or the resumed one cannot be read.
-    pub fn session(&self, resume: Option<&str>) -> anyhow::Result<Session> {
-        let session = match resume {
-            Some(wanted) => self.host.session().resume(wanted)?,
-            None => self.host.session().create()?,
+    /// The session cannot be written, its id is taken, or the resumed one cannot be read.
+    pub fn session(&self, choice: &SessionChoice) -> anyhow::Result<Session> {
+        let session = match choice {
+            SessionChoice::Resume(id) => self.host.session().resume(id)?,
+            SessionChoice::Named(id) => self.host.session().create_named(id)?,
+            SessionChoice::New => self.host.session().create()?,
         };
         self.warn_misplaced(&session.tools());
         Ok(session)

@@ -39,6 +39,26 @@ pub struct PluginSelection {
     pub grants: Vec<GrantFlag>,
 }
 
+/// The session of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// A new one.
+    #[default]
+    New,
+    /// A new one with this id.
+    Named(String),
+    /// One to continue: its id, the beginning of it, or `last`.
+    Resume(String),
+}
+
+impl SessionChoice {
+    /// Returns the session to continue, or a new one.
+    #[must_use]
+    pub fn resume(wanted: Option<&str>) -> Self {
+        wanted.map_or(Self::New, |wanted| Self::Resume(wanted.to_owned()))
+    }
+}
+
 /// Settings of one run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
@@ -50,8 +70,8 @@ pub struct RunSettings {
     pub model: ModelSelection,
     /// Choice of plugins.
     pub plugins: PluginSelection,
-    /// Session to continue: its id, the beginning of it, or `last`.
-    pub resume: Option<String>,
+    /// Session of the run.
+    pub session: SessionChoice,
     /// Way in which the policy decides on tool calls.
     pub mode: PolicyMode,
 }

@@ -15,7 +15,7 @@ use super::host::{HostParts, OperatorHost};
 use super::load::PluginLoad;
 use super::machine::OperatorMachine;
 use super::project::{self, AskProject};
-use super::settings::{PluginSelection, RunSettings};
+use super::settings::{PluginSelection, RunSettings, SessionChoice};
 use super::setup::{OperatorSetup, check_apart};
 use super::usage::bail_usage;
 use super::{grants, model, overlooked, plugin_flags, skills};
@@ -82,8 +82,8 @@ pub struct PreparedRun {
     selection: PluginSelection,
     mode: PolicyMode,
     provider: Selected,
-    /// Whole id of the session to continue.
-    resume: Option<String>,
+    /// Session of the run; one to continue by its whole id.
+    session: SessionChoice,
     confinement: JoinHandle<anyhow::Result<CommandConfinement>>,
 }
 
@@ -97,8 +97,8 @@ pub struct ReadyRun {
     pub commands: Commands,
     /// The model and why it is this one, in words.
     pub chosen: String,
-    /// Whole id of the session to go on with.
-    resume: Option<String>,
+    /// Session of the run; one to continue by its whole id.
+    session: SessionChoice,
 }
 
 impl PreparedRun {
@@ -112,7 +112,7 @@ impl PreparedRun {
             paths,
             model,
             plugins: selection,
-            resume,
+            session,
             mode,
         } = settings;
         let misspelt = overlooked::of_variables(&environment);
@@ -126,9 +126,10 @@ impl PreparedRun {
         replaced
             .iter()
             .for_each(|text| setup.environment.warn_once(text));
-        let resume = resume
-            .map(|wanted| resolve_session(&setup, &wanted))
-            .transpose()?;
+        let resume = match &session {
+            SessionChoice::Resume(wanted) => Some(resolve_session(&setup, wanted)?),
+            SessionChoice::New | SessionChoice::Named(_) => None,
+        };
         let mut provider = model::select(&setup, &model, resume.as_ref())?;
         if provider.is_stand_in
             && let Some(chosen) = frontend.choose_model(&setup).await?
@@ -138,8 +139,12 @@ impl PreparedRun {
             provider = chosen;
         }
         let resume = resume.map(|session| session.id);
+        let session = match &resume {
+            Some(id) => SessionChoice::Resume(id.clone()),
+            None => session,
+        };
         let ask = frontend.ask_plugin();
-        let grants = grants::options(&setup.paths, &selection.grants, resume.clone(), ask)?;
+        let grants = grants::options(&setup.paths, &selection.grants, resume, ask)?;
         let load = PluginLoad::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
         // On a thread of its own: plugins keep this one busy while they are loaded.
         let confinement = tokio::spawn({
@@ -163,7 +168,7 @@ impl PreparedRun {
             selection,
             mode,
             provider,
-            resume,
+            session,
             confinement,
         })
     }
@@ -223,7 +228,7 @@ impl PreparedRun {
             setup,
             commands,
             chosen,
-            resume: self.resume,
+            session: self.session,
         })
     }
 }
@@ -234,7 +239,7 @@ impl ReadyRun {
     /// # Errors
     /// The session cannot be written, or the one to continue cannot be read.
     pub fn session(&self) -> anyhow::Result<Session> {
-        self.host.session(self.resume.as_deref())
+        self.host.session(&self.session)
     }
 }
 
@@ -295,7 +300,7 @@ mod tests {
                 ..ModelSelection::default()
             },
             plugins: PluginSelection::default(),
-            resume: None,
+            session: SessionChoice::New,
             mode: PolicyMode::default(),
         }
     }

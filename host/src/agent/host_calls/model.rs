@@ -72,7 +72,7 @@ impl PluginCalls<'_> {
             .request_aside(purpose, &caller, request, kept)
             .await;
         let response = answer.map_err(|no| match no {
-            NoAnswer::Blocked(_) => HandleError::Denied(no.to_string()),
+            NoAnswer::Blocked(_) | NoAnswer::Spent(_) => HandleError::Denied(no.to_string()),
             NoAnswer::Cancelled => interrupted_error(),
             NoAnswer::Provider(_) | NoAnswer::TooLong(_) | NoAnswer::Mended(_) => {
                 HandleError::Failed(no.to_string())

@@ -13,7 +13,7 @@ use crate::agent::lifecycle::LiveAgent;
 use crate::agent::outcome::{Error, TurnOutcome};
 use crate::agent::scope::{AgentFamily, TurnScope};
 use crate::agent::skill::ready::ReadySkill;
-use crate::agent::spec::{AgentSpec, agent_id};
+use crate::agent::spec::{AgentSpec, TurnSpec, agent_id};
 use crate::event::Event;
 use crate::message::Usage;
 use crate::point::caller::Caller;
@@ -250,7 +250,7 @@ impl SubagentRun {
             .dispatch_hooks::<at::SubagentStart>(&self.caller, self.info.clone())
             .await;
         let outcome = agent
-            .run_turn(&task, Source::Agent, None, Vec::new(), cancel)
+            .run_turn(TurnSpec::new(task, Source::Agent), cancel)
             .await;
         let synced = agent.spec().session.synced().await;
         scope.family.active_turns.leave_turn(&id);

@@ -66,6 +66,16 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     }
     if has_tools {
         body.insert("tools".to_owned(), Value::Array(tools));
+        if request.is_repeating() {
+            body.insert("tool_choice".to_owned(), json!({"type": "none"}));
+        }
+    }
+    // The API refuses schemas whose objects allow other properties than those listed.
+    if let Some(output) = &request.output
+        && schema::is_closed(&output.schema)
+    {
+        let format = json!({"type": "json_schema", "schema": *output.schema});
+        body.insert("output_config".to_owned(), json!({"format": format}));
     }
     if is_cached {
         for (message, block) in borders {

@@ -33,7 +33,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     if !system.is_empty() {
         put("systemInstruction", json!({"parts": system}));
     }
-    if !request.tools.is_empty() {
+    if !request.tools.is_empty() && !request.is_repeating() {
         let declarations: Vec<Value> = request.tools.iter().map(tool_declaration).collect();
         put("tools", json!([{"functionDeclarations": declarations}]));
     }
@@ -47,6 +47,10 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     if model::thinks_by_name(&request.model) {
         let thinking = json!({"includeThoughts": true});
         config.insert("thinkingConfig".to_owned(), thinking);
+    }
+    if let Some(output) = request.output_without_tools() {
+        config.insert("responseMimeType".to_owned(), json!("application/json"));
+        config.insert("responseJsonSchema".to_owned(), json!(*output.schema));
     }
     if !config.is_empty() {
         put("generationConfig", Value::Object(config));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::message::{Blob, Content, Message, Part, Role, ToolCall, ToolResult};
 use crate::provider::assemble::sendable_arguments;
 use crate::provider::images::encode_base64;
+use crate::provider::output::OUTPUT_NAME;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
@@ -25,7 +26,12 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     }
     body.insert("stream".to_owned(), json!(true));
     body.insert("stream_options".to_owned(), json!({"include_usage": true}));
-    if !request.tools.is_empty() {
+    if let Some(output) = request.output_without_tools() {
+        body.insert("response_format".to_owned(), json!({"type": "json_schema", "json_schema": {
+            "name": OUTPUT_NAME, "schema": *output.schema, "strict": schema::is_closed(&output.schema),
+        }}));
+    }
+    if !request.tools.is_empty() && !request.is_repeating() {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": schema::cut(&tool.parameters, Level::Common),

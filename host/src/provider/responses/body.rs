@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::sendable_arguments;
 use crate::provider::images::encode_base64;
+use crate::provider::output::OUTPUT_NAME;
 use crate::provider::schema::{self, Level};
 use crate::provider::{Images, Request};
 
@@ -41,7 +42,19 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     if !system.is_empty() {
         put("instructions", json!(system.join("\n\n")));
     }
+    if let Some(output) = &request.output {
+        let strict = schema::is_closed(&output.schema);
+        put(
+            "text",
+            json!({"format": {
+                "type": "json_schema", "name": OUTPUT_NAME, "schema": *output.schema, "strict": strict,
+            }}),
+        );
+    }
     if !request.tools.is_empty() {
+        if request.is_repeating() {
+            put("tool_choice", json!("none"));
+        }
         let tools = request.tools.iter().map(|tool| {
             // Without `strict` this API makes every property required.
             json!({

@@ -13,10 +13,13 @@
 //! cuts alternatives. Pure; it must not know tools or requests. Start from [`cut`].
 
 mod choice;
+mod closed;
 mod flat;
 mod node;
 
 use serde_json::Value;
+
+pub use closed::is_closed;
 
 /// Subset of JSON Schema that a wire accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,9 @@ use crate::disk::{TemporaryFolder, open_if_present, private_folder, rename_new};
 use crate::paths::file_stem;
 use crate::session::blobs::HashedFiles;
 use crate::session::entry::{Body, Entry, VERSION};
-use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_session_id};
+use crate::session::guarded::{
+    self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id,
+};
 use crate::session::log::{FILE, private_options, sync_folder};
 use crate::session::parts::{PartKind, kind_of, parts};
 use crate::session::{Error, SessionStore};
@@ -90,7 +92,7 @@ impl SessionStore {
 }
 
 fn check_id(id: &str) -> Result<(), String> {
-    match is_session_id(id) {
+    match is_new_session_id(id) {
         true => Ok(()),
         false => Err(format!(
             "`{}` is no id of a session (letters, digits, `-`, `_` and `.`); give one with --id",

@@ -43,6 +43,7 @@ use super::question::{QuestionLine, QuestionScreen};
 use super::render::{self, BOLD, DIM};
 use live::ChatExit;
 use rind_lib::session::{SessionHead, SessionStore};
+use rind_operator::settings::SessionChoice;
 
 /// Most templates that cannot be used and are named at the start.
 const MAX_FAULTS: usize = 5;
@@ -65,7 +66,9 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     let (mut resume, mut prompt) = (resume, args.prompt);
     let mut programs = FollowingPrograms::open_programs(args.open.events.as_deref(), None)?;
     loop {
-        let settings = args.open.run_settings(resume.as_deref(), has_terminal)?;
+        let settings = args
+            .open
+            .run_settings(SessionChoice::resume(resume.as_deref()), has_terminal)?;
         let prepared = open::prepare_session(settings).await?;
         let commands = Arc::new(prepared.commands().await?);
         warn_of_faults(&commands);

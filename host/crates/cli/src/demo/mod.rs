@@ -31,7 +31,7 @@ use rind_lib::tool::policy::PolicyMode;
 use rind_operator::confinement;
 use rind_operator::host::{HostParts, OperatorHost};
 use rind_operator::load::PluginLoad;
-use rind_operator::settings::{ModelSelection, PluginSelection};
+use rind_operator::settings::{ModelSelection, PluginSelection, SessionChoice};
 use rind_operator::setup::OperatorSetup;
 
 /// The plugins that are the core, in the order of their priorities. Each has something to do in the
@@ -93,7 +93,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         commands: confinement::find(&setup).await?.commands(),
     };
     let host = OperatorHost::new(&setup, parts).await?;
-    let session = host.session(None)?;
+    let session = host.session(&SessionChoice::New)?;
     let id = session.id().clone();
     let acted = Arc::new(Mutex::new(TurnActivity::default()));
     let watched = acted.clone();

@@ -29,6 +29,7 @@ use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::point::outcome::Level;
 use rind_operator::confinement::agent_folders;
 use rind_operator::load::PluginLoad;
+use rind_operator::settings::SessionChoice;
 use rind_operator::setup::OperatorSetup;
 
 #[derive(Debug, ClapArgs)]
@@ -90,7 +91,8 @@ pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitS
     let name = Manifest::read(&dir, None)?.name;
     let has_terminal = can_ask();
     let mut programs = FollowingPrograms::open_programs(args.open.events.as_deref(), None)?;
-    let prepared = prepare_session(args.open.run_settings(None, has_terminal)?).await?;
+    let prepared =
+        prepare_session(args.open.run_settings(SessionChoice::New, has_terminal)?).await?;
     let later = prepared.later_load(&name)?;
     let commands = Arc::new(prepared.commands().await?);
     let opened = prepared.open_session().await?;

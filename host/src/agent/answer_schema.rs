@@ -1,0 +1,199 @@
+//! Answers of a turn that must be JSON of one schema.
+//!
+//! Owns the check of an answer and the message that asks for it again. It must not know how a
+//! provider is asked for JSON; the wires do. Start from [`AnswerSchema::compile`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::point::payload::CheckArguments;
+use crate::tool::schema;
+
+/// Maximum number of answers of one turn that are asked for again. A model that missed the schema
+/// three times usually misses it the fourth time as well, at full cost.
+const MAX_REPEATS: u32 = 3;
+
+/// JSON Schema of the final answer of a turn.
+#[derive(Clone)]
+pub struct AnswerSchema {
+    schema: Arc<Value>,
+    check: Arc<CheckArguments>,
+}
+
+impl AnswerSchema {
+    /// Compiles a schema. It may be as large and deep as the schema of a tool.
+    ///
+    /// # Errors
+    /// Reason why the schema is refused.
+    pub fn compile(schema: &Value) -> Result<Self, String> {
+        if !schema.is_object() {
+            return Err("a JSON Schema is an object, such as {\"type\": \"object\"}".to_owned());
+        }
+        Ok(Self {
+            check: schema::compile(schema)?,
+            schema: Arc::new(schema.clone()),
+        })
+    }
+
+    /// Returns the schema itself.
+    pub(super) fn schema(&self) -> &Arc<Value> {
+        &self.schema
+    }
+
+    /// Returns the JSON in an answer, without the code fence that many models put around it; or
+    /// the reason why the answer does not match.
+    fn check_answer<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
+        let json = strip_fence(answer.trim());
+        let value: Value =
+            serde_json::from_str(json).map_err(|error| format!("it is not JSON: {error}"))?;
+        (self.check)(&value)?;
+        Ok(json)
+    }
+}
+
+impl fmt::Debug for AnswerSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AnswerSchema").field(&self.schema).finish()
+    }
+}
+
+/// Returns the content of a text that is one fenced block, and any other text as it is.
+fn strip_fence(text: &str) -> &str {
+    let inner = text
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"));
+    match inner.and_then(|inner| inner.split_once('\n')) {
+        Some((language, json)) if language.chars().all(char::is_alphanumeric) => json.trim(),
+        _ => text,
+    }
+}
+
+/// Check of the answers of one turn.
+#[derive(Debug, Default)]
+pub(super) struct AnswerCheck {
+    schema: Option<AnswerSchema>,
+    n_repeats: u32,
+}
+
+/// An answer that does not match the schema of its turn.
+pub(super) enum AnswerMismatch {
+    /// The model is asked again, with this message.
+    AskAgain(String),
+    /// The model was asked often enough; holds the reason.
+    GiveUp(String),
+}
+
+impl AnswerCheck {
+    pub(super) fn new(schema: Option<AnswerSchema>) -> Self {
+        Self {
+            schema,
+            n_repeats: 0,
+        }
+    }
+
+    pub(super) fn schema(&self) -> Option<&AnswerSchema> {
+        self.schema.as_ref()
+    }
+
+    /// Whether the last answer did not match, so that the model is to write it again and call no
+    /// tool.
+    pub(super) fn is_repeating(&self) -> bool {
+        self.n_repeats > 0
+    }
+
+    /// Returns a draft as it may go out. `has_step` says whether the turn may take another step.
+    pub(super) fn check_draft(
+        &mut self,
+        draft: String,
+        has_step: bool,
+    ) -> Result<String, AnswerMismatch> {
+        let Some(schema) = &self.schema else {
+            return Ok(draft);
+        };
+        let why = match schema.check_answer(&draft) {
+            Ok(json) => return Ok(json.to_owned()),
+            Err(why) => why,
+        };
+        if !has_step || self.n_repeats >= MAX_REPEATS {
+            return Err(AnswerMismatch::GiveUp(why));
+        }
+        self.n_repeats += 1;
+        Err(AnswerMismatch::AskAgain(format!(
+            "[your answer does not match the JSON Schema that it must match: {why}. Write the whole answer again, as one JSON \
+             value with nothing before or after it]"
+        )))
+    }
+
+    /// Returns the reason why an output that hooks changed no longer matches, if it does not.
+    pub(super) fn check_output(&self, text: &str) -> Result<(), String> {
+        let schema = self.schema.as_ref();
+        schema.map_or(Ok(()), |schema| schema.check_answer(text).map(drop))
+    }
+
+    /// The user follows up: another answer is to come, which is checked anew.
+    pub(super) fn begin_again(&mut self) {
+        self.n_repeats = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check() -> AnswerCheck {
+        let schema = json!({"type": "object", "required": ["n"], "additionalProperties": false,
+            "properties": {"n": {"type": "integer"}}});
+        AnswerCheck::new(Some(AnswerSchema::compile(&schema).unwrap()))
+    }
+
+    #[test]
+    fn an_answer_goes_out_as_the_json_that_it_holds() {
+        for (answer, expected) in [
+            ("{\"n\": 1}", "{\"n\": 1}"),
+            (" \n{\"n\":1}\n", "{\"n\":1}"),
+            ("```json\n{\"n\": 1}\n```", "{\"n\": 1}"),
+            ("```\n{\"n\": 1}```", "{\"n\": 1}"),
+        ] {
+            let got = check().check_draft(answer.to_owned(), true);
+            assert_eq!(got.ok().as_deref(), Some(expected), "{answer}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_does_not_match_is_asked_for_again_and_then_given_up() {
+        for answer in [
+            "",
+            "one",
+            "{\"n\": \"1\"}",
+            "{}",
+            "{\"n\": 1, \"m\": 2}",
+            "{\"n\": 1} {\"n\": 2}",
+            "Here: {\"n\": 1}",
+            "```json\n{\"n\": 1}\n```\nDone.",
+            "```",
+            "``````",
+        ] {
+            let mut check = check();
+            for _ in 0..MAX_REPEATS {
+                let got = check.check_draft(answer.to_owned(), true);
+                assert!(matches!(got, Err(AnswerMismatch::AskAgain(_))), "{answer}");
+            }
+            let got = check.check_draft(answer.to_owned(), true);
+            assert!(matches!(got, Err(AnswerMismatch::GiveUp(_))), "{answer}");
+        }
+        let got = check().check_draft("no".to_owned(), false);
+        assert!(matches!(got, Err(AnswerMismatch::GiveUp(_))));
+    }
+
+    #[test]
+    fn without_a_schema_every_answer_goes_out() {
+        let got = AnswerCheck::default().check_draft("one".to_owned(), true);
+        assert_eq!(got.ok().as_deref(), Some("one"));
+        assert!(AnswerSchema::compile(&json!(true)).is_err());
+        assert!(AnswerSchema::compile(&json!({"type": "no type"})).is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! The format that an answer must have, and the rule of which request demands it of the server.
+//!
+//! Each wire writes its own field. The module must not know how an answer is checked (`agent` does).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Request;
+
+/// Format that an answer must have: JSON of a schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputFormat {
+    /// JSON Schema of the answer.
+    pub schema: Arc<Value>,
+    /// Whether an answer did not match, so that the model is to write only the answer: no tool is
+    /// called.
+    pub is_repeating: bool,
+}
+
+/// Name of the schema of an answer, on wires that demand one.
+pub(super) const OUTPUT_NAME: &str = "answer";
+
+impl Request {
+    /// Whether the model is to write its answer again and call no tool.
+    pub(super) fn is_repeating(&self) -> bool {
+        let output = self.output.as_ref();
+        output.is_some_and(|output| output.is_repeating)
+    }
+
+    /// Returns the format of the answer for wires whose servers mostly refuse it together with
+    /// tools, or call no tool then: it is set where no tool can be called.
+    pub(super) fn output_without_tools(&self) -> Option<&OutputFormat> {
+        let is_free = self.tools.is_empty() || self.is_repeating();
+        self.output.as_ref().filter(|_| is_free)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{Message, Role};
+    use crate::provider::client::WireFormat;
+    use crate::provider::{Images, anthropic, gemini, openai, responses, sample};
+
+    fn body_of(
+        wire: &impl WireFormat,
+        has_tool: bool,
+        is_repeating: bool,
+        schema: &Value,
+    ) -> Value {
+        let request = Request {
+            tools: Vec::from_iter(has_tool.then(sample::look)),
+            output: Some(OutputFormat {
+                schema: Arc::new(schema.clone()),
+                is_repeating,
+            }),
+            ..sample::request(vec![Message::text(Role::User, "x")])
+        };
+        wire.body(&request, &Images::default())
+    }
+
+    #[test]
+    fn each_wire_demands_the_format_where_its_servers_take_it() {
+        let closed = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
+            "additionalProperties": false});
+        let open = json!({"type": "object"});
+        // (tool, repeating, chat, Responses, Messages, Gemini, whether tools are sent by chat and Gemini)
+        for (has_tool, is_repeating, is_free, has_tools) in [
+            (false, false, true, false),
+            (true, false, false, true),
+            (true, true, true, false),
+        ] {
+            for (schema, is_strict) in [(&closed, true), (&open, false)] {
+                let chat = body_of(&openai::ChatCompletions, has_tool, is_repeating, schema);
+                let format = chat.pointer("/response_format/json_schema");
+                let expected = json!({"name": "answer", "schema": schema, "strict": is_strict});
+                assert_eq!(format, is_free.then_some(&expected));
+                assert_eq!(chat.get("tools").is_some(), has_tools);
+
+                let gemini = body_of(&gemini::GeminiContent, has_tool, is_repeating, schema);
+                let format = gemini.pointer("/generationConfig/responseJsonSchema");
+                assert_eq!(format, is_free.then_some(schema));
+                assert_eq!(gemini.get("tools").is_some(), has_tools);
+
+                let responses =
+                    body_of(&responses::ResponsesFormat, has_tool, is_repeating, schema);
+                let expected = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict});
+                assert_eq!(responses.pointer("/text/format"), Some(&expected));
+                assert_eq!(responses.get("tools").is_some(), has_tool);
+                assert_eq!(responses.get("tool_choice").is_some(), is_repeating);
+
+                let messages = body_of(
+                    &anthropic::AnthropicMessages,
+                    has_tool,
+                    is_repeating,
+                    schema,
+                );
+                let format = messages.pointer("/output_config/format/schema");
+                assert_eq!(format, is_strict.then_some(schema));
+                assert_eq!(messages.get("tools").is_some(), has_tool);
+                assert_eq!(messages.get("tool_choice").is_some(), is_repeating);
+            }
+        }
+    }
+}

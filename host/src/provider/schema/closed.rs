@@ -1,0 +1,80 @@
+//! Tells closed schemas from others: schemas whose objects have the listed properties and no more.
+
+use serde_json::{Map, Value};
+
+/// Keywords whose value is one schema.
+const ONE: [&str; 3] = ["items", "not", "contains"];
+
+/// Keywords whose value is a list of schemas.
+const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+
+/// Keywords whose value maps names to schemas.
+const NAMED: [&str; 3] = ["properties", "$defs", "definitions"];
+
+/// Whether every object in a schema requires all its properties and allows no other, as OpenAI
+/// (`strict`) and Anthropic demand of the schema of an answer.
+#[must_use]
+pub fn is_closed(schema: &Value) -> bool {
+    let Value::Object(keys) = schema else {
+        return false;
+    };
+    let closed = |name: &&str| keys.get(*name).is_none_or(is_closed);
+    let all_closed = |name: &&str| match keys.get(*name) {
+        None => true,
+        Some(Value::Array(list)) => list.iter().all(is_closed),
+        Some(_) => false,
+    };
+    let named_closed = |name: &&str| match keys.get(*name) {
+        None => true,
+        Some(Value::Object(named)) => named.values().all(is_closed),
+        Some(_) => false,
+    };
+    has_closed_properties(keys)
+        && ONE.iter().all(|name| closed(&name))
+        && LISTS.iter().all(|name| all_closed(&name))
+        && NAMED.iter().all(|name| named_closed(&name))
+}
+
+fn has_closed_properties(keys: &Map<String, Value>) -> bool {
+    let is_object = keys.get("type").is_some_and(|kind| *kind == "object");
+    let properties = keys.get("properties").and_then(Value::as_object);
+    if !is_object && properties.is_none() {
+        return true;
+    }
+    let required = keys.get("required").and_then(Value::as_array);
+    let is_required = |name: &String| {
+        required.is_some_and(|names| names.iter().any(|one| one.as_str() == Some(name)))
+    };
+    keys.get("additionalProperties") == Some(&Value::Bool(false))
+        && properties.is_some_and(|properties| properties.keys().all(is_required))
+}
+
+#[test]
+fn only_schemas_that_list_all_they_allow_are_closed() {
+    use serde_json::json;
+    let closed = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+        "additionalProperties": false});
+    for (schema, expected) in [
+        (json!({"type": "string"}), true),
+        (closed.clone(), true),
+        (json!({"type": "array", "items": closed}), true),
+        (json!({"anyOf": [closed, {"type": "null"}]}), true),
+        (json!({"type": "object"}), false),
+        (
+            json!({"type": "array", "items": {"type": "object", "properties": {}}}),
+            false,
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {}}, "required": [], "additionalProperties": false}),
+            false,
+        ),
+        (
+            json!({"$defs": {"d": {"type": "object"}}, "$ref": "#/$defs/d"}),
+            false,
+        ),
+        (json!(true), false),
+        (json!({"properties": 1, "anyOf": 1}), false),
+    ] {
+        assert_eq!(is_closed(&schema), expected, "{schema}");
+    }
+}
