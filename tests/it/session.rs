@@ -78,6 +78,8 @@ fn turn_start(turn: u32) -> Body {
         input: format!("input {turn}"),
         source: Source::Terminal,
         command: None,
+        input_id: None,
+        continues: None,
     }
 }
 

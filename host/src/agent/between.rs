@@ -29,9 +29,6 @@ pub(crate) struct EndedCall<T> {
     pub(crate) cost: Cost,
 }
 
-/// Reason in the session for calls whose turn was never ended.
-const DROPPED: &str = "[dropped: the turn before ended without a result of this call]";
-
 impl LiveAgent {
     /// Prepares the session for a call of a plugin: models, tools and subagents are there for it as
     /// in a turn, until `cancel` is set. The call has the limits of a turn, less the usage in
@@ -47,7 +44,7 @@ impl LiveAgent {
         self.announce_session();
         self.take_replacements(None);
         self.dispatcher.begin_turn();
-        self.spec.session.cut_turn(DROPPED)?;
+        self.spec.session.cut_turn()?;
         let scope = self.enter_turn(cancel.clone());
         scope.budget.set_spent(spent);
         tokio::select! {

@@ -18,9 +18,6 @@ use crate::point::dispatch::Dispatched;
 use crate::point::payload::{Source, StopReason, TurnSummary};
 use crate::session::Body;
 
-/// Reason in the session for calls whose turn was never ended.
-const DROPPED: &str = "[dropped: the turn before ended without a result of this call]";
-
 /// A turn in which hooks are called and nothing else happens.
 pub struct DirectTurn<'a> {
     agent: &'a mut LiveAgent,
@@ -37,13 +34,15 @@ impl<'a> DirectTurn<'a> {
         agent.announce_session();
         agent.dispatcher.begin_turn();
         let session = agent.spec.session.clone();
-        session.cut_turn(DROPPED)?;
+        session.cut_turn()?;
         let scope = agent.enter_turn(CancellationToken::new());
         session.append(Body::TurnStart {
             turn: scope.number,
             input: String::new(),
             source: Source::Terminal,
             command: None,
+            input_id: None,
+            continues: None,
         })?;
         Ok(Self {
             agent,

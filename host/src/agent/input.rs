@@ -8,7 +8,7 @@ use super::skill::fork::fork_skill;
 use super::skill::ready::InvokedSkill;
 use super::steering::{QueuedText, SteeringQueue};
 use super::stop::{EarlyStop, blocked_by, refuse_turn};
-use super::turn::TurnRun;
+use super::turn::{TurnRun, TurnWork};
 use crate::event::Event;
 use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
@@ -16,6 +16,7 @@ use crate::point::dispatch::Dispatched;
 use crate::point::handle::HandleError;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, Source, TurnInput};
+use crate::session::InterruptedTurn;
 
 impl TurnRun<'_> {
     /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's
@@ -160,17 +161,8 @@ impl TurnRun<'_> {
     /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is
     /// to do.
     pub(super) async fn begin_skill(&mut self) -> Option<InvokedSkill> {
+        self.end_dropped_skills().await;
         let caller = self.ctx.caller();
-        // End skills of an earlier turn that was dropped before it ended.
-        for left in self
-            .ctx
-            .scope
-            .skills
-            .own
-            .take_finished(|skill| !skill.is_lasting)
-        {
-            self.ctx.scope.tell_ended(&caller, &left, "dropped").await;
-        }
         self.ctx
             .scope
             .enter_prepared(&caller, &self.input.text)
@@ -178,6 +170,43 @@ impl TurnRun<'_> {
         let invoked = self.agent.invoked.take()?;
         let is_for_this = self.input.text.starts_with(&*invoked.input);
         is_for_this.then_some(invoked)
+    }
+
+    /// Takes up the interrupted turn. Hooks have let its input in before. Its skills are active
+    /// again, because they may limit the tools; the steps that it took count.
+    pub(super) async fn take_up(&mut self, before: &InterruptedTurn) -> Decision {
+        self.end_dropped_skills().await;
+        let skills = &self.agent.spec.skills;
+        for kept in &before.skills {
+            self.agent.skills.take_up(kept, skills);
+        }
+        let left = self.last_step.saturating_sub(before.n_steps);
+        self.last_step = left.max(1);
+        self.reflected.hear_text(&self.input.text);
+        settle_assessment(assess_input(&self.input.text)).decision
+    }
+
+    /// Returns the answer that the model gave before the interruption, if it was the last message.
+    pub(super) fn answer_before_cut(&mut self) -> Option<String> {
+        let TurnWork::Continue(_) = &self.work else {
+            return None;
+        };
+        if self.ctx.step > 0 || !self.outputs.is_empty() {
+            return None;
+        }
+        let last = self.agent.spec.session.last_messages(1).pop()?;
+        let is_answer = last.role == Role::Assistant && last.tool_calls().next().is_none();
+        let text = last.joined_text();
+        (is_answer && !text.trim().is_empty()).then_some(text)
+    }
+
+    /// Ends skills of an earlier turn that was dropped before it ended.
+    pub(super) async fn end_dropped_skills(&self) {
+        let caller = self.ctx.caller();
+        let own = &self.ctx.scope.skills.own;
+        for left in own.take_finished(|skill| !skill.is_lasting) {
+            self.ctx.scope.tell_ended(&caller, &left, "dropped").await;
+        }
     }
 
     /// Has a subagent do the work of a skill; its answer becomes the answer of the turn. Other

@@ -39,6 +39,7 @@ mod handle;
 mod host_calls;
 mod input;
 mod judged;
+mod known_input;
 mod lifecycle;
 mod opening;
 mod outcome;

@@ -11,6 +11,17 @@ pub enum Error {
     /// The session cannot be written or read.
     #[error("the session failed")]
     Session(#[from] session::Error),
+    /// The turn that took an input with this id was interrupted, and other turns came after it.
+    #[error(
+        "the input `{id}` was taken by turn {turn}, which was interrupted, and other turns came after it; look at that turn, and \
+         give the input another id to run it again"
+    )]
+    InputTaken {
+        /// Id of the input.
+        id: String,
+        /// Number of the turn.
+        turn: u32,
+    },
     /// A hook that blocks when it fails has failed where nothing was left to refuse.
     #[error("{0}")]
     Guard(String),

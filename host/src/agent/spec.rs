@@ -16,7 +16,7 @@ use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, Source};
 use crate::point::registry::Registry;
 use crate::provider::Provider;
-use crate::session::Session;
+use crate::session::{InterruptedTurn, Session};
 use crate::skill::Skills;
 use crate::tool::SharedTool;
 use crate::tool::approval::Approver;
@@ -26,6 +26,9 @@ use crate::tool::registry::ToolRegistry;
 
 /// Tools that a subagent gets only by name: it should do its task and not hand it on.
 pub(super) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
+
+/// Command of a turn that continues an interrupted one.
+pub(super) const CONTINUE_COMMAND: &str = "/continue";
 
 /// Digits of an agent's id. A session has few of them, and people read it.
 const ID_DIGITS: usize = 8;
@@ -45,9 +48,28 @@ pub(crate) struct TurnSpec {
     pub(crate) answer_schema: Option<AnswerSchema>,
     /// Most that the turn may cost, its subagents included, in US dollars.
     pub(crate) max_cost_usd: Option<f64>,
+    /// Id that the caller gave the text.
+    pub(crate) input_id: Option<String>,
+    /// Number of the interrupted turn that this one continues.
+    pub(crate) continues: Option<u32>,
 }
 
 impl TurnSpec {
+    /// A turn that continues an interrupted one. An input that hooks never let in is an input like
+    /// any other.
+    pub(crate) fn of_interrupted(interrupted: InterruptedTurn) -> Self {
+        let continues = interrupted.is_taken.then_some(interrupted.turn);
+        Self {
+            command: match continues {
+                Some(_) => Some(CONTINUE_COMMAND.to_owned()),
+                None => interrupted.command,
+            },
+            input_id: interrupted.input_id,
+            continues,
+            ..Self::new(interrupted.input, interrupted.source)
+        }
+    }
+
     /// A turn with this text and nothing else.
     pub(crate) fn new(text: impl Into<String>, source: Source) -> Self {
         Self {
@@ -57,6 +79,8 @@ impl TurnSpec {
             attached: Vec::new(),
             answer_schema: None,
             max_cost_usd: None,
+            input_id: None,
+            continues: None,
         }
     }
 }

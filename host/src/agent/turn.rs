@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 use super::answer_schema::{AnswerCheck, AnswerMismatch};
 use super::calls::TurnCalls;
 use super::ctx::TurnCtx;
+use super::known_input::{InputDecision, decide_on_input};
 use super::lifecycle::LiveAgent;
 use super::outcome::{Error, TurnOutcome};
 use super::reflect::MARK;
 use super::reflect::second::ReflectionState;
 use super::reply::ReplyShortfall;
-use super::spec::TurnSpec;
+use super::spec::{CONTINUE_COMMAND, TurnSpec};
 use super::stop::{EarlyStop, blocked_by, held_back};
 use super::stream::{AnswerProgress, goes_on_from};
 use crate::event::Event;
@@ -29,7 +30,7 @@ use crate::point::dispatch::AttributedText;
 use crate::point::outcome::Level;
 use crate::point::payload::{Source, TurnInput};
 use crate::provider::SystemBlock;
-use crate::session::Body;
+use crate::session::{Body, InterruptedTurn};
 
 /// Time that tools have, after the user interrupted, to stop by themselves and report their work so
 /// far. A little longer than the time that a call gets once its token is set.
@@ -54,15 +55,16 @@ const EMPTY: &str =
 const EMPTY_AGAIN: &str =
     "the model gave an empty answer twice in a row; ask again, or choose another model with /model";
 
-/// Note for the model about calls that a dropped turn left open.
-const DROPPED: &str = "[interrupted: the turn before was dropped before this call had a result]";
-
 #[derive(Clone, Debug)]
 pub(super) enum TurnWork {
     Answer {
         /// The slash command that made the input, and its source.
         command: Option<String>,
+        /// Id that the caller gave the input.
+        input_id: Option<String>,
     },
+    /// Goes on with an interrupted turn, whose input is in the conversation already.
+    Continue(InterruptedTurn),
     /// Replaces older messages with a summary and answers nothing.
     Compact,
 }
@@ -83,13 +85,22 @@ impl LiveAgent {
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, Error> {
         self.announce_session();
+        let spec = match decide_on_input(&self.spec, spec)? {
+            InputDecision::Run(spec) => spec,
+            InputDecision::Known(outcome) => return Ok(outcome),
+        };
         self.take_replacements(None);
         let input = TurnInput {
             text: spec.text,
             source: spec.source,
         };
-        let work = TurnWork::Answer {
-            command: spec.command,
+        let interrupted = self.spec.session.interrupted();
+        let work = match interrupted.filter(|_| spec.continues.is_some()) {
+            Some(interrupted) => TurnWork::Continue(interrupted),
+            None => TurnWork::Answer {
+                command: spec.command,
+                input_id: spec.input_id,
+            },
         };
         let mut turn = TurnRun::new(self, input, work, cancel.clone());
         turn.attached = spec.attached.into();
@@ -189,17 +200,24 @@ impl<'a> TurnRun<'a> {
     fn begin_turn(&mut self) -> Result<(), EarlyStop> {
         self.agent.dispatcher.begin_turn();
         let session = self.agent.spec.session.clone();
-        session.cut_turn(DROPPED)?;
+        session.cut_turn()?;
         self.begins_at = session.end();
-        let command = match &self.work {
-            TurnWork::Answer { command } => command.clone(),
-            TurnWork::Compact => Some(self.input.text.clone()),
+        let (command, input_id, continues) = match &self.work {
+            TurnWork::Answer { command, input_id } => (command.clone(), input_id.clone(), None),
+            TurnWork::Compact => (Some(self.input.text.clone()), None, None),
+            TurnWork::Continue(before) => (
+                Some(CONTINUE_COMMAND.to_owned()),
+                before.input_id.clone(),
+                Some(before.turn),
+            ),
         };
         session.append(Body::TurnStart {
             turn: self.ctx.scope.number,
             input: self.input.text.clone(),
             source: self.input.source,
             command: command.clone(),
+            input_id,
+            continues,
         })?;
         self.ctx.emit_event(Event::TurnStart {
             turn: self.ctx.scope.number,
@@ -218,11 +236,17 @@ impl<'a> TurnRun<'a> {
             self.outputs.push(done);
             return Ok(());
         }
-        let fork = self.begin_skill().await;
-        let decision = self.take_input().await?;
-        if let Some(invoked) = fork {
-            return self.answer_by_fork(invoked).await;
-        }
+        let decision = if let TurnWork::Continue(before) = &self.work {
+            let before = before.clone();
+            self.take_up(&before).await
+        } else {
+            let fork = self.begin_skill().await;
+            let decision = self.take_input().await?;
+            if let Some(invoked) = fork {
+                return self.answer_by_fork(invoked).await;
+            }
+            decision
+        };
         let scope = self.ctx.scope.clone();
         self.agent.join_archived(&scope).await;
         self.agent
@@ -230,7 +254,13 @@ impl<'a> TurnRun<'a> {
             .begin_archiving(&self.agent.spec, &scope);
         self.build_system(decision).await?;
         loop {
-            let answer = self.answer_input().await?;
+            let answer = match self.answer_before_cut() {
+                Some(draft) => DraftAnswer {
+                    draft,
+                    is_cut: false,
+                },
+                None => self.answer_input().await?,
+            };
             if answer.is_cut {
                 // A note of the host is no answer, and the stop reason says so.
                 self.answers = AnswerCheck::default();

@@ -18,7 +18,7 @@ use crate::event::{Event, Observer, Stamped};
 use crate::message::{Attachment, Message, ToolSpec};
 use crate::point::payload::Source;
 use crate::provider::Provider;
-use crate::session::{self, SessionSpec, Undone};
+use crate::session::{self, InterruptedTurn, SessionSpec, Undone};
 use crate::tool::approval::Approver;
 use crate::tool::approval::SessionApprovals;
 use crate::tool::policy::Policy;
@@ -300,6 +300,24 @@ impl Session {
         }
     }
 
+    /// Returns the last turn if it was interrupted: the program ended before it did, or its future
+    /// was dropped.
+    #[must_use]
+    pub fn interrupted(&self) -> Option<InterruptedTurn> {
+        self.agent.spec().session.interrupted()
+    }
+
+    /// Goes on with the interrupted turn when it is awaited; `None` if there is none. Nothing that
+    /// finished runs again, and the model is told which calls may have run.
+    pub fn continue_turn(&mut self) -> Option<Turn<'_>> {
+        let spec = TurnSpec::of_interrupted(self.interrupted()?);
+        let mut turn = self.turn("");
+        if let Some(begin) = &mut turn.begin {
+            begin.spec = spec;
+        }
+        Some(turn)
+    }
+
     /// Begins a turn in which only hooks are called.
     #[doc(hidden)]
     pub fn direct_turn(&mut self) -> Result<agent::DirectTurn<'_>, agent::Error> {
@@ -380,6 +398,16 @@ impl Turn<'_> {
     pub fn attach(mut self, images: impl IntoIterator<Item = Attachment>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.attached.extend(images);
+        }
+        self
+    }
+
+    /// Gives the input an id of the caller's own. A session takes an input with an id once: a turn
+    /// with the id of a turn that ended gives that one's outcome again, and with that of an
+    /// interrupted one goes on with it.
+    pub fn input_id(mut self, id: impl Into<String>) -> Self {
+        if let Some(begin) = &mut self.begin {
+            begin.spec.input_id = Some(id.into());
         }
         self
     }

@@ -10,6 +10,8 @@
 
 mod value;
 
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -24,8 +26,18 @@ pub use value::{DueTurn, Holder, LastingSkill, PromptRow, RememberedSkill};
 /// may have changed their meaning.
 pub const VERSION: u32 = 1;
 
+/// Returns the JSON Schema of a line of a session file. A reader must ignore fields and types that
+/// it does not know.
+#[must_use]
+pub fn schema() -> Schema {
+    SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<Entry>()
+}
+
 /// A line of a session file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Unique within the session.
     pub id: String,
@@ -42,7 +54,7 @@ pub struct Entry {
 pub(crate) const DONE: &str = "done";
 
 /// Content of an entry.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Body {
     /// The header, on the first line.
@@ -108,6 +120,12 @@ pub enum Body {
         /// Slash command that produced the input, with its source.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<String>,
+        /// Id that the caller gave the input, unique in the session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_id: Option<String>,
+        /// Number of the interrupted turn that this one continues, without a new input.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        continues: Option<u32>,
     },
     /// A slash command of a plugin was run, between two turns.
     Command {
@@ -432,6 +450,7 @@ pub enum Body {
     },
     /// An entry of a type that this version does not know, kept unchanged.
     #[serde(untagged)]
+    #[schemars(skip)]
     Unknown {
         /// Fields of the entry.
         #[serde(flatten)]

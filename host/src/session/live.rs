@@ -16,6 +16,7 @@ use super::children::Child;
 use super::entry::{
     Body, DueTurn, Entry, LastingSkill, RememberedSkill, Report, ReportLine, VERSION,
 };
+use super::interrupted::{InterruptedTurn, TakenInput};
 use super::log::{FILE, SessionLog};
 use super::state::PluginStates;
 use super::synced::UnsyncedData;
@@ -23,11 +24,10 @@ use super::transcript::SessionTranscript;
 use super::undo::{self, Undone};
 use super::{Error, SessionSpec};
 use crate::lock::lock;
-use crate::message::Message;
+use crate::message::{Message, ToolCall};
 
-/// Result that the model sees for a call that was open when the host stopped.
-const INTERRUPTED: &str =
-    "[interrupted: the session ended before this call had a result; it may or may not have run]";
+/// Reason in the entry of a turn that did not end: the program stopped, or its future was dropped.
+const CUT_OFF: &str = "the turn was cut off";
 
 /// An open session, the only writer of its file. All methods take `&self`: the agent, the trace
 /// sink and the handles of plugins share one session.
@@ -121,7 +121,7 @@ impl Session {
         inner.append_body(first)?;
         drop(inner);
         session.notices = notices;
-        session.cut_turn(INTERRUPTED)?;
+        session.cut_turn()?;
         session.sync()?;
         Ok(session)
     }
@@ -294,17 +294,32 @@ impl Session {
         if inner.transcript.open_calls().is_empty() {
             return Ok(Vec::new());
         }
-        inner.cut_conversation(known, why)
+        inner.cut_conversation(known, why, |_| why)
     }
 
-    /// Marks a turn that started and did not end as cut, and closes its calls. Does nothing if the
-    /// last turn ended.
-    pub fn cut_turn(&self, why: &str) -> Result<Vec<Message>, Error> {
+    /// Marks a turn that started and did not end as cut, and closes its calls with what is known of
+    /// each. Does nothing if the last turn ended.
+    pub fn cut_turn(&self) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
         if !inner.transcript.is_turn_open && inner.transcript.open_calls().is_empty() {
             return Ok(Vec::new());
         }
-        inner.cut_conversation(&[], why)
+        let last = inner.transcript.interrupted.clone();
+        inner.cut_conversation(&[], CUT_OFF, |call| {
+            InterruptedTurn::call_result(last.as_ref(), &call.id)
+        })
+    }
+
+    /// Returns the last turn if it was interrupted: it started, and did not end.
+    #[must_use]
+    pub fn interrupted(&self) -> Option<InterruptedTurn> {
+        self.lock().transcript.interrupted.clone()
+    }
+
+    /// Returns the input with this id, if the session took it.
+    #[must_use]
+    pub fn taken_input(&self, input_id: &str) -> Option<TakenInput> {
+        self.lock().transcript.inputs.get(input_id).cloned()
     }
 
     /// Removes the last turn that still has messages from the conversation; `None` if there is
@@ -416,7 +431,13 @@ impl SessionState {
         Ok(())
     }
 
-    fn cut_conversation(&mut self, known: &[Message], why: &str) -> Result<Vec<Message>, Error> {
+    /// Closes the open calls: with the result in `known`, or else with the text of `unknown`.
+    fn cut_conversation<'t>(
+        &mut self,
+        known: &[Message],
+        why: &str,
+        unknown: impl Fn(&ToolCall) -> &'t str,
+    ) -> Result<Vec<Message>, Error> {
         let open = self.transcript.open_calls();
         self.append_body(Body::Cut {
             turn: self.transcript.turn,
@@ -428,7 +449,8 @@ impl SessionState {
             let is_of_call =
                 |message: &&Message| message.tool_results().any(|own| own.call_id == call.id);
             let message = known.iter().find(is_of_call).cloned();
-            let message = message.unwrap_or_else(|| Message::result(call.result(why, true)));
+            let message =
+                message.unwrap_or_else(|| Message::result(call.result(unknown(call), true)));
             self.append_body(Body::Message {
                 message: message.clone(),
             })?;

@@ -30,6 +30,7 @@ mod entry;
 mod guarded;
 mod head;
 mod heads;
+mod interrupted;
 mod live;
 mod log;
 mod owning;
@@ -49,11 +50,12 @@ pub use children::{Child, SessionFolder};
 pub use doctor::{Examination, Fault, Growth};
 pub(crate) use entry::DONE;
 pub use entry::{
-    Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report, VERSION,
+    Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report, VERSION, schema,
 };
 pub use guarded::{MAX_LINE_BYTES, is_session_id};
 pub use head::{SessionHead, SessionState};
 pub use heads::Heads;
+pub use interrupted::{InterruptedTurn, TakenInput};
 pub use live::Session;
 pub use owning::{Stored, surplus};
 pub use parts::PartKind;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::children::{self, Child};
 use super::entry::{Body, DONE, DueTurn, LastingSkill, RememberedSkill};
+use super::interrupted::{InterruptedTurn, TakenInput};
 use crate::message::{Message, Role, ToolCall, unanswered_calls};
 
 /// Conversation and other state that results from the entries of a session.
@@ -19,6 +20,10 @@ pub(super) struct SessionTranscript {
     pub(super) turn: u32,
     /// Whether the last turn has not ended.
     pub(super) is_turn_open: bool,
+    /// The last turn, if it has not ended.
+    pub(super) interrupted: Option<InterruptedTurn>,
+    /// Inputs with an id, by the id.
+    pub(super) inputs: BTreeMap<String, TakenInput>,
     pub(super) has_header: bool,
     /// Subagents that have a session below this one, oldest first.
     pub(super) children: Vec<Child>,
@@ -34,14 +39,30 @@ impl SessionTranscript {
     /// Applies one entry.
     pub(super) fn apply_body(&mut self, body: &Body) {
         self.children.extend(children::named_in(body));
+        InterruptedTurn::follow_entry(&mut self.interrupted, body);
         match body {
             Body::Session { .. } => self.has_header = true,
             Body::Message { message } => self.messages.push(message.clone()),
-            Body::TurnStart { turn, .. } => {
+            Body::TurnStart { turn, input_id, .. } => {
                 self.turn = *turn;
                 self.is_turn_open = true;
+                let taken = TakenInput {
+                    turn: *turn,
+                    ended: None,
+                };
+                self.inputs.extend(input_id.clone().map(|id| (id, taken)));
             }
-            Body::TurnEnd { .. } | Body::Cut { .. } => self.is_turn_open = false,
+            Body::TurnEnd {
+                turn,
+                summary,
+                output,
+            } => {
+                self.is_turn_open = false;
+                if let Some(taken) = self.inputs.values_mut().find(|taken| taken.turn == *turn) {
+                    taken.ended = Some(Box::new((summary.clone(), output.clone())));
+                }
+            }
+            Body::Cut { .. } => self.is_turn_open = false,
             Body::Archival { turn, is_over, .. } if *is_over => {
                 self.due.remove(turn);
             }

@@ -115,6 +115,7 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
       /context                        Show what fills the window of the model
       /compact                        Replace older messages with a summary now
       /undo                           Take the last turn out of the conversation; files and everything else that it changed stay
+      /continue                       Go on with the turn that was interrupted when the program ended
       /fork                           Go on in a copy of this session up to now
       /export [file]                  Write the conversation to a Markdown file
       /resume [session]               List sessions of this folder, or go on with one

@@ -161,8 +161,8 @@ fn a_killed_process_loses_no_finished_step_and_marks_the_call_that_was_cut() {
 
     call_3 bash
     call_4 read_file
-    call_3 = [interrupted: the session ended before this call had a result; it may or may not have run]
-    call_4 = [interrupted: the session ended before this call had a result; it may or may not have run]
+    call_3 = [interrupted: the turn was cut off while this call ran; it may have run, wholly or in part, or run still. Look at what it did before you call it again]
+    call_4 = [interrupted: the turn was cut off before this call began; it did nothing]
     ");
     // Nobody was left to end the command: it runs until it ends by itself.
     let id = std::fs::read_to_string(rind.workspace().join("pid")).unwrap();

@@ -76,8 +76,11 @@ fn help_of_run_explains_every_flag() {
           --trace[=<HOW>]         Show the turn as a tree with every hook, what it did, and how long it
                                   took; `--trace=full` folds and cuts nothing
           --image <FILE>          Show an image to the model; may be given several times
-          --resume <ID>           Continue a session: its id, the beginning of it, or `last`
+          --resume <ID>           Continue a session: its id, the beginning of it, or `last`; without a
+                                  prompt, its interrupted turn goes on
           --session <ID>          Begin a session with this id, which must be new
+          --input-id <ID>         Take the prompt once: a session that took a prompt with this id gives
+                                  its outcome again, or goes on with its turn if that was interrupted
           --output-schema <FILE>  Demand an answer that is JSON of the JSON Schema in this file; exit
                                   code 1 when the model does not give one
           --max-cost <USD>        Stop before the turn costs more than this, in US dollars; exit code 3

@@ -127,12 +127,17 @@ pub(super) struct RunArgs {
     /// Show an image to the model; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(super) image: Vec<PathBuf>,
-    /// Continue a session: its id, the beginning of it, or `last`.
+    /// Continue a session: its id, the beginning of it, or `last`; without a prompt, its interrupted
+    /// turn goes on
     #[arg(long, value_name = "ID", add = completion::complete_sessions())]
     pub(super) resume: Option<String>,
     /// Begin a session with this id, which must be new
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
     pub(super) session: Option<String>,
+    /// Take the prompt once: a session that took a prompt with this id gives its outcome again, or
+    /// goes on with its turn if that was interrupted
+    #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(super) input_id: Option<String>,
     /// Demand an answer that is JSON of the JSON Schema in this file; exit code 1 when the model does
     /// not give one
     #[arg(long, value_name = "FILE")]
@@ -321,6 +326,8 @@ pub(super) enum SchemaOf {
     Hooks,
     /// `plugin.toml`, the manifest of a plugin
     Manifest,
+    /// One line of the file of a session
+    Session,
     /// The front matter of `SKILL.md`
     Skill,
 }

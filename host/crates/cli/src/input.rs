@@ -32,9 +32,16 @@ const NEXT_BYTE: Duration = Duration::from_secs(30);
 /// pipe is read without timeout as long as a program that is not one of ours holds its other end,
 /// as `git` does in `git diff | rind run …`: it will write or exit. If no writer is found, timeouts
 /// apply, and the person and the model are told.
-pub(super) fn read_prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Result<String> {
+///
+/// `None` when there is none and `is_optional` says that there need not be one.
+pub(super) fn read_prompt(
+    typed: Option<&str>,
+    reads_stdin: bool,
+    is_optional: bool,
+) -> anyhow::Result<Option<String>> {
     let stdin = std::io::stdin();
     let text = match typed {
+        None if is_optional && (!reads_stdin || stdin.is_terminal()) => return Ok(None),
         None | Some("-") if !reads_stdin => {
             bail_usage!("pass the prompt as an argument: `--steer-from -` reads standard input")
         }
@@ -47,10 +54,11 @@ pub(super) fn read_prompt(typed: Option<&str>, reads_stdin: bool) -> anyhow::Res
         }
         None => read_stdin(&stdin, InputWait::ToTheEnd)?.text,
     };
-    if text.trim().is_empty() {
-        bail_usage!("the prompt is empty");
+    match text.trim().is_empty() {
+        false => Ok(Some(text)),
+        true if is_optional && typed.is_none() => Ok(None),
+        true => bail_usage!("the prompt is empty"),
     }
-    Ok(text)
 }
 
 /// Returns the prompt of a command, with piped input as a block after it.

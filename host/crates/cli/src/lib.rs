@@ -215,6 +215,9 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Schema(schema) => match schema.of {
             SchemaOf::Events => render::print_json(&event::schema()).map(|()| ExitStatus::Done),
             SchemaOf::Hooks => render::print_json(&script::schema()).map(|()| ExitStatus::Done),
+            SchemaOf::Session => {
+                render::print_json(&rind_lib::session::schema()).map(|()| ExitStatus::Done)
+            }
             SchemaOf::Skill => {
                 render::print_answer(rind_lib::skill::SCHEMA);
                 Ok(ExitStatus::Done)

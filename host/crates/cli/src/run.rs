@@ -31,8 +31,8 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let line = typed.filter(|line| command::split_command(line).is_some());
     // Read piped input only once a prompt for it is certain.
     let prompt = match line {
-        Some(_) => String::new(),
-        None => super::input::read_prompt(typed, !steers_from_stdin)?,
+        Some(_) => None,
+        None => super::input::read_prompt(typed, !steers_from_stdin, args.resume.is_some())?,
     };
     let images = args
         .image
@@ -51,6 +51,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         images,
         answer_schema: args.output_schema.as_deref().map(read_schema).transpose()?,
         max_cost_usd: args.max_cost,
+        input_id: args.input_id,
     };
     let session = match args.session {
         Some(id) => SessionChoice::Named(id),
@@ -61,7 +62,10 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     settings.model.set.extend(max_steps);
     let prepared = open::prepare_session(settings).await?;
     let input = match line {
-        None => RunInput::Prompt(prompt, demands),
+        None => match prompt {
+            Some(prompt) => RunInput::Prompt(prompt, demands),
+            None => RunInput::Continue(demands),
+        },
         Some(line) => {
             if !demands.images.is_empty() {
                 bail_usage!("a slash command takes no images: pass --image with a prompt");
@@ -106,6 +110,8 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
 pub(super) enum RunInput {
     /// A prompt, and what is demanded of its turn.
     Prompt(String, TurnDemands),
+    /// No prompt: the interrupted turn goes on.
+    Continue(TurnDemands),
     Command {
         commands: CommandSet,
         call: CommandCall,
@@ -122,12 +128,16 @@ pub(super) struct TurnDemands {
     images: Vec<Attachment>,
     answer_schema: Option<AnswerSchema>,
     max_cost_usd: Option<f64>,
+    input_id: Option<String>,
 }
 
 impl TurnDemands {
     fn put_on(self, mut turn: Turn<'_>) -> Turn<'_> {
         if let Some(schema) = self.answer_schema {
             turn = turn.answer_schema(schema);
+        }
+        if let Some(id) = self.input_id {
+            turn = turn.input_id(id);
         }
         if let Some(usd) = self.max_cost_usd {
             turn = turn.max_cost_usd(usd);
@@ -184,7 +194,8 @@ async fn run_alone(
 fn said_by(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
     match outcome {
         CommandCallResult::Text(text) | CommandCallResult::Prompt { text, .. } => Ok(Some(text)),
-        CommandCallResult::Nothing | CommandCallResult::Action(OwnerAction::Quit) => Ok(None),
+        CommandCallResult::Nothing
+        | CommandCallResult::Action(OwnerAction::Quit | OwnerAction::Continue) => Ok(None),
         CommandCallResult::Action(OwnerAction::Resume { id, text }) => Ok(Some(format!(
             "{text}; to continue: rind run --resume {id} \"…\""
         ))),
@@ -201,6 +212,21 @@ enum RunResult {
     Command(Option<String>),
 }
 
+/// Goes on with the interrupted turn of the session.
+async fn continue_turn(
+    session: &mut Session,
+    demands: TurnDemands,
+    cancel: &CancellationToken,
+) -> anyhow::Result<RunResult> {
+    let id = session.id().clone();
+    let Some(turn) = session.continue_turn() else {
+        bail_usage!(
+            "no turn of session {id} was interrupted, so there is none to continue; pass a prompt"
+        );
+    };
+    Ok(RunResult::Turn(demands.put_on(turn).until(cancel).await?))
+}
+
 /// Runs the turn, or the command and the turn that it may ask for.
 async fn act_on_input(
     session: &mut Session,
@@ -212,6 +238,7 @@ async fn act_on_input(
             let turn = demands.put_on(session.turn(text)).until(cancel);
             return Ok(RunResult::Turn(turn.await?));
         }
+        RunInput::Continue(demands) => return continue_turn(session, demands, cancel).await,
         RunInput::Command {
             commands,
             call,
@@ -220,6 +247,9 @@ async fn act_on_input(
         } => (commands, call, reads_stdin, demands),
     };
     match commands.run_call(&call, Some(session), cancel).await? {
+        CommandCallResult::Action(OwnerAction::Continue) => {
+            continue_turn(session, demands, cancel).await
+        }
         CommandCallResult::Prompt { text, command } => {
             let text = match reads_stdin {
                 true => super::input::with_piped(&text)?,

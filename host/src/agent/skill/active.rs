@@ -205,6 +205,15 @@ impl ActiveSkills {
         Self(Mutex::new(active.collect()))
     }
 
+    /// Takes up a skill that was active in the interrupted turn, with its limits on calls.
+    pub(in crate::agent) fn take_up(&self, kept: &LastingSkill, skills: &Skills) {
+        let skill = ActiveSkill {
+            is_lasting: false,
+            ..ActiveSkill::of_earlier_run(kept, skills)
+        };
+        self.add_skill(Arc::new(skill));
+    }
+
     pub(super) fn add_skill(&self, skill: Arc<ActiveSkill>) {
         lock(&self.0).push(skill);
     }

@@ -263,6 +263,8 @@ mod tests {
             input: "hi".into(),
             source: Source::Terminal,
             command: None,
+            input_id: None,
+            continues: None,
         }
     }
 

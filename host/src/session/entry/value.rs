@@ -3,6 +3,7 @@
 //!
 //! The module must not know how entries are written. Start from [`PromptRow`].
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(doc)]
@@ -10,7 +11,7 @@ use super::Body;
 use crate::point::payload::Tier;
 
 /// Part of a recorded system prompt, without its text: shows which author changed the prefix.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PromptRow {
     /// Tier of the part.
     pub tier: Tier,
@@ -28,7 +29,7 @@ pub struct PromptRow {
 
 /// A subagent without tools that keeps an archived turn. Its session is the file
 /// `agents/ID/session.jsonl` in the folder of this session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Holder {
     /// Id of the subagent.
     pub agent: String,

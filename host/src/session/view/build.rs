@@ -60,6 +60,7 @@ impl Build {
                 input,
                 source,
                 command,
+                ..
             } => {
                 self.calls.clear();
                 self.view.turns.push(TurnView {

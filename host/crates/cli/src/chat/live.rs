@@ -20,7 +20,7 @@ use super::super::exit_code::ExitStatus;
 use super::super::open::OpenedSession;
 use super::super::programs::FollowingPrograms;
 use super::super::render::hold::{self, RedirectedOutput};
-use super::super::render::{BAD, DIM, printable_text, style_text};
+use super::super::render::{BAD, DIM, printable_text, style_text, warning_text};
 use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::QUIET;
@@ -194,6 +194,9 @@ impl LiveChat {
         let words = format!("{model} · /help lists commands and keys");
         view.say_line(style_text(DIM, printable_text(&words)));
         view.add_earlier(&session.last_messages(MAX_EARLIER));
+        if let Some(text) = super::interrupted_text(&session) {
+            view.say_line(warning_text(&text));
+        }
         let now = Instant::now();
         Ok(Self {
             screen: ChatScreen::new(size, has_color),

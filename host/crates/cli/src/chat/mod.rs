@@ -42,6 +42,7 @@ use super::programs::FollowingPrograms;
 use super::question::{QuestionLine, QuestionScreen};
 use super::render::{self, BOLD, DIM};
 use live::ChatExit;
+use rind_lib::host::Session;
 use rind_lib::session::{SessionHead, SessionStore};
 use rind_operator::settings::SessionChoice;
 
@@ -83,6 +84,14 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
             ChatExit::Resume(id) => resume = Some(id),
         }
     }
+}
+
+/// Tells of the turn that was interrupted when the program ended.
+fn interrupted_text(session: &Session) -> Option<String> {
+    let turn = session.interrupted()?.turn;
+    Some(format!(
+        "turn {turn} was interrupted; /continue goes on with it"
+    ))
 }
 
 /// Warns of templates that cannot be used, once.

@@ -74,6 +74,9 @@ pub(super) async fn run_plain(
 ) -> anyhow::Result<ChatExit> {
     render::print_note(&opened.chosen);
     let session = opened.session;
+    if let Some(text) = super::interrupted_text(&session) {
+        render::print_warning(&text);
+    }
     let mut plain = PlainChat {
         steering: session.steering(),
         approvals: session.approvals(),
@@ -251,6 +254,7 @@ impl PlainChat {
             }
             Ok(CommandCallResult::Prompt { text, command }) => self.run_turn(text, Some(command)),
             Ok(CommandCallResult::Nothing) => {}
+            Ok(CommandCallResult::Action(OwnerAction::Continue)) => self.worker.continue_turn(),
             Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Done))
             }

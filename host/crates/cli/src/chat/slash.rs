@@ -87,6 +87,7 @@ impl LiveChat {
                 });
             }
             Ok(CommandCallResult::Nothing) => {}
+            Ok(CommandCallResult::Action(OwnerAction::Continue)) => self.worker.continue_turn(),
             Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Done))
             }

@@ -19,6 +19,7 @@ use rind_lib::provider::Selected;
 /// Work on the session.
 enum ChatJob {
     Turn(ChatPrompt, CancellationToken),
+    Continue(CancellationToken),
     Command(CommandCall, CancellationToken),
     Model(Selected),
     /// Tells those who watch of a command.
@@ -122,6 +123,12 @@ impl ChatWorker {
         let _ = self.jobs.send(ChatJob::Turn(prompt, cancel));
     }
 
+    /// Goes on with the interrupted turn.
+    pub(super) fn continue_turn(&mut self) {
+        let cancel = self.begin_job(ChatJobKind::Turn);
+        let _ = self.jobs.send(ChatJob::Continue(cancel));
+    }
+
     /// Runs a command: with the session if it is free, else without it.
     pub(super) fn start_command(&mut self, call: CommandCall) {
         if !self.is_running() {
@@ -215,6 +222,10 @@ async fn work_on_session(
                     None => turn.await,
                 })
             }
+            ChatJob::Continue(cancel) => match session.continue_turn() {
+                Some(turn) => ChatJobDone::Turn(turn.until(&cancel).await),
+                None => ChatJobDone::Command(Ok(CommandCallResult::Nothing)),
+            },
             ChatJob::Command(call, cancel) => {
                 ChatJobDone::Command(commands.run_call(&call, Some(&mut session), &cancel).await)
             }

@@ -28,6 +28,7 @@ pub(super) enum BuiltInWork {
     Permissions,
     Skills,
     Done,
+    Continue,
     Cost,
     Context,
     Compact,
@@ -90,6 +91,8 @@ const TABLE: &[BuiltIn] = &[
         "Take the last turn out of the conversation; files and everything else that it changed stay",
     )
     .about_session(),
+    BuiltIn::new("continue", BuiltInWork::Continue, "Go on with the turn that was interrupted when the program ended")
+        .about_session(),
     BuiltIn::new("fork", BuiltInWork::Fork, "Go on in a copy of this session up to now").about_session(),
     BuiltIn::new("export", BuiltInWork::Export, "Write the conversation to a Markdown file")
         .taking_argument("file", "File to write, relative to the workspace; it must not be there yet")

@@ -128,6 +128,8 @@ pub(super) enum CommandCallResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OwnerAction {
     Quit,
+    /// Go on with the interrupted turn.
+    Continue,
     /// Ask this model from the next turn on.
     Model(String),
     /// Continue another session: its full id, and a text to show.

@@ -37,6 +37,10 @@ pub(super) async fn run_built_in(
             session.compact().until(cancel).await?;
             return Ok(CommandCallResult::Nothing);
         }
+        BuiltInWork::Continue => match session.interrupted() {
+            Some(_) => return Ok(CommandCallResult::Action(OwnerAction::Continue)),
+            None => "no turn of this session was interrupted".to_owned(),
+        },
         BuiltInWork::Undo => match session.undo().await? {
             Some(undone) => format!(
                 "took the last turn out of the conversation ({}): {}\nfiles, what plugins keep and what it cost stay as they are",
@@ -109,6 +113,7 @@ fn without_session(
         BuiltInWork::Cost
         | BuiltInWork::Context
         | BuiltInWork::Compact
+        | BuiltInWork::Continue
         | BuiltInWork::Undo
         | BuiltInWork::Fork
         | BuiltInWork::Export

@@ -1,0 +1,67 @@
+//! Inputs with an id, which a session takes once.
+//!
+//! A caller that does not know whether its input arrived sends it again: the session gives the
+//! outcome of the turn that took it, or goes on with that turn if it was interrupted.
+
+use super::outcome::{Error, TurnOutcome};
+use super::spec::{AgentSpec, TurnSpec};
+use crate::event::Event;
+use crate::point::outcome::Level;
+use crate::text::clean_line;
+
+/// Longest part of an input's id that is shown, in bytes.
+const MAX_SHOWN_ID: usize = 96;
+
+/// Treatment of an input.
+pub(super) enum InputDecision {
+    /// A turn is run: for the input itself, or to continue the interrupted turn that took it.
+    Run(TurnSpec),
+    /// The turn that took the input has ended with this outcome.
+    Known(TurnOutcome),
+}
+
+/// Decides on an input by its id.
+///
+/// # Errors
+/// The turn that took the input was interrupted, and other turns came after it.
+pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<InputDecision, Error> {
+    let id = spec
+        .input_id
+        .as_deref()
+        .filter(|_| spec.continues.is_none());
+    let Some((id, taken)) = id.and_then(|id| Some((id, agent.session.taken_input(id)?))) else {
+        return Ok(InputDecision::Run(spec));
+    };
+    let Some(ended) = taken.ended else {
+        let interrupted = agent.session.interrupted();
+        let same = interrupted.filter(|turn| turn.input_id.as_deref() == Some(id));
+        let Some(interrupted) = same else {
+            return Err(Error::InputTaken {
+                id: clean_line(id, MAX_SHOWN_ID),
+                turn: taken.turn,
+            });
+        };
+        return Ok(InputDecision::Run(TurnSpec {
+            answer_schema: spec.answer_schema,
+            max_cost_usd: spec.max_cost_usd,
+            ..TurnSpec::of_interrupted(interrupted)
+        }));
+    };
+    let (summary, output) = *ended;
+    let text = format!(
+        "the input `{}` was taken before, by turn {}; its outcome is given again",
+        clean_line(id, MAX_SHOWN_ID),
+        taken.turn
+    );
+    agent.events.emit(Event::notice(Level::Info, text));
+    agent.events.emit(Event::TurnEnd {
+        turn: taken.turn,
+        summary: summary.clone(),
+        output: output.clone(),
+    });
+    Ok(InputDecision::Known(TurnOutcome {
+        turn: taken.turn,
+        output,
+        summary,
+    }))
+}
