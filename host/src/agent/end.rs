@@ -91,6 +91,10 @@ impl TurnRun<'_> {
             .dispatch_point::<at::TurnEnd>(outcome.summary.clone())
             .await;
         self.take_halt(&mut outcome);
+        if let Some(keeping) = self.keeping.take() {
+            // Its errors are logged there.
+            let _ = keeping.await;
+        }
         let synced = session.synced().await;
         self.ctx.scope.end_scope();
         self.ctx.emit_event(Event::TurnEnd {

@@ -12,7 +12,7 @@ use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, PromptContext, PromptPart, Tier};
 use crate::prompt::{self, HostFacts};
-use crate::session::Body;
+use crate::session::{Blobs, Body};
 
 impl TurnRun<'_> {
     /// `system-prompt` collects, `before-system-prompt` edits the parts, `after-system-prompt` the
@@ -52,12 +52,30 @@ impl TurnRun<'_> {
         self.system = blocks;
 
         let parts = prompt::prompt_rows(&parts);
-        let written = Body::Prompt { parts, lost };
+        let texts = self.system.iter().map(|block| block.text.as_str());
+        let sent = texts.map(Blobs::text_id).collect();
+        let written = Body::Prompt { parts, lost, sent };
         if self.agent.ledger.as_ref() != Some(&written) {
             self.agent.spec.session.append(written.clone())?;
             self.agent.ledger = Some(written);
+            self.keep_sent();
         }
         Ok(())
+    }
+
+    /// Keeps the text of the prompt, so that a person can read what was sent. Beside the request,
+    /// which does not wait for the disk. A text that cannot be kept is missing there and nowhere
+    /// else.
+    fn keep_sent(&mut self) {
+        let blobs = self.ctx.scope.family.root.blobs().clone();
+        let texts: Vec<String> = self.system.iter().map(|block| block.text.clone()).collect();
+        self.keeping = Some(tokio::task::spawn_blocking(move || {
+            for text in &texts {
+                if let Err(error) = blobs.put_text(text) {
+                    tracing::warn!(%error, "cannot keep the text of a system prompt");
+                }
+            }
+        }));
     }
 
     fn own_parts(&self, decision: Decision) -> Vec<PromptPart> {

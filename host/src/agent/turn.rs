@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::answer_schema::{AnswerCheck, AnswerMismatch};
@@ -141,6 +142,8 @@ pub(super) struct TurnRun<'a> {
     /// The step that may not be passed; a follow-up moves it on.
     pub(super) last_step: u32,
     pub(super) system: Vec<SystemBlock>,
+    /// Task that writes the text of the system prompt to the session.
+    pub(super) keeping: Option<JoinHandle<()>>,
     /// The answer that is streaming in.
     pub(super) progress: AnswerProgress,
     /// Tool calls whose results are not in the session yet.
@@ -169,6 +172,7 @@ impl<'a> TurnRun<'a> {
             attached: Arc::default(),
             work,
             system: Vec::new(),
+            keeping: None,
             progress: AnswerProgress::default(),
             calls: TurnCalls::default(),
             reflected: ReflectionState::default(),

@@ -145,10 +145,25 @@ impl Blobs {
     /// Stores the bytes of a blob. They are on the disk when this returns, before any message can
     /// refer to them. Blocks.
     pub fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<(), Error> {
-        let size = bytes.len() as u64;
         if HashedFiles::hash_name(bytes) != blob.id {
             return Err(self.files.damaged_error(&blob.id));
         }
+        self.put_named(&blob.id, bytes)
+    }
+
+    /// Returns the id under which a text is stored.
+    #[must_use]
+    pub fn text_id(text: &str) -> String {
+        HashedFiles::hash_name(text.as_bytes())
+    }
+
+    /// Stores a text under its [id](Self::text_id). Blocks.
+    pub fn put_text(&self, text: &str) -> Result<(), Error> {
+        self.put_named(&Self::text_id(text), text.as_bytes())
+    }
+
+    fn put_named(&self, id: &str, bytes: &[u8]) -> Result<(), Error> {
+        let size = bytes.len() as u64;
         let limit = |what: &str, most: u64| Error::BlobLimit {
             size,
             what: format!("{what} has at most {most} bytes"),
@@ -156,7 +171,7 @@ impl Blobs {
         if size > MAX_BLOB_BYTES {
             return Err(limit("a blob", MAX_BLOB_BYTES));
         }
-        if self.files.read_bytes(&blob.id).is_ok() {
+        if self.files.read_bytes(id).is_ok() {
             return Ok(());
         }
         let mut total = lock(&self.total);
@@ -167,7 +182,7 @@ impl Blobs {
         if before + size > MAX_BLOBS_BYTES {
             return Err(limit("all that a session keeps", MAX_BLOBS_BYTES));
         }
-        self.files.write_bytes(&blob.id, bytes)?;
+        self.files.write_bytes(id, bytes)?;
         *total = Some(before + size);
         Ok(())
     }

@@ -89,6 +89,9 @@ impl Examination {
 struct Wanted {
     /// Blobs of messages, which lie with the root session.
     content: BTreeSet<String>,
+    /// Texts of system prompts, among the blobs of messages. They are kept for people, and a missing
+    /// one harms nothing.
+    prompts: BTreeSet<String>,
     /// Blobs of values that plugins have at the end, by plugin and key.
     state: BTreeMap<(String, String), String>,
     /// Subagents and holders that entries name.
@@ -183,6 +186,7 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
             } => wanted
                 .content
                 .extend(result.content.blobs().map(|blob| blob.id.clone())),
+            Body::Prompt { sent, .. } => wanted.prompts.extend(sent.iter().cloned()),
             Body::State {
                 plugin, key, blob, ..
             } => {
@@ -230,6 +234,7 @@ fn files_of(
     found: &mut Examination,
 ) {
     let content: BTreeSet<&String> = all.values().flat_map(|own| &own.content).collect();
+    let prompts: BTreeSet<&String> = all.values().flat_map(|own| &own.prompts).collect();
     let mut there = BTreeSet::new();
     for file in files {
         if file.kind != PartKind::Entries {
@@ -247,7 +252,10 @@ fn files_of(
             PartKind::Content | PartKind::State => {
                 let owner = above.trim_end_matches("content").trim_end_matches("blobs");
                 let is_wanted = match file.kind {
-                    PartKind::Content => content.contains(&name.to_owned()),
+                    PartKind::Content => {
+                        let name = name.to_owned();
+                        content.contains(&name) || prompts.contains(&name)
+                    }
                     _ => all
                         .get(owner)
                         .is_some_and(|own| own.state.values().any(|blob| blob == name)),

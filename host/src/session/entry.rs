@@ -425,6 +425,10 @@ pub enum Body {
         /// text before that point.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lost: Vec<Tier>,
+        /// Names of the files in `content` that hold the prompt as it was sent, in order. Empty if
+        /// they could not be kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sent: Vec<String>,
     },
     /// A turn was cut short. Results for its open calls follow.
     Cut {

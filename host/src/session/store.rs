@@ -280,6 +280,14 @@ impl SessionStore {
         Err(self.unknown_session(wanted))
     }
 
+    /// Returns a text that a session, or the session of a subagent of it, keeps under this id.
+    pub fn read_text(&self, session: &str, id: &str) -> Result<String, Error> {
+        let root = session.split('/').next().unwrap_or(session);
+        let path = self.root.join(root);
+        let bytes = Blobs::new(&path).get(id)?;
+        String::from_utf8(bytes).map_err(|_| Error::Blob { path })
+    }
+
     /// Returns every readable entry of a session, and notices about the unreadable ones. Does not
     /// open the session for writing.
     pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {

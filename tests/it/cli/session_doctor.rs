@@ -32,7 +32,7 @@ fn a_session_of_the_program_has_no_fault() {
     let (rind, _, id) = machine();
     assert_eq!(faults(&rind, 0), Vec::<String>::new());
     let shown = rind.run(&["session", "doctor", &id]).exits(0).stdout;
-    assert!(shown.contains("turn-start"), "{shown}");
+    assert!(shown.contains("turn-end"), "{shown}");
 }
 
 #[test]

@@ -263,3 +263,42 @@ fn a_text_is_found_in_inputs_answers_and_results_of_every_session() {
     no session has this text
     ");
 }
+
+#[test]
+fn the_system_prompt_is_kept_as_it_was_sent() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"Read.\"\n");
+    rind.file("AGENTS.md", "Prefer tabs.\n");
+    rind.run(&["run", "hello"]).exits(0);
+    rind.file("AGENTS.md", "Prefer blanks.\n");
+    rind.run(&["run", "again", "--resume", "last"]).exits(0);
+    let text = |args: &[&str]| {
+        let all = [&["session", "prompt", "last", "--text"], args].concat();
+        rind.run(&all).exits(0).stdout
+    };
+    let (last, first) = (text(&[]), text(&["--turn", "1"]));
+    assert!(
+        last.contains("Prefer blanks.") && !last.contains("Prefer tabs."),
+        "{last}"
+    );
+    assert!(
+        first.contains("Prefer tabs.") && first.contains("You are an agent"),
+        "{first}"
+    );
+    rind.run(&["session", "prompt", "last", "--text", "--turn", "3"])
+        .exits(2);
+    let examined = rind.run(&["session", "doctor"]).exits(0).stdout;
+    assert!(!examined.contains('▲'), "{examined}");
+    // A text that is gone or was changed is an error, and harms nothing else.
+    let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
+    let folder = sessions
+        .map(|one| one.unwrap().path())
+        .find(|path| path.is_dir())
+        .unwrap();
+    for file in std::fs::read_dir(folder.join("content")).unwrap() {
+        std::fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    rind.run(&["session", "prompt", "last", "--text"]).exits(1);
+    rind.run(&["session", "doctor"]).exits(0);
+    rind.run(&["run", "and on", "--resume", "last"]).exits(0);
+    assert!(text(&[]).contains("Prefer blanks."));
+}

@@ -497,6 +497,12 @@ pub(super) struct SessionPromptArgs {
     /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
     #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
+    /// Print the text of the last prompt, as it was sent to the model
+    #[arg(long, conflicts_with = "json")]
+    pub(super) text: bool,
+    /// Print the text of the prompt of this turn
+    #[arg(long, value_name = "N", requires = "text")]
+    pub(super) turn: Option<u32>,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

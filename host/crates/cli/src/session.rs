@@ -13,11 +13,11 @@ mod show;
 mod turns;
 
 use super::args::{SessionCommand, SessionPromptArgs};
-use super::exit_code::ExitStatus;
+use super::exit_code::{ExitStatus, bail_usage};
 use super::{audit, environment, render};
 use rind_lib::paths::Paths;
 use rind_lib::prompt::ledger;
-use rind_lib::session::SessionStore;
+use rind_lib::session::{Body, Entry, SessionStore};
 
 pub(super) async fn session(command: SessionCommand) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
@@ -44,11 +44,46 @@ fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitSt
     notices
         .iter()
         .for_each(|notice| render::print_warning(notice));
+    if args.text {
+        return print_sent(&store, &id, &entries, args.turn);
+    }
     let turns = ledger::turn_ledgers(&entries);
     if args.json {
         render::print_json(&serde_json::json!({"session": id, "turns": turns}))?;
     } else {
         render::session::print_prompt(&id, &turns);
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Prints the text of a prompt as it was sent: of the last one, or of the one of a turn.
+fn print_sent(
+    store: &SessionStore,
+    id: &str,
+    entries: &[Entry],
+    wanted: Option<u32>,
+) -> anyhow::Result<ExitStatus> {
+    let (mut turn, mut sent) = (0, None);
+    for entry in entries {
+        match &entry.body {
+            Body::TurnStart { turn: started, .. } if wanted.is_some_and(|n| n < *started) => break,
+            Body::TurnStart { turn: started, .. } => turn = *started,
+            Body::Prompt { sent: names, .. } => sent = Some(names),
+            _ => {}
+        }
+    }
+    if let Some(missing) = wanted.filter(|wanted| *wanted > turn) {
+        bail_usage!("session {id} has no turn {missing}; its last one is {turn}");
+    }
+    let Some(names) = sent.filter(|names| !names.is_empty()) else {
+        bail_usage!(
+            "session {id} does not hold the text of that prompt; `rind session prompt {id}` shows its parts"
+        );
+    };
+    for name in names {
+        let text = store.read_text(id, name)?;
+        render::answer_line(render::printable_prose(text.trim_end()));
+        render::answer_line("");
     }
     Ok(ExitStatus::Done)
 }

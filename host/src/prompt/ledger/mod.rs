@@ -167,7 +167,7 @@ impl LedgerReader {
                     ..TurnLedger::default()
                 });
             }
-            Body::Prompt { parts, lost } => {
+            Body::Prompt { parts, lost, .. } => {
                 self.rows.clone_from(parts);
                 self.lost.clone_from(lost);
                 self.has_prompt = true;
@@ -272,6 +272,7 @@ mod tests {
         Body::Prompt {
             parts: parts.to_vec(),
             lost: Vec::new(),
+            sent: Vec::new(),
         }
     }
 
