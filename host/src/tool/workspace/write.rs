@@ -5,6 +5,7 @@
 //! give a file of another owner to the user, and drop access control lists and extended attributes.
 //! Such a file is overwritten in place instead, and its old content is restored if that fails.
 
+use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
@@ -27,6 +28,16 @@ pub(in crate::tool) enum ExpectedFile {
     Nothing,
     /// The file has this version; a file of more than `cap` bytes is compared by its attributes.
     Version { version: FileVersion, cap: u64 },
+}
+
+/// Receiver of the writes of a call, which keeps what files were before.
+pub trait WriteRecorder: fmt::Debug + Send + Sync {
+    /// Notes that `content` is about to be written to a path relative to the workspace, without
+    /// links in it. Returns the number of a record, or `None` if nothing can be kept. Blocks.
+    fn begin_write(&self, path: &str, content: &[u8]) -> Option<u64>;
+
+    /// Notes that the write of a record has ended; nothing was changed unless `is_done`. Blocks.
+    fn end_write(&self, record: u64, is_done: bool);
 }
 
 /// Result of a write.
@@ -55,18 +66,41 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`]; the file is then unchanged.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
-        let written = self.write_over(path, content, ExpectedFile::Any)?;
+        let written = self.write_over(path, content, ExpectedFile::Any, None)?;
         Ok(written.is_new)
     }
 
     /// [Writes](Self::write) a file if it is in the expected state, which is checked right before
-    /// it is replaced.
+    /// it is replaced. `recorder` is told before anything changes, and of the end.
     pub(in crate::tool) fn write_over(
         &self,
         path: &str,
         content: &[u8],
         expected: ExpectedFile,
+        recorder: Option<&dyn WriteRecorder>,
     ) -> Result<WriteResult, WorkspaceError> {
+        let (Some(recorder), WorkspacePath::Known(known)) = (recorder, self.place(path)) else {
+            return self
+                .write_unrecorded(path, content, expected)
+                .map(|(written, _)| written);
+        };
+        let record = recorder.begin_write(&known, content);
+        let written = self.write_unrecorded(path, content, expected);
+        if let Some(record) = record {
+            // A link that was changed meanwhile led to another file, which is not the recorded one.
+            let is_done = matches!(&written, Ok((_, names)) if *names == known);
+            recorder.end_write(record, is_done);
+        }
+        written.map(|(written, _)| written)
+    }
+
+    /// Writes the file, and returns its resolved path too.
+    fn write_unrecorded(
+        &self,
+        path: &str,
+        content: &[u8],
+        expected: ExpectedFile,
+    ) -> Result<(WriteResult, String), WorkspaceError> {
         let failed = |source| WorkspaceError::from_io(path, source);
         let check = |names: &str| {
             if leads_into_repository(self.root(), names.split('/')) {
@@ -104,7 +138,7 @@ impl Workspace {
             expected,
         };
         match write.run_write(old) {
-            Ok(true) => Ok(written),
+            Ok(true) => Ok((written, walked.names.join("/"))),
             Ok(false) => Err(WorkspaceError::Changed(path.to_owned())),
             Err(source) => Err(failed(source)),
         }

@@ -74,6 +74,7 @@ pub(super) async fn run_plain(
 ) -> anyhow::Result<ChatExit> {
     render::print_note(&opened.chosen);
     let session = opened.session;
+    commands.set_asker(opened.asker);
     let mut plain = PlainChat {
         steering: session.steering(),
         approvals: session.approvals(),
