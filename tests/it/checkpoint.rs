@@ -51,7 +51,9 @@ impl Place {
 
     fn write(&self, turn: u32, path: &str, text: &str) {
         let origin = origin(turn, "write_file");
-        let begun = self.checkpoints.begin_write(&origin, path, text.as_bytes());
+        let begun = self
+            .checkpoints
+            .begin_write(&origin, path, Some(text.as_bytes()));
         let target = self.at(path);
         let written = fs::create_dir_all(target.parent().unwrap())
             .and_then(|()| fs::write(&target, text))

@@ -8,10 +8,10 @@ use super::scope::TurnScope;
 use crate::checkpoint::{CallOrigin, CallWrites, StartedCall};
 use crate::event::Event;
 use crate::message::{EffectClass, ToolCall};
+use crate::point::handle::ChangeRecorder;
 use crate::point::outcome::Level;
 use crate::tool::FileTracking;
 use crate::tool::registry::ToolEntry;
-use crate::tool::workspace::WriteRecorder;
 
 /// A call whose changes of files are tracked.
 pub(super) enum TrackedCall {
@@ -61,7 +61,7 @@ impl TrackedCall {
     }
 
     /// Returns the receiver of the call's writes.
-    pub(super) fn recorder(&self) -> Option<Arc<dyn WriteRecorder>> {
+    pub(super) fn recorder(&self) -> Option<Arc<dyn ChangeRecorder>> {
         match self {
             Self::Recorded(writes) => Some(writes.clone()),
             _ => None,

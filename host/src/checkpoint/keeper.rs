@@ -210,10 +210,15 @@ impl Checkpoints {
         }
     }
 
-    /// Notes that a file tool is about to write `content` to `path`, which is relative to the
-    /// workspace and free of links. Returns the record, to be ended by
+    /// Notes that `path`, which is relative to the workspace and free of links, is about to be
+    /// changed: to a file with `content`, or in another way. Returns the record, to be ended by
     /// [`end_write`](Self::end_write).
-    pub fn begin_write(&self, origin: &CallOrigin, path: &str, content: &[u8]) -> Option<u64> {
+    pub fn begin_write(
+        &self,
+        origin: &CallOrigin,
+        path: &str,
+        content: Option<&[u8]>,
+    ) -> Option<u64> {
         if !self.config.enabled {
             return None;
         }
@@ -255,6 +260,7 @@ impl Checkpoints {
                 .written
                 .insert(change.path.clone(), change.after.clone());
         }
+        changes.retain(|change| !change.before.is_same(&change.after));
         let ended = store.log.end_record(id, RecordEnd::Done, Some(changes));
         self.note_result(keeper, ended);
     }

@@ -12,9 +12,9 @@ use super::state::FileState;
 /// Reason why a path is not put back without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedSince {
-    /// Its present state is not what the last call left.
+    /// Present state is not what the last call left.
     Now,
-    /// Something else changed it between two calls.
+    /// Another program or a person changed it between two calls.
     Between,
     /// A call that changed it was interrupted, so it is unknown who made the last change.
     Interrupted,
@@ -34,7 +34,7 @@ impl ChangedSince {
     }
 }
 
-/// What the records say of one path.
+/// History of one path, from the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathHistory {
     /// State before the first change.

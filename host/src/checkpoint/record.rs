@@ -39,13 +39,13 @@ pub enum ChangeSource {
     Rewind,
 }
 
-/// How a record ended.
+/// End of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordEnd {
     /// The changes were made.
     Done,
-    /// Nothing was changed.
+    /// No change was made.
     Void,
     /// The call was interrupted, and the changes were found later: they may be another program's.
     Interrupted,
@@ -77,7 +77,7 @@ pub struct ChangeRecord {
     pub source: ChangeSource,
     /// Changes, in the order of their paths.
     pub changes: Vec<FileChange>,
-    /// How it ended; `None` if it was interrupted.
+    /// End of the call; `None` if it was interrupted.
     pub end: Option<RecordEnd>,
     /// Files that the snapshot did not keep.
     pub left_out: Vec<LeftOut>,

@@ -46,7 +46,7 @@ impl UnkeptReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FileState {
-    /// Nothing has this name.
+    /// No file has this name.
     Absent,
     /// Regular file whose content is kept.
     File {

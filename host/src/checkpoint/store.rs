@@ -60,12 +60,12 @@ impl OpenedStore {
         })
     }
 
-    /// Returns the changes that writing a file makes: the file and its missing folders. Stores both
-    /// contents.
+    /// Returns the changes that changing a path makes: the path and its missing folders. Stores the
+    /// contents. Without `content` the state after the change is not known yet.
     pub(super) fn planned_changes(
         &mut self,
         path: &str,
-        content: &[u8],
+        content: Option<&[u8]>,
     ) -> io::Result<Vec<FileChange>> {
         let mut changes = Vec::new();
         for (at, _) in path.match_indices('/') {
@@ -99,17 +99,24 @@ impl OpenedStore {
                 };
             }
         }
-        let digest = blake3::hash(content).to_hex().to_string();
-        // The new content is only for showing the change.
-        let _ = self.contents.add(&digest, content);
+        let after = match content {
+            None => state.clone(),
+            Some(content) => {
+                let digest = blake3::hash(content).to_hex().to_string();
+                // The new content is only for showing the change.
+                let _ = self.contents.add(&digest, content);
+                let bytes = content.len() as u64;
+                FileState::File {
+                    digest,
+                    bytes,
+                    mode,
+                }
+            }
+        };
         changes.push(FileChange {
             path: path.to_owned(),
             before: state,
-            after: FileState::File {
-                digest,
-                bytes: content.len() as u64,
-                mode,
-            },
+            after,
         });
         Ok(changes)
     }

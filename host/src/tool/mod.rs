@@ -37,6 +37,7 @@ use subject::Subject;
 
 use crate::message::{Blob, Part, Parts, ToolSpec};
 use crate::point::caller::Caller;
+use crate::point::handle::ChangeRecorder;
 
 /// Output of a tool, before it becomes a tool result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,7 +108,7 @@ pub struct ToolCtx {
     /// a model.
     pub known: Option<Arc<known::KnownFiles>>,
     /// Receiver of the writes of a tool whose changes are [recorded](FileTracking::Recorded).
-    pub recorder: Option<Arc<dyn workspace::WriteRecorder>>,
+    pub recorder: Option<Arc<dyn ChangeRecorder>>,
 }
 
 impl ToolCtx {

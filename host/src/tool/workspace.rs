@@ -21,7 +21,6 @@ use super::known::FileVersion;
 use super::subject::WorkspacePath;
 use crate::beneath::{MissingParents, WalkedPath, open_regular, walk_beneath};
 pub use error::WorkspaceError;
-pub use write::WriteRecorder;
 pub(super) use write::{ExpectedFile, stamp_of};
 
 /// Grace period for read-only work after cancellation.

@@ -31,9 +31,10 @@ use tokio_util::sync::CancellationToken;
 use super::known::KnownFiles;
 use super::subject::Subject;
 use super::subject::WorkspacePath;
-use super::workspace::{Workspace, WorkspaceError, WriteRecorder};
+use super::workspace::{Workspace, WorkspaceError};
 use super::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput, schema};
 use crate::message::{EffectClass, ToolSpec};
+use crate::point::handle::ChangeRecorder;
 
 pub(crate) use bash::LeftFilesSearch;
 pub use bash::{Bash, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
@@ -167,7 +168,7 @@ struct FileCall {
     step: (u32, u32),
     /// Files that the model knows; `None` if a program makes the call.
     known: Option<Arc<KnownFiles>>,
-    recorder: Option<Arc<dyn WriteRecorder>>,
+    recorder: Option<Arc<dyn ChangeRecorder>>,
 }
 
 impl FileCall {

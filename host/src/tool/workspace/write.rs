@@ -5,7 +5,6 @@
 //! give a file of another owner to the user, and drop access control lists and extended attributes.
 //! Such a file is overwritten in place instead, and its old content is restored if that fails.
 
-use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
@@ -18,6 +17,7 @@ use super::super::subject::WorkspacePath;
 use super::{Workspace, WorkspaceError};
 use crate::beneath::{MissingParents, open_regular};
 use crate::git::leads_into_repository;
+use crate::point::handle::ChangeRecorder;
 
 /// Expected state of a file before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +28,6 @@ pub(in crate::tool) enum ExpectedFile {
     Nothing,
     /// The file has this version; a file of more than `cap` bytes is compared by its attributes.
     Version { version: FileVersion, cap: u64 },
-}
-
-/// Receiver of the writes of a call, which keeps what files were before.
-pub trait WriteRecorder: fmt::Debug + Send + Sync {
-    /// Notes that `content` is about to be written to a path relative to the workspace, without
-    /// links in it. Returns the number of a record, or `None` if nothing can be kept. Blocks.
-    fn begin_write(&self, path: &str, content: &[u8]) -> Option<u64>;
-
-    /// Notes that the write of a record has ended; nothing was changed unless `is_done`. Blocks.
-    fn end_write(&self, record: u64, is_done: bool);
 }
 
 /// Result of a write.
@@ -77,19 +67,19 @@ impl Workspace {
         path: &str,
         content: &[u8],
         expected: ExpectedFile,
-        recorder: Option<&dyn WriteRecorder>,
+        recorder: Option<&dyn ChangeRecorder>,
     ) -> Result<WriteResult, WorkspaceError> {
         let (Some(recorder), WorkspacePath::Known(known)) = (recorder, self.place(path)) else {
             return self
                 .write_unrecorded(path, content, expected)
                 .map(|(written, _)| written);
         };
-        let record = recorder.begin_write(&known, content);
+        let record = recorder.begin_change(&known, Some(content));
         let written = self.write_unrecorded(path, content, expected);
         if let Some(record) = record {
             // A link that was changed meanwhile led to another file, which is not the recorded one.
             let is_done = matches!(&written, Ok((_, names)) if *names == known);
-            recorder.end_write(record, is_done);
+            recorder.end_change(record, is_done);
         }
         written.map(|(written, _)| written)
     }

@@ -83,7 +83,7 @@ fn a_chat_in_lines_asks_too_and_one_from_a_pipe_does_not() {
         return;
     };
     terminal
-        .sees("> ")
+        .sees("\n>")
         .keys("/rewind 1\r")
         .sees("[f]iles or [n]o");
     terminal

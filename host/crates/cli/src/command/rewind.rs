@@ -333,7 +333,7 @@ async fn question_screen(
     let input = scope.turns.last().map(|turn| turn.input.as_str());
     let head = QuestionLine::new("")
         .styled_words(WARN.bold(), "? ")
-        .own_words(&format!("go back to before turn {} ", scope.turn))
+        .own_words(&format!("go back to before turn {}: ", scope.turn))
         .their_words(DIM, &render::one_line(input.unwrap_or_default(), 100));
     let mut lost = Vec::new();
     if let Some(why) = &scope.refusal {

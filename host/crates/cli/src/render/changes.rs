@@ -104,6 +104,9 @@ pub(in super::super) fn change_words(from: &FileState, to: &FileState) -> String
             super::one_line(from, 100),
             super::one_line(to, 100)
         ),
+        (FileState::Unkept { .. }, FileState::Unkept { .. }) => {
+            "changed; its content is not kept".to_owned()
+        }
         (from, to) => format!("{}, then {}", state_words(from), state_words(to)),
     }
 }
