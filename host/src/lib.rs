@@ -54,6 +54,9 @@ pub mod provider;
 pub mod session;
 pub mod tool;
 
+// Files as they were before calls changed them.
+pub mod checkpoint;
+
 // Skills.
 pub mod skill;
 

@@ -9,6 +9,7 @@ mod aimock;
 mod archive;
 mod author;
 mod blobs;
+mod checkpoint;
 mod cli;
 mod command;
 mod compact;

@@ -363,6 +363,7 @@ impl<'a> ToolGate<'a> {
             cancel: self.scope.cancel.clone(),
             readable: self.scope.skills.readable(),
             known,
+            recorder: None,
         }
     }
 }

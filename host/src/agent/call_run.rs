@@ -6,6 +6,7 @@ use super::blobs::keep_blobs;
 use super::call::{AllowedCall, CallRefusal, RanCall, ToolGate};
 use super::context::context_of;
 use super::stop::blocked_by;
+use super::tracked::TrackedCall;
 use crate::event::Event;
 use crate::message::{EffectClass, ToolResult};
 use crate::point::catalog as at;
@@ -75,7 +76,9 @@ impl ToolGate<'_> {
         if let Some(refusal) = self.refusal_of_skill(&entry) {
             return refusal.refused_call(call, notes);
         }
-        let ctx = self.tool_ctx(&call);
+        let tracked = TrackedCall::begin_call(self.scope, &entry, &call).await;
+        let mut ctx = self.tool_ctx(&call);
+        ctx.recorder = tracked.recorder();
         let config = &self.scope.spec.config;
         let (output, duration) = run_call(
             &*entry.tool,
@@ -85,6 +88,7 @@ impl ToolGate<'_> {
             config.tool_output_bytes,
         )
         .await;
+        tracked.end_call(self.scope).await;
         let fault = output.is_fault.then(|| FailureReport {
             where_: call.name.clone(),
             message: output.content.to_string(),

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::archive::config::{ArchivalConfig, SubagentsConfig};
 use super::compact::config::CompactConfig;
 use super::reflect::config::ReflectConfig;
+use crate::checkpoint::CheckpointConfig;
 use crate::config::{Section, number};
 use crate::price::Prices;
 
@@ -48,6 +49,8 @@ pub struct AgentConfig {
     pub own_context_files: Vec<PathBuf>,
     /// Replacement of older messages by a summary.
     pub compact: CompactConfig,
+    /// Contents of files that are kept before calls change them.
+    pub checkpoint: CheckpointConfig,
     /// Archival of finished turns; the section `[archival]`.
     #[serde(skip)]
     pub archival: ArchivalConfig,
@@ -72,6 +75,7 @@ impl Default for AgentConfig {
             context_files: true,
             own_context_files: Vec::new(),
             compact: CompactConfig::default(),
+            checkpoint: CheckpointConfig::default(),
             archival: ArchivalConfig::default(),
             subagents: SubagentsConfig::default(),
             prices: Prices::default(),

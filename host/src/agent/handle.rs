@@ -10,14 +10,15 @@ use super::host_calls::PluginCalls;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, TurnScope};
 use super::sink::{EffectOutlet, KeepInStore, log_line};
+use crate::checkpoint::{CallOrigin, CallWrites};
 use crate::event::{Event, Events};
 use crate::message::{Message, Parts};
 use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;
 use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{
-    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PersonAnswer, PersonQuestion,
-    PointAnswer,
+    AgentHandle, AgentTask, ChangeRecorder, HandleError, ModelQuestion, ModelReply, PersonAnswer,
+    PersonQuestion, PointAnswer,
 };
 use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
@@ -107,6 +108,22 @@ impl AgentHandle for SessionHandle {
     fn status(&self, plugin: &str, text: String) {
         let plugin = plugin.to_owned();
         self.outlet.events.emit(Event::Status { plugin, text });
+    }
+
+    fn change_recorder(
+        &self,
+        plugin: &Arc<str>,
+        caller: &Caller,
+    ) -> Option<Arc<dyn ChangeRecorder>> {
+        let turn = self.active_turn(caller).ok()?;
+        Some(Arc::new(CallWrites {
+            checkpoints: turn.family.checkpoints.clone(),
+            origin: CallOrigin {
+                turn: turn.family.root.turn(),
+                call: caller.call.as_deref().unwrap_or_default().to_owned(),
+                tool: format!("plugin {plugin}"),
+            },
+        }))
     }
 
     in_turn!(ask_person(question: PersonQuestion) -> PersonAnswer);

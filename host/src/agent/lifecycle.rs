@@ -19,6 +19,7 @@ use super::skill::active::ActiveSkills;
 use super::skill::ready::InvokedSkill;
 use super::spec::AgentSpec;
 use super::steering::SteerHandle;
+use crate::checkpoint::Checkpoints;
 use crate::event::{self, Event};
 use crate::point::caller::{CallContext, Caller};
 use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
@@ -153,6 +154,27 @@ impl LiveAgent {
         Ok(undone)
     }
 
+    /// Takes a turn and all later ones out of the conversation.
+    ///
+    /// # Errors
+    /// One of the turns cannot be taken out, or the session cannot be written.
+    pub(crate) async fn rewind_turns(
+        &mut self,
+        entries: &[Entry],
+        turn: u32,
+    ) -> Result<Vec<Undone>, session::Error> {
+        self.archival.stop_archiving().await;
+        let undone = self.spec.session.rewind(entries, turn)?;
+        self.compaction.try_again();
+        self.spec.session.synced().await?;
+        Ok(undone)
+    }
+
+    /// Returns the files as they were before the calls of the session.
+    pub(crate) fn checkpoints(&self) -> Arc<Checkpoints> {
+        self.family.checkpoints.clone()
+    }
+
     /// Begins the shared part of a turn.
     pub(super) fn enter_turn(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
         let scope = TurnScope::new(
@@ -197,6 +219,11 @@ impl LiveAgent {
             self.settle().await;
         }
         self.spec.session.synced().await?;
+        if self.is_main() {
+            let checkpoints = self.checkpoints();
+            // A failure only wastes space.
+            let _ = tokio::task::spawn_blocking(move || checkpoints.close()).await;
+        }
         match self.family.halt.take() {
             Some(why) if self.is_main() => Err(Error::Guard(why)),
             _ => Ok(()),

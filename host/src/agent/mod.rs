@@ -57,6 +57,7 @@ mod step;
 mod stop;
 mod stream;
 mod system;
+mod tracked;
 mod turn;
 mod turn_tools;
 mod watchers;

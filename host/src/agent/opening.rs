@@ -9,6 +9,7 @@ use super::skill::catalogue;
 use super::skill::memory::SkillMemory;
 use super::skill::tool::add_tool;
 use super::spec::AgentSpec;
+use crate::checkpoint::{CheckpointSpec, Checkpoints};
 use crate::event::Event;
 use crate::point::outcome::Level;
 
@@ -23,6 +24,12 @@ impl LiveAgent {
             root: spec.session.clone(),
             parent: None,
             skills: Arc::new(SkillMemory::of_session(&spec)),
+            checkpoints: Arc::new(Checkpoints::new(CheckpointSpec {
+                config: spec.config.checkpoint.clone(),
+                session: spec.session.folder().to_owned(),
+                workspace: spec.workspace.clone(),
+                own_folders: spec.own_folders.to_vec(),
+            })),
         };
         add_tools(&mut spec, &family.active_turns);
         let notice = add_skills(&mut spec, &family.active_turns);

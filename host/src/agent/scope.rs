@@ -23,6 +23,7 @@ use super::skill::active::ActiveSkills;
 use super::skill::memory::SkillMemory;
 use super::skill::scope::SkillScope;
 use super::spec::AgentSpec;
+use crate::checkpoint::Checkpoints;
 use crate::event::Event;
 use crate::lock::lock;
 use crate::point::caller::{CallContext, Caller};
@@ -67,6 +68,8 @@ pub(super) struct AgentFamily {
     pub(super) parent: Option<Arc<TurnScope>>,
     /// Skills that were used in the session.
     pub(super) skills: Arc<SkillMemory>,
+    /// Files as they were before the calls of the session.
+    pub(super) checkpoints: Arc<Checkpoints>,
 }
 
 /// The shared part of one turn.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::beneath::replace_file;
 use crate::clock::new_id;
-use crate::grant::Root;
+use crate::grant::{Access, Root};
 
 /// Maximum number of bytes read or written in one call.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -191,6 +191,23 @@ impl GrantedFolders {
         }
         place.note_removed(Some(&before));
         Ok(())
+    }
+
+    /// Returns the path of a change relative to the workspace, with links resolved; `None` for a
+    /// path elsewhere, and for one that must not be written. With `makes_parents`, a path whose
+    /// folder is missing is returned as it is.
+    #[must_use]
+    pub fn workspace_path(&self, path: &str, follow: bool, makes_parents: bool) -> Option<String> {
+        let (root, names) = parse_path(path).ok()?;
+        let number = self.find_grant(root, &names)?;
+        if root != Root::Workspace || self.grants[number].access == Access::Read {
+            return None;
+        }
+        let names = match self.find_place(path, follow) {
+            Ok(place) => place.check_write().is_ok().then_some(place.names)?,
+            Err(_) => makes_parents.then_some(names)?,
+        };
+        (!names.is_empty()).then(|| names.join("/"))
     }
 
     pub(super) fn find_place(&self, path: &str, follow: bool) -> Result<ResolvedPath, FolderError> {

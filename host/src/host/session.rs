@@ -13,6 +13,7 @@ use super::loops::SharedLimits;
 use super::offers::SessionOffers;
 use super::{Error, Host, PluginReplacer, SharedParts};
 use crate::agent::{self, AnswerSchema, LiveAgent, SteerHandle, TurnOutcome, TurnSpec};
+use crate::checkpoint::Checkpoints;
 use crate::event::Events;
 use crate::event::{Event, Observer, Stamped};
 use crate::message::{Attachment, Message, ToolSpec};
@@ -235,6 +236,46 @@ impl Session {
     pub async fn undo(&mut self) -> Result<Option<Undone>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.undo_turn(&entries).await?)
+    }
+
+    /// Returns the last turn that still has messages in the conversation.
+    ///
+    /// # Errors
+    /// The turn was replaced by a summary in part, or the session cannot be read.
+    pub fn last_turn(&self) -> Result<Option<Undone>, Error> {
+        let (entries, _) = self.host.store().read(self.id())?;
+        Ok(self.agent.spec().session.last_turn(&entries)?)
+    }
+
+    /// Returns the turns that [`rewind`](Self::rewind) takes out, the last one first.
+    ///
+    /// # Errors
+    /// A turn was replaced by a summary in part, or the session cannot be read.
+    pub fn turns_since(&self, turn: u32) -> Result<Vec<Undone>, Error> {
+        let (entries, _) = self.host.store().read(self.id())?;
+        Ok(self.agent.spec().session.turns_since(&entries, turn)?)
+    }
+
+    /// Takes a turn and all later ones out of the conversation, as [`undo`](Self::undo) does with
+    /// the last one. [`checkpoints`](Self::checkpoints) brings back files.
+    ///
+    /// # Errors
+    /// A turn was replaced by a summary in part, or the session cannot be read or written.
+    pub async fn rewind(&mut self, turn: u32) -> Result<Vec<Undone>, Error> {
+        let (entries, _) = self.host.store().read(self.id())?;
+        Ok(self.agent.rewind_turns(&entries, turn).await?)
+    }
+
+    /// Number of the last turn that started; 0 before the first.
+    #[must_use]
+    pub fn turn_number(&self) -> u32 {
+        self.agent.spec().session.turn()
+    }
+
+    /// Returns the files as they were before the calls of the session changed them.
+    #[must_use]
+    pub fn checkpoints(&self) -> Arc<Checkpoints> {
+        self.agent.checkpoints()
     }
 
     /// Tells those who watch that the session is open, if they were not told yet: the first turn

@@ -207,6 +207,7 @@ impl Loaded {
                 slot: slot.clone(),
                 deadline: super::tools::call_deadline(&self.manifest),
                 may: may.clone(),
+                tracking: super::tools::tool_tracking(&self.granted),
             }));
         }
     }

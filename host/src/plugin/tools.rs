@@ -18,14 +18,14 @@ use super::instance::{BusyInstance, InstanceSlot};
 use super::load::{Loaded, PluginSet};
 use super::manifest::Manifest;
 use super::sanitize::CallSanitizer;
-use crate::grant::{self, Granted, Root, SideEffect};
+use crate::grant::{self, Access, Granted, Root, SideEffect};
 use crate::json;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
-use crate::tool::{Tool, ToolCtx, ToolOutput, schema};
+use crate::tool::{FileTracking, Tool, ToolCtx, ToolOutput, schema};
 
 /// Names of the built-in tools; a plugin's tool with such a name is not offered.
 pub const BUILT_IN_TOOLS: [&str; 7] = [
@@ -108,6 +108,8 @@ pub(super) struct WasmTool {
     pub(super) deadline: Duration,
     /// Permissions of the plugin, in words.
     pub(super) may: Arc<[String]>,
+    /// Way in which changes of files by the plugin are known.
+    pub(super) tracking: FileTracking,
 }
 
 /// Deadline of a plugin's tool if the manifest sets none. A guest computes; it does not wait for a
@@ -130,6 +132,10 @@ impl Tool for WasmTool {
 
     fn may(&self) -> Arc<[String]> {
         self.may.clone()
+    }
+
+    fn file_tracking(&self) -> FileTracking {
+        self.tracking
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
@@ -234,6 +240,17 @@ pub(super) async fn list_tools(
 pub(super) fn tool_rights(granted: &Granted, has_hooks: bool) -> Arc<[String]> {
     let each = granted.capabilities().iter().map(grant::in_words);
     each.chain(grant::combined(granted, has_hooks)).collect()
+}
+
+/// Returns the way in which changes of files by a plugin are known: it needs no snapshot if it may
+/// not write in the workspace.
+pub(super) fn tool_tracking(granted: &Granted) -> FileTracking {
+    let folders = granted.folders();
+    let mut folders = folders.iter();
+    match folders.any(|(access, folder)| *access != Access::Read && folder.root != Root::Data) {
+        true => FileTracking::Snapshot,
+        false => FileTracking::Unneeded,
+    }
 }
 
 /// Returns the minimum effect class of a tool of the plugin.

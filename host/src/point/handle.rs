@@ -5,6 +5,7 @@
 //! its method is never called. The limits per turn stand here as constants; implementations enforce
 //! them. Start from [`AgentHandle`].
 
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -166,6 +167,17 @@ pub enum PersonAnswer {
     Text(String),
 }
 
+/// Receiver of changes of the workspace, which keeps what files are before a change.
+pub trait ChangeRecorder: fmt::Debug + Send + Sync {
+    /// Notes that a path relative to the workspace, without links in it, is about to be changed: to
+    /// a file with `content`, or in another way. Returns the number of a record, or `None` if
+    /// nothing can be kept. Blocks.
+    fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64>;
+
+    /// Notes that the change of a record has ended; nothing was changed unless `is_done`. Blocks.
+    fn end_change(&self, record: u64, is_done: bool);
+}
+
 /// Functions of a session that plugin code may call.
 ///
 /// Every method takes the name of the calling plugin and acts for that plugin only. Methods with a
@@ -185,6 +197,16 @@ pub trait AgentHandle: Send + Sync {
     /// removes the line.
     fn status(&self, plugin: &str, text: String) {
         _ = (plugin, text);
+    }
+
+    /// Returns the receiver of changes that the plugin makes to the workspace in a turn.
+    fn change_recorder(
+        &self,
+        plugin: &Arc<str>,
+        caller: &Caller,
+    ) -> Option<Arc<dyn ChangeRecorder>> {
+        _ = (plugin, caller);
+        None
     }
 
     /// Asks the user, without a timeout.

@@ -2,8 +2,8 @@
 //!
 //! Owns the two forms of such a file. A session that is nothing but whole lines is those lines, its
 //! `session.jsonl`; one with blobs, subagents or a torn last line is a tar archive of its folder,
-//! `ID/session.jsonl` and so on. The lock, rests of writes and files that no version of the program
-//! makes are left out. Start from [`SessionStore::export`] and [`SessionStore::import`].
+//! `ID/session.jsonl` and so on. The lock, checkpoints, rests of writes and files that no version of
+//! the program makes are left out. Start from [`SessionStore::export`] and [`SessionStore::import`].
 
 mod import;
 
@@ -157,7 +157,8 @@ impl SessionStore {
         let mut left_out = Vec::new();
         all.retain(|part| match part.kind {
             PartKind::Entries | PartKind::Content | PartKind::State => true,
-            PartKind::Lock | PartKind::Left => false,
+            // Checkpoints belong to the workspace of this machine.
+            PartKind::Lock | PartKind::Left | PartKind::Checkpoint => false,
             PartKind::Foreign | PartKind::Odd => {
                 left_out.push(format!(
                     "{} is left out, it is no file of a session",

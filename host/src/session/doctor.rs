@@ -277,7 +277,7 @@ fn files_of(
                 let what = format!("{path} is what a write left that did not end");
                 found.too_much(path, what);
             }
-            PartKind::Left | PartKind::Lock | PartKind::Entries => {}
+            PartKind::Left | PartKind::Lock | PartKind::Entries | PartKind::Checkpoint => {}
         }
     }
     for id in content {

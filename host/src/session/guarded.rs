@@ -44,7 +44,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
 ///
 /// # Errors
 /// The last name is a link, or the file is not a regular one: opening a pipe would wait.
-pub(super) fn open_as(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
+pub(crate) fn open_as(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options
         .custom_flags(flags.bits().cast_signed())

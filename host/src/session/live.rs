@@ -6,6 +6,7 @@
 //!
 //! This module must not know the agent loop or the meaning of messages. Start from [`Session`].
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -347,6 +348,47 @@ impl Session {
             })?;
         }
         Ok(Some(last.undone))
+    }
+
+    /// Removes a turn and all later ones from the conversation: the last turn first, as far as they
+    /// still have messages. `entries` must be all entries of the file.
+    ///
+    /// # Errors
+    /// A part of one of the turns was replaced by a summary, in which case none is removed, or the
+    /// file cannot be written.
+    pub fn rewind(&self, entries: &[Entry], turn: u32) -> Result<Vec<Undone>, Error> {
+        let planned = self.turns_since(entries, turn)?;
+        for _ in &planned {
+            self.undo(entries)?;
+        }
+        Ok(planned)
+    }
+
+    /// Returns the turns that [`rewind`](Self::rewind) removes, the last one first.
+    ///
+    /// # Errors
+    /// A part of one of the turns was replaced by a summary.
+    pub fn turns_since(&self, entries: &[Entry], turn: u32) -> Result<Vec<Undone>, Error> {
+        let mut conversation = self.messages();
+        let mut turns = Vec::new();
+        while let Some(last) = undo::last_turn(entries, &conversation)? {
+            if last.turn < turn {
+                break;
+            }
+            let removed: HashSet<String> = last.messages.into_iter().collect();
+            conversation.retain(|message| !removed.contains(&message.id));
+            turns.push(last.undone);
+        }
+        Ok(turns)
+    }
+
+    /// Returns the last turn that still has messages in the conversation.
+    ///
+    /// # Errors
+    /// A part of the turn was replaced by a summary.
+    pub fn last_turn(&self, entries: &[Entry]) -> Result<Option<Undone>, Error> {
+        let last = undo::last_turn(entries, &self.messages())?;
+        Ok(last.map(|last| last.undone))
     }
 
     /// Returns a value of a plugin's session state.

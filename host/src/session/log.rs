@@ -262,7 +262,7 @@ pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
 
 /// Makes the file readable by its owner only: sessions contain everything that the user and the
 /// tools said.
-pub(super) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options

@@ -52,11 +52,13 @@ pub(crate) use entry::DONE;
 pub use entry::{
     Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report, VERSION, schema,
 };
+pub(crate) use guarded::open_as as open_guarded;
 pub use guarded::{MAX_LINE_BYTES, is_session_id};
 pub use head::{SessionHead, SessionState};
 pub use heads::Heads;
 pub use interrupted::{InterruptedTurn, TakenInput};
 pub use live::Session;
+pub(crate) use log::private_options;
 pub use owning::{Stored, surplus};
 pub use parts::PartKind;
 pub use reading::{Numbered, Reading};

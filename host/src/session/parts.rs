@@ -31,6 +31,8 @@ pub enum PartKind {
     Content,
     /// Large value of a plugin.
     State,
+    /// File of the checkpoints: what files were before calls changed them.
+    Checkpoint,
     /// Lock of the writer.
     Lock,
     /// Rest of a write that did not end, or what a repair took out.
@@ -102,6 +104,15 @@ fn kind_below(path: &str, depth: usize) -> PartKind {
         ["content", name] if is_hash(name) => PartKind::Content,
         ["blobs", name] if is_hash(name) => PartKind::State,
         ["content" | "blobs", name] if name.ends_with(".half") => PartKind::Left,
+        [
+            "checkpoints",
+            "contents" | "changes.jsonl" | "snapshot.json",
+        ] if depth == 0 => PartKind::Checkpoint,
+        ["checkpoints", name]
+            if name.ends_with(".half") || name.starts_with(".snapshot.json.tmp-") =>
+        {
+            PartKind::Left
+        }
         [KEPT, ..] => PartKind::Left,
         [AGENTS, agent, below] if is_agent_id(agent) && depth < MAX_DEPTH => {
             kind_below(below, depth + 1)
@@ -135,6 +146,13 @@ mod tests {
             (format!("blobs/{hash}.1.half"), PartKind::Left),
             ("session.jsonl.1.torn".to_owned(), PartKind::Left),
             ("lock".to_owned(), PartKind::Lock),
+            ("checkpoints/contents".to_owned(), PartKind::Checkpoint),
+            ("checkpoints/contents.half".to_owned(), PartKind::Left),
+            ("checkpoints/x".to_owned(), PartKind::Foreign),
+            (
+                "agents/a/checkpoints/contents".to_owned(),
+                PartKind::Foreign,
+            ),
             ("content/x".to_owned(), PartKind::Foreign),
             ("agents/A/session.jsonl".to_owned(), PartKind::Foreign),
             ("agents/../session.jsonl".to_owned(), PartKind::Foreign),

@@ -83,7 +83,7 @@ impl SessionStore {
 
     /// Returns the folder of a session, or of a subagent as `ID/agents/AGENT`. Each folder on the
     /// way must be a folder and no link.
-    pub(super) fn folder_of(&self, id: &str) -> Result<PathBuf, Error> {
+    pub fn folder_of(&self, id: &str) -> Result<PathBuf, Error> {
         let unknown = || Error::Unknown {
             wanted: id.to_owned(),
             root: self.root().to_owned(),

@@ -37,6 +37,7 @@ use subject::Subject;
 
 use crate::message::{Blob, Part, Parts, ToolSpec};
 use crate::point::caller::Caller;
+use crate::point::handle::ChangeRecorder;
 
 /// Output of a tool, before it becomes a tool result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,6 +107,8 @@ pub struct ToolCtx {
     /// overwrite others. `None` if the caller is a program, which does not depend on text shown to
     /// a model.
     pub known: Option<Arc<known::KnownFiles>>,
+    /// Receiver of the writes of a tool whose changes are [recorded](FileTracking::Recorded).
+    pub recorder: Option<Arc<dyn ChangeRecorder>>,
 }
 
 impl ToolCtx {
@@ -117,8 +120,22 @@ impl ToolCtx {
             cancel,
             readable: Arc::default(),
             known: None,
+            recorder: None,
         }
     }
+}
+
+/// Way in which the host learns which files of the workspace a call changes, to be able to bring
+/// them back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileTracking {
+    /// The workspace is compared before and after the call.
+    #[default]
+    Snapshot,
+    /// The tool passes each write to [`ToolCtx::recorder`].
+    Recorded,
+    /// The tool itself changes no file of the workspace.
+    Unneeded,
 }
 
 /// A tool that the model may call.
@@ -135,6 +152,12 @@ pub trait Tool: Send + Sync {
     /// questions.
     fn may(&self) -> Arc<[String]> {
         Arc::default()
+    }
+
+    /// Returns the way in which the host learns which files a call changes. Not asked of a tool that
+    /// only reads.
+    fn file_tracking(&self) -> FileTracking {
+        FileTracking::Snapshot
     }
 
     /// Returns the subject of a call with these arguments. Operator rules match it, and "always"

@@ -58,6 +58,7 @@ async fn run_bounded(
         cancel: CancellationToken::new(),
         readable: ctx.readable.clone(),
         known: ctx.known.clone(),
+        recorder: ctx.recorder.clone(),
     };
     let _stop_on_drop = inner.cancel.clone().drop_guard();
     let name = tool.spec().name.clone();

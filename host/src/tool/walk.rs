@@ -1,4 +1,4 @@
-//! Walks the workspace for `list_files` and `search`: in order, without following symlinks, without
+//! Walks the workspace for `list_files`, `search` and snapshots: in order, without following symlinks, without
 //! files excluded by `.gitignore` and `.ignore`, and without `.git` itself.
 //!
 //! The `ignore` crate evaluates the patterns, but each directory is opened relative to the handle
@@ -22,7 +22,7 @@ use super::workspace::{Workspace, WorkspaceError};
 const MAX_ENTRIES: usize = 200_000;
 
 /// Maximum depth, relative to the start of the walk.
-pub(super) const MAX_DEPTH: u32 = 64;
+pub(crate) const MAX_DEPTH: u32 = 64;
 
 /// Maximum size of an ignore file that is read, in bytes.
 const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
@@ -31,7 +31,7 @@ const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum WalkEntryKind {
+pub(crate) enum WalkEntryKind {
     File,
     Folder,
     Link,
@@ -39,7 +39,7 @@ pub(super) enum WalkEntryKind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WalkEnd {
+pub(crate) enum WalkEnd {
     /// The walk visited all entries, or the visitor stopped it.
     Complete,
     /// The limit on entries was reached.
@@ -76,7 +76,7 @@ type Visit<'a> = &'a mut dyn FnMut(&Dir, &Path, WalkEntryKind) -> ControlFlow<()
 
 /// Visits everything below `start` (relative to the root), up to `depth` levels, each directory
 /// before its entries.
-pub(super) fn walk_workspace(
+pub(crate) fn walk_workspace(
     workspace: &Workspace,
     start: &str,
     depth: u32,

@@ -103,7 +103,7 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
     assert_eq!(trusted("/ship it"), "You said: Ship it.\n");
     assert_eq!(trusted("/review src"), "You said: Review src (quick).\n");
     assert_eq!(trusted("/project:review"), "You said: Obey me.\n");
-    assert_snapshot!(trusted("/help"), @r"
+    assert_snapshot!(trusted("/help"), @"
     Built in:
       /help [command]                 List commands, or explain one
       /model [name]                   Show the model, or ask another one from the next turn on
@@ -114,7 +114,8 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
       /cost                           Show tokens and cost of this session
       /context                        Show what fills the window of the model
       /compact                        Replace older messages with a summary now
-      /undo                           Take the last turn out of the conversation; files and everything else that it changed stay
+      /undo [parts]                   Take back the last turn: the conversation, the files, or both
+      /rewind [turn]                  Go back to before a turn, as /undo does; without a number, list turns
       /continue                       Go on with the turn that was interrupted when the program ended
       /fork                           Go on in a copy of this session up to now
       /export [file]                  Write the conversation to a Markdown file

@@ -30,6 +30,8 @@ mod ledger;
 mod new;
 mod plugin_command;
 mod providers;
+mod rewind;
+mod rewind_killed;
 mod scripts;
 mod serve;
 mod session_doctor;

@@ -24,13 +24,27 @@ pub(super) enum AskedQuestion {
     /// Whether a tool call may run.
     Call(Question),
     Person(PersonQuestion),
+    /// A question of a built-in command.
+    Own(OwnQuestion),
 }
+
+/// Question of a built-in command, answered by one of a few words or its first letter.
+#[derive(Clone, Debug)]
+pub(super) struct OwnQuestion {
+    pub(super) screen: QuestionScreen,
+    pub(super) words: Vec<&'static str>,
+}
+
+/// Word that declines a question of a built-in command.
+pub(super) const NO: &str = "no";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AskedAnswer {
     Call(ApprovalAnswer),
     /// `None` when no person can be asked any more.
     Person(Option<PersonAnswer>),
+    /// The chosen word.
+    Own(&'static str),
 }
 
 impl AskedAnswer {
@@ -38,7 +52,9 @@ impl AskedAnswer {
     pub(super) fn is_no(&self) -> bool {
         matches!(
             self,
-            Self::Call(ApprovalAnswer::No(_)) | Self::Person(Some(PersonAnswer::Yes(false)))
+            Self::Call(ApprovalAnswer::No(_))
+                | Self::Person(Some(PersonAnswer::Yes(false)))
+                | Self::Own(NO)
         )
     }
 }
@@ -49,6 +65,7 @@ impl AskedQuestion {
         match self {
             Self::Call(_) => AskedAnswer::Call(ApprovalAnswer::No(why.to_owned())),
             Self::Person(_) => AskedAnswer::Person(None),
+            Self::Own(_) => AskedAnswer::Own(NO),
         }
     }
 }
@@ -67,6 +84,21 @@ impl TerminalQuestion {
             // The receiver was dropped: the plugin that made the call was stopped.
             () = answer.closed() => render::say_line("no longer asked"),
         }
+    }
+}
+
+/// Asks the person at the terminal a question of a built-in command. Returns [`NO`] if there is no
+/// answer.
+pub(super) async fn ask_own_question(
+    asker: &mpsc::UnboundedSender<TerminalQuestion>,
+    question: OwnQuestion,
+) -> &'static str {
+    let (answer, answered) = oneshot::channel();
+    let question = AskedQuestion::Own(question);
+    let _ = asker.send(TerminalQuestion { question, answer });
+    match answered.await {
+        Ok(AskedAnswer::Own(word)) => word,
+        _ => NO,
     }
 }
 
@@ -111,6 +143,7 @@ pub(super) fn question_screen(question: &AskedQuestion) -> QuestionScreen {
     match question {
         AskedQuestion::Call(question) => screen_of_call(question),
         AskedQuestion::Person(question) => super::person::person_screen(question),
+        AskedQuestion::Own(question) => question.screen.clone(),
     }
 }
 
@@ -179,6 +212,12 @@ pub(super) fn parse_answer(line: &str, question: &AskedQuestion) -> Option<Asked
         AskedQuestion::Person(question) => {
             let answer = super::person::parse_answer(line, &question.kind)?;
             Some(AskedAnswer::Person(Some(answer)))
+        }
+        AskedQuestion::Own(question) => {
+            let line = line.trim().to_lowercase();
+            let mut words = question.words.iter().copied();
+            let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);
+            words.find(is_it).map(AskedAnswer::Own)
         }
     }
 }

@@ -11,8 +11,9 @@ use super::install::args::{
 };
 use super::render::trace::Detail;
 use super::session::args::{
-    SessionDoctorArgs, SessionExportArgs, SessionForkArgs, SessionGcArgs, SessionImportArgs,
-    SessionListArgs, SessionRenameArgs, SessionRmArgs, SessionSearchArgs, SessionShowArgs,
+    SessionDiffArgs, SessionDoctorArgs, SessionExportArgs, SessionForkArgs, SessionGcArgs,
+    SessionImportArgs, SessionListArgs, SessionRenameArgs, SessionRmArgs, SessionSearchArgs,
+    SessionShowArgs,
 };
 use super::skill::SkillCommand;
 use rind_lib::grant::decide::GrantFlag;
@@ -470,6 +471,8 @@ pub(super) enum SessionCommand {
     List(SessionListArgs),
     /// Show what happened in a session, turn by turn: what was said, calls, what hooks decided, subagents
     Show(SessionShowArgs),
+    /// Show which files a turn changed, with the changed lines
+    Diff(SessionDiffArgs),
     /// Find a text in all sessions, subagents and archived turns
     Search(SessionSearchArgs),
     /// Write a session as Markdown, as a page of HTML, or byte for byte

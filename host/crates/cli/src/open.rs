@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use super::approve::{TerminalApprover, TerminalQuestion};
 use super::command::{CommandFacts, CommandSet};
@@ -84,6 +84,7 @@ pub(super) struct PreparedSession {
 pub(super) struct ReadyHost {
     pub(super) run: ReadyRun,
     questions: UnboundedReceiver<TerminalQuestion>,
+    asker: Asker,
     /// Exit at signals, until the new listener for signals drops it.
     pub(super) exits: ExitAtSignals,
 }
@@ -94,6 +95,8 @@ pub(super) struct OpenedSession {
     /// Questions about tool calls; empty if no person answers.
     pub(super) questions: UnboundedReceiver<TerminalQuestion>,
     pub(super) setup: OperatorSetup,
+    /// The way to ask the person; `None` if no person answers.
+    pub(super) asker: Asker,
     /// The way in which commands run.
     pub(super) commands: ShellCommands,
     /// The model and why it is this one, in words.
@@ -132,6 +135,7 @@ impl PreparedSession {
         Ok(OpenedSession {
             session: ready.run.session()?,
             questions: ready.questions,
+            asker: ready.asker,
             setup: ready.run.setup,
             commands: ready.run.commands,
             chosen: ready.run.chosen,
@@ -141,10 +145,11 @@ impl PreparedSession {
 
     /// Makes the host.
     pub(super) async fn build_host(self) -> anyhow::Result<ReadyHost> {
-        let (approver, questions) = choose_approver(self.run.has_terminal());
+        let (approver, questions, asker) = choose_approver(self.run.has_terminal());
         Ok(ReadyHost {
             run: self.run.host(approver).await?,
             questions,
+            asker,
             exits: self.exits,
         })
     }
@@ -162,17 +167,24 @@ fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
     })
 }
 
+/// Way to ask the person at the terminal; `None` if there is none.
+pub(super) type Asker = Option<UnboundedSender<TerminalQuestion>>;
+
 pub(super) fn choose_approver(
     has_terminal: bool,
-) -> (Arc<dyn Approver>, UnboundedReceiver<TerminalQuestion>) {
+) -> (
+    Arc<dyn Approver>,
+    UnboundedReceiver<TerminalQuestion>,
+    Asker,
+) {
     let (sender, questions) = mpsc::unbounded_channel();
-    let approver: Arc<dyn Approver> = if has_terminal {
-        Arc::new(TerminalApprover(sender))
-    } else {
-        Arc::new(DenyAll(
-            "there is no terminal to ask at; pass --yes, or add a rule to [tools] in config.toml"
-                .to_owned(),
-        ))
-    };
-    (approver, questions)
+    if has_terminal {
+        let approver = Arc::new(TerminalApprover(sender.clone()));
+        return (approver, questions, Some(sender));
+    }
+    let approver = Arc::new(DenyAll(
+        "there is no terminal to ask at; pass --yes, or add a rule to [tools] in config.toml"
+            .to_owned(),
+    ));
+    (approver, questions, None)
 }

@@ -93,6 +93,9 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     if !args.show.json {
         render::print_note(&opened.chosen);
     }
+    if let RunInput::Command { commands, .. } = &input {
+        commands.set_asker(opened.asker);
+    }
     let (session, questions) = (opened.session, opened.questions);
     drop(opened.exits);
     let exit = run_turn(session, questions, input, args.show, programs).await;

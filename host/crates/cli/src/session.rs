@@ -4,6 +4,7 @@
 //! of sessions is in the library; here are arguments and what people see.
 
 pub(super) mod args;
+mod diff;
 mod examine;
 mod export;
 mod list;
@@ -24,6 +25,7 @@ pub(super) async fn session(command: SessionCommand) -> anyhow::Result<ExitStatu
     match command {
         SessionCommand::List(args) => list::list(&paths, &args),
         SessionCommand::Show(args) => show::show(&paths, &args),
+        SessionCommand::Diff(args) => diff::diff(&paths, &args),
         SessionCommand::Search(args) => search::search(&paths, &args),
         SessionCommand::Export(args) => export::export(&paths, &args),
         SessionCommand::Import(args) => own::import(&paths, &args),

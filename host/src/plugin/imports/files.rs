@@ -3,6 +3,8 @@
 //! Linked for every plugin: a component that imports this interface without declaring `filesystem`
 //! is refused before linking, and each call checks the granted directories.
 
+use std::sync::Arc;
+
 use super::super::bindings::rind::plugin::files;
 use super::super::host::HostState;
 use crate::folder::{FolderEntryKind, FolderError, GrantedFolders};
@@ -28,8 +30,15 @@ impl files::Host for HostState {
     }
 
     async fn write(&mut self, path: String, content: Vec<u8>) -> Result<(), HandleError> {
-        self.on_files("write", path, move |folders, path| {
-            folders.write(path, &content)
+        let content: Arc<[u8]> = content.into();
+        let written = content.clone();
+        let change = PathChange {
+            verb: "write",
+            content: Some(content),
+            follows: true,
+        };
+        self.change_files(change, path, move |folders, path| {
+            folders.write(path, &written)
         })
         .await
     }
@@ -40,9 +49,11 @@ impl files::Host for HostState {
             let result = folders.append(&path, &content);
             return self.report_answer("append", &path, result);
         }
-        self.on_files("append", path, move |folders, path| {
-            folders.append(path, &content)
-        })
+        self.change_files(
+            PathChange::new("append", true),
+            path,
+            move |folders, path| folders.append(path, &content),
+        )
         .await
     }
 
@@ -64,19 +75,73 @@ impl files::Host for HostState {
     }
 
     async fn create_folder(&mut self, path: String) -> Result<(), HandleError> {
-        self.on_files("create-folder", path, |folders, path| {
-            folders.create_folder(path)
-        })
+        self.change_files(
+            PathChange::new(CREATE_FOLDER, true),
+            path,
+            |folders, path| folders.create_folder(path),
+        )
         .await
     }
 
     async fn remove(&mut self, path: String) -> Result<(), HandleError> {
-        self.on_files("remove", path, |folders, path| folders.remove(path))
-            .await
+        self.change_files(PathChange::new("remove", false), path, |folders, path| {
+            folders.remove(path)
+        })
+        .await
+    }
+}
+
+/// Verb of the function that creates a folder with its missing parents.
+const CREATE_FOLDER: &str = "create-folder";
+
+/// Change of a path that a plugin makes.
+struct PathChange {
+    verb: &'static str,
+    /// New content of the file, if it is known.
+    content: Option<Arc<[u8]>>,
+    /// Whether a link at the end of the path is followed.
+    follows: bool,
+}
+
+impl PathChange {
+    fn new(verb: &'static str, follows: bool) -> Self {
+        let content = None;
+        Self {
+            verb,
+            content,
+            follows,
+        }
     }
 }
 
 impl HostState {
+    /// Runs blocking work that changes a path. In the workspace, what the path is before is kept.
+    async fn change_files<T: Send + 'static>(
+        &mut self,
+        change: PathChange,
+        path: String,
+        work: impl FnOnce(&GrantedFolders, &str) -> Result<T, FolderError> + Send + 'static,
+    ) -> Result<T, HandleError> {
+        let backing = &self.backing;
+        let recorder = backing
+            .handle
+            .change_recorder(&backing.plugin, &self.call.caller);
+        self.on_files(change.verb, path, move |folders, path| {
+            let begun = recorder.and_then(|recorder| {
+                let makes_parents = change.verb == CREATE_FOLDER;
+                let own = folders.workspace_path(path, change.follows, makes_parents)?;
+                let record = recorder.begin_change(&own, change.content.as_deref())?;
+                Some((recorder, record))
+            });
+            let result = work(folders, path);
+            if let Some((recorder, record)) = begun {
+                recorder.end_change(record, result.is_ok());
+            }
+            result
+        })
+        .await
+    }
+
     /// Runs blocking file work and records failures. If the call is cancelled, the work still
     /// completes: a file is written whole or not at all.
     async fn on_files<T: Send + 'static>(

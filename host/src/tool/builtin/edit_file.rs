@@ -143,7 +143,7 @@ fn edit_file(
         version,
         cap: CAP_BYTES,
     };
-    let written = workspace.write_over(path, &plan.bytes, expected)?;
+    let written = workspace.write_over(path, &plan.bytes, expected, call.recorder.as_deref())?;
     if let Some(known) = &call.known {
         let place = stale::known_key(workspace, path);
         known.note_edited(&call.id, place, FileVersion::version_of(&plan.bytes));

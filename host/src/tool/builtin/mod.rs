@@ -32,8 +32,9 @@ use super::known::KnownFiles;
 use super::subject::Subject;
 use super::subject::WorkspacePath;
 use super::workspace::{Workspace, WorkspaceError};
-use super::{SharedTool, Tool, ToolCtx, ToolOutput, schema};
+use super::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput, schema};
 use crate::message::{EffectClass, ToolSpec};
+use crate::point::handle::ChangeRecorder;
 
 pub(crate) use bash::LeftFilesSearch;
 pub use bash::{Bash, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
@@ -167,6 +168,7 @@ struct FileCall {
     step: (u32, u32),
     /// Files that the model knows; `None` if a program makes the call.
     known: Option<Arc<KnownFiles>>,
+    recorder: Option<Arc<dyn ChangeRecorder>>,
 }
 
 impl FileCall {
@@ -179,6 +181,7 @@ impl FileCall {
             known: ctx.known.clone().filter(|_| id.is_some()),
             id: id.unwrap_or_else(|| "".into()),
             step: (context.turn, context.step),
+            recorder: ctx.recorder.clone(),
         }
     }
 
@@ -225,6 +228,10 @@ fn no_target<A>(_: &Workspace, _: &A) -> Result<Option<String>, WorkspaceError> 
 impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn file_tracking(&self) -> FileTracking {
+        FileTracking::Recorded
     }
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {

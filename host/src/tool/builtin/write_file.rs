@@ -162,7 +162,8 @@ fn write_file(
         Ok(plan) => plan,
         Err(why) => return Ok(ToolOutput::error(why)),
     };
-    let written = workspace.write_over(path, &plan.bytes, plan.expected)?;
+    let written =
+        workspace.write_over(path, &plan.bytes, plan.expected, call.recorder.as_deref())?;
     if let Some(known) = &call.known {
         let n_lines = asked.content.split_inclusive('\n').count() as u64;
         let place = stale::known_key(workspace, path);

@@ -17,6 +17,7 @@ use super::super::subject::WorkspacePath;
 use super::{Workspace, WorkspaceError};
 use crate::beneath::{MissingParents, open_regular};
 use crate::git::leads_into_repository;
+use crate::point::handle::ChangeRecorder;
 
 /// Expected state of a file before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,18 +56,41 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`]; the file is then unchanged.
     pub fn write(&self, path: &str, content: &[u8]) -> Result<bool, WorkspaceError> {
-        let written = self.write_over(path, content, ExpectedFile::Any)?;
+        let written = self.write_over(path, content, ExpectedFile::Any, None)?;
         Ok(written.is_new)
     }
 
     /// [Writes](Self::write) a file if it is in the expected state, which is checked right before
-    /// it is replaced.
+    /// it is replaced. `recorder` is told before anything changes, and of the end.
     pub(in crate::tool) fn write_over(
         &self,
         path: &str,
         content: &[u8],
         expected: ExpectedFile,
+        recorder: Option<&dyn ChangeRecorder>,
     ) -> Result<WriteResult, WorkspaceError> {
+        let (Some(recorder), WorkspacePath::Known(known)) = (recorder, self.place(path)) else {
+            return self
+                .write_unrecorded(path, content, expected)
+                .map(|(written, _)| written);
+        };
+        let record = recorder.begin_change(&known, Some(content));
+        let written = self.write_unrecorded(path, content, expected);
+        if let Some(record) = record {
+            // A link that was changed meanwhile led to another file, which is not the recorded one.
+            let is_done = matches!(&written, Ok((_, names)) if *names == known);
+            recorder.end_change(record, is_done);
+        }
+        written.map(|(written, _)| written)
+    }
+
+    /// Writes the file, and returns its resolved path too.
+    fn write_unrecorded(
+        &self,
+        path: &str,
+        content: &[u8],
+        expected: ExpectedFile,
+    ) -> Result<(WriteResult, String), WorkspaceError> {
         let failed = |source| WorkspaceError::from_io(path, source);
         let check = |names: &str| {
             if leads_into_repository(self.root(), names.split('/')) {
@@ -104,7 +128,7 @@ impl Workspace {
             expected,
         };
         match write.run_write(old) {
-            Ok(true) => Ok(written),
+            Ok(true) => Ok((written, walked.names.join("/"))),
             Ok(false) => Err(WorkspaceError::Changed(path.to_owned())),
             Err(source) => Err(failed(source)),
         }

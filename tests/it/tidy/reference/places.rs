@@ -93,6 +93,11 @@ const DATA: Files = &[
         "subagents, archival",
     ),
     (
+        "sessions/ID/checkpoints/",
+        "files of the workspace as they were before calls changed them",
+        "calls that change files",
+    ),
+    (
         "sessions/ID/lock",
         "locked while the session is open",
         "every turn",

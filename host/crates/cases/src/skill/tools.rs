@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::file::CannedTool;
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::tool::{Tool, ToolCtx, ToolOutput};
+use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
 
 /// Tool that returns the same text for all arguments.
 pub(super) struct ToolDouble {
@@ -41,6 +41,10 @@ impl ToolDouble {
 impl Tool for ToolDouble {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn file_tracking(&self) -> FileTracking {
+        FileTracking::Unneeded
     }
 
     fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

@@ -76,7 +76,7 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
         yes: true,
         ..PolicyMode::default()
     };
-    let (approver, questions) = open::choose_approver(false);
+    let (approver, questions, _) = open::choose_approver(false);
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "none")
         .paths(setup.paths.clone())

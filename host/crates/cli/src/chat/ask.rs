@@ -213,6 +213,7 @@ impl OpenQuestion {
                 steer(why);
                 format!("no: {why}")
             }
+            AskedAnswer::Own(word) => (*word).to_owned(),
             AskedAnswer::Person(answer) => match (&self.asked.question, answer) {
                 (AskedQuestion::Person(question), Some(answer)) => question.kind.shown(answer),
                 _ => String::new(),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use anstyle::Style;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 use super::super::render::{BAD, DIM, GOOD, printable_prose, style_text};
@@ -99,7 +100,17 @@ fn read_content(path: &Path) -> Option<String> {
     Some(text)
 }
 
-fn diff_contents(before: &str, after: &str) -> ChangedFile {
+/// One row of a diff, without styles.
+pub(in super::super) struct DiffRow {
+    /// `-`, `+`, a blank for an unchanged line, or `⋮` between two changes.
+    pub(in super::super) mark: char,
+    /// Number and text of the line, printable.
+    pub(in super::super) text: String,
+}
+
+/// Compares two texts. Returns the first rows of the diff, at most `most`, and the number of rows
+/// that come after those.
+pub(in super::super) fn diff_rows(before: &str, after: &str, most: usize) -> (Vec<DiffRow>, usize) {
     let mut config = TextDiff::configure();
     let diff = config.timeout(DEADLINE).diff_lines(before, after);
     let n_lines = before.lines().count().max(after.lines().count());
@@ -107,21 +118,24 @@ fn diff_contents(before: &str, after: &str) -> ChangedFile {
     let groups = diff.grouped_ops(CONTEXT);
     let mut rows = Vec::new();
     for (n, group) in groups.iter().enumerate() {
-        let between = (n > 0).then(|| style_text(DIM, format_args!("  {:>width$} ⋮", "")));
+        let between = (n > 0).then(|| DiffRow {
+            mark: '⋮',
+            text: format!("{:>width$} ⋮", ""),
+        });
         let changes = group.iter().flat_map(|op| diff.iter_changes(op));
         let lines = changes.map(|change| {
-            let (mark, style, number) = match change.tag() {
-                ChangeTag::Delete => ('-', BAD, change.old_index()),
-                ChangeTag::Insert => ('+', GOOD, change.new_index()),
-                ChangeTag::Equal => (' ', DIM, change.new_index()),
+            let (mark, number) = match change.tag() {
+                ChangeTag::Delete => ('-', change.old_index()),
+                ChangeTag::Insert => ('+', change.new_index()),
+                ChangeTag::Equal => (' ', change.new_index()),
             };
             let number = number.map_or(0, |number| number + 1);
             let line =
                 printable_prose(&change.value().trim_end_matches('\n').replace('\t', "    "));
-            let line = format!("{number:>width$} {mark} {line}");
-            format!("  {}", style_text(style, line))
+            let text = format!("{number:>width$} {mark} {line}");
+            DiffRow { mark, text }
         });
-        let n_left = MAX_ROWS - rows.len();
+        let n_left = most.saturating_sub(rows.len());
         rows.extend(between.into_iter().chain(lines).take(n_left));
     }
     // Count the hidden lines without building them: a file may have hundreds of thousands of lines.
@@ -131,9 +145,25 @@ fn diff_contents(before: &str, after: &str) -> ChangedFile {
     };
     let n_all: usize = groups.iter().flatten().map(n_of).sum();
     let n_all = n_all + groups.len().saturating_sub(1);
+    let n_more = n_all.saturating_sub(rows.len());
+    (rows, n_more)
+}
+
+/// Style of a row of a diff.
+pub(in super::super) fn row_style(mark: char) -> Style {
+    match mark {
+        '-' => BAD,
+        '+' => GOOD,
+        _ => DIM,
+    }
+}
+
+fn diff_contents(before: &str, after: &str) -> ChangedFile {
+    let (rows, n_more) = diff_rows(before, after, MAX_ROWS);
+    let row = |row: DiffRow| format!("  {}", style_text(row_style(row.mark), row.text));
     ChangedFile {
-        n_more: n_all.saturating_sub(rows.len()),
-        rows,
+        rows: rows.into_iter().map(row).collect(),
+        n_more,
     }
 }
 

@@ -168,6 +168,7 @@ impl LiveChat {
     fn open_chat(opened: OpenedSession, commands: Arc<CommandSet>) -> anyhow::Result<Self> {
         let agent: AgentConfig = opened.setup.config.section()?;
         let session = opened.session;
+        commands.set_asker(opened.asker);
         let history = ChatHistory::open_history(&opened.setup.paths.data);
         let signals = ChatSignals {
             resized: signal(SignalKind::window_change())?,

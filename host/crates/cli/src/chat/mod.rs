@@ -7,7 +7,7 @@
 
 mod ask;
 mod complete;
-mod diff;
+pub(super) mod diff;
 mod draw;
 mod editor;
 mod external;

@@ -77,6 +77,7 @@ pub(super) async fn run_plain(
     if let Some(text) = super::interrupted_text(&session) {
         render::print_warning(&text);
     }
+    commands.set_asker(opened.asker);
     let mut plain = PlainChat {
         steering: session.steering(),
         approvals: session.approvals(),

@@ -33,6 +33,7 @@ pub(super) enum BuiltInWork {
     Context,
     Compact,
     Undo,
+    Rewind,
     Fork,
     Export,
     Resume,
@@ -72,34 +73,101 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new("help", BuiltInWork::Help, "List commands, or explain one")
         .taking_argument("command", "Name of a command")
         .proposing_values(own::command_values),
-    BuiltIn::new("model", BuiltInWork::Model, "Show the model, or ask another one from the next turn on")
-        .taking_argument("name", "Name of a model of the same provider, or PROVIDER/NAME"),
-    BuiltIn::new("plugins", BuiltInWork::Plugins, "List plugins that run, and why others do not"),
+    BuiltIn::new(
+        "model",
+        BuiltInWork::Model,
+        "Show the model, or ask another one from the next turn on",
+    )
+    .taking_argument(
+        "name",
+        "Name of a model of the same provider, or PROVIDER/NAME",
+    ),
+    BuiltIn::new(
+        "plugins",
+        BuiltInWork::Plugins,
+        "List plugins that run, and why others do not",
+    ),
     BuiltIn::new(
         "permissions",
         BuiltInWork::Permissions,
         "List what plugins were granted, and the rules for tool calls",
     ),
-    BuiltIn::new("skills", BuiltInWork::Skills, "List skills: who may run them, and which are active"),
-    BuiltIn::new("done", BuiltInWork::Done, "End the skills that stay active from turn to turn").about_session(),
-    BuiltIn::new("cost", BuiltInWork::Cost, "Show tokens and cost of this session").about_session(),
-    BuiltIn::new("context", BuiltInWork::Context, "Show what fills the window of the model").about_session(),
-    BuiltIn::new("compact", BuiltInWork::Compact, "Replace older messages with a summary now").about_session(),
+    BuiltIn::new(
+        "skills",
+        BuiltInWork::Skills,
+        "List skills: who may run them, and which are active",
+    ),
+    BuiltIn::new(
+        "done",
+        BuiltInWork::Done,
+        "End the skills that stay active from turn to turn",
+    )
+    .about_session(),
+    BuiltIn::new(
+        "cost",
+        BuiltInWork::Cost,
+        "Show tokens and cost of this session",
+    )
+    .about_session(),
+    BuiltIn::new(
+        "context",
+        BuiltInWork::Context,
+        "Show what fills the window of the model",
+    )
+    .about_session(),
+    BuiltIn::new(
+        "compact",
+        BuiltInWork::Compact,
+        "Replace older messages with a summary now",
+    )
+    .about_session(),
     BuiltIn::new(
         "undo",
         BuiltInWork::Undo,
-        "Take the last turn out of the conversation; files and everything else that it changed stay",
+        "Take back the last turn: the conversation, the files, or both",
+    )
+    .taking_argument(
+        "parts",
+        "`conversation`, `files` or `both`; `overwrite` too for files that were changed since",
+    )
+    .proposing_values(own::rewind_values)
+    .about_session(),
+    BuiltIn::new(
+        "rewind",
+        BuiltInWork::Rewind,
+        "Go back to before a turn, as /undo does; without a number, list turns",
+    )
+    .taking_argument("turn", "Number of the turn, then the arguments of /undo")
+    .about_session(),
+    BuiltIn::new(
+        "continue",
+        BuiltInWork::Continue,
+        "Go on with the turn that was interrupted when the program ended",
     )
     .about_session(),
-    BuiltIn::new("continue", BuiltInWork::Continue, "Go on with the turn that was interrupted when the program ended")
-        .about_session(),
-    BuiltIn::new("fork", BuiltInWork::Fork, "Go on in a copy of this session up to now").about_session(),
-    BuiltIn::new("export", BuiltInWork::Export, "Write the conversation to a Markdown file")
-        .taking_argument("file", "File to write, relative to the workspace; it must not be there yet")
-        .about_session(),
-    BuiltIn::new("resume", BuiltInWork::Resume, "List sessions of this folder, or go on with one")
-        .taking_argument("session", "Id of a session, the beginning of it, or `last`")
-        .proposing_values(own::session_values),
+    BuiltIn::new(
+        "fork",
+        BuiltInWork::Fork,
+        "Go on in a copy of this session up to now",
+    )
+    .about_session(),
+    BuiltIn::new(
+        "export",
+        BuiltInWork::Export,
+        "Write the conversation to a Markdown file",
+    )
+    .taking_argument(
+        "file",
+        "File to write, relative to the workspace; it must not be there yet",
+    )
+    .about_session(),
+    BuiltIn::new(
+        "resume",
+        BuiltInWork::Resume,
+        "List sessions of this folder, or go on with one",
+    )
+    .taking_argument("session", "Id of a session, the beginning of it, or `last`")
+    .proposing_values(own::session_values),
     BuiltIn::new("quit", BuiltInWork::Quit, "End the program"),
 ];
 

@@ -15,11 +15,12 @@ mod language;
 mod list;
 mod origin;
 mod own;
+mod rewind;
 mod run;
 mod template;
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
 
@@ -29,8 +30,10 @@ use self::list::CommandList;
 use self::origin::CommandOrigin;
 pub(super) use self::run::permissions_event;
 use self::template::CommandTemplate;
+use super::open::Asker;
 use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::HeldFolder;
+use rind_lib::lock::lock;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::load::{Loaded, PluginSet};
 use rind_lib::skill::{Skill, Skills, key};
@@ -46,6 +49,8 @@ pub(super) struct CommandSet {
     list: RwLock<CommandList>,
     about: CommandFacts,
     helper: TemplateHelper,
+    /// The way to ask the person; none outside of a session.
+    asker: Mutex<Asker>,
 }
 
 /// Parts of the host that built-in commands tell of.
@@ -232,7 +237,17 @@ impl CommandSet {
             list: RwLock::new(CommandList::new(entries.into_iter().map(Arc::new))),
             about,
             helper,
+            asker: Mutex::default(),
         }
+    }
+
+    /// Sets the way in which commands ask the person at the terminal.
+    pub(super) fn set_asker(&self, asker: Asker) {
+        *lock(&self.asker) = asker;
+    }
+
+    fn asker(&self) -> Asker {
+        lock(&self.asker).clone()
     }
 
     /// Returns the templates that cannot be used, each a line with the reason. Skills are told of

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::built_in::{BuiltIn, BuiltInWork};
-use super::{CommandCallResult, CommandKind, CommandSet, OwnerAction, about, help};
+use super::{CommandCallResult, CommandKind, CommandSet, OwnerAction, about, help, rewind};
 use crate::exit_code::{Usage, bail_usage};
 use crate::render;
 use rind_lib::host::Session;
@@ -41,14 +41,12 @@ pub(super) async fn run_built_in(
             Some(_) => return Ok(CommandCallResult::Action(OwnerAction::Continue)),
             None => "no turn of this session was interrupted".to_owned(),
         },
-        BuiltInWork::Undo => match session.undo().await? {
-            Some(undone) => format!(
-                "took the last turn out of the conversation ({}): {}\nfiles, what plugins keep and what it cost stay as they are",
-                render::format_count(undone.n_messages as u64, "message"),
-                render::one_line(&undone.input, 100),
-            ),
-            None => "there is no turn to take out of the conversation".to_owned(),
-        },
+        BuiltInWork::Undo => {
+            rewind::run_undo(commands, session, argument.unwrap_or_default(), cancel).await?
+        }
+        BuiltInWork::Rewind => {
+            rewind::run_rewind(commands, session, argument.unwrap_or_default(), cancel).await?
+        }
         BuiltInWork::Done => {
             let ended = session.end_skills().await?;
             match ended.is_empty() {
@@ -115,6 +113,7 @@ fn without_session(
         | BuiltInWork::Compact
         | BuiltInWork::Continue
         | BuiltInWork::Undo
+        | BuiltInWork::Rewind
         | BuiltInWork::Fork
         | BuiltInWork::Export
         | BuiltInWork::Done => {
@@ -241,6 +240,17 @@ pub(super) fn session_values(commands: &CommandSet) -> Vec<(String, String)> {
     let mut rows = session_rows(commands).unwrap_or_default();
     rows.insert(0, ("last".to_owned(), "the one used last".to_owned()));
     rows
+}
+
+/// Parts of a turn to propose for `/undo`.
+pub(super) fn rewind_values(_: &CommandSet) -> Vec<(String, String)> {
+    let values = [
+        ("both", "the conversation and the files"),
+        ("conversation", "files stay as they are"),
+        ("files", "the conversation stays"),
+    ];
+    let value = |(value, help): (&str, &str)| (value.to_owned(), help.to_owned());
+    values.into_iter().map(value).collect()
 }
 
 /// Names of commands to propose.

@@ -74,7 +74,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     if !args.json {
         introduce_story(story, &plugins, &paths.workspace);
     }
-    let (approver, questions) = open::choose_approver(false);
+    let (approver, questions, _) = open::choose_approver(false);
     let parts = HostParts {
         skills: Arc::default(),
         provider: Selected {

@@ -7,6 +7,7 @@
 
 pub(super) mod activity;
 pub(super) mod case;
+pub(super) mod changes;
 pub(super) mod check;
 pub(super) mod config;
 pub(super) mod derive;

@@ -48,6 +48,22 @@ pub(in super::super) struct SessionShowArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(in super::super) struct SessionDiffArgs {
+    /// Id of the session, the beginning of it, or `last`
+    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    pub(super) session: String,
+    /// Turn to show, in place of the last one that changed files
+    #[arg(long, value_name = "N")]
+    pub(super) turn: Option<u32>,
+    /// Cut no diff, however long it is
+    #[arg(long)]
+    pub(super) full: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionSearchArgs {
     /// Text to find, in upper or lower case
     #[arg(value_name = "TEXT")]

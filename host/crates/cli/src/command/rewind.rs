@@ -1,0 +1,452 @@
+//! `/undo` and `/rewind`: takes turns back, in the conversation, in files, or in both.
+//!
+//! At a terminal the person sees the diff and chooses. Elsewhere the words of the call decide, and
+//! without words only the conversation is taken back. A file that was changed since stays unless
+//! the person says otherwise for these files. Start from [`run_undo`] and [`run_rewind`].
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+
+use super::CommandSet;
+use crate::approve::{NO, OwnQuestion, ask_own_question};
+use crate::exit_code::bail_usage;
+use crate::open::Asker;
+use crate::question::{QuestionLine, QuestionScreen};
+use crate::render::changes::{ShownChange, change_lines, change_words};
+use crate::render::{self, BOLD, DIM, WARN};
+use rind_lib::checkpoint::{Checkpoints, PlannedChange, RewindPlan, RewindResult};
+use rind_lib::host::Session;
+use rind_lib::session::{self, Body, Undone};
+
+/// Rows of the diff of one file in a question.
+const MAX_ROWS: usize = 60;
+
+/// Files whose diff is in a question; the rest is listed.
+const MAX_DIFFS: usize = 40;
+
+/// Paths that are listed in a text.
+const MAX_PATHS: usize = 50;
+
+/// Turns that `/rewind` lists.
+const MAX_TURNS: usize = 20;
+
+/// Parts of a turn to take back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RewindParts {
+    Conversation,
+    Files,
+    Both,
+}
+
+impl RewindParts {
+    fn has_files(self) -> bool {
+        self != Self::Conversation
+    }
+
+    fn has_conversation(self) -> bool {
+        self != Self::Files
+    }
+}
+
+/// Arguments of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct RewindWords {
+    parts: Option<RewindParts>,
+    overwrites: bool,
+}
+
+fn parse_words<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<RewindWords> {
+    let mut parsed = RewindWords::default();
+    for word in words {
+        match word.to_lowercase().as_str() {
+            "conversation" => parsed.parts = Some(RewindParts::Conversation),
+            "files" => parsed.parts = Some(RewindParts::Files),
+            "both" => parsed.parts = Some(RewindParts::Both),
+            "overwrite" => parsed.overwrites = true,
+            _ => bail_usage!(
+                "`{}` is unknown here; give `conversation`, `files` or `both`, and `overwrite` for files that were changed since",
+                word.escape_debug()
+            ),
+        }
+    }
+    if parsed.overwrites && parsed.parts.is_none_or(|parts| !parts.has_files()) {
+        bail_usage!("`overwrite` is about files: give `files` or `both` too");
+    }
+    Ok(parsed)
+}
+
+pub(super) async fn run_undo(
+    commands: &CommandSet,
+    session: &mut Session,
+    words: &str,
+    cancel: &CancellationToken,
+) -> anyhow::Result<String> {
+    let words = parse_words(words.split_whitespace())?;
+    let turn = match session.last_turn() {
+        Ok(Some(last)) => last.turn,
+        Ok(None) => return Ok("there is no turn to take out of the conversation".to_owned()),
+        Err(rind_lib::host::Error::Session(session::Error::Summarized { turn })) => turn,
+        Err(error) => return Err(error.into()),
+    };
+    go_back(commands.asker(), session, turn, words, cancel).await
+}
+
+pub(super) async fn run_rewind(
+    commands: &CommandSet,
+    session: &mut Session,
+    words: &str,
+    cancel: &CancellationToken,
+) -> anyhow::Result<String> {
+    let mut words = words.split_whitespace();
+    let Some(number) = words.next() else {
+        return list_turns(session);
+    };
+    let last = session.turn_number();
+    let turn = number.parse().ok().filter(|turn| (1..=last).contains(turn));
+    let Some(turn) = turn else {
+        bail_usage!(
+            "`{}` is no turn of this session: give a number from 1 to {last}; /rewind lists them",
+            number.escape_debug()
+        );
+    };
+    let words = parse_words(words)?;
+    go_back(commands.asker(), session, turn, words, cancel).await
+}
+
+fn list_turns(session: &Session) -> anyhow::Result<String> {
+    let (entries, _) = session.host().store().read(session.id())?;
+    let turns = entries.iter().filter_map(|entry| match &entry.body {
+        Body::TurnStart { turn, input, .. } => {
+            Some(format!("{turn}  {}", render::one_line(input, 100)))
+        }
+        _ => None,
+    });
+    let mut turns: Vec<String> = turns.collect();
+    let n_left_out = turns.len().saturating_sub(MAX_TURNS);
+    turns.drain(..n_left_out);
+    Ok(match turns.is_empty() {
+        true => "there are no turns yet".to_owned(),
+        false => format!("{}\n/rewind N goes back to before turn N", turns.join("\n")),
+    })
+}
+
+/// Turns to take back, and what stands against it.
+struct RewindScope {
+    turn: u32,
+    turns: Vec<Undone>,
+    /// Reason why the conversation cannot be taken back.
+    refusal: Option<String>,
+    plan: RewindPlan,
+}
+
+async fn go_back(
+    asker: Asker,
+    session: &mut Session,
+    turn: u32,
+    words: RewindWords,
+    cancel: &CancellationToken,
+) -> anyhow::Result<String> {
+    let checkpoints = session.checkpoints();
+    let planned = plan_files(&checkpoints, turn).await;
+    let plan = match words.parts {
+        Some(parts) if parts.has_files() => planned?,
+        // Files that cannot be read must not stand in the way of the conversation.
+        _ => planned.unwrap_or_default(),
+    };
+    let (turns, refusal) = match session.turns_since(turn) {
+        Ok(turns) => (turns, None),
+        Err(error) => (
+            Vec::new(),
+            Some(format!("{:#}", anyhow::Error::from(error))),
+        ),
+    };
+    let scope = RewindScope {
+        turn,
+        turns,
+        refusal,
+        plan,
+    };
+    let asker = asker.filter(|_| !scope.plan.changes.is_empty());
+    let parts = match &asker {
+        Some(asker) if words.parts != Some(RewindParts::Conversation) => {
+            let screen = question_screen(&checkpoints, &scope, words).await?;
+            let answered = ask_own_question(asker, screen);
+            let word = tokio::select! {
+                biased;
+                () = cancel.cancelled() => NO,
+                word = answered => word,
+            };
+            match word {
+                "both" => RewindParts::Both,
+                "conversation" => RewindParts::Conversation,
+                "files" => RewindParts::Files,
+                "yes" => words.parts.unwrap_or(RewindParts::Both),
+                _ => return Ok("nothing was taken back".to_owned()),
+            }
+        }
+        _ => words.parts.unwrap_or(RewindParts::Conversation),
+    };
+    if let Some(why) = scope.refusal.as_ref().filter(|_| parts.has_conversation()) {
+        anyhow::bail!("{why}; to bring back its files: /rewind {turn} files");
+    }
+    let overwrites = match &asker {
+        Some(asker) if parts.has_files() && !words.overwrites && scope.plan.n_changed() > 0 => {
+            let question = overwrite_question(&scope.plan);
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok("nothing was taken back".to_owned()),
+                word = ask_own_question(asker, question) => word == "yes",
+            }
+        }
+        _ => words.overwrites,
+    };
+    take_back(session, checkpoints, scope, parts, overwrites).await
+}
+
+async fn plan_files(checkpoints: &Arc<Checkpoints>, turn: u32) -> anyhow::Result<RewindPlan> {
+    let checkpoints = checkpoints.clone();
+    let planned = tokio::task::spawn_blocking(move || checkpoints.plan_rewind(turn));
+    Ok(planned.await.context("look at the files")??)
+}
+
+/// Takes back files first: if that is interrupted, the turn is still there to be taken back again.
+async fn take_back(
+    session: &mut Session,
+    checkpoints: Arc<Checkpoints>,
+    scope: RewindScope,
+    parts: RewindParts,
+    overwrites: bool,
+) -> anyhow::Result<String> {
+    let mut text = Vec::new();
+    let mut files = None;
+    if parts.has_files() {
+        let (plan, last) = (scope.plan.clone(), session.turn_number());
+        let applied =
+            tokio::task::spawn_blocking(move || checkpoints.apply_rewind(&plan, overwrites, last));
+        files = Some(applied.await.context("bring back files")??);
+    }
+    if parts.has_conversation() {
+        let undone = session.rewind(scope.turn).await?;
+        text.push(conversation_text(&undone));
+    }
+    match &files {
+        Some(result) => text.extend(files_text(&scope.plan, result)),
+        None if scope.plan.is_empty() => {
+            text.push("files, what plugins keep and what it cost stay as they are".to_owned())
+        }
+        None => text.push(format!(
+            "its files stay as they are ({}); to bring them back: /rewind {} files",
+            render::format_count(scope.plan.changes.len() as u64, "change"),
+            scope.turn
+        )),
+    }
+    Ok(text.join("\n"))
+}
+
+fn conversation_text(undone: &[Undone]) -> String {
+    let n_messages: usize = undone.iter().map(|turn| turn.n_messages).sum();
+    let messages = render::format_count(n_messages as u64, "message");
+    match undone {
+        [] => "the conversation has no message of these turns any more".to_owned(),
+        [turn] => format!(
+            "took the last turn out of the conversation ({messages}): {}",
+            render::one_line(&turn.input, 100)
+        ),
+        turns => format!(
+            "took the last {} turns out of the conversation ({messages}), back to before: {}",
+            turns.len(),
+            turns
+                .last()
+                .map(|turn| render::one_line(&turn.input, 100))
+                .unwrap_or_default()
+        ),
+    }
+}
+
+/// Says what came back, what stays and why, and what cannot come back.
+fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
+    let mut lines = Vec::new();
+    let n_restored = result.restored.len() as u64;
+    lines.push(match n_restored {
+        0 => "no file was brought back".to_owned(),
+        n => format!("brought back {}:", render::format_count(n, "path")),
+    });
+    let restored = result.restored.iter().map(|change| {
+        let words = change_words(&change.present, &change.target);
+        (change.path.as_str(), words)
+    });
+    list_paths(restored, &mut lines);
+    if !result.kept.is_empty() {
+        lines.push("these stay as they are:".to_owned());
+        let kept = result.kept.iter();
+        list_paths(
+            kept.map(|(path, why)| (path.as_str(), why.clone())),
+            &mut lines,
+        );
+    }
+    lines.extend(lost_lines(plan));
+    lines
+}
+
+fn lost_lines(plan: &RewindPlan) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !plan.lost.is_empty() {
+        lines.push("these cannot be brought back:".to_owned());
+        let lost = plan.lost.iter();
+        list_paths(
+            lost.map(|lost| (lost.subject.as_str(), lost.why.clone())),
+            &mut lines,
+        );
+    }
+    if plan.has_commands {
+        lines.push(
+            "commands ran: files that git ignores, files outside of the workspace and effects elsewhere stay"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+fn list_paths<'a>(rows: impl Iterator<Item = (&'a str, String)>, lines: &mut Vec<String>) {
+    let rows: Vec<(&str, String)> = rows.collect();
+    let shown = rows.iter().take(MAX_PATHS);
+    lines.extend(shown.map(|(path, words)| {
+        format!(
+            "  {}: {}",
+            render::one_line(path, 200),
+            render::one_line(words, 200)
+        )
+    }));
+    if let Some(n_more @ 1..) = rows.len().checked_sub(MAX_PATHS) {
+        lines.push(format!("  and {n_more} more"));
+    }
+}
+
+/// Returns the question of a rewind, with the diff.
+async fn question_screen(
+    checkpoints: &Arc<Checkpoints>,
+    scope: &RewindScope,
+    words: RewindWords,
+) -> anyhow::Result<OwnQuestion> {
+    let input = scope.turns.last().map(|turn| turn.input.as_str());
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words(&format!("go back to before turn {}: ", scope.turn))
+        .their_words(DIM, &render::one_line(input.unwrap_or_default(), 100));
+    let mut lost = Vec::new();
+    if let Some(why) = &scope.refusal {
+        lost.push(QuestionLine::new("  ").their_words(WARN, why));
+    }
+    let lines = lost_lines(&scope.plan).into_iter();
+    lost.extend(lines.map(|line| QuestionLine::new("  ").their_words(DIM, &line)));
+    let (plan, checkpoints) = (scope.plan.clone(), checkpoints.clone());
+    let diff = tokio::task::spawn_blocking(move || diff_lines(&checkpoints, &plan));
+    let (keys, words) = match (words.parts, scope.turns.is_empty()) {
+        (Some(_), _) => ("[y]es or [n]o", vec!["yes", NO]),
+        (None, true) => ("[f]iles or [n]o", vec!["files", NO]),
+        (None, false) => (
+            "[b]oth, [c]onversation, [f]iles or [n]o",
+            vec!["both", "conversation", "files", NO],
+        ),
+    };
+    Ok(OwnQuestion {
+        screen: QuestionScreen {
+            parts: vec![vec![head], diff.await.context("compare the files")?],
+            covers: lost,
+            keys: keys.to_owned(),
+            ..QuestionScreen::default()
+        },
+        words,
+    })
+}
+
+fn diff_lines(checkpoints: &Checkpoints, plan: &RewindPlan) -> Vec<QuestionLine> {
+    let mut lines = Vec::new();
+    for (n, change) in plan.changes.iter().enumerate() {
+        let contents = match n < MAX_DIFFS {
+            true => checkpoints.rewind_contents(change),
+            false => [None, None],
+        };
+        let most = if n < MAX_DIFFS { MAX_ROWS } else { 0 };
+        let mut shown = change_lines(&shown_change(change, contents), most).into_iter();
+        if let Some(heading) = shown.next() {
+            let line = QuestionLine::new("  ").styled_words(heading.style, &heading.text);
+            lines.push(match change.changed {
+                None => line,
+                Some(since) => line
+                    .own_words(" ")
+                    .styled_words(WARN, &format!("({})", since.in_words())),
+            });
+        }
+        if n < MAX_DIFFS {
+            lines.extend(
+                shown.map(|row| QuestionLine::new("  ").styled_words(row.style, &row.text)),
+            );
+        }
+    }
+    lines
+}
+
+fn shown_change(change: &PlannedChange, contents: [Option<Vec<u8>>; 2]) -> ShownChange<'_> {
+    ShownChange {
+        path: &change.path,
+        from: &change.present,
+        to: &change.target,
+        contents,
+    }
+}
+
+/// Returns the question whether files are overwritten that were changed since.
+fn overwrite_question(plan: &RewindPlan) -> OwnQuestion {
+    let changed = plan.changes.iter().filter_map(|change| {
+        let since = change.changed?;
+        Some(
+            QuestionLine::new("  ")
+                .their_words(BOLD, &change.path)
+                .own_words(": ")
+                .styled_words(DIM, since.in_words()),
+        )
+    });
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words("overwrite these too; what they are now is lost then");
+    OwnQuestion {
+        screen: QuestionScreen {
+            parts: vec![std::iter::once(head).chain(changed).collect()],
+            covers: vec![
+                QuestionLine::new("  ")
+                    .styled_words(DIM, "no keeps them, and brings back the others"),
+            ],
+            keys: "[y]es or [n]o".to_owned(),
+            ..QuestionScreen::default()
+        },
+        words: vec!["yes", NO],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_call_are_read_in_any_order() {
+        let parsed = |text: &str| parse_words(text.split_whitespace());
+        let words = |parts, overwrites| RewindWords { parts, overwrites };
+        for (text, expected) in [
+            ("", words(None, false)),
+            ("Files", words(Some(RewindParts::Files), false)),
+            ("overwrite both", words(Some(RewindParts::Both), true)),
+            (
+                "conversation",
+                words(Some(RewindParts::Conversation), false),
+            ),
+        ] {
+            assert_eq!(parsed(text).unwrap(), expected, "{text}");
+        }
+        for wrong in ["overwrite", "conversation overwrite", "all", "files 3"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+}

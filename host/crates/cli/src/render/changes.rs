@@ -1,0 +1,126 @@
+//! Changes of files as lines: a heading for each path, and the rows of its diff.
+//!
+//! Every text is printable; styles are apart, so that a question, a terminal and a plain text show the
+//! same lines. Start from [`change_lines`].
+
+use anstyle::Style;
+
+use super::super::chat::diff::{DiffRow, diff_rows, row_style};
+use super::{BAD, BOLD, DIM, GOOD, format_bytes, printable_prose};
+use rind_lib::checkpoint::FileState;
+
+/// Change of one path, to be shown.
+pub(in super::super) struct ShownChange<'a> {
+    pub(in super::super) path: &'a str,
+    pub(in super::super) from: &'a FileState,
+    pub(in super::super) to: &'a FileState,
+    /// Contents before and after, as far as they are known.
+    pub(in super::super) contents: [Option<Vec<u8>>; 2],
+}
+
+/// One line of a change.
+pub(in super::super) struct ChangeLine {
+    pub(in super::super) style: Style,
+    /// Printable text.
+    pub(in super::super) text: String,
+}
+
+impl ChangeLine {
+    fn new(style: Style, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { style, text }
+    }
+}
+
+/// Returns the heading of a change and at most `most` rows of its diff.
+pub(in super::super) fn change_lines(change: &ShownChange<'_>, most: usize) -> Vec<ChangeLine> {
+    let style = match (change.from, change.to) {
+        (FileState::Absent, _) => GOOD,
+        (_, FileState::Absent) => BAD,
+        _ => BOLD,
+    };
+    let mut lines = vec![ChangeLine::new(style, heading(change))];
+    let [before, after] = &change.contents;
+    let is_file = |state: &FileState| matches!(state, FileState::File { .. });
+    let is_shown =
+        is_file(change.from) && is_file(change.to) && change.from.digest() != change.to.digest()
+            || is_file(change.from) && *change.to == FileState::Absent
+            || is_file(change.to) && *change.from == FileState::Absent;
+    if !is_shown {
+        return lines;
+    }
+    let text = |state: &FileState, content: &Option<Vec<u8>>| match (state, content) {
+        (FileState::Absent, _) => Some(String::new()),
+        (_, Some(content)) if !content.contains(&0) => String::from_utf8(content.clone()).ok(),
+        _ => None,
+    };
+    match (text(change.from, before), text(change.to, after)) {
+        (Some(before), Some(after)) => {
+            let (rows, n_more) = diff_rows(&before, &after, most);
+            let row =
+                |row: DiffRow| ChangeLine::new(row_style(row.mark), format!("  {}", row.text));
+            lines.extend(rows.into_iter().map(row));
+            if n_more > 0 {
+                lines.push(ChangeLine::new(DIM, format!("  … {n_more} more rows")));
+            }
+        }
+        _ => lines.push(ChangeLine::new(DIM, "  not text, or not kept")),
+    }
+    lines
+}
+
+/// Returns path and kind of a change, such as `src/a.rs: changed`.
+pub(in super::super) fn heading(change: &ShownChange<'_>) -> String {
+    let path = printable_prose(change.path).replace('\n', "\\n");
+    format!("{path}: {}", change_words(change.from, change.to))
+}
+
+/// Describes the change from one state to another.
+pub(in super::super) fn change_words(from: &FileState, to: &FileState) -> String {
+    match (from, to) {
+        (FileState::Absent, to) => format!("new {}", state_words(to)),
+        (from, FileState::Absent) => format!("removed, {}", state_words(from)),
+        (FileState::Folder { mode: from }, FileState::Folder { mode: to }) => {
+            format!("mode {from:o}, then {to:o}")
+        }
+        (
+            FileState::File {
+                digest: old,
+                mode: from,
+                ..
+            },
+            FileState::File {
+                digest: new,
+                mode: to,
+                ..
+            },
+        ) => match (old == new, from == to) {
+            (true, _) => format!("mode {from:o}, then {to:o}"),
+            (false, true) => "changed".to_owned(),
+            (false, false) => format!("changed; mode {from:o}, then {to:o}"),
+        },
+        (FileState::Link { target: from }, FileState::Link { target: to }) => format!(
+            "link to {}, then to {}",
+            super::one_line(from, 100),
+            super::one_line(to, 100)
+        ),
+        (FileState::Unkept { .. }, FileState::Unkept { .. }) => {
+            "changed; its content is not kept".to_owned()
+        }
+        (from, to) => format!("{}, then {}", state_words(from), state_words(to)),
+    }
+}
+
+fn state_words(state: &FileState) -> String {
+    match state {
+        FileState::Absent => "nothing".to_owned(),
+        FileState::File { bytes, mode, .. } => {
+            let is_program = if mode & 0o111 == 0 { "" } else { "executable " };
+            format!("{is_program}file of {}", format_bytes(*bytes))
+        }
+        FileState::Unkept { bytes, .. } => format!("file of {}", format_bytes(*bytes)),
+        FileState::Link { target } => format!("link to {}", super::one_line(target, 100)),
+        FileState::Folder { .. } => "folder".to_owned(),
+        FileState::Other => "neither file nor folder".to_owned(),
+    }
+}

@@ -1,0 +1,86 @@
+//! `rind session diff`: which files a turn changed.
+
+use serde_json::json;
+
+use super::super::exit_code::{ExitStatus, bail_usage};
+use super::super::render::changes::{ShownChange, change_lines};
+use super::super::render::{self, BOLD, answer_line, format_count, one_line, style_text};
+use super::args::SessionDiffArgs;
+use rind_lib::checkpoint::{ChangeRecord, CheckpointReader, RecordEnd};
+use rind_lib::paths::Paths;
+use rind_lib::session::SessionStore;
+
+/// Rows of the diff of one file that are shown without `--full`.
+const MAX_ROWS: usize = 200;
+
+pub(super) fn diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<ExitStatus> {
+    let store = SessionStore::new(paths.sessions());
+    let id = store.resolve_in(&args.session, &paths.workspace)?;
+    let reader = CheckpointReader::open(&store.folder_of(&id)?)?;
+    let turns = reader.turns();
+    let Some(turn) = args.turn.or(turns.last().copied()) else {
+        if args.json {
+            render::print_json(&json!({"session": id, "turn": null, "changes": [], "calls": []}))?;
+        } else {
+            render::print_note(&format!("no turn of session {id} changed a file"));
+        }
+        return Ok(ExitStatus::Done);
+    };
+    if args.turn.is_some() && !turns.contains(&turn) {
+        let turns: Vec<String> = turns.iter().map(u32::to_string).collect();
+        let words = match turns.is_empty() {
+            true => "no turn did".to_owned(),
+            false => format!("these turns did: {}", turns.join(", ")),
+        };
+        bail_usage!("turn {turn} of session {id} changed no file that is known; {words}");
+    }
+    let changes = reader.turn_changes(turn);
+    if args.json {
+        let calls: Vec<&ChangeRecord> = reader.records(turn).collect();
+        render::print_json(
+            &json!({"session": id, "turn": turn, "changes": changes, "calls": calls}),
+        )?;
+        return Ok(ExitStatus::Done);
+    }
+    let head = format!(
+        "session {id}, turn {turn}: {}",
+        format_count(changes.len() as u64, "change")
+    );
+    answer_line(style_text(BOLD, head));
+    let most = if args.full { usize::MAX } else { MAX_ROWS };
+    for change in &changes {
+        let shown = ShownChange {
+            path: &change.path,
+            from: &change.before,
+            to: &change.after,
+            contents: [&change.before, &change.after].map(|state| reader.content(state)),
+        };
+        for line in change_lines(&shown, most) {
+            answer_line(style_text(line.style, line.text));
+        }
+    }
+    reader.records(turn).for_each(warn_of_gaps);
+    Ok(ExitStatus::Done)
+}
+
+/// Warns of changes of a call that are not known.
+fn warn_of_gaps(record: &ChangeRecord) {
+    let tool = one_line(&record.tool, 64);
+    if let Some(why) = &record.unknown {
+        render::print_warning(&format!("the changes of {tool} are unknown: {why}"));
+    }
+    for left_out in &record.left_out {
+        render::print_note(&format!(
+            "{tool}: {} not kept before it: {}",
+            format_count(left_out.count as u64, "file"),
+            left_out.why.in_words()
+        ));
+    }
+    match record.end {
+        None => render::print_warning(&format!("{tool} has not ended, or was interrupted")),
+        Some(RecordEnd::Interrupted) => render::print_warning(&format!(
+            "{tool} was interrupted: some of these changes may be another program's"
+        )),
+        Some(RecordEnd::Done | RecordEnd::Void) => {}
+    }
+}

@@ -1,0 +1,240 @@
+//! Contents of files, stored by their hash in one append-only file.
+//!
+//! One file for all contents, because a snapshot stores thousands and has to wait for the disk only
+//! once. Owns the frames of the file (hash, length, bytes), the limit of its size, and the check that
+//! a content still has its hash. A torn frame at the end, which a killed process leaves, is dropped.
+//! Start from [`ContentStore`].
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::state::UnkeptReason;
+use crate::session::{open_guarded, private_options};
+
+/// Name of the file in the folder of the checkpoints.
+pub(super) const CONTENTS: &str = "contents";
+
+/// Length of a frame before its content: the hash and the length.
+const HEAD_BYTES: u64 = 32 + 8;
+
+type ContentHash = [u8; 32];
+
+/// Contents of files by their hash.
+#[derive(Debug)]
+pub(super) struct ContentStore {
+    path: PathBuf,
+    file: File,
+    /// Offset and length of each content.
+    index: HashMap<ContentHash, (u64, u64)>,
+    /// Length up to the end of the last whole frame.
+    len: u64,
+    most: u64,
+    /// Whether data was added that a power failure could lose.
+    is_unsynced: bool,
+    /// Error of the disk: nothing more is added.
+    failure: Option<String>,
+}
+
+fn hash_of(digest: &str) -> Option<ContentHash> {
+    let hash = blake3::Hash::from_hex(digest).ok()?;
+    Some(*hash.as_bytes())
+}
+
+impl ContentStore {
+    /// Opens the store in `folder` to add to it, at most up to `most` bytes. Only one process may.
+    pub(super) fn open(folder: &Path, most: u64) -> io::Result<Self> {
+        let path = folder.join(CONTENTS);
+        let mut options = OpenOptions::new();
+        private_options(options.read(true).write(true).create(true).truncate(false));
+        let (file, _) = open_guarded(&path, &mut options)?;
+        let mut store = Self::over_file(path, file, most)?;
+        store.file.set_len(store.len)?;
+        store.file.seek(SeekFrom::Start(store.len))?;
+        Ok(store)
+    }
+
+    /// Opens the store to read from it; another process may add to it meanwhile. `None` if there is
+    /// none.
+    pub(super) fn open_to_read(folder: &Path) -> io::Result<Option<Self>> {
+        let path = folder.join(CONTENTS);
+        match open_guarded(&path, OpenOptions::new().read(true)) {
+            Ok((file, _)) => Self::over_file(path, file, 0).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the heads of all whole frames.
+    fn over_file(path: PathBuf, file: File, most: u64) -> io::Result<Self> {
+        let end = file.metadata()?.len();
+        let (mut index, mut at) = (HashMap::new(), 0_u64);
+        let mut head = [0_u8; 40];
+        while at.saturating_add(HEAD_BYTES) <= end {
+            file.read_exact_at(&mut head, at)?;
+            let (hash, len) = head.split_at(32);
+            let len = u64::from_le_bytes(len.try_into().unwrap_or_default());
+            let start = at + HEAD_BYTES;
+            let Some(next) = start.checked_add(len).filter(|next| *next <= end) else {
+                break;
+            };
+            index.insert(hash.try_into().unwrap_or_default(), (start, len));
+            at = next;
+        }
+        Ok(Self {
+            path,
+            file,
+            index,
+            len: at,
+            most,
+            is_unsynced: false,
+            failure: None,
+        })
+    }
+
+    /// Whether the store has this content.
+    pub(super) fn has(&self, digest: &str) -> bool {
+        hash_of(digest).is_some_and(|hash| self.index.contains_key(&hash))
+    }
+
+    /// Adds a content whose hash is `digest`, unless it is there.
+    ///
+    /// # Errors
+    /// Reason why it is not kept.
+    pub(super) fn add(&mut self, digest: &str, content: &[u8]) -> Result<(), UnkeptReason> {
+        let hash = hash_of(digest).ok_or(UnkeptReason::Unreadable)?;
+        if self.index.contains_key(&hash) {
+            return Ok(());
+        }
+        let len = content.len() as u64;
+        if self.failure.is_some() {
+            return Err(UnkeptReason::Disk);
+        }
+        if self.len.saturating_add(HEAD_BYTES + len) > self.most {
+            return Err(UnkeptReason::Limit);
+        }
+        let mut frame = Vec::with_capacity(content.len() + 40);
+        frame.extend_from_slice(&hash);
+        frame.extend_from_slice(&len.to_le_bytes());
+        frame.extend_from_slice(content);
+        if let Err(error) = self.file.write_all(&frame) {
+            self.failure = Some(error.to_string());
+            // Truncating may work on a full disk; otherwise the next process drops the torn frame.
+            let _ = self.file.set_len(self.len);
+            return Err(UnkeptReason::Disk);
+        }
+        self.index.insert(hash, (self.len + HEAD_BYTES, len));
+        self.len += HEAD_BYTES + len;
+        self.is_unsynced = true;
+        Ok(())
+    }
+
+    /// Returns the error of the disk after which nothing is added any more.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Waits until everything that was added is on the disk.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_unsynced) {
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Returns a content, checked against its hash; `None` if it is missing or was changed.
+    pub(super) fn get(&self, digest: &str) -> Option<Vec<u8>> {
+        let hash = hash_of(digest)?;
+        let (at, len) = *self.index.get(&hash)?;
+        let mut content = vec![0; usize::try_from(len).ok()?];
+        self.file.read_exact_at(&mut content, at).ok()?;
+        (*blake3::hash(&content).as_bytes() == hash).then_some(content)
+    }
+
+    /// Writes the file anew with these contents only, atomically.
+    pub(super) fn keep_only(&mut self, wanted: &HashSet<String>) -> io::Result<()> {
+        let mut wanted: Vec<(u64, u64)> = wanted
+            .iter()
+            .filter_map(|digest| self.index.get(&hash_of(digest)?).copied())
+            .collect();
+        wanted.sort_unstable();
+        let n_bytes: u64 = wanted.iter().map(|(_, len)| HEAD_BYTES + len).sum();
+        if n_bytes >= self.len {
+            return Ok(());
+        }
+        let half = self.path.with_extension("half");
+        let mut options = OpenOptions::new();
+        private_options(options.read(true).write(true).create(true).truncate(false));
+        let (new, _) = open_guarded(&half, &mut options)?;
+        new.set_len(0)?;
+        let mut out = BufWriter::new(&new);
+        for (at, len) in wanted {
+            self.file.seek(SeekFrom::Start(at - HEAD_BYTES))?;
+            io::copy(
+                &mut Read::by_ref(&mut self.file).take(HEAD_BYTES + len),
+                &mut out,
+            )?;
+        }
+        out.flush()?;
+        drop(out);
+        new.sync_data()?;
+        fs::rename(&half, &self.path)?;
+        let (path, most) = (self.path.clone(), self.most);
+        *self = Self::over_file(path, new, most)?;
+        self.file.seek(SeekFrom::Start(self.len)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(content: &[u8]) -> String {
+        blake3::hash(content).to_hex().to_string()
+    }
+
+    #[test]
+    fn contents_are_found_again_after_a_torn_write_and_after_others_are_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = ContentStore::open(folder.path(), 1 << 20).unwrap();
+        for content in [&b"one"[..], b"", b"two", b"one"] {
+            store.add(&digest(content), content).unwrap();
+        }
+        store.sync().unwrap();
+        let len = store.len;
+        drop(store);
+        let path = folder.path().join(CONTENTS);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(&[7; 50]).unwrap();
+        let mut store = ContentStore::open(folder.path(), 1 << 20).unwrap();
+        assert_eq!(store.len, len);
+        assert_eq!(store.get(&digest(b"two")).unwrap(), b"two");
+        assert_eq!(store.get(&digest(b"")).unwrap(), b"");
+        assert_eq!(store.get(&digest(b"three")), None);
+        let wanted = HashSet::from([digest(b"two"), digest(b"gone")]);
+        store.keep_only(&wanted).unwrap();
+        assert!(store.has(&digest(b"two")) && !store.has(&digest(b"one")));
+        store.add(&digest(b"four"), b"four").unwrap();
+        drop(store);
+        let store = ContentStore::open_to_read(folder.path()).unwrap().unwrap();
+        assert_eq!(store.get(&digest(b"two")).unwrap(), b"two");
+        assert_eq!(store.get(&digest(b"four")).unwrap(), b"four");
+    }
+
+    #[test]
+    fn a_changed_content_is_none_and_the_limit_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = ContentStore::open(folder.path(), 100).unwrap();
+        store.add(&digest(b"one"), b"one").unwrap();
+        let refused = store.add(&digest(&[1; 60]), &[1; 60]);
+        assert_eq!(refused, Err(UnkeptReason::Limit));
+        let path = folder.path().join(CONTENTS);
+        let mut bytes = fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let store = ContentStore::open_to_read(folder.path()).unwrap().unwrap();
+        assert_eq!(store.get(&digest(b"one")), None);
+    }
+}

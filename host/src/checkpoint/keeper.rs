@@ -1,0 +1,438 @@
+//! Keeps what files were before the calls of a session change them.
+//!
+//! Owns the order: contents and the beginning of a record are on the disk before a change begins. A
+//! call never fails because something cannot be kept; the record and a notice say so. All functions
+//! block. Start from [`Checkpoints::begin_call`].
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::config::CheckpointConfig;
+use super::record::{CHANGES, ChangeSource, FileChange, NewRecord, RecordEnd};
+use super::restore;
+use super::snapshot::{ScanFailure, Snapshot, SnapshotScan};
+use super::state::{FileState, read_state};
+use super::store::{MAX_WRITTEN_BYTES, OpenedStore, SNAPSHOT};
+use crate::disk::replace_private;
+use crate::lock::lock;
+
+/// Name of the folder of the checkpoints in the folder of a session.
+pub const CHECKPOINTS: &str = "checkpoints";
+
+/// Checkpoints of a session and of its subagents.
+#[derive(Debug)]
+pub struct Checkpoints {
+    config: CheckpointConfig,
+    folder: PathBuf,
+    workspace: PathBuf,
+    skipped: Vec<PathBuf>,
+    keeper: Mutex<KeeperState>,
+    /// Number of calls that run between two snapshots. Beside the lock, which is held for the whole
+    /// time of a snapshot, so that a call can be dropped on an async thread.
+    n_running: AtomicUsize,
+    /// Notices that the person was not told of yet.
+    notices: Mutex<Vec<String>>,
+}
+
+/// Place and settings of the checkpoints of a session.
+#[derive(Clone, Debug)]
+pub struct CheckpointSpec {
+    /// Limits.
+    pub config: CheckpointConfig,
+    /// Folder of the session.
+    pub session: PathBuf,
+    /// Folder the agent works in.
+    pub workspace: PathBuf,
+    /// Folders of this program, which a snapshot leaves out.
+    pub own_folders: Vec<PathBuf>,
+}
+
+#[derive(Debug, Default)]
+struct KeeperState {
+    opened: Option<OpenedStore>,
+    /// Whether opening failed: it is not tried again.
+    has_failed: bool,
+    /// Reason why no snapshots are taken any more.
+    is_too_large: Option<ScanFailure>,
+    /// Records of calls between two snapshots that have no end yet.
+    open_calls: Vec<u64>,
+    /// States that file tools wrote since the last snapshot.
+    written: BTreeMap<String, FileState>,
+    has_told_of_disk: bool,
+}
+
+/// Call whose changes are found by comparing snapshots. Dropped without
+/// [`Checkpoints::end_call`], it counts as interrupted.
+#[derive(Debug)]
+pub struct StartedCall {
+    checkpoints: Arc<Checkpoints>,
+    id: Option<u64>,
+    has_snapshot: bool,
+}
+
+impl Drop for StartedCall {
+    fn drop(&mut self) {
+        if self.has_snapshot {
+            self.checkpoints.n_running.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Call of a file tool, or of any other tool.
+#[derive(Clone, Debug)]
+pub struct CallOrigin {
+    /// Turn of the main agent.
+    pub turn: u32,
+    /// Id of the call.
+    pub call: String,
+    /// Name of the tool.
+    pub tool: String,
+}
+
+impl CallOrigin {
+    fn new_record(&self, source: ChangeSource, changes: Vec<FileChange>) -> NewRecord {
+        NewRecord {
+            turn: self.turn,
+            call: Some(self.call.clone()),
+            tool: self.tool.clone(),
+            source,
+            changes,
+            left_out: Vec::new(),
+            unknown: None,
+        }
+    }
+}
+
+impl Checkpoints {
+    /// Creates the checkpoints of a session. Opens nothing yet.
+    #[must_use]
+    pub fn new(spec: CheckpointSpec) -> Self {
+        let mut skipped = spec.own_folders;
+        skipped.push(spec.session.clone());
+        // The workspace is compared by its canonical path.
+        let canonical = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        let skipped: Vec<PathBuf> = skipped.into_iter().map(canonical).collect();
+        let workspace = canonical(spec.workspace);
+        Self {
+            config: spec.config,
+            folder: spec.session.join(CHECKPOINTS),
+            // A workspace within a folder of this program would be left out as a whole.
+            skipped: skipped
+                .into_iter()
+                .filter(|own| !workspace.starts_with(own))
+                .collect(),
+            workspace,
+            keeper: Mutex::default(),
+            n_running: AtomicUsize::new(0),
+            notices: Mutex::default(),
+        }
+    }
+
+    /// Folder of the checkpoints.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn is_running(&self) -> bool {
+        self.n_running.load(Ordering::Acquire) > 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeeperState> {
+        lock(&self.keeper)
+    }
+
+    /// Returns the notices for the person since the last time.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.notices))
+    }
+
+    /// Notes that a call begins that may change any file, and keeps what they are.
+    #[must_use]
+    pub fn begin_call(self: &Arc<Self>, origin: &CallOrigin) -> StartedCall {
+        let mut started = StartedCall {
+            checkpoints: self.clone(),
+            id: None,
+            has_snapshot: false,
+        };
+        if !self.config.enabled {
+            return started;
+        }
+        let mut keeper = self.lock();
+        if keeper.is_too_large.is_none() && !self.is_running() {
+            match self.take_snapshot(&mut keeper) {
+                Ok(()) => {}
+                Err(why) => self.note_too_large(&mut keeper, why),
+            }
+        }
+        let unknown = keeper.is_too_large.clone();
+        let has_snapshot = unknown.is_none();
+        let Some(store) = self.open(&mut keeper) else {
+            return started;
+        };
+        let record = NewRecord {
+            left_out: store
+                .last
+                .as_ref()
+                .map(Snapshot::left_out)
+                .unwrap_or_default(),
+            unknown,
+            ..origin.new_record(ChangeSource::Snapshot, Vec::new())
+        };
+        match store.log.begin_record(record) {
+            Ok(id) => started.id = Some(id),
+            Err(error) => return self.note_disk(&mut keeper, &error, started),
+        }
+        if has_snapshot {
+            keeper.open_calls.extend(started.id);
+            self.n_running.fetch_add(1, Ordering::AcqRel);
+            started.has_snapshot = true;
+            self.note_full_disk(&mut keeper);
+        }
+        started
+    }
+
+    /// Notes that a call has ended, and records what changed since the last snapshot.
+    pub fn end_call(&self, mut started: StartedCall) {
+        let Some(id) = started.id else {
+            return;
+        };
+        let mut keeper = self.lock();
+        if std::mem::take(&mut started.has_snapshot) {
+            self.n_running.fetch_sub(1, Ordering::AcqRel);
+            self.record_changes(&mut keeper, id, RecordEnd::Done);
+        } else if let Some(store) = &mut keeper.opened {
+            let ended = store.log.end_record(id, RecordEnd::Done, None);
+            self.note_result(&mut keeper, ended);
+        }
+    }
+
+    /// Notes that `path`, which is relative to the workspace and free of links, is about to be
+    /// changed: to a file with `content`, or in another way. Returns the record, to be ended by
+    /// [`end_write`](Self::end_write).
+    pub fn begin_write(
+        &self,
+        origin: &CallOrigin,
+        path: &str,
+        content: Option<&[u8]>,
+    ) -> Option<u64> {
+        if !self.config.enabled {
+            return None;
+        }
+        let mut keeper = self.lock();
+        let store = self.open(&mut keeper)?;
+        let changes = match store.planned_changes(path, content) {
+            Ok(changes) => changes,
+            Err(error) => return self.note_disk(&mut keeper, &error, None),
+        };
+        let record = origin.new_record(ChangeSource::Write, changes);
+        let begun = store.contents.sync();
+        match begun.and_then(|()| store.log.begin_record(record)) {
+            Ok(id) => {
+                self.note_full_disk(&mut keeper);
+                Some(id)
+            }
+            Err(error) => self.note_disk(&mut keeper, &error, None),
+        }
+    }
+
+    /// Notes that a write has ended; it may have changed nothing.
+    pub fn end_write(&self, id: u64, is_done: bool) {
+        let mut keeper = self.lock();
+        let keeper = &mut *keeper;
+        let Some(store) = &mut keeper.opened else {
+            return;
+        };
+        if !is_done {
+            let ended = store.log.end_record(id, RecordEnd::Void, None);
+            return self.note_result(keeper, ended);
+        }
+        let record = store.log.records.iter().rev().find(|own| own.id == id);
+        let mut changes = record.map(|own| own.changes.clone()).unwrap_or_default();
+        for change in &mut changes {
+            if let Ok(read) = read_state(&store.root, &change.path, MAX_WRITTEN_BYTES) {
+                change.after = read.state;
+            }
+            keeper
+                .written
+                .insert(change.path.clone(), change.after.clone());
+        }
+        changes.retain(|change| !change.before.is_same(&change.after));
+        let ended = store.log.end_record(id, RecordEnd::Done, Some(changes));
+        self.note_result(keeper, ended);
+    }
+
+    /// Drops the contents that no record needs, which are those of unchanged files. For the end of
+    /// the session.
+    pub fn close(&self) -> io::Result<()> {
+        let mut keeper = self.lock();
+        if self.is_running() {
+            return Ok(());
+        }
+        self.end_interrupted(&mut keeper);
+        let Some(store) = &mut keeper.opened else {
+            return Ok(());
+        };
+        match fs::remove_file(self.folder.join(SNAPSHOT)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        store.is_saved = false;
+        store.last = None;
+        let changes = store.log.records.iter().flat_map(|own| &own.changes);
+        let states = changes.flat_map(|change| [&change.before, &change.after]);
+        let wanted: HashSet<String> = states
+            .filter_map(|state| state.digest().map(str::to_owned))
+            .collect();
+        store.contents.keep_only(&wanted)
+    }
+
+    /// Whether nothing was ever kept for the session.
+    pub(super) fn is_unused(&self) -> bool {
+        let keeper = self.lock();
+        let is_missing = |path: PathBuf| path.symlink_metadata().is_err();
+        keeper.opened.is_none() && !keeper.has_failed && is_missing(self.folder.join(CHANGES))
+    }
+
+    /// Works with the open files, after the calls that were interrupted have their changes. `None`
+    /// if the files cannot be opened, or if a call is running.
+    pub(super) fn with_store<T>(&self, work: impl FnOnce(&mut OpenedStore) -> T) -> Option<T> {
+        let mut keeper = self.lock();
+        self.open(&mut keeper)?;
+        if self.is_running() {
+            return None;
+        }
+        self.end_interrupted(&mut keeper);
+        keeper.opened.as_mut().map(work)
+    }
+
+    /// Opens the files at the first use, and ends the records that an earlier process left open.
+    fn open<'a>(&self, keeper: &'a mut KeeperState) -> Option<&'a mut OpenedStore> {
+        if keeper.opened.is_none() && !keeper.has_failed {
+            match OpenedStore::open(&self.folder, &self.workspace, &self.config) {
+                Ok(store) => {
+                    let open = store.log.records.iter().filter(|record| {
+                        !record.is_done() && record.source == ChangeSource::Snapshot
+                    });
+                    keeper.open_calls = open.map(|record| record.id).collect();
+                    restore::remove_leftovers(&store);
+                    keeper.opened = Some(store);
+                    self.end_interrupted(keeper);
+                }
+                Err(error) => {
+                    keeper.has_failed = true;
+                    self.note_disk(keeper, &error, ());
+                }
+            }
+        }
+        keeper.opened.as_mut()
+    }
+
+    /// Takes a snapshot and saves it, so that it outlives this process.
+    fn take_snapshot(&self, keeper: &mut KeeperState) -> Result<(), ScanFailure> {
+        if self.open(keeper).is_none() {
+            return Ok(());
+        }
+        self.end_interrupted(keeper);
+        let taken = self.scan(keeper)?;
+        let Some(store) = &mut keeper.opened else {
+            return Ok(());
+        };
+        if let Err(error) = store.contents.sync() {
+            return Err(error.to_string());
+        }
+        if store.last.as_ref() != Some(&taken) || !store.is_saved {
+            let saved = serde_json::to_vec(&taken).map_err(io::Error::from);
+            let saved = saved.and_then(|text| replace_private(&self.folder.join(SNAPSHOT), &text));
+            store.is_saved = saved.is_ok();
+            store.last = Some(taken);
+        }
+        keeper.written.clear();
+        Ok(())
+    }
+
+    fn scan(&self, keeper: &mut KeeperState) -> Result<Snapshot, ScanFailure> {
+        let Some(store) = &mut keeper.opened else {
+            return Ok(Snapshot::default());
+        };
+        let none = Snapshot::default();
+        let scan = SnapshotScan {
+            workspace: &store.workspace,
+            skipped: &self.skipped,
+            config: &self.config,
+            last: store.last.as_ref().unwrap_or(&none),
+            contents: &mut store.contents,
+        };
+        scan.take_snapshot()
+    }
+
+    /// Ends the records of calls that run no longer and have no end.
+    fn end_interrupted(&self, keeper: &mut KeeperState) {
+        if self.is_running() {
+            return;
+        }
+        for id in std::mem::take(&mut keeper.open_calls) {
+            self.record_changes(keeper, id, RecordEnd::Interrupted);
+        }
+    }
+
+    /// Compares the workspace with the last snapshot, and ends a record with the changes.
+    fn record_changes(&self, keeper: &mut KeeperState, id: u64, end: RecordEnd) {
+        keeper.open_calls.retain(|open| *open != id);
+        let scanned = self.scan(keeper);
+        let Some(store) = &mut keeper.opened else {
+            return;
+        };
+        let mut changes = None;
+        let mut failure = None;
+        match scanned {
+            Ok(later) => {
+                // Without one, the process that began the call could not save its snapshot.
+                let last = store.last.as_ref();
+                changes = last.map(|last| last.changes_to(&later, &keeper.written));
+                store.last = Some(later);
+                store.is_saved = false;
+                keeper.written.clear();
+            }
+            Err(why) => failure = Some(why),
+        }
+        let ended = store.log.end_record(id, end, changes);
+        if let Some(why) = failure {
+            self.note_too_large(keeper, why);
+        }
+        self.note_result(keeper, ended);
+    }
+
+    fn note_too_large(&self, keeper: &mut KeeperState, why: ScanFailure) {
+        lock(&self.notices).push(format!(
+            "changes of files by commands cannot be brought back in this session: {why}; those by file tools can"
+        ));
+        keeper.is_too_large = Some(why);
+    }
+
+    fn note_disk<T>(&self, keeper: &mut KeeperState, error: &io::Error, answer: T) -> T {
+        if !std::mem::replace(&mut keeper.has_told_of_disk, true) {
+            lock(&self.notices).push(format!(
+                "changes of files cannot be brought back: what they were cannot be kept in {}: {error}",
+                self.folder.display()
+            ));
+        }
+        answer
+    }
+
+    fn note_full_disk(&self, keeper: &mut KeeperState) {
+        let store = keeper.opened.as_ref();
+        if let Some(why) = store.and_then(|store| store.contents.failure().map(str::to_owned)) {
+            self.note_disk(keeper, &io::Error::other(why), ());
+        }
+    }
+
+    fn note_result(&self, keeper: &mut KeeperState, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.note_disk(keeper, &error, ());
+        }
+    }
+}

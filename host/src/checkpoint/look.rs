@@ -1,0 +1,81 @@
+//! Reads the checkpoints of a session from outside, which may be open in another process.
+//!
+//! Start from [`CheckpointReader`].
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::Error;
+use super::contents::ContentStore;
+use super::keeper::CHECKPOINTS;
+use super::plan::fold_changes;
+use super::record::{ChangeRecord, ChangeSource, FileChange, read_records};
+use super::state::FileState;
+
+/// Checkpoints of a session, to be read.
+#[derive(Debug)]
+pub struct CheckpointReader {
+    records: Vec<ChangeRecord>,
+    contents: Option<ContentStore>,
+}
+
+impl CheckpointReader {
+    /// Reads the checkpoints in the folder of a session; a session without any has no records.
+    ///
+    /// # Errors
+    /// A file of the checkpoints exists and cannot be read.
+    pub fn open(session: &Path) -> Result<Self, Error> {
+        let folder = session.join(CHECKPOINTS);
+        let failed = |source| Error::Io {
+            path: folder.clone(),
+            source,
+        };
+        Ok(Self {
+            records: read_records(&folder).map_err(failed)?,
+            contents: ContentStore::open_to_read(&folder).map_err(failed)?,
+        })
+    }
+
+    /// Returns the turns in which files were changed, or may have been.
+    #[must_use]
+    pub fn turns(&self) -> Vec<u32> {
+        let of_calls = self.records.iter().filter(|own| is_of_call(own));
+        let turns: BTreeSet<u32> = of_calls
+            .filter(|own| !own.changes.is_empty() || own.unknown.is_some())
+            .map(|own| own.turn)
+            .collect();
+        turns.into_iter().collect()
+    }
+
+    /// Returns the records of the calls of a turn, in the order of time.
+    pub fn records(&self, turn: u32) -> impl Iterator<Item = &ChangeRecord> {
+        let of_calls = self.records.iter().filter(|own| is_of_call(own));
+        of_calls.filter(move |own| own.turn == turn)
+    }
+
+    /// Returns the changes of a turn: one for each path, from its first state to its last.
+    #[must_use]
+    pub fn turn_changes(&self, turn: u32) -> Vec<FileChange> {
+        let is_wanted = |record: &ChangeRecord| is_of_call(record) && record.turn == turn;
+        let histories = fold_changes(&self.records, is_wanted).into_iter();
+        let change = histories.filter_map(|(path, history)| {
+            let after = history.last()?.clone();
+            (after != history.target).then(|| FileChange {
+                path: path.to_owned(),
+                before: history.target,
+                after,
+            })
+        });
+        change.collect()
+    }
+
+    /// Returns the content of a file, if it is kept.
+    #[must_use]
+    pub fn content(&self, state: &FileState) -> Option<Vec<u8>> {
+        self.contents.as_ref()?.get(state.digest()?)
+    }
+}
+
+fn is_of_call(record: &ChangeRecord) -> bool {
+    record.source != ChangeSource::Rewind
+}

@@ -1,0 +1,58 @@
+//! Checkpoints: what files of the workspace were before calls changed them, and the way back.
+//!
+//! Owns the folder `checkpoints` in the folder of a session: the contents of files, a record for each
+//! call that changed some, and the last snapshot of the workspace. File tools say what they are about
+//! to write; for any other call the workspace before and after it is compared. The module must not
+//! know the conversation, nor how a person is asked.
+//!
+//! Invariants: contents and the beginning of a record are on the disk before a change begins. A path
+//! whose present state is not what the last call left is put back only on explicit request. Nothing
+//! outside of the workspace is read or written, and no link is followed.
+//!
+//! Start from [`Checkpoints`]; a session that is not open is read with [`CheckpointReader`].
+
+mod config;
+mod contents;
+mod keeper;
+mod look;
+mod plan;
+mod record;
+mod restore;
+mod rewind;
+mod snapshot;
+mod state;
+mod store;
+mod write;
+
+pub use config::CheckpointConfig;
+pub use keeper::{CHECKPOINTS, CallOrigin, CheckpointSpec, Checkpoints, StartedCall};
+pub use look::CheckpointReader;
+pub use plan::ChangedSince;
+pub use record::{ChangeRecord, ChangeSource, FileChange, LeftOut, RecordEnd};
+pub use rewind::{LostChange, PlannedChange, RewindPlan, RewindResult};
+pub use state::{FileStamp, FileState, UnkeptReason};
+pub use write::CallWrites;
+
+use std::io;
+use std::path::PathBuf;
+
+/// Error while reading checkpoints or putting files back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The files of the checkpoints, or a file of the workspace, cannot be read or written.
+    #[error("the checkpoints in {} cannot be used", path.display())]
+    Io {
+        /// Folder of the checkpoints.
+        path: PathBuf,
+        /// Error of the system.
+        #[source]
+        source: io::Error,
+    },
+    /// The checkpoints cannot be opened, or a call of the session is running.
+    #[error(
+        "files cannot be brought back: the checkpoints in {} cannot be opened, or a call is running",
+        _0.display()
+    )]
+    Unavailable(PathBuf),
+}

@@ -1,0 +1,306 @@
+//! Records of the calls that changed files, in an append-only file of JSON lines.
+//!
+//! A record begins with a line before anything changes, and ends with a second line. A record
+//! without its end is of a call or a rewind that was interrupted. The module must not know how
+//! changes are found or put back. Start from [`ChangeRecord`] and [`ChangeLog`].
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::state::{FileState, UnkeptReason};
+use crate::session::{open_guarded, private_options};
+
+/// Name of the file in the folder of the checkpoints.
+pub(super) const CHANGES: &str = "changes.jsonl";
+
+/// Change of one path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Path relative to the workspace, without links.
+    pub path: String,
+    /// State before the change.
+    pub before: FileState,
+    /// State after the change.
+    pub after: FileState,
+}
+
+/// Way in which changes are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeSource {
+    /// A file tool said what it is about to write.
+    Write,
+    /// The workspace before and after a call was compared.
+    Snapshot,
+    /// A person put files back.
+    Rewind,
+}
+
+/// End of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordEnd {
+    /// The changes were made.
+    Done,
+    /// No change was made.
+    Void,
+    /// The call was interrupted, and the changes were found later: they may be another program's.
+    Interrupted,
+}
+
+/// Files of one reason that a snapshot did not keep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Reason.
+    pub why: UnkeptReason,
+    /// Number of files.
+    pub count: usize,
+}
+
+/// Call that changed files, or may have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChangeRecord {
+    /// Number of the record, from 1.
+    pub id: u64,
+    /// Turn of the main agent in which it happened.
+    pub turn: u32,
+    /// Time of its beginning, in milliseconds since 1970.
+    pub time: i64,
+    /// Id of the tool call; `None` for a rewind.
+    pub call: Option<String>,
+    /// Name of the tool.
+    pub tool: String,
+    /// Way in which the changes are known.
+    pub source: ChangeSource,
+    /// Changes, in the order of their paths.
+    pub changes: Vec<FileChange>,
+    /// End of the call; `None` if it was interrupted.
+    pub end: Option<RecordEnd>,
+    /// Files that the snapshot did not keep.
+    pub left_out: Vec<LeftOut>,
+    /// Reason why there is no snapshot, so that the changes of the call are unknown.
+    pub unknown: Option<String>,
+}
+
+impl ChangeRecord {
+    /// Whether its changes were certainly made.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.end.is_some()
+    }
+}
+
+/// One line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "kebab-case")]
+enum RecordLine {
+    Begin {
+        id: u64,
+        turn: u32,
+        time: i64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
+        tool: String,
+        source: ChangeSource,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<FileChange>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<LeftOut>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unknown: Option<String>,
+    },
+    End {
+        id: u64,
+        end: RecordEnd,
+        /// Changes that were made, if they differ from those at the beginning.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changes: Option<Vec<FileChange>>,
+    },
+}
+
+/// Start of a record.
+#[derive(Clone, Debug)]
+pub(super) struct NewRecord {
+    pub(super) turn: u32,
+    pub(super) call: Option<String>,
+    pub(super) tool: String,
+    pub(super) source: ChangeSource,
+    pub(super) changes: Vec<FileChange>,
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) unknown: Option<String>,
+}
+
+/// The file of records, open to add to it, and the records.
+#[derive(Debug)]
+pub(super) struct ChangeLog {
+    file: File,
+    len: u64,
+    pub(super) records: Vec<ChangeRecord>,
+}
+
+impl ChangeLog {
+    /// Opens the file in `folder`. Only one process may.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        let path = folder.join(CHANGES);
+        let mut options = OpenOptions::new();
+        private_options(options.read(true).write(true).create(true).truncate(false));
+        let (mut file, _) = open_guarded(&path, &mut options)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        // Drop a torn last line: a killed process was writing it.
+        let len = text.iter().rposition(|byte| *byte == b'\n');
+        let len = len.map_or(0, |at| at + 1);
+        text.truncate(len);
+        let len = len as u64;
+        file.set_len(len)?;
+        file.seek(SeekFrom::Start(len))?;
+        let records = parse_records(&text);
+        Ok(Self { file, len, records })
+    }
+
+    /// Begins a record, and waits until that is on the disk. Returns its id.
+    pub(super) fn begin_record(&mut self, new: NewRecord) -> io::Result<u64> {
+        let last = self.records.iter().map(|record| record.id).max();
+        let id = last.unwrap_or(0) + 1;
+        self.add_line(&RecordLine::Begin {
+            id,
+            turn: new.turn,
+            time: crate::clock::now_ms(),
+            call: new.call,
+            tool: new.tool,
+            source: new.source,
+            changes: new.changes,
+            left_out: new.left_out,
+            unknown: new.unknown,
+        })?;
+        self.file.sync_data()?;
+        Ok(id)
+    }
+
+    /// Ends a record. `changes` replaces those that it began with.
+    pub(super) fn end_record(
+        &mut self,
+        id: u64,
+        end: RecordEnd,
+        changes: Option<Vec<FileChange>>,
+    ) -> io::Result<()> {
+        self.add_line(&RecordLine::End { id, end, changes })
+    }
+
+    fn add_line(&mut self, line: &RecordLine) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        if let Err(error) = self.file.write_all(&text) {
+            let _ = self.file.set_len(self.len);
+            let _ = self.file.seek(SeekFrom::Start(self.len));
+            return Err(error);
+        }
+        self.len += text.len() as u64;
+        // Parse what was written, so that memory and file never differ.
+        add_to_records(&mut self.records, &text);
+        Ok(())
+    }
+}
+
+/// Reads the records in `folder`; none if there is no file. Another process may add to it.
+pub(super) fn read_records(folder: &Path) -> io::Result<Vec<ChangeRecord>> {
+    let path = folder.join(CHANGES);
+    match open_guarded(&path, OpenOptions::new().read(true)) {
+        Ok((mut file, _)) => {
+            let mut text = Vec::new();
+            file.read_to_end(&mut text)?;
+            Ok(parse_records(&text))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn parse_records(text: &[u8]) -> Vec<ChangeRecord> {
+    let mut records = Vec::new();
+    add_to_records(&mut records, text);
+    records
+}
+
+/// Adds the records of some lines. A line that cannot be parsed is skipped: a later version may have
+/// written it.
+fn add_to_records(records: &mut Vec<ChangeRecord>, text: &[u8]) {
+    let lines = text.split(|byte| *byte == b'\n');
+    for line in lines.filter_map(|line| serde_json::from_slice(line).ok()) {
+        match line {
+            RecordLine::Begin {
+                id,
+                turn,
+                time,
+                call,
+                tool,
+                source,
+                changes,
+                left_out,
+                unknown,
+            } => records.push(ChangeRecord {
+                id,
+                turn,
+                time,
+                call,
+                tool,
+                source,
+                changes,
+                end: None,
+                left_out,
+                unknown,
+            }),
+            RecordLine::End { id, end, changes } => {
+                let found = records.iter_mut().rev().find(|record| record.id == id);
+                if let Some(record) = found {
+                    record.end = Some(end);
+                    if let Some(changes) = changes {
+                        record.changes = changes;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_back_without_a_torn_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = ChangeLog::open(folder.path()).unwrap();
+        let new = |turn| NewRecord {
+            turn,
+            call: Some("c".to_owned()),
+            tool: "bash".to_owned(),
+            source: ChangeSource::Snapshot,
+            changes: Vec::new(),
+            left_out: Vec::new(),
+            unknown: None,
+        };
+        let change = FileChange {
+            path: "a".to_owned(),
+            before: FileState::Absent,
+            after: FileState::Folder { mode: 0o755 },
+        };
+        let first = log.begin_record(new(1)).unwrap();
+        let end = Some(vec![change.clone()]);
+        log.end_record(first, RecordEnd::Done, end).unwrap();
+        assert_eq!(log.begin_record(new(2)).unwrap(), 2);
+        let records = log.records.clone();
+        drop(log);
+        let path = folder.path().join(CHANGES);
+        let mut file = OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(b"\x00 not json\n{\"line\":\"end\",\"id\":2,")
+            .unwrap();
+        let log = ChangeLog::open(folder.path()).unwrap();
+        assert_eq!(log.records, records);
+        assert_eq!(log.records[0].changes, [change]);
+        assert!(log.records[0].is_done() && !log.records[1].is_done());
+    }
+}

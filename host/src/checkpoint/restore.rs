@@ -1,0 +1,236 @@
+//! Puts files back as they were before a turn.
+//!
+//! Each file is written beside its place and renamed over it, so that a killed process leaves no half
+//! of one, and the same rewind can run again. Right before a change the present state is read once
+//! more: a file that changed after the plan was made stays. Start from [`OpenedStore::make_changes`].
+
+use std::io::{self, ErrorKind, Write};
+
+use cap_std::fs::{Dir, OpenOptions};
+use rustix::fs::{
+    AtFlags, Mode, RenameFlags, chmodat, fchmod, mkdirat, renameat_with, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::record::{ChangeRecord, ChangeSource};
+use super::rewind::PlannedChange;
+use super::state::{FileState, find_parent, read_name};
+use super::store::OpenedStore;
+use crate::beneath::{MissingParents, WalkedPath, walk_beneath};
+use crate::git::leads_into_repository;
+
+/// Largest file that is read to compare it with a record, in bytes.
+pub(super) const MAX_COMPARED_BYTES: u64 = 64 << 20;
+
+/// Removes the temporary files of rewinds that were killed.
+pub(super) fn remove_leftovers(store: &OpenedStore) {
+    let is_killed =
+        |record: &&ChangeRecord| record.source == ChangeSource::Rewind && !record.is_done();
+    for record in store.log.records.iter().filter(is_killed) {
+        for (n, change) in record.changes.iter().enumerate() {
+            if let Ok(Some(walked)) = find_parent(&store.root, &change.path) {
+                let name = temporary_name(record.id, n);
+                let _ = unlinkat(&walked.folder, name.as_str(), AtFlags::empty());
+            }
+        }
+    }
+}
+
+/// Name of the temporary file for a change. It follows from the record, so that the file of a killed
+/// rewind is found.
+fn temporary_name(record: u64, n: usize) -> String {
+    format!(".rind-rewind-{record}-{n}.tmp")
+}
+
+impl OpenedStore {
+    /// Makes the changes: removals first, the deepest path first, then folders and files from the
+    /// top. Returns the changes that failed, by their numbers.
+    pub(super) fn make_changes(
+        &self,
+        changes: &[PlannedChange],
+        record: u64,
+    ) -> Vec<(usize, String)> {
+        let mut failures: Vec<(usize, String)> = Vec::new();
+        let mut note = |n: usize, done: Result<(), String>| {
+            if let Err(why) = done
+                && failures.iter().all(|(at, _)| *at != n)
+            {
+                failures.push((n, why));
+            }
+        };
+        let numbered: Vec<(usize, &PlannedChange)> = changes.iter().enumerate().collect();
+        for (n, change) in numbered.iter().rev() {
+            note(*n, self.clear_place(change));
+        }
+        for (n, change) in &numbered {
+            note(*n, self.fill_place(change, &temporary_name(record, *n)));
+        }
+        // A folder without write permission gets its mode after the files in it.
+        for (n, change) in numbered.iter().rev() {
+            note(*n, self.set_folder_mode(change));
+        }
+        failures
+    }
+
+    /// Removes a path that is to be absent or to be of another kind.
+    fn clear_place(&self, change: &PlannedChange) -> Result<(), String> {
+        let is_in_place = change.present.is_folder() == change.target.is_folder()
+            && change.target != FileState::Absent;
+        if change.present == FileState::Absent || is_in_place {
+            return Ok(());
+        }
+        let walked = self.open_place(change, MissingParents::Refused)?;
+        check_present(&walked, &change.present)?;
+        let flags = match change.present.is_folder() {
+            true => AtFlags::REMOVEDIR,
+            false => AtFlags::empty(),
+        };
+        match unlinkat(&walked.folder, walked.name.as_str(), flags) {
+            Ok(()) => Ok(()),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {
+                Err("the folder stays: there are other files in it".to_owned())
+            }
+            Err(errno) => Err(format!("it cannot be removed: {}", io::Error::from(errno))),
+        }
+    }
+
+    /// Makes the file, link or folder.
+    fn fill_place(&self, change: &PlannedChange, temporary: &str) -> Result<(), String> {
+        let is_replaced = !change.present.is_folder() && !change.target.is_folder();
+        let expected = match is_replaced {
+            true => &change.present,
+            false => &FileState::Absent,
+        };
+        match &change.target {
+            FileState::Folder { .. } if change.present.is_folder() => Ok(()),
+            FileState::Folder { mode } => {
+                let walked = self.open_place(change, MissingParents::Made)?;
+                check_present(&walked, expected)?;
+                // The owner can write in it until the files are there.
+                let mode = Mode::from_raw_mode(mode | 0o700);
+                let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
+                made.map_err(|errno| format!("it cannot be made: {}", io::Error::from(errno)))
+            }
+            FileState::File { digest, mode, .. } => {
+                let content = self.contents.get(digest);
+                let content =
+                    content.ok_or("its content in the folder of the session is damaged")?;
+                let walked = self.open_place(change, MissingParents::Made)?;
+                check_present(&walked, expected)?;
+                let written = write_temporary(&walked.folder, temporary, &content, *mode);
+                put_in_place(&walked, temporary, written, expected)
+            }
+            FileState::Link { target } => {
+                let walked = self.open_place(change, MissingParents::Made)?;
+                check_present(&walked, expected)?;
+                let _ = unlinkat(&walked.folder, temporary, AtFlags::empty());
+                let made = symlinkat(target.as_str(), &walked.folder, temporary);
+                put_in_place(&walked, temporary, made.map_err(io::Error::from), expected)
+            }
+            FileState::Absent | FileState::Unkept { .. } | FileState::Other => Ok(()),
+        }
+    }
+
+    fn set_folder_mode(&self, change: &PlannedChange) -> Result<(), String> {
+        let FileState::Folder { mode } = &change.target else {
+            return Ok(());
+        };
+        let walked = self.open_place(change, MissingParents::Refused)?;
+        let present = read_name(&walked.folder, &walked.name, 0);
+        match present.map(|read| read.state) {
+            Ok(FileState::Folder { mode: own }) if own == *mode => Ok(()),
+            Ok(FileState::Folder { .. }) => {
+                let mode = Mode::from_raw_mode(*mode);
+                let set = chmodat(&walked.folder, walked.name.as_str(), mode, AtFlags::empty());
+                set.map_err(|errno| format!("its mode cannot be set: {}", io::Error::from(errno)))
+            }
+            _ => Err("it is no folder any more".to_owned()),
+        }
+    }
+
+    /// Opens the folder of a path, without following a link.
+    fn open_place(
+        &self,
+        change: &PlannedChange,
+        missing: MissingParents,
+    ) -> Result<WalkedPath, String> {
+        let names = change.path.split('/');
+        if leads_into_repository(self.workspace.root(), names) {
+            return Err("it belongs to a git repository itself".to_owned());
+        }
+        let walked = walk_beneath(&self.root, &change.path, false, missing);
+        let walked = walked.map_err(|errno| {
+            let error = io::Error::from(errno);
+            format!("its folder cannot be opened: {error}")
+        })?;
+        match walked.names.join("/") == change.path {
+            true => Ok(walked),
+            false => Err("a link is in the way".to_owned()),
+        }
+    }
+}
+
+/// Checks that a path is still as it was when the plan was made.
+fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String> {
+    let most = match expected {
+        FileState::Unkept { .. } => 0,
+        _ => MAX_COMPARED_BYTES,
+    };
+    let present = read_name(&walked.folder, &walked.name, most);
+    match present.map(|read| read.state) {
+        // A folder has another mode while the files in it are removed.
+        Ok(present) if present.is_same(expected) || present.is_folder() && expected.is_folder() => {
+            match present {
+                FileState::Other => Err("it is no file, folder or link".to_owned()),
+                _ => Ok(()),
+            }
+        }
+        Ok(_) => Err("it was changed in this moment".to_owned()),
+        Err(error) => Err(format!("it cannot be read: {error}")),
+    }
+}
+
+fn write_temporary(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    let mut file = match folder.open_with(name, &options) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            folder.remove_file(name)?;
+            folder.open_with(name, &options)?
+        }
+        opened => opened?,
+    };
+    // Set before the first byte is written, so that a private file is never readable by others.
+    fchmod(&file, Mode::from_raw_mode(mode))?;
+    file.write_all(content)?;
+    // Writing drops set-id bits.
+    fchmod(&file, Mode::from_raw_mode(mode))?;
+    file.sync_data()
+}
+
+/// Renames a temporary file to its name. A file that appeared where there was none stays.
+fn put_in_place(
+    walked: &WalkedPath,
+    temporary: &str,
+    written: io::Result<()>,
+    expected: &FileState,
+) -> Result<(), String> {
+    let (folder, name) = (&walked.folder, walked.name.as_str());
+    let flags = match expected {
+        FileState::Absent => RenameFlags::NOREPLACE,
+        _ => RenameFlags::empty(),
+    };
+    let renamed = written.and_then(|()| {
+        match renameat_with(folder, temporary, folder, name, flags) {
+            // The file system does not support RENAME_NOREPLACE.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                folder.rename(temporary, folder, name)
+            }
+            renamed => renamed.map_err(io::Error::from),
+        }
+    });
+    renamed.map_err(|error| {
+        let _ = unlinkat(folder, temporary, AtFlags::empty());
+        format!("it cannot be written: {error}")
+    })
+}

@@ -1,0 +1,245 @@
+//! Rewinds of files: the plan for a turn, and carrying it out.
+//!
+//! Start from [`Checkpoints::plan_rewind`].
+
+use std::io;
+
+use super::Error;
+use super::keeper::Checkpoints;
+use super::plan::{ChangedSince, PathJudgment, fold_changes};
+use super::record::{ChangeRecord, ChangeSource, FileChange, NewRecord, RecordEnd};
+use super::restore::MAX_COMPARED_BYTES;
+use super::state::{FileState, read_state};
+use super::store::OpenedStore;
+
+/// Change that a rewind makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedChange {
+    /// Path relative to the workspace.
+    pub path: String,
+    /// Present state.
+    pub present: FileState,
+    /// State before the turn.
+    pub target: FileState,
+    /// Reason why it is made only on explicit request.
+    pub changed: Option<ChangedSince>,
+}
+
+/// Change that cannot be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostChange {
+    /// Path, or the call whose changes are unknown.
+    pub subject: String,
+    /// Reason.
+    pub why: String,
+}
+
+/// Plan of a rewind of files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RewindPlan {
+    /// First turn whose changes are taken back.
+    pub turn: u32,
+    /// Changes, in the order of their paths.
+    pub changes: Vec<PlannedChange>,
+    /// Changes that cannot be taken back.
+    pub lost: Vec<LostChange>,
+    /// Whether commands ran, which may have changed more than a snapshot sees.
+    pub has_commands: bool,
+}
+
+impl RewindPlan {
+    /// Whether there is nothing to put back and nothing that cannot be.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.lost.is_empty()
+    }
+
+    /// Number of changes that are made only on explicit request.
+    #[must_use]
+    pub fn n_changed(&self) -> usize {
+        let is_changed = |change: &&PlannedChange| change.changed.is_some();
+        self.changes.iter().filter(is_changed).count()
+    }
+}
+
+/// Result of a rewind of files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RewindResult {
+    /// Changes that were made.
+    pub restored: Vec<PlannedChange>,
+    /// Paths that stay as they are, each with the reason.
+    pub kept: Vec<(String, String)>,
+}
+
+impl Checkpoints {
+    /// Plans to put files back as they were before a turn. Blocks.
+    ///
+    /// # Errors
+    /// The records or the workspace cannot be read, or a call is running.
+    pub fn plan_rewind(&self, turn: u32) -> Result<RewindPlan, Error> {
+        if self.is_unused() {
+            return Ok(RewindPlan {
+                turn,
+                ..RewindPlan::default()
+            });
+        }
+        let planned = self.with_store(|store| store.plan_rewind(turn));
+        let planned = planned.ok_or_else(|| Error::Unavailable(self.folder().to_owned()))?;
+        planned.map_err(|source| Error::Io {
+            path: self.folder().to_owned(),
+            source,
+        })
+    }
+
+    /// Returns the present content and the one to put back, as far as both are files of text or
+    /// other bytes that are kept. Blocks.
+    pub fn rewind_contents(&self, change: &PlannedChange) -> [Option<Vec<u8>>; 2] {
+        let read = |store: &mut OpenedStore| {
+            let present = read_state(&store.root, &change.path, MAX_COMPARED_BYTES);
+            let present = present.ok().and_then(|read| read.content);
+            let target = change.target.digest();
+            [
+                present,
+                target.and_then(|digest| store.contents.get(digest)),
+            ]
+        };
+        self.with_store(read).unwrap_or_default()
+    }
+
+    /// Carries out a plan, with the changes that need an explicit request if `overwrites`.
+    /// `last_turn` is the turn in which the session is. Blocks.
+    ///
+    /// # Errors
+    /// The record of the rewind cannot be written; nothing was changed then.
+    pub fn apply_rewind(
+        &self,
+        plan: &RewindPlan,
+        overwrites: bool,
+        last_turn: u32,
+    ) -> Result<RewindResult, Error> {
+        if plan.changes.is_empty() {
+            return Ok(RewindResult::default());
+        }
+        let applied = self.with_store(|store| store.apply_rewind(plan, overwrites, last_turn));
+        let applied = applied.ok_or_else(|| Error::Unavailable(self.folder().to_owned()))?;
+        applied.map_err(|source| Error::Io {
+            path: self.folder().to_owned(),
+            source,
+        })
+    }
+}
+
+impl OpenedStore {
+    fn plan_rewind(&mut self, turn: u32) -> io::Result<RewindPlan> {
+        let mut plan = RewindPlan {
+            turn,
+            ..RewindPlan::default()
+        };
+        let is_wanted = |record: &ChangeRecord| record.turn >= turn;
+        for record in self.log.records.iter().filter(|own| is_wanted(own)) {
+            plan.has_commands |= record.source == ChangeSource::Snapshot;
+            if let Some(why) = &record.unknown {
+                plan.lost.push(LostChange {
+                    subject: format!("{} in turn {}", record.tool, record.turn),
+                    why: why.clone(),
+                });
+            }
+        }
+        for (path, history) in fold_changes(&self.log.records, is_wanted) {
+            let mut present = match read_state(&self.root, path, MAX_COMPARED_BYTES) {
+                Ok(read) => read.state,
+                Err(error) => {
+                    plan.lost.push(LostChange {
+                        subject: path.to_owned(),
+                        why: format!("its place cannot be opened: {error}"),
+                    });
+                    continue;
+                }
+            };
+            let mut judgment = history.judge_present(&present);
+            if judgment == PathJudgment::Changed(ChangedSince::Now) {
+                // A file whose content is not kept is known by its attributes.
+                let unread = read_state(&self.root, path, 0)?.state;
+                let by_stamp = history.judge_present(&unread);
+                if by_stamp != judgment {
+                    (present, judgment) = (unread, by_stamp);
+                }
+            }
+            let changed = match judgment {
+                PathJudgment::Same => continue,
+                PathJudgment::Safe => None,
+                PathJudgment::Changed(since) => Some(since),
+            };
+            let target = history.target;
+            match self.lost_reason(&target) {
+                Some(why) => plan.lost.push(LostChange {
+                    subject: path.to_owned(),
+                    why: why.to_owned(),
+                }),
+                None => plan.changes.push(PlannedChange {
+                    path: path.to_owned(),
+                    present,
+                    target,
+                    changed,
+                }),
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Returns the reason why a state cannot be put back.
+    fn lost_reason(&self, target: &FileState) -> Option<&'static str> {
+        match target {
+            FileState::Unkept { why, .. } => Some(why.in_words()),
+            FileState::Other => Some("it was no file, folder or link"),
+            FileState::File { digest, .. } if !self.contents.has(digest) => {
+                Some("its content is missing in the folder of the session")
+            }
+            _ => None,
+        }
+    }
+
+    fn apply_rewind(
+        &mut self,
+        plan: &RewindPlan,
+        overwrites: bool,
+        last_turn: u32,
+    ) -> io::Result<RewindResult> {
+        let mut result = RewindResult::default();
+        let (mut chosen, mut kept) = (Vec::new(), Vec::new());
+        for change in &plan.changes {
+            match change.changed.filter(|_| !overwrites) {
+                None => chosen.push(change.clone()),
+                Some(since) => kept.push((change.path.clone(), since.in_words().to_owned())),
+            }
+        }
+        result.kept = kept;
+        if chosen.is_empty() {
+            return Ok(result);
+        }
+        let change_of = |change: &PlannedChange| FileChange {
+            path: change.path.clone(),
+            before: change.present.clone(),
+            after: change.target.clone(),
+        };
+        let id = self.log.begin_record(NewRecord {
+            turn: last_turn,
+            call: None,
+            tool: "rewind".to_owned(),
+            source: ChangeSource::Rewind,
+            changes: chosen.iter().map(change_of).collect(),
+            left_out: Vec::new(),
+            unknown: None,
+        })?;
+        let failures = self.make_changes(&chosen, id);
+        for (n, change) in chosen.into_iter().enumerate() {
+            match failures.iter().find(|(at, _)| *at == n) {
+                None => result.restored.push(change),
+                Some((_, why)) => result.kept.push((change.path, why.clone())),
+            }
+        }
+        let changes = result.restored.iter().map(change_of).collect();
+        self.log.end_record(id, RecordEnd::Done, Some(changes))?;
+        Ok(result)
+    }
+}

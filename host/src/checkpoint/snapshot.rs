@@ -1,0 +1,214 @@
+//! Snapshots of a workspace: the state of every file that git does not ignore, within limits.
+//!
+//! A file whose attributes are those of the last snapshot is not read again. Owns the limits and what
+//! is left out. Start from [`SnapshotScan`].
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use cap_std::fs::Dir;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::config::CheckpointConfig;
+use super::contents::ContentStore;
+use super::record::{FileChange, LeftOut};
+use super::state::{self, FileStamp, FileState, UnkeptReason};
+use crate::tool::walk::{MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
+use crate::tool::workspace::Workspace;
+
+/// Time for which a change may not show in the attributes of a file, in nanoseconds: the clock of a
+/// file system ticks every few milliseconds. A file that was changed more recently is read again.
+const TICK_NS: i64 = 50_000_000;
+
+/// Prefix and suffix of the temporary files of this program.
+const TEMPORARY: (&str, &str) = (".rind-", ".tmp");
+
+/// State of one path, and how to tell that it is unchanged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct SnapshotEntry {
+    state: FileState,
+    /// Attributes when it was read; `None` if they cannot be relied on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stamp: Option<FileStamp>,
+}
+
+/// States of the paths of a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Snapshot {
+    entries: BTreeMap<String, SnapshotEntry>,
+}
+
+impl Snapshot {
+    /// State of a path; absent if the snapshot does not have it.
+    fn state(&self, path: &str) -> FileState {
+        let entry = self.entries.get(path);
+        entry.map_or(FileState::Absent, |entry| entry.state.clone())
+    }
+
+    /// Numbers of files whose content is not kept, by reason.
+    pub(super) fn left_out(&self) -> Vec<LeftOut> {
+        let mut counts: BTreeMap<UnkeptReason, usize> = BTreeMap::new();
+        for entry in self.entries.values() {
+            if let FileState::Unkept { why, .. } = entry.state {
+                *counts.entry(why).or_default() += 1;
+            }
+        }
+        let left_out = |(why, count)| LeftOut { why, count };
+        counts.into_iter().map(left_out).collect()
+    }
+
+    /// Changes that lead from this snapshot to a later one. `known` are states that file tools wrote
+    /// since this one: they are recorded already.
+    pub(super) fn changes_to(
+        &self,
+        later: &Self,
+        known: &BTreeMap<String, FileState>,
+    ) -> Vec<FileChange> {
+        let mut paths: Vec<&String> = self.entries.keys().chain(later.entries.keys()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let change = |path: &String| {
+            let before = known.get(path).cloned();
+            let before = before.unwrap_or_else(|| self.state(path));
+            let after = later.state(path);
+            (!before.is_same(&after)).then(|| FileChange {
+                path: path.clone(),
+                before,
+                after,
+            })
+        };
+        paths.into_iter().filter_map(change).collect()
+    }
+}
+
+/// Reason why there is no snapshot.
+pub(super) type ScanFailure = String;
+
+/// Scan of a workspace.
+pub(super) struct SnapshotScan<'a> {
+    pub(super) workspace: &'a Workspace,
+    /// Folders that are left out: those of this program.
+    pub(super) skipped: &'a [PathBuf],
+    pub(super) config: &'a CheckpointConfig,
+    /// Last snapshot, whose unchanged files are not read.
+    pub(super) last: &'a Snapshot,
+    pub(super) contents: &'a mut ContentStore,
+}
+
+impl SnapshotScan<'_> {
+    /// Takes a snapshot, and stores the contents that are not stored yet.
+    ///
+    /// # Errors
+    /// The workspace is too large.
+    pub(super) fn take_snapshot(mut self) -> Result<Snapshot, ScanFailure> {
+        let started = Instant::now();
+        let workspace = self.workspace;
+        let most = Duration::from_secs(self.config.max_seconds);
+        let mut taken = Snapshot::default();
+        let (mut n_bytes, mut failure) = (0_u64, None);
+        let mut visit = |folder: &Dir, path: &Path, kind: WalkEntryKind| {
+            if taken.entries.len() >= self.config.max_files {
+                failure = Some(format!(
+                    "the workspace has more than {} files (`agent.checkpoint.max_files`)",
+                    self.config.max_files
+                ));
+            } else if started.elapsed() > most {
+                failure = Some(format!(
+                    "looking at the workspace took longer than {} s (`agent.checkpoint.max_seconds`)",
+                    most.as_secs()
+                ));
+            }
+            if failure.is_some() {
+                return ControlFlow::Break(());
+            }
+            self.add_entry(&mut taken, &mut n_bytes, folder, path, kind);
+            ControlFlow::Continue(())
+        };
+        let never = CancellationToken::new();
+        let walked = walk_workspace(workspace, "", MAX_DEPTH, &never, &mut visit);
+        match (failure, walked) {
+            (Some(why), _) => Err(why),
+            (None, Ok(WalkEnd::Complete)) => Ok(taken),
+            (None, Ok(WalkEnd::TooMany)) => Err("the workspace has too many files".to_owned()),
+            (None, Err(error)) => Err(error.to_string()),
+        }
+    }
+
+    fn add_entry(
+        &mut self,
+        taken: &mut Snapshot,
+        n_bytes: &mut u64,
+        folder: &Dir,
+        path: &Path,
+        kind: WalkEntryKind,
+    ) {
+        // Names that are not UTF-8 have no place in the records.
+        let Some(path) = path.to_str() else {
+            return;
+        };
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let is_temporary = name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
+        let full = self.workspace.root().join(path);
+        if kind == WalkEntryKind::Other
+            || is_temporary
+            || self.skipped.iter().any(|own| full.starts_with(own))
+        {
+            return;
+        }
+        let Ok(metadata) = folder.symlink_metadata(name) else {
+            return;
+        };
+        if !metadata.is_file() {
+            let state = state::state_of_node(folder, name, &metadata);
+            if state != FileState::Other {
+                let entry = SnapshotEntry { state, stamp: None };
+                taken.entries.insert(path.to_owned(), entry);
+            }
+            return;
+        }
+        let stamp = FileStamp::of_metadata(&metadata);
+        let last = self.last.entries.get(path);
+        let unchanged = last.filter(|last| last.stamp == Some(stamp));
+        let unchanged = unchanged.filter(|last| match &last.state {
+            FileState::File { digest, .. } => self.contents.has(digest),
+            FileState::Unkept { why, .. } => *why == UnkeptReason::Limit,
+            _ => false,
+        });
+        if let Some(entry) = unchanged {
+            *n_bytes = n_bytes.saturating_add(metadata.len());
+            taken.entries.insert(path.to_owned(), entry.clone());
+            return;
+        }
+        let now_ns = crate::clock::now_ms().saturating_mul(1_000_000);
+        let is_settled = stamp.changed_ns().saturating_add(TICK_NS) < now_ns;
+        let read = state::read_file(folder, name, &metadata, self.config.max_file_bytes);
+        let unkept = |why| FileState::Unkept {
+            bytes: metadata.len(),
+            stamp,
+            why,
+        };
+        let state = match (&read.state, &read.content) {
+            (FileState::File { digest, bytes, .. }, Some(content)) => {
+                let total = n_bytes.saturating_add(*bytes);
+                let stored = match total <= self.config.max_total_bytes {
+                    true => self.contents.add(digest, content),
+                    false => Err(UnkeptReason::Limit),
+                };
+                match stored {
+                    Ok(()) => {
+                        *n_bytes = total;
+                        read.state
+                    }
+                    Err(why) => unkept(why),
+                }
+            }
+            _ => read.state,
+        };
+        let stamp = is_settled.then_some(stamp);
+        let entry = SnapshotEntry { state, stamp };
+        taken.entries.insert(path.to_owned(), entry);
+    }
+}

@@ -1,0 +1,243 @@
+//! State of one path of the workspace: kind, mode, and the hash of the content.
+//!
+//! Owns how a state is read: from an open folder, without following a link, and bounded. It must not
+//! know why a state is wanted. Start from [`FileState`] and [`read_state`].
+
+use std::io::{self, ErrorKind, Read};
+
+use cap_std::fs::{Dir, Metadata, MetadataExt};
+use rustix::fs::readlinkat;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::beneath::{ESCAPE, MissingParents, WalkedPath, open_regular, walk_beneath};
+
+/// Bits of a mode that are kept: permissions, set-id and sticky.
+const MODE_BITS: u32 = 0o7777;
+
+/// Reason why the content of a file was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnkeptReason {
+    /// The file is larger than the limit for one file.
+    TooLarge,
+    /// The snapshot or the session has reached its limit.
+    Limit,
+    /// The file cannot be read.
+    Unreadable,
+    /// The content cannot be written to the folder of the session.
+    Disk,
+}
+
+impl UnkeptReason {
+    /// Describes the reason for a person.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::TooLarge => "it was too large to be kept",
+            Self::Limit => "the limit of what is kept was reached",
+            Self::Unreadable => "it could not be read",
+            Self::Disk => "it could not be written to the folder of the session",
+        }
+    }
+}
+
+/// State of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum FileState {
+    /// No file has this name.
+    Absent,
+    /// Regular file whose content is kept.
+    File {
+        /// BLAKE3 hash of the content.
+        digest: String,
+        /// Length in bytes.
+        bytes: u64,
+        /// Permissions.
+        mode: u32,
+    },
+    /// Symbolic link.
+    Link {
+        /// Text of the link.
+        target: String,
+    },
+    /// Folder, without the files in it.
+    Folder {
+        /// Permissions.
+        mode: u32,
+    },
+    /// Regular file whose content is not kept.
+    Unkept {
+        /// Length in bytes.
+        bytes: u64,
+        /// Attributes that change when the content does.
+        stamp: FileStamp,
+        /// Reason why it is not kept.
+        why: UnkeptReason,
+    },
+    /// Pipe, socket, device, or a link that is not text.
+    Other,
+}
+
+impl FileState {
+    /// Whether both are the same state. Files whose content is not kept are compared by their
+    /// attributes, whatever the reason.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unkept { stamp, .. }, Self::Unkept { stamp: own, .. }) => stamp == own,
+            _ => self == other,
+        }
+    }
+
+    /// Whether both are files with the same content, or otherwise the same: modes do not count.
+    #[must_use]
+    pub fn has_content_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File { digest, .. }, Self::File { digest: own, .. }) => digest == own,
+            (Self::Folder { .. }, Self::Folder { .. }) => true,
+            _ => self.is_same(other),
+        }
+    }
+
+    /// Hash of the content, if it is a file whose content is kept.
+    #[must_use]
+    pub fn digest(&self) -> Option<&str> {
+        match self {
+            Self::File { digest, .. } => Some(digest),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a folder.
+    #[must_use]
+    pub fn is_folder(&self) -> bool {
+        matches!(self, Self::Folder { .. })
+    }
+}
+
+/// Attributes of a file that change when its content does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileStamp {
+    inode: u64,
+    bytes: u64,
+    modified_ns: i64,
+    changed_ns: i64,
+}
+
+impl FileStamp {
+    /// Returns the attributes of a file.
+    pub(super) fn of_metadata(metadata: &Metadata) -> Self {
+        let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
+        Self {
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Time of the last change of content or attributes, in nanoseconds since 1970.
+    pub(super) fn changed_ns(self) -> i64 {
+        self.changed_ns
+    }
+}
+
+/// Permissions of a file.
+pub(super) fn mode_of(metadata: &Metadata) -> u32 {
+    metadata.mode() & MODE_BITS
+}
+
+/// Opens the folder that contains `path`, following no link. `None` if a folder is missing, is none,
+/// or is a link.
+pub(super) fn find_parent(root: &Dir, path: &str) -> io::Result<Option<WalkedPath>> {
+    let walked = match walk_beneath(root, path, false, MissingParents::Refused) {
+        Ok(walked) => walked,
+        // A link on the way leads out, or to itself: the path itself does not exist.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ILSEQ) => return Ok(None),
+        Err(errno) if errno == ESCAPE => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    // A link on the way led elsewhere: the path itself does not exist.
+    Ok((walked.names.join("/") == path).then_some(walked))
+}
+
+/// State of a path, with its content if it is a file of at most `most` bytes.
+#[derive(Debug)]
+pub(super) struct ReadState {
+    pub(super) state: FileState,
+    pub(super) content: Option<Vec<u8>>,
+}
+
+impl From<FileState> for ReadState {
+    fn from(state: FileState) -> Self {
+        let content = None;
+        Self { state, content }
+    }
+}
+
+/// Reads the state of a path relative to `root`.
+pub(super) fn read_state(root: &Dir, path: &str, most: u64) -> io::Result<ReadState> {
+    match find_parent(root, path)? {
+        Some(walked) => read_name(&walked.folder, &walked.name, most),
+        None => Ok(FileState::Absent.into()),
+    }
+}
+
+/// Reads the state of a name in an open folder.
+pub(super) fn read_name(folder: &Dir, name: &str, most: u64) -> io::Result<ReadState> {
+    let metadata = match folder.symlink_metadata(name) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileState::Absent.into()),
+        Err(error) => return Err(error),
+    };
+    if metadata.is_file() {
+        return Ok(read_file(folder, name, &metadata, most));
+    }
+    Ok(state_of_node(folder, name, &metadata).into())
+}
+
+/// Returns the state of a name that is no regular file.
+pub(super) fn state_of_node(folder: &Dir, name: &str, metadata: &Metadata) -> FileState {
+    if metadata.is_dir() {
+        let mode = mode_of(metadata);
+        return FileState::Folder { mode };
+    }
+    if !metadata.is_symlink() {
+        return FileState::Other;
+    }
+    let target = readlinkat(folder, name, Vec::new()).ok();
+    let target = target.and_then(|target| target.into_string().ok());
+    target.map_or(FileState::Other, |target| FileState::Link { target })
+}
+
+/// Reads a regular file of at most `most` bytes.
+pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64) -> ReadState {
+    let unkept = |why| FileState::Unkept {
+        bytes: metadata.len(),
+        stamp: FileStamp::of_metadata(metadata),
+        why,
+    };
+    if metadata.len() > most {
+        return unkept(UnkeptReason::TooLarge).into();
+    }
+    let mut content = Vec::new();
+    let read = open_regular(folder, name.as_ref()).and_then(|opened| match opened {
+        // The size can change while the file is read.
+        Some((file, _)) => file.take(most.saturating_add(1)).read_to_end(&mut content),
+        None => Err(ErrorKind::NotFound.into()),
+    });
+    match read {
+        Ok(_) if content.len() as u64 > most => unkept(UnkeptReason::TooLarge).into(),
+        Ok(_) => ReadState {
+            state: FileState::File {
+                digest: blake3::hash(&content).to_hex().to_string(),
+                bytes: content.len() as u64,
+                mode: mode_of(metadata),
+            },
+            content: Some(content),
+        },
+        Err(_) => unkept(UnkeptReason::Unreadable).into(),
+    }
+}

@@ -1,0 +1,129 @@
+//! Files of the checkpoints of a session and its workspace, open together.
+//!
+//! Start from [`OpenedStore`].
+
+use std::io;
+use std::path::Path;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::config::CheckpointConfig;
+use super::contents::ContentStore;
+use super::record::{ChangeLog, FileChange};
+use super::snapshot::Snapshot;
+use super::state::{FileStamp, FileState, find_parent, read_state};
+use crate::disk::{private_folder, read_if_present};
+use crate::tool::workspace::Workspace;
+
+/// Name of the file with the last snapshot.
+pub(super) const SNAPSHOT: &str = "snapshot.json";
+
+/// Largest file of a snapshot that is read, in bytes: more than that of the most files.
+const MAX_SNAPSHOT_BYTES: u64 = 1 << 30;
+
+/// Largest file that is kept before a file tool overwrites it, in bytes. File tools write text, so
+/// this is more than they write.
+pub(super) const MAX_WRITTEN_BYTES: u64 = 32 << 20;
+
+/// Files of the checkpoints and the workspace, open.
+#[derive(Debug)]
+pub(super) struct OpenedStore {
+    pub(super) workspace: Workspace,
+    pub(super) root: Dir,
+    pub(super) contents: ContentStore,
+    pub(super) log: ChangeLog,
+    /// Last snapshot; `None` before the first one, and if an earlier process left none.
+    pub(super) last: Option<Snapshot>,
+    /// Whether the file has the last snapshot.
+    pub(super) is_saved: bool,
+}
+
+impl OpenedStore {
+    /// Opens the files in `folder`, which is created if it is missing, and the workspace.
+    pub(super) fn open(
+        folder: &Path,
+        workspace: &Path,
+        config: &CheckpointConfig,
+    ) -> io::Result<Self> {
+        private_folder(folder)?;
+        let saved = read_if_present(&folder.join(SNAPSHOT), MAX_SNAPSHOT_BYTES);
+        let saved = saved.ok().flatten();
+        let last: Option<Snapshot> = saved.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(Self {
+            workspace: Workspace::open(workspace)?,
+            root: Dir::open_ambient_dir(workspace, ambient_authority())?,
+            contents: ContentStore::open(folder, config.max_session_bytes)?,
+            log: ChangeLog::open(folder)?,
+            is_saved: last.is_some(),
+            last,
+        })
+    }
+
+    /// Returns the changes that changing a path makes: the path and its missing folders. Stores the
+    /// contents. Without `content` the state after the change is not known yet.
+    pub(super) fn planned_changes(
+        &mut self,
+        path: &str,
+        content: Option<&[u8]>,
+    ) -> io::Result<Vec<FileChange>> {
+        let mut changes = Vec::new();
+        for (at, _) in path.match_indices('/') {
+            let folder = path.get(..at).unwrap_or_default();
+            if read_state(&self.root, folder, 0)?.state == FileState::Absent {
+                changes.push(FileChange {
+                    path: folder.to_owned(),
+                    before: FileState::Absent,
+                    after: FileState::Folder { mode: 0o755 },
+                });
+            }
+        }
+        let before = read_state(&self.root, path, MAX_WRITTEN_BYTES)?;
+        let mut state = before.state;
+        let mut mode = 0o644;
+        if let (
+            FileState::File {
+                digest,
+                bytes,
+                mode: own,
+            },
+            Some(content),
+        ) = (&state, &before.content)
+        {
+            mode = *own;
+            if let Err(why) = self.contents.add(digest, content) {
+                state = FileState::Unkept {
+                    bytes: *bytes,
+                    stamp: self.stamp(path)?,
+                    why,
+                };
+            }
+        }
+        let after = match content {
+            None => state.clone(),
+            Some(content) => {
+                let digest = blake3::hash(content).to_hex().to_string();
+                // The new content is only for showing the change.
+                let _ = self.contents.add(&digest, content);
+                let bytes = content.len() as u64;
+                FileState::File {
+                    digest,
+                    bytes,
+                    mode,
+                }
+            }
+        };
+        changes.push(FileChange {
+            path: path.to_owned(),
+            before: state,
+            after,
+        });
+        Ok(changes)
+    }
+
+    fn stamp(&self, path: &str) -> io::Result<FileStamp> {
+        let walked = find_parent(&self.root, path)?.ok_or(io::ErrorKind::NotFound)?;
+        let metadata = walked.folder.symlink_metadata(&walked.name)?;
+        Ok(FileStamp::of_metadata(&metadata))
+    }
+}

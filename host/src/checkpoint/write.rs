@@ -1,0 +1,25 @@
+//! Passes the changes of one call of a file tool, or of a plugin, to the checkpoints.
+
+use std::sync::Arc;
+
+use super::keeper::{CallOrigin, Checkpoints};
+use crate::point::handle::ChangeRecorder;
+
+/// Changes of one call.
+#[derive(Clone, Debug)]
+pub struct CallWrites {
+    /// Checkpoints of the session.
+    pub checkpoints: Arc<Checkpoints>,
+    /// Turn, id and tool of the call.
+    pub origin: CallOrigin,
+}
+
+impl ChangeRecorder for CallWrites {
+    fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64> {
+        self.checkpoints.begin_write(&self.origin, path, content)
+    }
+
+    fn end_change(&self, record: u64, is_done: bool) {
+        self.checkpoints.end_write(record, is_done);
+    }
+}
