@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use super::config::AgentConfig;
 use super::sink::KeepInStore;
+use super::subagent::preset::SubagentPresets;
 use crate::event::{Event, Events};
 use crate::point::caller::CallContext;
 use crate::point::outcome::Level;
@@ -23,7 +24,14 @@ use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
 /// Tools that a subagent gets only by name: it should do its task and not hand it on.
-pub(super) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
+pub(super) const BY_NAME_ONLY: [&str; 6] = [
+    "continue_subagent",
+    "list_subagents",
+    "query_subagent",
+    "spawn_subagent",
+    "stop_subagent",
+    "wait_subagents",
+];
 
 /// Digits of an agent's id. A session has few of them, and people read it.
 const ID_DIGITS: usize = 8;
@@ -60,6 +68,8 @@ pub(crate) struct AgentSpec {
     pub parts: Vec<PromptPart>,
     /// Skills of the session.
     pub skills: Arc<Skills>,
+    /// Presets of subagents.
+    pub presets: Arc<SubagentPresets>,
     /// Names of the plugins that run.
     pub plugins: Arc<[String]>,
     /// Folders of the host's own: a skill whose folder holds one of them opens nothing.

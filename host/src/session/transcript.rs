@@ -33,7 +33,7 @@ pub(super) struct SessionTranscript {
 impl SessionTranscript {
     /// Applies one entry.
     pub(super) fn apply_body(&mut self, body: &Body) {
-        self.children.extend(children::named_in(body));
+        children::take_in(&mut self.children, body);
         match body {
             Body::Session { .. } => self.has_header = true,
             Body::Message { message } => self.messages.push(message.clone()),
