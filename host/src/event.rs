@@ -11,15 +11,17 @@
 //!
 //! Start from [`Event`].
 
+mod result;
 mod stream;
 mod tree;
 
+pub use result::{CommandResult, LoopResult, SubagentState};
 pub use stream::{Events, Observer, Stamped, VERSION, schema};
 #[doc(hidden)]
 pub use tree::TurnPart;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::message::{EffectClass, Finish, Message, ToolCall, ToolResult, Usage};
 use crate::point::outcome::Level;
@@ -330,7 +332,13 @@ pub enum Event {
         task: String,
         /// Names of its tools.
         tools: Vec<String>,
-        /// Id of the tool call during which it runs.
+        /// Name of its preset; absent without one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        preset: Option<String>,
+        /// Whether it worked before and goes on now; `task` is then the further message.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_continued: bool,
+        /// Id of the tool call that started it.
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
@@ -344,6 +352,12 @@ pub enum Event {
         is_error: bool,
         /// Tokens that it used; they count in the turn as well.
         usage: Usage,
+        /// State that it ended in.
+        state: SubagentState,
+        /// Number of its steps.
+        steps: u32,
+        /// Cost in US dollars of the tokens with a known price.
+        cost_usd: f64,
     },
     /// A hook was called, or left out.
     Hook {
@@ -457,34 +471,6 @@ pub enum Event {
         /// Message: the event and the remedy.
         message: String,
     },
-}
-
-/// Result of a slash command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CommandResult {
-    /// Text for the person.
-    Text,
-    /// Input of a turn, which starts next.
-    Prompt,
-    /// No output.
-    Nothing,
-    /// An action of the front end: another model, another session, the end.
-    Action,
-    /// The command failed.
-    Failed,
-}
-
-/// Result of a run of a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoopResult {
-    /// The loop is done: nothing is left to do.
-    Done,
-    /// The loop is to run again.
-    Again,
-    /// The run failed; the loop runs again after a pause that grows.
-    Failed,
 }
 
 impl Event {

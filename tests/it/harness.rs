@@ -42,6 +42,8 @@ pub(crate) struct Setup {
     pub(crate) plugins: PluginSet,
     pub(crate) tools: Vec<SharedTool>,
     pub(crate) skills: Skills,
+    /// Presets of subagents.
+    pub(crate) presets: Skills,
     /// Models that the provider offers.
     pub(crate) models: Vec<String>,
     pub(crate) policy: ToolPolicy,
@@ -70,6 +72,7 @@ impl Setup {
             plugins: PluginSet::default(),
             tools: Vec::new(),
             skills: Skills::default(),
+            presets: Skills::default(),
             models: Vec::new(),
             policy,
             approver: Arc::default(),
@@ -185,6 +188,7 @@ impl Setup {
             .plugins(Arc::new(self.plugins))
             .built_in_tools(Confining::Free)
             .skills(self.skills)
+            .subagent_presets(self.presets)
             .policy(Arc::new(self.policy))
             .approver(self.approver.clone())
             .config(self.config)

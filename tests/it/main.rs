@@ -44,6 +44,7 @@ mod session;
 mod skill;
 mod skill_session;
 mod skill_write;
+mod subagent;
 mod tidy;
 mod tool;
 mod turn;

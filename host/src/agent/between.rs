@@ -63,6 +63,9 @@ impl LiveAgent {
         cancel: &CancellationToken,
     ) -> EndedCall<T> {
         let started = Instant::now();
+        // When this future is dropped, the subagents of the call end.
+        let scope = self.scope.as_ref();
+        let guard = scope.map(|scope| scope.agents.clone().drop_guard());
         let mut was_interrupted = false;
         let mut result = tokio::select! {
             biased;
@@ -77,6 +80,9 @@ impl LiveAgent {
         let scope = self.scope.clone();
         if let Some(scope) = &scope {
             scope.end_agents().await;
+        }
+        if let Some(guard) = guard {
+            guard.disarm();
         }
         self.report_failures().await;
         if let Some(why) = self.family.halt.take()

@@ -27,6 +27,9 @@ pub const NO_TOOL: &str = "there is no tool `";
 const SKIPPED: &str = "not run: the user said something before this call began. Read that first; make the call again if it is still \
                        wanted";
 
+/// Reason for which a call of a subagent is blocked.
+pub(super) const NO_APPROVAL: &str = "a subagent cannot ask for approval";
+
 /// A call that may run.
 pub(super) struct AllowedCall {
     pub(super) call: ToolCall,
@@ -292,6 +295,11 @@ impl<'a> ToolGate<'a> {
         match decision.verdict {
             policy::ToolVerdict::Allow => return Ok(()),
             policy::ToolVerdict::Ask | policy::ToolVerdict::Deny(_) if is_spared() => return Ok(()),
+            policy::ToolVerdict::Deny(_)
+                if self.scope.spec.depth > 0 && self.scope.spec.policy.lacks_approval(&judged) =>
+            {
+                return Err(self.block_call(call, entry, subject, NO_APPROVAL).await);
+            }
             policy::ToolVerdict::Deny(why) => {
                 let why = self.verdict_text(call, why).await;
                 return Err(CallRefusal::new(
@@ -336,19 +344,34 @@ impl<'a> ToolGate<'a> {
         {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
             // The person was not asked: the approver of a subagent denies every call.
-            ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => Err(CallRefusal::new(
-                "policy",
-                format!(
-                    "refused by policy: {why}; the operator can allow it in the configuration with `{}`",
-                    policy::allow_line(&entry.spec, subject)
-                ),
-            )),
+            ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => {
+                Err(self.block_call(call, entry, subject, &why).await)
+            }
             ApprovalAnswer::No(why) => {
                 let why = if why.is_empty() { "no".to_owned() } else { why };
                 let text = format!("refused by the user: {why}\nThe call was not run.");
                 Err(CallRefusal::new("user", text))
             }
         }
+    }
+
+    /// Refuses a call that needs an approval of an agent that cannot ask. Its parent learns of it.
+    async fn block_call(
+        &self,
+        call: &ToolCall,
+        entry: &ToolEntry,
+        subject: &Subject,
+        why: &str,
+    ) -> CallRefusal {
+        let line = policy::allow_line(&entry.spec, subject);
+        let shown = format!("`{}` (the operator can allow it with {line})", call.name);
+        let shown = self.verdict_text(call, shown).await;
+        self.scope.progress.note_blocked(&shown);
+        let text = format!(
+            "blocked: {why}, and this call needs one; the operator can allow it in the configuration with `{line}`. The call was \
+             not run. Do not try it in another way; say in your answer that you are blocked by it"
+        );
+        CallRefusal::new("policy", text)
     }
 
     /// Returns the context of a call. A plugin gets the full result, not the text that the model

@@ -66,6 +66,7 @@ impl ToolGate<'_> {
             plugin: entry.spec.plugin.clone(),
             by: self.call_maker(),
         });
+        self.scope.progress.note_tool(&call.name);
         // Check the subject again: approval may have taken minutes, and a link may lead elsewhere
         // by now.
         if entry.tool.subject(&call.arguments).await != subject {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::archive::config::{ArchivalConfig, SubagentsConfig};
+use super::archive::config::ArchivalConfig;
 use super::compact::config::CompactConfig;
 use super::reflect::config::ReflectConfig;
+use super::subagent::config::SubagentsConfig;
 use crate::checkpoint::CheckpointConfig;
 use crate::config::{Section, number};
 use crate::price::Prices;
@@ -54,6 +55,10 @@ pub struct AgentConfig {
     /// Archival of finished turns; the section `[archival]`.
     #[serde(skip)]
     pub archival: ArchivalConfig,
+    /// Most that a turn spends, in US dollars: the step that exceeds it is the last one. Tokens of
+    /// models without a known price do not count. `None` sets no limit.
+    #[serde(skip)]
+    pub max_cost_usd: Option<f64>,
     /// Whether the model may run and question subagents; the section `[subagents]`.
     #[serde(skip)]
     pub subagents: SubagentsConfig,
@@ -77,6 +82,7 @@ impl Default for AgentConfig {
             compact: CompactConfig::default(),
             checkpoint: CheckpointConfig::default(),
             archival: ArchivalConfig::default(),
+            max_cost_usd: None,
             subagents: SubagentsConfig::default(),
             prices: Prices::default(),
         }

@@ -75,6 +75,10 @@ impl TurnRun<'_> {
             self.agent.archival.stop_archiving().await;
         }
         self.ctx.scope.end_agents().await;
+        // Hooks that run on in the background may still start subagents, and wait for them.
+        if let Some(guard) = self.agents_guard.take() {
+            guard.disarm();
+        }
         scope.end_skills(&self.ctx.caller()).await;
         let mut outcome = TurnOutcome {
             turn: self.ctx.scope.number,
@@ -283,6 +287,7 @@ mod tests {
             workspace: place.to_owned(),
             parts: Vec::new(),
             skills: Arc::default(),
+            presets: Arc::default(),
             plugins: Arc::default(),
             own_folders: Arc::default(),
             name: "main".into(),

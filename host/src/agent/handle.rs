@@ -1,6 +1,7 @@
 //! The way back from plugin code into the session: [`AgentHandle`] over a session on disk.
 
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -17,8 +18,8 @@ use crate::point::caller::Caller;
 use crate::point::defined::DefinedPoints;
 use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{
-    AgentHandle, AgentTask, ChangeRecorder, HandleError, ModelQuestion, ModelReply, PersonAnswer,
-    PersonQuestion, PointAnswer,
+    AgentHandle, AgentOrder, AgentPreset, AgentReport, AgentTask, ChangeRecorder, HandleError,
+    ModelQuestion, ModelReply, PersonAnswer, PersonQuestion, PointAnswer,
 };
 use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
@@ -210,6 +211,23 @@ impl AgentHandle for SessionHandle {
     in_turn!(ask_model(question: ModelQuestion) -> ModelReply);
 
     in_turn!(run_agent(task: AgentTask) -> String);
+
+    fn agent_presets(&self, caller: &Caller) -> Result<Vec<AgentPreset>, HandleError> {
+        let presets = &self.active_turn(caller)?.spec.presets;
+        let all = presets.iter().map(|preset| AgentPreset {
+            name: preset.name.clone(),
+            description: preset.description.clone(),
+        });
+        Ok(all.collect())
+    }
+
+    in_turn!(start_agent(order: AgentOrder) -> String);
+
+    in_turn!(resume_agent(id: String, message: String) -> ());
+
+    in_turn!(wait_agents(ids: Vec<String>, limit: Duration) -> Vec<AgentReport>);
+
+    in_turn!(stop_agent(id: String) -> AgentReport);
 
     in_turn!(call_tool(name: String, arguments: Value) -> Parts);
 }

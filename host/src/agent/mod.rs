@@ -7,7 +7,7 @@
 //! Start from `LiveAgent::run_turn`, in `turn`. The order of a turn is in two files: `turn` (from
 //! the input to the output) and `step` (a request, its answer, and its tool calls). `input`,
 //! `system` and `end` are the other sections of a turn; `compact`, `calls`, `reflect` and `archive`
-//! hold their own state and act through `ctx`.
+//! hold their own state and act through `ctx`. `subagent` runs agents below an agent.
 //!
 //! `scope` is the state of a turn in which plugins act. Its parts are `budget` (usage and limits),
 //! `emitter` (hooks and events), and `skill::scope` (active skills and tools). Every request passes
@@ -44,6 +44,7 @@ mod lifecycle;
 mod opening;
 mod outcome;
 mod pending;
+mod progress;
 mod reflect;
 mod replace;
 mod reply;
@@ -56,6 +57,7 @@ mod steering;
 mod step;
 mod stop;
 mod stream;
+mod subagent;
 mod system;
 mod tracked;
 mod turn;
@@ -63,9 +65,7 @@ mod turn_tools;
 mod watchers;
 
 pub use answer_schema::AnswerSchema;
-pub use archive::{
-    ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
-};
+pub use archive::{ArchivalConfig, Style, SummaryConfig, TriggerConfig, check as check_archival};
 pub(crate) use between::EndedCall;
 pub(crate) use budget::SpentUses;
 #[doc(hidden)]
@@ -84,3 +84,5 @@ pub(crate) use replace::{PluginReplacement, PluginReplacements};
 pub use sink::KeepInStore;
 pub(crate) use spec::{AgentSpec, TurnSpec};
 pub use steering::{SteerHandle, Waiting};
+pub use subagent::SubagentsConfig;
+pub(crate) use subagent::preset::SubagentPresets;

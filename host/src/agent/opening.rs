@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::archive::live::add_tools;
+use super::archive::live::add_tools as add_query;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, AgentFamily};
 use super::skill::catalogue;
 use super::skill::memory::SkillMemory;
 use super::skill::tool::add_tool;
 use super::spec::AgentSpec;
+use super::subagent::registry::SubagentRegistry;
+use super::subagent::tools::add_tools as add_subagents;
 use crate::checkpoint::{CheckpointSpec, Checkpoints};
 use crate::event::Event;
 use crate::point::outcome::Level;
@@ -30,8 +32,10 @@ impl LiveAgent {
                 workspace: spec.workspace.clone(),
                 own_folders: spec.own_folders.to_vec(),
             })),
+            subagents: Arc::new(SubagentRegistry::of_session(&spec.session)),
         };
-        add_tools(&mut spec, &family.active_turns);
+        add_query(&mut spec, &family.active_turns);
+        add_subagents(&mut spec, &family.active_turns);
         let notice = add_skills(&mut spec, &family.active_turns);
         let mut agent = Self::of_family(spec, family);
         let lasting = agent.skills.all();

@@ -19,10 +19,12 @@ use tokio_util::sync::CancellationToken;
 use super::budget::TurnBudget;
 use super::emitter::EventEmitter;
 use super::halt::AgentHalt;
+use super::progress::TurnProgress;
 use super::skill::active::ActiveSkills;
 use super::skill::memory::SkillMemory;
 use super::skill::scope::SkillScope;
 use super::spec::AgentSpec;
+use super::subagent::registry::{LiveSubagent, SubagentRegistry};
 use crate::checkpoint::Checkpoints;
 use crate::event::Event;
 use crate::lock::lock;
@@ -70,6 +72,8 @@ pub(super) struct AgentFamily {
     pub(super) skills: Arc<SkillMemory>,
     /// Files as they were before the calls of the session.
     pub(super) checkpoints: Arc<Checkpoints>,
+    /// Subagents of the session that this process knows.
+    pub(super) subagents: Arc<SubagentRegistry>,
 }
 
 /// The shared part of one turn.
@@ -83,11 +87,14 @@ pub(super) struct TurnScope {
     pub(super) number: u32,
     /// Token that is set when the turn is interrupted.
     pub(super) cancel: CancellationToken,
+    /// Token that is set when the turn is interrupted or dropped: its subagents end with it.
+    pub(super) agents: CancellationToken,
+    pub(super) progress: TurnProgress,
     /// Whether the turn has ended. Hooks that run later, in the background or as the session ends,
     /// still find its scope.
     is_over: AtomicBool,
-    /// Subagents whose caller went away before they had ended; they were told to stop.
-    leftover: Mutex<Vec<JoinHandle<()>>>,
+    /// Subagents of this turn, with the tasks in which they run.
+    running: Mutex<Vec<(Arc<LiveSubagent>, JoinHandle<()>)>>,
 }
 
 impl TurnScope {
@@ -112,9 +119,11 @@ impl TurnScope {
             approvals,
             family,
             number,
+            agents: cancel.child_token(),
             cancel,
+            progress: TurnProgress::default(),
             is_over: AtomicBool::new(false),
-            leftover: Mutex::default(),
+            running: Mutex::default(),
         });
         scope.family.active_turns.enter_turn(&scope);
         scope
@@ -150,16 +159,40 @@ impl TurnScope {
         caller.context.skill = self.skills.latest();
     }
 
-    /// Leaves a subagent to end on its own.
-    pub(super) fn leave_over(&self, agent: JoinHandle<()>) {
-        lock(&self.leftover).push(agent);
+    /// Keeps a subagent that was started in this turn until the turn ends.
+    pub(super) fn keep_agent(&self, agent: Arc<LiveSubagent>, task: JoinHandle<()>) {
+        let mut running = lock(&self.running);
+        running.retain(|(_, task)| !task.is_finished());
+        running.push((agent, task));
     }
 
-    /// Waits for subagents that were told to stop: their usage counts in this turn, and their
-    /// sessions must be complete.
+    /// Returns the subagents that the model started in this turn and that still run.
+    pub(super) fn running_agents(&self) -> Vec<Arc<LiveSubagent>> {
+        let running = lock(&self.running);
+        let agents = running.iter().map(|(agent, _)| agent);
+        let of_model = agents.filter(|agent| agent.plugin.is_none() && agent.is_running());
+        of_model.cloned().collect()
+    }
+
+    /// Stops the subagents that still run, and waits for them: their usage counts in this turn, and
+    /// their sessions must be complete.
     pub(super) async fn end_agents(&self) {
-        let leftover = std::mem::take(&mut *lock(&self.leftover));
-        let ended = futures_util::future::join_all(leftover);
+        let running = std::mem::take(&mut *lock(&self.running));
+        let mut ids = Vec::new();
+        for (agent, _) in &running {
+            if agent.is_running() && !agent.cancel.is_cancelled() {
+                ids.push(agent.id.to_string());
+                agent.stop("the turn of its parent ended");
+            }
+        }
+        if !ids.is_empty() {
+            let text = format!(
+                "the turn ended while subagents ran, so they were stopped and can be continued: {}",
+                ids.join(", ")
+            );
+            self.spec.events.emit(Event::notice(Level::Warn, text));
+        }
+        let ended = futures_util::future::join_all(running.into_iter().map(|(_, task)| task));
         if tokio::time::timeout(AGENT_GRACE, ended).await.is_err() {
             let text = "a subagent did not stop and was abandoned";
             self.spec.events.emit(Event::notice(Level::Warn, text));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use super::answer_schema::AnswerSchema;
 use super::config::AgentConfig;
 use super::sink::KeepInStore;
+use super::subagent::preset::SubagentPresets;
 use crate::event::{Event, Events};
 use crate::message::Attachment;
 use crate::point::caller::CallContext;
@@ -25,7 +26,14 @@ use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
 /// Tools that a subagent gets only by name: it should do its task and not hand it on.
-pub(super) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
+pub(super) const BY_NAME_ONLY: [&str; 6] = [
+    "continue_subagent",
+    "list_subagents",
+    "query_subagent",
+    "spawn_subagent",
+    "stop_subagent",
+    "wait_subagents",
+];
 
 /// Command of a turn that continues an interrupted one.
 pub(super) const CONTINUE_COMMAND: &str = "/continue";
@@ -117,6 +125,8 @@ pub(crate) struct AgentSpec {
     pub parts: Vec<PromptPart>,
     /// Skills of the session.
     pub skills: Arc<Skills>,
+    /// Presets of subagents.
+    pub presets: Arc<SubagentPresets>,
     /// Names of the plugins that run.
     pub plugins: Arc<[String]>,
     /// Folders of the host's own: a skill whose folder holds one of them opens nothing.

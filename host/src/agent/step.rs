@@ -33,6 +33,7 @@ enum AskOutcome {
 impl TurnRun<'_> {
     pub(super) async fn take_step(&mut self) -> Result<ReplyStep, EarlyStop> {
         self.ctx.step += 1;
+        self.ctx.scope.progress.note_step(self.ctx.step);
         self.ctx.emit_event(Event::StepStart {
             step: self.ctx.step,
         });

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::answer_schema::{AnswerCheck, AnswerMismatch};
 use super::calls::TurnCalls;
@@ -152,6 +152,10 @@ pub(super) struct TurnRun<'a> {
     /// Check of answers that must match a schema.
     pub(super) answers: AnswerCheck,
     pub(super) outputs: Vec<String>,
+    /// Whether the model was told of subagents that still run.
+    told_of_agents: bool,
+    /// Ends the subagents when the turn is dropped.
+    pub(super) agents_guard: Option<DropGuard>,
     /// Offset of the turn's first entry in the file of the session, in bytes.
     pub(super) begins_at: u64,
     pub(super) started: Instant,
@@ -164,8 +168,11 @@ impl<'a> TurnRun<'a> {
         work: TurnWork,
         cancel: CancellationToken,
     ) -> Self {
+        let scope = agent.enter_turn(cancel);
         Self {
-            ctx: TurnCtx::new(agent.enter_turn(cancel)),
+            agents_guard: Some(scope.agents.clone().drop_guard()),
+            told_of_agents: false,
+            ctx: TurnCtx::new(scope),
             last_step: agent.spec.config.max_steps.max(1),
             agent,
             input,
@@ -289,6 +296,9 @@ impl<'a> TurnRun<'a> {
             if self.ctx.step >= self.last_step {
                 return Ok(self.cut_draft(&draft, &self.step_limit()));
             }
+            if let Some(note) = self.cost_limit() {
+                return Ok(self.cut_draft(&draft, &note));
+            }
             let mut step = self.take_step().await?;
             step.draft.insert_str(0, &begun);
             begun.clear();
@@ -330,6 +340,12 @@ impl<'a> TurnRun<'a> {
             if step.goes_on || self.take_steering().await? {
                 continue;
             }
+            if has_step && let Some(text) = self.remind_of_agents() {
+                self.ctx
+                    .push(Message::text(Role::User, text).from(Origin::Reflection))
+                    .await?;
+                continue;
+            }
             let checked = match self.answers.check_draft(step.draft, has_step) {
                 Ok(checked) => checked,
                 Err(AnswerMismatch::GiveUp(why)) => return Err(EarlyStop::WrongAnswer(why)),
@@ -367,6 +383,29 @@ impl<'a> TurnRun<'a> {
         format!(
             "[stopped: the limit of {max} steps was reached before the work was done; say `continue` to go on]"
         )
+    }
+
+    /// Returns the note of a turn that has spent all that it may.
+    fn cost_limit(&self) -> Option<String> {
+        let most = self.agent.spec.config.max_cost_usd?;
+        let spent = self.ctx.scope.budget.cost().usd;
+        (spent > most || most <= 0.0).then(|| {
+            format!("[stopped: the limit of ${most:.2} was reached before the work was done; ${spent:.4} were spent]")
+        })
+    }
+
+    /// Returns a text that tells the model, once, that an answer now ends its subagents.
+    fn remind_of_agents(&mut self) -> Option<String> {
+        let running = self.ctx.scope.running_agents();
+        if running.is_empty() || std::mem::replace(&mut self.told_of_agents, true) {
+            return None;
+        }
+        let ids: Vec<&str> = running.iter().map(|agent| &*agent.id).collect();
+        Some(format!(
+            "[subagents still run: {}; the end of the turn stops them. Wait for them with `wait_subagents`, or answer again to end \
+             the turn without their results]",
+            ids.join(", ")
+        ))
     }
 
     fn cut_draft(&self, draft: &str, note: &str) -> DraftAnswer {

@@ -43,6 +43,22 @@ where
     checked.map_err(D::Error::custom)
 }
 
+/// Most dollars that a setting takes.
+const MAX_DOLLARS: f64 = 1_000_000.0;
+
+/// Reads an amount of US dollars that is more than zero.
+///
+/// # Errors
+/// The value is not a number or is out of range.
+pub fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let dollars = f64::deserialize(deserializer)?;
+    if dollars > 0.0 && dollars <= MAX_DOLLARS {
+        return Ok(dollars);
+    }
+    let text = format!("{dollars} is out of range; write an amount from 0.01 to {MAX_DOLLARS}");
+    Err(D::Error::custom(text))
+}
+
 fn check_number<const MIN: u64, const MAX: u64, N>(number: N) -> Result<N, String>
 where
     N: Copy + Display + TryInto<u64>,

@@ -40,6 +40,10 @@ pub(super) fn build_agent(
     }
     let mut opening: Vec<Event> = parts.plugins.left_out.iter().map(left_out).collect();
     opening.extend(parts.skills.left_out().into_iter().map(skill_left_out));
+    if parts.config.subagents.enabled {
+        let findings = parts.presets.left_out().iter();
+        opening.extend(findings.map(|text| Event::notice(Level::Warn, text)));
+    }
     let mut tools = parts.tools.clone();
     for tool in open.tools {
         if let Err(error) = tools.add(tool) {
@@ -65,6 +69,7 @@ pub(super) fn build_agent(
         workspace: parts.paths.workspace.clone(),
         parts: Vec::new(),
         skills: parts.skills.clone(),
+        presets: parts.presets.clone(),
         plugins: plugins.collect(),
         own_folders: own_folders.map(Clone::clone).into(),
         name: Arc::from("main"),

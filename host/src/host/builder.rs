@@ -12,7 +12,7 @@ use super::error::check_apart;
 use super::folders::Plugins;
 use super::native::{NativeBinding, NativeFunction};
 use super::{Error, Host, SharedParts};
-use crate::agent::{AgentConfig, KeepInStore};
+use crate::agent::{AgentConfig, KeepInStore, SubagentPresets};
 use crate::event::{Observer, Stamped};
 use crate::paths::Paths;
 use crate::point::caller::Caller;
@@ -43,6 +43,7 @@ pub struct HostBuilder {
     built_in: BuiltInTools,
     tools: Vec<SharedTool>,
     skills: Arc<Skills>,
+    presets: Arc<Skills>,
     hooks: Vec<NativeBinding>,
     scripts: (Vec<Arc<Script>>, Commands),
     policy: Option<Arc<dyn Policy>>,
@@ -135,6 +136,15 @@ impl HostBuilder {
     #[must_use]
     pub fn skills(mut self, skills: impl Into<Arc<Skills>>) -> Self {
         self.skills = skills.into();
+        self
+    }
+
+    /// Gives models these kinds of subagents besides the built-in ones, when subagents are enabled.
+    /// They are files in the form of skills: the description, the tools, and the text that the
+    /// subagent is instructed with.
+    #[must_use]
+    pub fn subagent_presets(mut self, files: impl Into<Arc<Skills>>) -> Self {
+        self.presets = files.into();
         self
     }
 
@@ -260,6 +270,7 @@ impl HostBuilder {
             plugins,
             tools,
             skills: self.skills,
+            presets: Arc::new(SubagentPresets::with_files(&self.presets)),
             hooks: self.hooks,
             scripts,
             commands,

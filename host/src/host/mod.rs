@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
-use crate::agent::{AgentConfig, KeepInStore};
+use crate::agent::{AgentConfig, KeepInStore, SubagentPresets};
 use crate::event::Observer;
 use crate::grant::answers::{Answers, AnswersError};
 use crate::paths::Paths;
@@ -63,6 +63,7 @@ struct SharedParts {
     plugins: StartableSet,
     tools: ToolRegistry,
     skills: Arc<Skills>,
+    presets: Arc<SubagentPresets>,
     hooks: Vec<native::NativeBinding>,
     scripts: Vec<Arc<Script>>,
     /// Way in which scripts run.

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -92,6 +93,43 @@ pub struct AgentTask {
     pub tools: Vec<String>,
     /// Maximum number of steps.
     pub max_steps: u32,
+}
+
+/// Work for a subagent that runs beside the plugin (`wit/agents.wit`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentOrder {
+    /// Prompt of the subagent.
+    pub prompt: String,
+    /// Name of a preset.
+    pub preset: Option<String>,
+    /// Names of the tools that the subagent may use, among those of the preset.
+    pub tools: Option<Vec<String>>,
+    /// Maximum number of steps.
+    pub max_steps: Option<u32>,
+}
+
+/// State of a subagent and its answer (`wit/agents.wit`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentReport {
+    /// Id of the subagent.
+    pub id: String,
+    /// State, as in events.
+    pub state: &'static str,
+    /// Answer, or the reason why there is none; empty while the subagent runs.
+    pub answer: String,
+    /// Number of its steps.
+    pub steps: u32,
+    /// Cost in US dollars of the tokens with a known price.
+    pub cost_usd: f64,
+}
+
+/// Name and purpose of a preset of subagents (`wit/agents.wit`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentPreset {
+    /// Name of the preset.
+    pub name: String,
+    /// Purpose, in one line.
+    pub description: String,
 }
 
 /// A question from a plugin to the user (`wit/ask.wit`). Each text in it is one printable line.
@@ -290,6 +328,58 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<String, HandleError>> {
         _ = (plugin, task, caller);
+        Box::pin(async { no_session() })
+    }
+
+    /// Returns the presets of subagents.
+    fn agent_presets(&self, caller: &Caller) -> Result<Vec<AgentPreset>, HandleError> {
+        _ = caller;
+        no_session()
+    }
+
+    /// Starts a subagent and returns its id.
+    fn start_agent<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        order: AgentOrder,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<String, HandleError>> {
+        _ = (plugin, order, caller);
+        Box::pin(async { no_session() })
+    }
+
+    /// Continues a subagent of the plugin that has ended.
+    fn resume_agent<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        id: String,
+        message: String,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<(), HandleError>> {
+        _ = (plugin, id, message, caller);
+        Box::pin(async { no_session() })
+    }
+
+    /// Waits for subagents of the plugin, at most for `limit`, and returns their states.
+    fn wait_agents<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        ids: Vec<String>,
+        limit: Duration,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<Vec<AgentReport>, HandleError>> {
+        _ = (plugin, ids, limit, caller);
+        Box::pin(async { no_session() })
+    }
+
+    /// Stops a subagent of the plugin.
+    fn stop_agent<'a>(
+        &'a self,
+        plugin: &'a Arc<str>,
+        id: String,
+        caller: Caller,
+    ) -> BoxFuture<'a, Result<AgentReport, HandleError>> {
+        _ = (plugin, id, caller);
         Box::pin(async { no_session() })
     }
 

@@ -8,6 +8,7 @@
 //! Invariant: ids come from a file that may have been tampered with, so an id is validated before
 //! it becomes part of a path. Start from [`Session::create_holder`].
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use super::log::FILE;
 use super::store::parse_entries;
 use super::{Error, SessionSpec};
 use crate::disk::private_folder;
+use crate::event::SubagentState;
 
 /// Name of the folder with the sessions of subagents.
 pub(super) const AGENTS: &str = "agents";
@@ -39,6 +41,47 @@ pub struct Child {
     pub task: String,
     /// Whether the subagent is a holder, which only keeps an archived turn.
     pub is_holder: bool,
+    /// Plugin that ran the subagent; `None` if the model did.
+    pub plugin: Option<String>,
+    /// Name of its preset.
+    pub preset: Option<String>,
+    /// Names of its tools.
+    pub tools: Vec<String>,
+    /// State that the subagent ended in; `None` if no entry says that it ended.
+    pub state: Option<SubagentState>,
+}
+
+/// Applies an entry to the list of subagents. A subagent that is continued keeps its place and its
+/// first task.
+pub(super) fn take_in(children: &mut Vec<Child>, body: &Body) {
+    if let Body::SubagentEnd {
+        agent,
+        is_error,
+        state,
+        ..
+    } = body
+    {
+        let of_error = match is_error {
+            true => SubagentState::Failed,
+            false => SubagentState::Answered,
+        };
+        let ended = children.iter_mut().rfind(|child| child.agent == *agent);
+        if let Some(child) = ended {
+            child.state = Some(state.unwrap_or(of_error));
+        }
+        return;
+    }
+    let Some(new) = named_in(body) else { return };
+    let known = children
+        .iter_mut()
+        .find(|child| child.agent == new.agent && !child.is_holder && !new.is_holder);
+    match known {
+        Some(known) => {
+            known.state = None;
+            known.tools = new.tools;
+        }
+        None => children.push(new),
+    }
 }
 
 /// Whether `text` is a valid id of a subagent: `[a-z0-9-]{1,64}`.
@@ -64,10 +107,21 @@ pub(super) fn stored_agents(folder: &Path) -> Vec<String> {
 /// Returns the subagent that an entry introduces, if its id is valid.
 pub(super) fn named_in(body: &Body) -> Option<Child> {
     let child = match body {
-        Body::SubagentStart { agent, task, .. } => Child {
+        Body::SubagentStart {
+            agent,
+            plugin,
+            task,
+            tools,
+            preset,
+            ..
+        } => Child {
             agent: agent.clone(),
             task: task.clone(),
             is_holder: false,
+            plugin: plugin.clone(),
+            preset: preset.clone(),
+            tools: tools.clone(),
+            state: None,
         },
         Body::Replaced {
             holder: Some(Holder { agent, task }),
@@ -76,6 +130,10 @@ pub(super) fn named_in(body: &Body) -> Option<Child> {
             agent: agent.clone(),
             task: task.clone(),
             is_holder: true,
+            plugin: None,
+            preset: None,
+            tools: Vec::new(),
+            state: None,
         },
         _ => return None,
     };
@@ -99,7 +157,10 @@ pub(super) fn child_path(below: &str) -> Option<PathBuf> {
 
 /// Copies the sessions of the subagents that `entries` name, recursively.
 pub(super) fn copy_children(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Error> {
-    for Child { agent, .. } in entries.iter().filter_map(|entry| named_in(&entry.body)) {
+    let named = entries.iter().filter_map(|entry| named_in(&entry.body));
+    // A subagent that was continued is named several times.
+    let named: BTreeSet<String> = named.map(|child| child.agent).collect();
+    for agent in named {
         let (from, to) = (from.join(AGENTS).join(&agent), to.join(AGENTS).join(&agent));
         let (entries, _) = match read_from(&from.join(FILE), 0) {
             // The folder may have been removed. The entries that mention the subagent stay.
@@ -145,6 +206,22 @@ impl SessionFolder {
             .and_then(|()| private_folder(&folder))
             .map_err(|source| Error::write_error(&folder, source))?;
         Session::create(Some(&self.id), &id, &folder, spec)
+    }
+
+    /// Opens the session of a subagent again, to continue the subagent. Repairs it like any
+    /// session that is resumed.
+    pub fn open_child(&self, agent: &str, spec: &SessionSpec) -> Result<Session, Error> {
+        let folder = self.path.join(AGENTS).join(agent);
+        let is_there = is_agent_id(agent)
+            && [self.path.join(AGENTS), folder.clone()]
+                .iter()
+                .all(|path| guarded::is_folder(path).unwrap_or_default());
+        if !is_there {
+            let source = ErrorKind::NotFound.into();
+            return Err(Error::read_error(&folder, source));
+        }
+        let id = format!("{}/{AGENTS}/{agent}", self.id);
+        Session::open(&id, &folder, spec)
     }
 
     /// Returns the entries from the byte offset `end` on; see [`Session::end`].
@@ -244,9 +321,56 @@ mod tests {
             plugin: None,
             task: "t".to_owned(),
             tools: Vec::new(),
+            preset: None,
+            is_continued: false,
         };
         assert!(named_in(&start("sub-1")).is_some());
         assert_eq!(named_in(&start("../../other")), None);
         assert_eq!(named_in(&start(&"a".repeat(65))), None);
+    }
+
+    #[test]
+    fn a_subagent_that_is_continued_stays_one_and_has_its_last_state() {
+        let start = |task: &str, is_continued| Body::SubagentStart {
+            agent: "sub-1".to_owned(),
+            plugin: None,
+            task: task.to_owned(),
+            tools: vec![task.to_owned()],
+            preset: Some("work".to_owned()),
+            is_continued,
+        };
+        let end = |state| Body::SubagentEnd {
+            agent: "sub-1".to_owned(),
+            answer: String::new(),
+            is_error: true,
+            usage: Default::default(),
+            state,
+            steps: 1,
+            cost_usd: 0.0,
+        };
+        let mut children = Vec::new();
+        let mut states = Vec::new();
+        for body in [
+            start("one", false),
+            end(Some(SubagentState::Stopped)),
+            start("two", true),
+            end(None),
+        ] {
+            take_in(&mut children, &body);
+            states.push(children[0].state);
+        }
+        let expected = [
+            None,
+            Some(SubagentState::Stopped),
+            None,
+            Some(SubagentState::Failed),
+        ];
+        assert_eq!(states, expected);
+        assert_eq!(children.len(), 1);
+        assert_eq!(
+            (&*children[0].task, &children[0].tools[..]),
+            ("one", &["two".to_owned()][..])
+        );
+        assert_eq!(children[0].preset.as_deref(), Some("work"));
     }
 }

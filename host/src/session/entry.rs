@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::event::{CommandResult, LoopResult};
+use crate::event::{CommandResult, LoopResult, SubagentState};
 use crate::message::{EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
 use crate::point::trace::{AccessRecord, TraceRecord};
@@ -265,10 +265,16 @@ pub enum Body {
         /// Plugin that runs the subagent; `None` if the model started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plugin: Option<String>,
-        /// Task of the subagent.
+        /// Task of the subagent; a further message if it is continued.
         task: String,
         /// Names of its tools.
         tools: Vec<String>,
+        /// Name of its preset.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preset: Option<String>,
+        /// Whether the subagent worked before and goes on now.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_continued: bool,
     },
     /// A subagent ended.
     SubagentEnd {
@@ -281,6 +287,15 @@ pub enum Body {
         is_error: bool,
         /// Tokens used. The usage of the turn includes them.
         usage: Usage,
+        /// State that the subagent ended in; absent in files of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<SubagentState>,
+        /// Number of its steps.
+        #[serde(default)]
+        steps: u32,
+        /// Cost in US dollars of the tokens with a known price.
+        #[serde(default)]
+        cost_usd: f64,
     },
     /// A tool is about to run.
     ToolStart {

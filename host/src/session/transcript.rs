@@ -38,7 +38,7 @@ pub(super) struct SessionTranscript {
 impl SessionTranscript {
     /// Applies one entry.
     pub(super) fn apply_body(&mut self, body: &Body) {
-        self.children.extend(children::named_in(body));
+        children::take_in(&mut self.children, body);
         InterruptedTurn::follow_entry(&mut self.interrupted, body);
         match body {
             Body::Session { .. } => self.has_header = true,

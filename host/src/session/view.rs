@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::entry::{Entry, PromptRow};
+use crate::event::SubagentState;
 use crate::message::{Role, Usage};
 
 /// A session as it can be looked at.
@@ -132,6 +133,20 @@ pub enum Item {
         answer: Option<String>,
         /// Whether the subagent failed.
         is_error: bool,
+        /// Name of its preset.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        preset: Option<String>,
+        /// Whether the subagent worked before and went on here.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_continued: bool,
+        /// State that it ended in; `None` while it has not ended.
+        state: Option<SubagentState>,
+        /// Number of its steps.
+        steps: u32,
+        /// Cost in US dollars of the tokens with a known price.
+        cost_usd: f64,
+        /// Tokens used.
+        usage: Usage,
     },
     /// Messages were replaced: archival, compaction or undo.
     Replaced {

@@ -144,6 +144,13 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Whether a call that the policy refuses only lacks an approval, which nothing can give in this
+    /// run. A subagent then reports that it is blocked. Defaults to no.
+    fn lacks_approval(&self, call: &PolicyCall<'_>) -> bool {
+        _ = call;
+        false
+    }
+
     /// Whether an "always" answer may cover a call that is asked about. Defaults to yes.
     fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
@@ -258,6 +265,15 @@ impl Policy for ToolPolicy {
             RuleStrictness::Allow | RuleStrictness::Deny => ToolVerdict::Allow,
         };
         Decision { verdict, rule }
+    }
+
+    fn lacks_approval(&self, call: &PolicyCall<'_>) -> bool {
+        let asks = match self.ruling(call.spec, call.subject).strictness {
+            RuleStrictness::Allow => call.is_asked,
+            RuleStrictness::Ask | RuleStrictness::AskPerson => true,
+            RuleStrictness::Deny => false,
+        };
+        asks && !self.mode.yes && !self.mode.has_terminal
     }
 
     /// Allows it if only a default asks, and no rule mentions any part of the call.

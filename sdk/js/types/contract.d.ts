@@ -94,8 +94,55 @@ declare module "rind:plugin/agents@0.1.1" {
     /** Most steps it may take; no more than the operator lets a turn take. */
     maxSteps: number;
   }
+  /** Work for a subagent that runs beside the plugin. */
+  export interface Order {
+    /** Task of the subagent. */
+    prompt: string;
+    /**
+     * Name of a preset, which selects its tools and its instructions. Without one, `tools` names its tools, or it gets those that
+     * only read.
+     */
+    preset?: string;
+    /** Tools it may use; with a preset they must be among those of the preset. */
+    tools?: Array<string>;
+    /** Most steps it may take; no more than the operator lets a subagent take. */
+    maxSteps?: number;
+  }
+  /** State of a subagent and its answer. */
+  export interface Report {
+    /** Id of the subagent, with which it can be continued. */
+    id: string;
+    /** State: `running`, `answered`, `blocked` (a call needed an approval), `limited`, `stopped` or `failed`. Further words may come. */
+    state: string;
+    /** Answer, or the reason why there is none. Empty while it runs. */
+    answer: string;
+    /** Number of its steps. 0 while it runs. */
+    steps: number;
+    /** Cost in US dollars of the tokens with a known price. */
+    costUsd: number;
+  }
+  /** A kind of subagent. */
+  export interface Preset {
+    /** Name of the preset. */
+    name: string;
+    /** Purpose of the preset, in one line. */
+    description: string;
+  }
   /** Runs a subagent to its end and returns its answer. */
   export function run(task: Task): string;
+  /** Returns the presets of this session. */
+  export function presets(): Array<Preset>;
+  /** Starts a subagent and returns its id at once. It ends with the turn at the latest, and counts like one that is run. */
+  export function start(order: Order): string;
+  /**
+   * Gives a subagent of this plugin that has ended a further message, and returns at once. It knows everything that it did before,
+   * also after the session was resumed, and counts like one that is run.
+   */
+  export function resume(id: string, message: string): void;
+  /** Waits until these subagents of the plugin have ended, at most as long as `timeout-ms` says, and returns their states. */
+  export function wait(ids: Array<string>, timeoutMs: bigint): Array<Report>;
+  /** Stops a subagent of this plugin. It can be continued. */
+  export function stop(id: string): Report;
 }
 
 /**

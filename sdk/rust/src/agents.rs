@@ -1,6 +1,6 @@
 //! Running subagents. Needs the side effect `external` and `[external] agents = true`.
 
-pub use crate::bindings::rind::plugin::agents::Task;
+pub use crate::bindings::rind::plugin::agents::{Order, Preset, Report, Task};
 use crate::types::Error;
 
 #[cfg(target_family = "wasm")]
@@ -14,6 +14,60 @@ use crate::testing::agents as host;
 /// When a hook, a policy or a limit refused it, or the subagent failed.
 pub fn run(task: &Task) -> Result<String, Error> {
     host::run(task)
+}
+
+/// Returns the presets of this session.
+///
+/// # Errors
+/// No turn is running.
+pub fn presets() -> Result<Vec<Preset>, Error> {
+    host::presets()
+}
+
+/// Starts a subagent and returns its id at once. It ends with the turn at the latest.
+///
+/// # Errors
+/// A policy or a limit refused it, or there is no such preset or tool.
+pub fn start(order: &Order) -> Result<String, Error> {
+    host::start(order)
+}
+
+/// Gives a subagent of this plugin that has ended a further message, and returns at once.
+///
+/// # Errors
+/// The plugin has no such subagent, it still runs, or a limit refused it.
+pub fn resume(id: &str, message: &str) -> Result<(), Error> {
+    host::resume(id, message)
+}
+
+/// Waits until subagents of this plugin have ended, at most for `timeout_ms`, and returns their
+/// states.
+///
+/// # Errors
+/// The plugin has no such subagent.
+pub fn wait(ids: &[String], timeout_ms: u64) -> Result<Vec<Report>, Error> {
+    host::wait(ids, timeout_ms)
+}
+
+/// Stops a subagent of this plugin. It can be continued.
+///
+/// # Errors
+/// The plugin has no such subagent, or it does not stop in time.
+pub fn stop(id: &str) -> Result<Report, Error> {
+    host::stop(id)
+}
+
+impl Order {
+    /// Work for a subagent of a preset, with all tools that the preset has here.
+    #[must_use]
+    pub fn new(preset: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            prompt: prompt.into(),
+            preset: Some(preset.into()),
+            tools: None,
+            max_steps: None,
+        }
+    }
 }
 
 impl Task {

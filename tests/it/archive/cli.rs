@@ -225,7 +225,7 @@ fn holders(rind: &Rind) -> usize {
 #[test]
 fn the_audit_log_shows_what_one_subagent_did() {
     let rind = Rind::with_script(
-        "[[reply]]\n[[reply.tool_calls]]\nname = \"spawn_subagent\"\narguments = { task = \"Look around\" }\n\
+        "[[reply]]\n[[reply.tool_calls]]\nname = \"spawn_subagent\"\narguments = { task = \"Look around\", wait = true }\n\
          [[reply]]\n[[reply.tool_calls]]\nname = \"list_files\"\narguments = {}\n\
          [[reply]]\ntext = \"nothing there\"\n[[reply]]\ntext = \"done\"\n",
     );

@@ -489,7 +489,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
 #[tokio::test]
 async fn what_policy_denies_and_hooks_block_holds_for_the_tools_of_subagents_too() {
     let script = vec![
-        Reply::call("spawn_subagent", json!({"task": "go"})),
+        Reply::call("spawn_subagent", json!({"task": "go", "wait": true})),
         Reply::call("query_subagent", json!({"id": "held-1", "search": "x"})),
         Reply::text("done"),
     ];

@@ -14,7 +14,10 @@ use super::*;
 use crate::harness::{NativeTool, check_pairs};
 
 fn spawn(task: &str, tools: &[&str]) -> Reply {
-    Reply::call("spawn_subagent", json!({"task": task, "tools": tools}))
+    Reply::call(
+        "spawn_subagent",
+        json!({"task": task, "tools": tools, "wait": true}),
+    )
 }
 
 /// Events within subagents that end an archival: the holder's id.
@@ -31,7 +34,10 @@ async fn a_subagent_works_with_tools_that_only_read_and_its_answer_is_the_result
     let told = Arc::new(Mutex::new(Vec::new()));
     let (starts, stops) = (told.clone(), told.clone());
     let script = vec![
-        Reply::call("spawn_subagent", json!({"task": "Look into a.txt"})),
+        Reply::call(
+            "spawn_subagent",
+            json!({"task": "Look into a.txt", "wait": true}),
+        ),
         read("a.txt"),
         Reply::text("it says alpha"),
         Reply::text("done"),
@@ -96,8 +102,7 @@ async fn a_subagent_gets_only_tools_of_its_parent_and_nobody_approves_for_it() {
         "{content}"
     );
     assert!(
-        running.request(3)[2]
-            .starts_with("tool!: refused by policy: a subagent cannot ask for approval"),
+        running.request(3)[2].starts_with("tool!: blocked: a subagent cannot ask for approval"),
         "{:?}",
         running.request(3)
     );
@@ -109,7 +114,10 @@ async fn a_subagent_gets_only_tools_of_its_parent_and_nobody_approves_for_it() {
 async fn a_turn_runs_sixteen_subagents_and_no_more() {
     let mut all = Reply::default();
     for n in 0..17 {
-        all = all.and_call("spawn_subagent", json!({"task": format!("task {n}")}));
+        all = all.and_call(
+            "spawn_subagent",
+            json!({"task": format!("task {n}"), "wait": true}),
+        );
     }
     let mut script = vec![all];
     script.extend((0..16).map(|_| Reply::text("yes")));

@@ -51,6 +51,7 @@ mod skill_run;
 mod skill_test;
 mod stdin;
 mod steer;
+mod subagent;
 mod switch;
 mod telemetry;
 mod trace;

@@ -157,7 +157,7 @@ fn a_subagent_stands_below_the_call_that_started_it() {
               pre-reason [T] 1 hook passed
               request            scripted [T] [N] tokens in, [N] out
             turn-end [T] 1 hook passed
-            └ [AGENT], [N] tokens, answered: It says alpha.
+            └ [AGENT], 2 steps · [N] tokens, answered: It says alpha.
           post-tool [T] 2 hooks passed
           └ 18 B in 1 line, [T]
       step 2

@@ -7,7 +7,7 @@ use rind::message::EffectClass;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::StopReason;
-use rind::provider::scripted::{ReplyError, ReplyUsage};
+use rind::provider::scripted::{ReplyError, ReplyUsage, When};
 use rind::tool::ToolOutput;
 use rind::tool::approval::ApprovalAnswer;
 use tokio_util::sync::CancellationToken;
@@ -216,7 +216,7 @@ async fn a_subagent_cannot_ask_for_approval() {
     );
     assert!(
         running.request(2)[2].starts_with(
-            "tool!: refused by policy: a subagent cannot ask for approval; the operator can allow it in the configuration with `tools.rules"
+            "tool!: blocked: a subagent cannot ask for approval, and this call needs one; the operator can allow it in the configuration with `tools.rules"
         ),
         "{:?}",
         running.request(2)
@@ -398,4 +398,37 @@ async fn a_turn_with_subagents_and_calls_of_plugins_can_be_interrupted_anywhere(
         n_cancelled += 1;
     }
     assert!(n_cancelled > 40, "{n_cancelled}");
+}
+
+#[tokio::test]
+async fn a_plugin_runs_subagents_of_presets_side_by_side_and_continues_and_stops_them() {
+    let when = |contains: &str, reply: Reply| Reply {
+        when: Some(When {
+            contains: Some(contains.to_owned()),
+            ..When::default()
+        }),
+        ..reply
+    };
+    let script = vec![
+        act(json!({"what": "side", "text": "investigate"})),
+        when("Look into a.txt", Reply::text("alpha")),
+        when("Look into b.txt", Reply::text("beta")),
+        when("And now?", Reply::text("still alpha")),
+        done(),
+    ];
+    let mut running = setup(script).await.build();
+    let result = acted(&mut running).await;
+    assert_eq!(
+        result,
+        "ok: answered: alpha; answered: beta; answered: still alpha; answered: beta; investigate; work; minimal; monitor"
+    );
+    assert_eq!(running.session.children().len(), 2);
+
+    let script = vec![act(json!({"what": "side", "text": "investigat"})), done()];
+    let mut running = setup(script).await.build();
+    let result = acted(&mut running).await;
+    assert!(
+        result.starts_with("not-found: there is no preset `investigat`"),
+        "{result}"
+    );
 }

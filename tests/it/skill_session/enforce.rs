@@ -71,7 +71,7 @@ async fn a_subagent_has_no_more_than_the_skill_leaves_whenever_it_was_started() 
     let spawn = |tools: Value| {
         Reply::call(
             "spawn_subagent",
-            json!({"task": "touch it", "tools": tools}),
+            json!({"task": "touch it", "tools": tools, "wait": true}),
         )
     };
     let script = vec![
@@ -107,7 +107,7 @@ async fn a_skill_of_the_main_agent_holds_in_a_subagent_whatever_that_invokes_its
         // The subagent has the tools that read, and itself invokes a skill that leaves all of them.
         let script = vec![
             first,
-            Reply::call("spawn_subagent", json!({"task": "find it"})),
+            Reply::call("spawn_subagent", json!({"task": "find it", "wait": true})),
             use_skill("wide"),
             Reply::call("search", json!({"pattern": "alpha"})),
             Reply::text("looked"),

@@ -172,7 +172,7 @@ async fn a_skill_spares_in_the_turn_of_its_invocation_and_no_longer() {
 
 #[tokio::test]
 async fn a_subagent_that_the_model_starts_meanwhile_is_spared_nothing() {
-    let spawn = json!({"task": "say one", "tools": ["bash"]});
+    let spawn = json!({"task": "say one", "tools": ["bash"], "wait": true});
     let script = vec![
         use_skill("git"),
         Reply::call("spawn_subagent", spawn),

@@ -181,6 +181,10 @@ fn project_screen(
         .iter()
         .map(|plugin| row("  plugin ", plugin));
     let of_skills = brought.skills.iter().map(|skill| row("  skill ", skill));
+    let of_presets = brought
+        .presets
+        .iter()
+        .map(|preset| row("  subagent ", preset));
     let of_template = |template: &ProjectTemplate| {
         let head = QuestionLine::new("  template /")
             .their_words(PLUGIN, &template.name)
@@ -196,7 +200,7 @@ fn project_screen(
     QuestionScreen {
         parts: vec![
             head,
-            of_plugins.chain(of_skills).collect(),
+            of_plugins.chain(of_skills).chain(of_presets).collect(),
             of_templates.collect(),
             title.into_iter().chain(of_settings).collect(),
         ],
@@ -232,6 +236,7 @@ mod tests {
             places: vec![".rind", ".claude/skills"],
             plugins: plugins.to_vec(),
             skills: vec![("review".to_owned(), "reads".to_owned())],
+            presets: vec![("tester".to_owned(), "runs tests".to_owned())],
             settings,
         };
         let screen = project_screen(
@@ -247,6 +252,7 @@ mod tests {
         for text in [
             "line499 = 499",
             "review",
+            "runs tests",
             &long,
             "deploy",
             "Deploys",

@@ -28,6 +28,8 @@ pub struct HostParts {
     pub plugins: StartableSet,
     /// Skills that were found.
     pub skills: Arc<Skills>,
+    /// Files of presets of subagents that were found.
+    pub presets: Arc<Skills>,
     /// Way in which the policy decides.
     pub mode: PolicyMode,
     /// Asked about tool calls.
@@ -64,6 +66,7 @@ impl OperatorHost {
             .scripts(scripts.clone(), parts.commands.clone())
             .built_in_tools(parts.commands)
             .skills(parts.skills.clone())
+            .subagent_presets(parts.presets)
             .policy(policy.clone())
             .approver(parts.approver)
             .config(AgentConfig {

@@ -4,13 +4,14 @@
 //! settings and plugins are taken from it: a change while the person thinks about the answer has no
 //! effect.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use futures_util::future::BoxFuture;
 
 use super::environment::OperatorEnvironment;
+use super::skills::{PRESETS, project_preset_roots};
 use super::usage::{Usage, bail_usage};
 use rind_lib::config::{Config, Layer, PluginsConfig};
 use rind_lib::grant::Trust;
@@ -26,9 +27,9 @@ use rind_lib::skill;
 /// are the user's.
 pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Folders of a project outside of `.rind` with skills that other programs read too. They are
-/// trusted together with it.
-const SKILL_FOLDERS: [&str; 2] = [".claude/skills", ".agents/skills"];
+/// Folders of a project outside of `.rind` that other programs read too: skills, and presets of
+/// subagents. They are trusted together with it.
+const OTHER_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".claude/agents"];
 
 /// Things that a project brings, as the question about it shows them. Templates are read from its
 /// files.
@@ -40,6 +41,8 @@ pub struct ProjectContents {
     pub plugins: Vec<(String, String)>,
     /// Names and descriptions of skills.
     pub skills: Vec<(String, String)>,
+    /// Names and descriptions of presets of subagents.
+    pub presets: Vec<(String, String)>,
     /// Text of its settings.
     pub settings: String,
 }
@@ -123,6 +126,7 @@ pub async fn trusted(
             places: project_places(paths),
             plugins: project_plugins(paths, &held),
             skills: project_skills(paths, &held),
+            presets: project_presets(paths, &held),
             settings: project_settings(paths, &held),
         },
     };
@@ -181,7 +185,7 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     Ok(layers)
 }
 
-/// Reads the project's `.rind`, and the folders of skills that other programs read too.
+/// Reads the project's `.rind`, and the folders that other programs read too.
 fn read_project(
     environment: &OperatorEnvironment,
     paths: &Paths,
@@ -191,7 +195,7 @@ fn read_project(
         Ok(_) => HeldFolder::read(&own)?,
         Err(_) => HeldFolder::from_embedded(own, []),
     };
-    let folders = SKILL_FOLDERS
+    let folders = OTHER_FOLDERS
         .iter()
         .map(|folder| paths.workspace.join(folder));
     // A link to another of them brings nothing more.
@@ -214,23 +218,33 @@ fn read_project(
         folders.filter_map(
             |folder| match HeldFolder::read_linked(&folder, &paths.workspace) {
                 Ok((held, refused)) => {
+                    let what = folder_kind(&folder);
                     for why in refused {
                         environment.warn(&format!(
-                            "a file of the project's skills is not used: {why}"
+                            "a file of the project's {what} is not used: {why}"
                         ));
                     }
                     Some(held)
                 }
                 Err(error) => {
                     let shown = folder.display();
+                    let what = folder_kind(&folder);
                     environment.warn(&format!(
-                        "the project's skills in {shown} are not used: {error}"
+                        "the project's {what} in {shown} are not used: {error}"
                     ));
                     None
                 }
             },
         );
     Ok(own.with_others(read.collect()))
+}
+
+/// Returns the kind of files in one of [`OTHER_FOLDERS`].
+fn folder_kind(folder: &Path) -> &'static str {
+    match folder.ends_with(PRESETS) {
+        true => "presets of subagents",
+        false => "skills",
+    }
 }
 
 /// The project's skills, each with its place and description.
@@ -243,6 +257,16 @@ fn project_skills(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)
     described.collect()
 }
 
+/// The project's presets of subagents, each with its name and description.
+fn project_presets(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String)> {
+    let roots = project_preset_roots(&paths.workspace, held);
+    let presets = skill::discover(&roots, &[], &skill::AllAvailable);
+    let described = presets
+        .iter()
+        .map(|preset| (preset.id.clone(), preset.description.clone()));
+    described.collect()
+}
+
 fn brings_something(paths: &Paths) -> bool {
     // A link counts as well: that it is left out is said.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
@@ -251,14 +275,15 @@ fn brings_something(paths: &Paths) -> bool {
         || is_there(paths.project().join("plugins"))
         || is_there(paths.project().join(prompts::FOLDER))
         || is_there(paths.project().join(skill::FOLDER))
-        || SKILL_FOLDERS
+        || is_there(paths.project().join(PRESETS))
+        || OTHER_FOLDERS
             .iter()
             .any(|folder| is_there(paths.workspace.join(folder)))
         || file_names(paths).into_iter().any(is_there)
 }
 
 fn project_places(paths: &Paths) -> Vec<&'static str> {
-    let folders = std::iter::once(".rind").chain(SKILL_FOLDERS);
+    let folders = std::iter::once(".rind").chain(OTHER_FOLDERS);
     let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
     folders.filter(is_there).collect()
 }

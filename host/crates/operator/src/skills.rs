@@ -10,6 +10,12 @@ use rind_lib::skill::{self, Installed, Root, Source};
 use rind_package::lock_file::LockEntry;
 use rind_package::skill::{LockedSkill, unverified_skills, verify_skills};
 
+/// Name of the folders of presets of subagents.
+pub const PRESETS: &str = "agents";
+
+/// Folder of Claude Code in a home or a project.
+const CLAUDE: &str = ".claude";
+
 /// Returns the folders of skills: the user's, those of plugins that run, those of the project when
 /// it is trusted. `held` are the files of the project that were read before.
 #[must_use]
@@ -37,6 +43,43 @@ pub fn roots(
         }
     }));
     roots
+}
+
+/// Returns the folders of presets of subagents: the user's, those of plugins that run, those of the
+/// project when it is trusted. They are searched like folders of skills.
+#[must_use]
+pub fn preset_roots(
+    setup: &OperatorSetup,
+    plugins: &PluginSet,
+    held: Option<&Arc<HeldFolder>>,
+) -> Vec<Root> {
+    let paths = &setup.paths;
+    let mut roots = vec![Root::new(Source::User, paths.config.join(PRESETS))];
+    let home = setup.environment.user_home();
+    roots.extend(home.map(|home| Root::new(Source::ClaudeUser, home.join(CLAUDE).join(PRESETS))));
+    if let Some(held) = held {
+        roots.extend(project_preset_roots(&paths.workspace, held));
+    }
+    roots.extend(plugins.plugins.iter().map(|plugin| {
+        let path = plugin.folder.join(PRESETS);
+        Root {
+            trust: plugin.trust,
+            held: plugin.held.clone(),
+            ..Root::new(Source::Plugin(plugin.manifest.name.clone()), path)
+        }
+    }));
+    roots
+}
+
+/// Returns the folders of a trusted project with presets of subagents.
+#[must_use]
+pub fn project_preset_roots(workspace: &Path, held: &Arc<HeldFolder>) -> Vec<Root> {
+    let folders = [(Source::Project, ".rind"), (Source::ClaudeProject, CLAUDE)];
+    let roots = folders.into_iter().map(|(source, folder)| Root {
+        held: Some(held.clone()),
+        ..Root::new(source, workspace.join(folder).join(PRESETS))
+    });
+    roots.filter(|root| held.covers(&root.path)).collect()
 }
 
 /// Returns the skills that were installed into the user's folder. Without a lock file that can be

@@ -79,6 +79,8 @@ pub struct PreparedRun {
     pub plugins: StartableSet,
     /// Skills that were found.
     pub skills: Arc<Skills>,
+    /// Files of presets of subagents that were found.
+    pub presets: Arc<Skills>,
     selection: PluginSelection,
     mode: PolicyMode,
     provider: Selected,
@@ -156,15 +158,18 @@ impl PreparedRun {
         frontend.show_plugins(&plugins);
         let plugins = StartableSet::check(Arc::new(plugins))?;
         let roots = skills::roots(&setup, &plugins, load.held());
+        let preset_roots = skills::preset_roots(&setup, &plugins, load.held());
         // The files of a project may be large, and are not needed any more.
         drop(load);
         let machine = OperatorMachine::new(&setup.environment);
         let skills = discover(&roots, &frontend.reserved_names(), &machine);
         frontend.show_skills(&skills);
+        let presets = discover(&preset_roots, &[], &machine);
         Ok(Self {
             setup,
             plugins,
             skills: Arc::new(skills),
+            presets: Arc::new(presets),
             selection,
             mode,
             provider,
@@ -219,6 +224,7 @@ impl PreparedRun {
             provider: self.provider,
             plugins: self.plugins,
             skills: self.skills,
+            presets: self.presets,
             mode: self.mode,
             approver,
             commands: commands.clone(),

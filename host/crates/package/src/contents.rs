@@ -31,12 +31,12 @@ const MAX_DEPTH: usize = 16;
 const README: &str = "README.md";
 
 /// Directories of a plugin that are included with all their files.
-const FOLDERS: [&str; 2] = ["prompts", "skills"];
+const FOLDERS: [&str; 3] = ["agents", "prompts", "skills"];
 
 /// Files by path, as lists of names.
 pub(crate) type Files = BTreeMap<Vec<String>, Vec<u8>>;
 
-/// Files of one plugin: manifest, component, README, prompts and skills.
+/// Files of one plugin: manifest, component, README, presets of subagents, prompts and skills.
 #[derive(Debug)]
 pub struct PluginContents {
     pub manifest: Manifest,

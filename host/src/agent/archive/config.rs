@@ -1,22 +1,11 @@
-//! The sections `[archival]` and `[subagents]` of the settings.
+//! The section `[archival]` of the settings.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::agent::subagent::config::SubagentsConfig;
 use crate::config::{Section, number};
-
-/// Subagents of the model. Subagents of plugins need a grant and not this setting.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SubagentsConfig {
-    /// Whether the model gets the two tools for subagents. Default: no.
-    pub enabled: bool,
-}
-
-impl Section for SubagentsConfig {
-    const NAME: &'static str = "subagents";
-}
 
 /// Settings for archiving finished turns: which are archived, and the summary that replaces them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

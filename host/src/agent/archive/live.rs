@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::query::QuerySubagent;
-use super::spawn::SpawnSubagent;
 use crate::agent::scope::ActiveTurns;
 use crate::agent::spec::AgentSpec;
 use crate::point::payload::{PromptPart, Tier};
@@ -38,15 +37,12 @@ pub(in crate::agent) fn live_part(session: &Session) -> Option<PromptPart> {
     Some(host_part(Tier::Volatile, "20-live-subagents", text))
 }
 
-/// Adds the tools for subagents: when the settings say so, and for a session that has holders
-/// already.
+/// Adds the tool that queries subagents: when the settings say so, and for a session that has
+/// holders already.
 pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
     let has_holders = || spec.session.children().iter().any(|child| child.is_holder);
     if is_on || has_holders() {
         spec.add_built_in(Arc::new(QuerySubagent::new(active_turns.clone())));
-    }
-    if spec.config.subagents.enabled {
-        spec.add_built_in(Arc::new(SpawnSubagent::new(active_turns.clone())));
     }
 }

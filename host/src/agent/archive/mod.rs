@@ -19,9 +19,8 @@ pub(super) mod join;
 pub(super) mod live;
 mod prepare;
 mod query;
-mod spawn;
 mod summary;
 mod transcript;
 mod trigger;
 
-pub use config::{ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check};
+pub use config::{ArchivalConfig, Style, SummaryConfig, TriggerConfig, check};

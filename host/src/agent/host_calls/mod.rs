@@ -6,7 +6,7 @@
 
 mod model;
 mod person;
-pub(super) mod subagent;
+mod subagent;
 mod tool;
 
 use std::sync::Arc;
@@ -37,7 +37,11 @@ impl<'a> PluginCalls<'a> {
 
     /// Checks the conditions of every call: the turn is running, plugins are not nested too deep,
     /// and some calls are left.
-    fn admit_call(&self, host_call: HostCall, caller: &mut Caller) -> Result<(), HandleError> {
+    pub(in crate::agent) fn admit_call(
+        &self,
+        host_call: HostCall,
+        caller: &mut Caller,
+    ) -> Result<(), HandleError> {
         if self.scope.cancel.is_cancelled() {
             return Err(interrupted_error());
         }
@@ -57,11 +61,11 @@ impl<'a> PluginCalls<'a> {
     }
 }
 
-fn interrupted_error() -> HandleError {
+pub(super) fn interrupted_error() -> HandleError {
     HandleError::Failed("the turn was interrupted".to_owned())
 }
 
-fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
+pub(super) fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
     if text.trim().is_empty() {
         return Err(HandleError::InvalidInput(format!("{what} is empty")));
     }

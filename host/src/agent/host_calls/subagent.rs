@@ -1,40 +1,27 @@
-//! A plugin or the model runs a subagent: an agent of its own, with a session of its own, that has
-//! no more than its parent.
+//! A plugin runs subagents, which have no more than the agent that the plugin acts for: one to its
+//! end, or several beside the plugin.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use futures_util::future::join_all;
 
-use super::{PluginCalls, check_text, interrupted_error};
-use crate::agent::budget::HostCall;
-use crate::agent::config::AgentConfig;
-use crate::agent::lifecycle::LiveAgent;
-use crate::agent::outcome::{Error, TurnOutcome};
-use crate::agent::scope::{AgentFamily, TurnScope};
-use crate::agent::skill::ready::ReadySkill;
-use crate::agent::spec::{AgentSpec, TurnSpec, agent_id};
-use crate::event::Event;
-use crate::message::Usage;
+use super::PluginCalls;
+use crate::agent::spec::agent_id;
+use crate::agent::subagent::continued::order_for;
+use crate::agent::subagent::grant::grant_tools;
+use crate::agent::subagent::registry::LiveSubagent;
+use crate::agent::subagent::report::{find_own, state_of};
+use crate::agent::subagent::start::{SubagentOrder, run_subagent, start_subagent};
 use crate::point::caller::Caller;
-use crate::point::catalog as at;
-use crate::point::handle::{AgentTask, HandleError};
-use crate::point::payload::{Source, StopReason, SubagentInfo, Tier};
-use crate::prompt::host_part;
-use crate::session::{Body, Session, SessionSpec};
-use crate::skill::Skill;
-use crate::text::clean_line;
-use crate::tool::approval::DenyAll;
-use crate::tool::registry::ToolRegistry;
+use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
+use crate::session::Child;
 
-/// Most subagents that the models of one turn run, all levels together. A turn that needs more is
-/// several, and one that hands out the same task again and again is stopped.
-const MAX_SPAWNED: u32 = 16;
+/// Time in which a subagent ends that is told to stop.
+const PATIENCE: Duration = Duration::from_secs(8);
 
-/// System prompt that tells a subagent its role.
-const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
- decide \
-     what you can and say what you could not do. Answer with what was asked for and nothing else.";
+/// A subagent of a plugin, as the session knows it, and as this process does.
+type KnownAgent = (Child, Option<Arc<LiveSubagent>>);
 
 impl PluginCalls<'_> {
     /// Runs a subagent for a plugin to its end and returns its answer.
@@ -45,269 +32,131 @@ impl PluginCalls<'_> {
     ) -> Result<String, HandleError> {
         let id = agent_id("sub");
         let access = self.begin_access(&caller, &format!("agent {id}"));
-        access
-            .end_access(run_subagent(self.scope, &id, Some(self.plugin), task, caller, None).await)
-    }
-}
-
-/// Runs a subagent of this id for a plugin, or for the model, to its end and returns its answer. It
-/// begins with `skill`.
-pub(in crate::agent) async fn run_subagent(
-    scope: &Arc<TurnScope>,
-    id: &Arc<str>,
-    plugin: Option<&Arc<str>>,
-    task: AgentTask,
-    mut caller: Caller,
-    skill: Option<ReadySkill>,
-) -> Result<String, HandleError> {
-    check_text("the prompt", &task.prompt)?;
-    let trigger = &scope.spec.config.archival.trigger;
-    if scope.spec.depth >= trigger.deepest() {
-        return Err(HandleError::Limit(format!(
-            "subagents are nested at most {} deep (archival.trigger.depth_cap = {})",
-            trigger.deepest(),
-            trigger.depth_cap
-        )));
-    }
-    let of_skill = skill.as_ref().map(|ready| &*ready.skill);
-    let tools = tools_of(scope, &task.tools, of_skill)?;
-    match plugin {
-        Some(plugin) => PluginCalls::new(scope, plugin).admit_call(HostCall::Agent, &mut caller)?,
-        None if scope.cancel.is_cancelled() => return Err(interrupted_error()),
-        None if !scope.budget.count_spawned(MAX_SPAWNED) => {
-            return Err(HandleError::Limit(format!(
-                "the limit of {MAX_SPAWNED} subagents in this turn is reached"
-            )));
-        }
-        None => scope.update_caller(&mut caller),
-    }
-    let session = SessionSpec {
-        workspace: scope.spec.workspace.clone(),
-        provider: scope.spec.provider.name().to_owned(),
-        model: scope.spec.model.clone(),
-    };
-    let (parent, child) = (scope.spec.session.place(), id.clone());
-    let made = tokio::task::spawn_blocking(move || parent.create_child(&child, &session));
-    let made = made.await.map_err(|error| {
-        HandleError::Failed(format!(
-            "the session of the subagent cannot be made: {error}"
-        ))
-    })?;
-    let session = made.map_err(|error| {
-        tracing::error!(%error, "cannot make the session of a subagent");
-        HandleError::Failed("the session of the subagent cannot be made".to_owned())
-    })?;
-    let run = SubagentRun {
-        scope: scope.clone(),
-        plugin: plugin.cloned(),
-        caller,
-        info: SubagentInfo {
-            id: id.to_string(),
-            task: task.prompt,
-            answer: String::new(),
-            is_error: false,
-        },
-    };
-    let cancel = scope.cancel.child_token();
-    let mut agent = run.build_agent(id, tools, task.max_steps, Arc::new(session));
-    if let Some(ready) = skill {
-        agent.begin_with(ready);
-    }
-    let (answered, answer) = tokio::sync::oneshot::channel();
-    // In a task of its own: when the plugin is stopped, the subagent still ends in good order.
-    let token = cancel.clone();
-    let task = tokio::spawn(async move {
-        let _ = answered.send(run.until_end(agent, &token).await);
-    });
-    let mut running = RunningSubagent {
-        scope,
-        cancel,
-        task: Some(task),
-    };
-    let answer = answer.await;
-    running.task = None;
-    answer.unwrap_or_else(|_| Err(HandleError::Failed("the subagent broke off".to_owned())))
-}
-
-/// The tools of a task: all of them are available to this agent now, or come with the skill that
-/// the subagent begins with.
-fn tools_of(
-    scope: &TurnScope,
-    names: &[String],
-    of: Option<&Skill>,
-) -> Result<ToolRegistry, HandleError> {
-    let active = scope.skills.active();
-    let tools = scope.skills.tools();
-    let forbidden = |name: &String| scope.skills.forbidden_by_skill(&tools.get(name)?.spec);
-    if let Some((_, why)) = names.iter().find_map(forbidden) {
-        return Err(HandleError::Denied(why));
-    }
-    let is_there = |name: &String| {
-        active.contains(name) || of.is_some_and(|skill| scope.skills.comes_with(skill, name))
-    };
-    if let Some(missing) = names.iter().find(|name| !is_there(name)) {
-        return Err(HandleError::NotFound(format!(
-            "there is no tool `{}` to give to a subagent; the tools are: {}",
-            clean_line(missing, 64),
-            active.join(", ")
-        )));
-    }
-    Ok(tools.only(names))
-}
-
-/// A subagent on its way, as its caller sees it. Dropped, it tells the subagent to stop and leaves
-/// it to the turn.
-struct RunningSubagent<'a> {
-    scope: &'a TurnScope,
-    cancel: CancellationToken,
-    task: Option<JoinHandle<()>>,
-}
-
-impl Drop for RunningSubagent<'_> {
-    fn drop(&mut self) {
-        self.cancel.cancel();
-        if let Some(task) = self.task.take() {
-            self.scope.leave_over(task);
-        }
-    }
-}
-
-/// A subagent on its way, as it sees itself.
-struct SubagentRun {
-    scope: Arc<TurnScope>,
-    /// The plugin that runs it; `None` is the model.
-    plugin: Option<Arc<str>>,
-    caller: Caller,
-    info: SubagentInfo,
-}
-
-impl SubagentRun {
-    fn build_agent(
-        &self,
-        id: &Arc<str>,
-        tools: ToolRegistry,
-        max_steps: u32,
-        session: Arc<Session>,
-    ) -> LiveAgent {
-        let parent = &*self.scope.spec;
-        let mut parts = parent.parts.clone();
-        parts.retain(|part| part.key != "subagent");
-        parts.push(host_part(Tier::Stable, "subagent", PLACE));
-        let spec = AgentSpec {
-            tools,
-            approver: Arc::new(DenyAll("a subagent cannot ask for approval".to_owned())),
-            session,
-            events: parent.events.of_subagent(id),
-            config: AgentConfig {
-                max_steps: max_steps.clamp(1, parent.config.max_steps.max(1)),
-                ..parent.config.clone()
-            },
-            parts,
-            name: id.clone(),
-            depth: parent.depth + 1,
-            call_chain: self.caller.call_chain.clone(),
-            known: Arc::default(),
-            told: Arc::default(),
-            ..parent.clone()
-        };
-        let family = AgentFamily {
-            parent: Some(self.scope.clone()),
-            ..self.scope.family.clone()
-        };
-        LiveAgent::of_family(spec, family)
-    }
-
-    /// Runs the subagent, emitting start and end events.
-    async fn until_end(
-        mut self,
-        mut agent: LiveAgent,
-        cancel: &CancellationToken,
-    ) -> Result<String, HandleError> {
-        let scope = self.scope.clone();
-        let tools = agent.spec().tools.specs();
-        let tools: Vec<String> = tools.into_iter().map(|spec| spec.name.clone()).collect();
-        let (id, task) = (self.info.id.clone(), self.info.task.clone());
-        let plugin = self.plugin.as_ref().map(ToString::to_string);
-        scope.spec.session.append_or_defer(Body::SubagentStart {
-            agent: id.clone(),
-            plugin: plugin.clone(),
-            task: task.clone(),
-            tools: tools.clone(),
-        });
-        let shown = scope
-            .emitter
-            .call_text_for_watchers(&self.caller, task.clone())
-            .await;
-        scope.spec.events.emit(Event::SubagentStart {
-            subagent: id.clone(),
-            plugin,
-            task: shown,
-            tools,
-            call_id: self.caller.call.as_deref().map(str::to_owned),
-        });
-        scope
-            .emitter
-            .dispatch_hooks::<at::SubagentStart>(&self.caller, self.info.clone())
-            .await;
-        let outcome = agent
-            .run_turn(TurnSpec::new(task, Source::Agent), cancel)
-            .await;
-        let synced = agent.spec().session.synced().await;
-        scope.family.active_turns.leave_turn(&id);
-        if let Err(error) = synced {
-            tracing::error!(%error, "cannot write the session of a subagent");
-        }
-        let usage = outcome
-            .as_ref()
-            .map_or_else(|_| Usage::default(), |outcome| outcome.summary.usage);
-        let answer = answer_of(outcome);
-        self.info.answer = match &answer {
-            Ok(text) => text.clone(),
-            Err(error) => error.to_string(),
-        };
-        self.info.is_error = answer.is_err();
-        self.tell_end(usage).await;
-        answer
-    }
-
-    async fn tell_end(mut self, usage: Usage) {
-        let scope = &self.scope;
-        let SubagentInfo {
+        let order = SubagentOrder {
             id,
-            answer,
-            is_error,
-            ..
-        } = self.info.clone();
-        scope.spec.session.append_or_defer(Body::SubagentEnd {
-            agent: id.clone(),
-            answer: answer.clone(),
-            is_error,
-            usage,
-        });
-        scope.spec.events.emit(Event::SubagentEnd {
-            subagent: id,
-            answer,
-            is_error,
-            usage,
-        });
-        scope.update_caller(&mut self.caller);
-        scope
-            .emitter
-            .dispatch_hooks::<at::SubagentEnd>(&self.caller, self.info)
-            .await;
+            plugin: Some(Arc::clone(self.plugin)),
+            task: task.prompt,
+            tools: task.tools,
+            max_steps: task.max_steps,
+            preset: None,
+            skill: None,
+            is_continued: false,
+        };
+        access.end_access(run_subagent(self.scope, order, caller).await)
+    }
+
+    /// Starts a subagent for a plugin and returns its id.
+    pub(in crate::agent) async fn start_agent(
+        &self,
+        order: AgentOrder,
+        caller: Caller,
+    ) -> Result<String, HandleError> {
+        let id = agent_id("sub");
+        let access = self.begin_access(&caller, &format!("agent {id}"));
+        access.end_access(self.start_ordered(id, order, caller).await)
+    }
+
+    async fn start_ordered(
+        &self,
+        id: Arc<str>,
+        order: AgentOrder,
+        caller: Caller,
+    ) -> Result<String, HandleError> {
+        let named = order.preset.as_deref();
+        let preset = named.map(|name| self.scope.spec.presets.find_preset(name));
+        let preset = preset.transpose().map_err(HandleError::NotFound)?;
+        let order = SubagentOrder {
+            id,
+            plugin: Some(Arc::clone(self.plugin)),
+            task: order.prompt,
+            tools: grant_tools(self.scope, preset.as_deref(), order.tools)?,
+            max_steps: order.max_steps.unwrap_or(u32::MAX),
+            preset,
+            skill: None,
+            is_continued: false,
+        };
+        let live = start_subagent(self.scope, order, caller).await?;
+        Ok(live.id.to_string())
+    }
+
+    /// Continues a subagent of the plugin that has ended.
+    pub(in crate::agent) async fn resume_agent(
+        &self,
+        id: String,
+        message: String,
+        caller: Caller,
+    ) -> Result<(), HandleError> {
+        let (child, _) = self.find_agent(&id)?;
+        let access = self.begin_access(&caller, &format!("agent {}", child.agent));
+        let order = order_for(self.scope, child, message, Some(self.plugin));
+        let started = match order {
+            Ok(order) => start_subagent(self.scope, order, caller).await.map(drop),
+            Err(why) => Err(HandleError::Denied(why)),
+        };
+        access.end_access(started)
+    }
+
+    /// Waits for subagents of the plugin, at most for `limit`.
+    pub(in crate::agent) async fn wait_agents(
+        &self,
+        ids: Vec<String>,
+        limit: Duration,
+        _: Caller,
+    ) -> Result<Vec<AgentReport>, HandleError> {
+        let all = ids.iter().map(|id| self.find_agent(id));
+        let all = all.collect::<Result<Vec<KnownAgent>, _>>()?;
+        let running = all.iter().filter_map(|(_, live)| live.as_deref());
+        let ended = join_all(running.map(LiveSubagent::wait_ended));
+        // A timeout is no failure: the reports say which still run.
+        let _ = tokio::time::timeout(limit, ended).await;
+        Ok(all.iter().map(report_agent).collect())
+    }
+
+    /// Stops a subagent of the plugin.
+    pub(in crate::agent) async fn stop_agent(
+        &self,
+        id: String,
+        _: Caller,
+    ) -> Result<AgentReport, HandleError> {
+        let known = self.find_agent(&id)?;
+        if let (_, Some(live)) = &known {
+            live.stop("its plugin stopped it");
+            let ended = tokio::time::timeout(PATIENCE, live.wait_ended()).await;
+            ended.map_err(|_| {
+                HandleError::Failed("it was told to stop and still runs".to_owned())
+            })?;
+        }
+        Ok(report_agent(&known))
+    }
+
+    /// Finds a subagent that this plugin runs or ran.
+    fn find_agent(&self, id: &str) -> Result<KnownAgent, HandleError> {
+        let child = find_own(self.scope, id).map_err(HandleError::NotFound)?;
+        if child.plugin.as_deref() != Some(&**self.plugin) {
+            let why = format!("{} is no subagent of this plugin", child.agent);
+            return Err(HandleError::Denied(why));
+        }
+        let live = self.scope.family.subagents.find_live(&child.agent);
+        Ok((child, live))
     }
 }
 
-/// Converts the end of the subagent's turn into an answer for the plugin.
-fn answer_of(outcome: Result<TurnOutcome, Error>) -> Result<String, HandleError> {
-    let outcome = outcome.map_err(|error| {
-        tracing::error!(%error, "a subagent failed");
-        HandleError::Failed("the session of the subagent cannot be written".to_owned())
-    })?;
-    match outcome.summary.stop {
-        StopReason::Done | StopReason::MaxSteps => Ok(outcome.output),
-        StopReason::Blocked => Err(HandleError::Denied(outcome.output)),
-        StopReason::Cancelled => Err(interrupted_error()),
-        StopReason::Failed => Err(HandleError::Failed(outcome.output)),
+fn report_agent((child, live): &KnownAgent) -> AgentReport {
+    let outcome = live.as_ref().and_then(|live| live.outcome());
+    AgentReport {
+        id: child.agent.clone(),
+        state: state_of(child, live.as_deref()).as_word(),
+        answer: outcome
+            .as_ref()
+            .map(|outcome| outcome.text())
+            .unwrap_or_default(),
+        steps: outcome
+            .as_ref()
+            .map(|outcome| outcome.steps)
+            .unwrap_or_default(),
+        cost_usd: outcome
+            .as_ref()
+            .map(|outcome| outcome.cost_usd)
+            .unwrap_or_default(),
     }
 }

@@ -1,9 +1,11 @@
 //! `rind:plugin/agents`: running subagents. Linked only if granted.
 
+use std::time::Duration;
+
 use super::super::bindings::rind::plugin::agents;
 use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
-use crate::point::handle::{AgentTask, HandleError};
+use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
 
 impl agents::Host for HostState {
     async fn run(&mut self, task: agents::Task) -> Result<String, HandleError> {
@@ -16,5 +18,71 @@ impl agents::Host for HostState {
         };
         let handle = &backing.handle;
         handle.run_agent(&backing.plugin, task, caller).await
+    }
+
+    async fn presets(&mut self) -> Result<Vec<agents::Preset>, HandleError> {
+        let caller = self.call.caller.caused_by(&self.backing.plugin);
+        let presets = self.backing.handle.agent_presets(&caller)?.into_iter();
+        let presets = presets.map(|preset| agents::Preset {
+            name: preset.name,
+            description: preset.description,
+        });
+        Ok(presets.collect())
+    }
+
+    async fn start(&mut self, order: agents::Order) -> Result<String, HandleError> {
+        let backing = self.backing.clone();
+        let caller = self.call.caller.caused_by(&backing.plugin);
+        let order = AgentOrder {
+            prompt: CallSanitizer::sanitizer_of(self, "agents").text("prompt", order.prompt),
+            preset: order.preset,
+            tools: order.tools,
+            max_steps: order.max_steps,
+        };
+        let handle = &backing.handle;
+        handle.start_agent(&backing.plugin, order, caller).await
+    }
+
+    async fn resume(&mut self, id: String, message: String) -> Result<(), HandleError> {
+        let backing = self.backing.clone();
+        let caller = self.call.caller.caused_by(&backing.plugin);
+        let message = CallSanitizer::sanitizer_of(self, "agents").text("message", message);
+        let handle = &backing.handle;
+        handle
+            .resume_agent(&backing.plugin, id, message, caller)
+            .await
+    }
+
+    async fn wait(
+        &mut self,
+        ids: Vec<String>,
+        timeout_ms: u64,
+    ) -> Result<Vec<agents::Report>, HandleError> {
+        let backing = self.backing.clone();
+        let caller = self.call.caller.caused_by(&backing.plugin);
+        let limit = Duration::from_millis(timeout_ms);
+        let handle = &backing.handle;
+        let reports = handle
+            .wait_agents(&backing.plugin, ids, limit, caller)
+            .await?;
+        Ok(reports.into_iter().map(wire_report).collect())
+    }
+
+    async fn stop(&mut self, id: String) -> Result<agents::Report, HandleError> {
+        let backing = self.backing.clone();
+        let caller = self.call.caller.caused_by(&backing.plugin);
+        let handle = &backing.handle;
+        let report = handle.stop_agent(&backing.plugin, id, caller).await?;
+        Ok(wire_report(report))
+    }
+}
+
+fn wire_report(report: AgentReport) -> agents::Report {
+    agents::Report {
+        id: report.id,
+        state: report.state.to_owned(),
+        answer: report.answer,
+        steps: report.steps,
+        cost_usd: report.cost_usd,
     }
 }

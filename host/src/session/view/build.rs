@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::described::{described, name_of, said};
 use super::{CallView, Decision, Item, ItemView, SessionView, TurnView};
-use crate::message::{Message, Role};
+use crate::event::SubagentState;
+use crate::message::{Message, Role, Usage};
 use crate::session::entry::Body;
 
 /// Outcome of a hook that had no objection.
@@ -110,6 +111,8 @@ impl Build {
                 agent,
                 plugin,
                 task,
+                preset,
+                is_continued,
                 ..
             } => {
                 let at = self.push(add(Item::Subagent {
@@ -118,15 +121,16 @@ impl Build {
                     task: task.clone(),
                     answer: None,
                     is_error: false,
+                    preset: preset.clone(),
+                    is_continued: *is_continued,
+                    state: None,
+                    steps: 0,
+                    cost_usd: 0.0,
+                    usage: Usage::default(),
                 }));
                 self.agents.insert(agent.clone(), at);
             }
-            Body::SubagentEnd {
-                agent,
-                answer,
-                is_error,
-                ..
-            } => self.agent_ended(agent, answer, *is_error),
+            Body::SubagentEnd { agent, .. } => self.agent_ended(agent, body),
             Body::Replaced {
                 reason,
                 removed,
@@ -321,18 +325,40 @@ impl Build {
         }
     }
 
-    fn agent_ended(&mut self, agent: &str, said: &str, failed: bool) {
+    fn agent_ended(&mut self, agent: &str, end: &Body) {
         let at = self.agents.get(agent);
         let item = at.and_then(|(turn, item)| self.view.turns.get_mut(*turn)?.items.get_mut(*item));
         if let Some(ItemView {
-            item: Item::Subagent {
-                answer, is_error, ..
-            },
+            item:
+                Item::Subagent {
+                    answer,
+                    is_error,
+                    state,
+                    steps,
+                    cost_usd,
+                    usage,
+                    ..
+                },
             ..
         }) = item
+            && let Body::SubagentEnd {
+                answer: said,
+                is_error: failed,
+                state: ended,
+                steps: n_steps,
+                cost_usd: cost,
+                usage: used,
+                ..
+            } = end
         {
-            *answer = Some(said.to_owned());
-            *is_error = failed;
+            let of_error = match failed {
+                true => SubagentState::Failed,
+                false => SubagentState::Answered,
+            };
+            *answer = Some(said.clone());
+            *is_error = *failed;
+            *state = Some(ended.unwrap_or(of_error));
+            (*steps, *cost_usd, *usage) = (*n_steps, *cost, *used);
         }
     }
 

@@ -196,10 +196,64 @@ pub(crate) mod ask {
 }
 
 pub(crate) mod agents {
+    use std::cell::RefCell;
+
     use super::{AGENTS, Error, Task};
+    use crate::agents::{Order, Preset, Report};
+
+    thread_local! {
+        /// Subagents that were started. Each has ended at once.
+        static STARTED: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) };
+    }
 
     pub(crate) fn run(task: &Task) -> Result<String, Error> {
         AGENTS.with(|own| own.answer(task.clone()))
+    }
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "it has the signature of the real host's function"
+    )]
+    pub(crate) fn presets() -> Result<Vec<Preset>, Error> {
+        Ok(Vec::new())
+    }
+
+    pub(crate) fn start(order: &Order) -> Result<String, Error> {
+        let answer = run(&Task {
+            prompt: order.prompt.clone(),
+            tools: order.tools.clone().unwrap_or_default(),
+            max_steps: order.max_steps.unwrap_or(u32::MAX),
+        })?;
+        STARTED.with_borrow_mut(|started| {
+            let id = format!("sub-{}", started.len() + 1);
+            started.push(Report {
+                id: id.clone(),
+                state: "answered".to_owned(),
+                answer,
+                steps: 1,
+                cost_usd: 0.0,
+            });
+            Ok(id)
+        })
+    }
+
+    pub(crate) fn resume(id: &str, message: &str) -> Result<(), Error> {
+        stop(id)?;
+        let answer = run(&Task::new(message))?;
+        STARTED.with_borrow_mut(|started| {
+            let own = started.iter_mut().find(|own| own.id == id);
+            own.map(|own| own.answer = answer);
+        });
+        Ok(())
+    }
+
+    pub(crate) fn wait(ids: &[String], _: u64) -> Result<Vec<Report>, Error> {
+        ids.iter().map(|id| stop(id)).collect()
+    }
+
+    pub(crate) fn stop(id: &str) -> Result<Report, Error> {
+        let own = STARTED.with_borrow(|started| started.iter().find(|own| own.id == id).cloned());
+        own.ok_or_else(|| Error::NotFound(format!("there is no subagent `{id}`")))
     }
 }
 

@@ -9,9 +9,9 @@ mod external {
     /// Action.
     #[args]
     struct Act {
-        /// `ask`, `call` or `run`.
+        /// `ask`, `call`, `run`, or `side` for two subagents side by side.
         what: String,
-        /// The prompt, or the name of the tool.
+        /// The prompt, the name of the tool, or that of a preset.
         text: String,
         /// Arguments of the tool.
         arguments: Option<Value>,
@@ -43,6 +43,7 @@ mod external {
                 })
             }
             "call" => tools::call_json(&act.text, &act.arguments),
+            "side" => side_by_side(&act.text),
             _ => {
                 let mut task = agents::Task::new(act.text.as_str());
                 task.tools = act.tools.clone().unwrap_or_default();
@@ -58,6 +59,24 @@ mod external {
             Err(Error::Limit(text)) => format!("limit: {text}"),
             Err(Error::Failed(text)) => format!("failed: {text}"),
         }
+    }
+
+    /// Runs two subagents of a preset side by side, continues the first and stops the second.
+    fn side_by_side(preset: &str) -> Result<String, Error> {
+        let mut ids = Vec::new();
+        for task in ["Look into a.txt", "Look into b.txt"] {
+            ids.push(agents::start(&agents::Order::new(preset, task))?);
+        }
+        let mut reports = agents::wait(&ids, 10_000)?;
+        agents::resume(&ids[0], "And now?")?;
+        reports.extend(agents::wait(&ids[..1], 10_000)?);
+        reports.push(agents::stop(&ids[1])?);
+        let lines = reports.into_iter().map(|report| {
+            assert!(ids.contains(&report.id));
+            format!("{}: {}", report.state, report.answer)
+        });
+        let presets = agents::presets()?.into_iter().map(|preset| preset.name);
+        Ok(lines.chain(presets).collect::<Vec<_>>().join("; "))
     }
 
     fn all(act: &Act) -> String {

@@ -329,7 +329,10 @@ async fn a_cancelled_answer_leaves_what_was_shown_of_it_and_no_more() {
 #[tokio::test]
 async fn texts_of_subagents_pass_the_same_hooks() {
     let script = vec![
-        Reply::call("spawn_subagent", json!({"task": "look it up"})),
+        Reply::call(
+            "spawn_subagent",
+            json!({"task": "look it up", "wait": true}),
+        ),
         Reply::text(format!("it is {CARD}")),
         Reply::text("done"),
     ];

@@ -131,7 +131,7 @@ async fn the_words_of_plugins_agents_and_reflection_are_not_taken_for_the_user()
 async fn the_task_of_a_subagent_and_its_answer_are_looked_at() {
     // The task, in the subagent.
     let script = vec![
-        Reply::call("spawn_subagent", json!({"task": ATTACK})),
+        Reply::call("spawn_subagent", json!({"task": ATTACK, "wait": true})),
         Reply::text("the subagent gave up"),
     ];
     let mut setup = Setup::new(script);
@@ -144,7 +144,10 @@ async fn the_task_of_a_subagent_and_its_answer_are_looked_at() {
     assert!(content.contains("the task of the agent above"), "{content}");
     // The answer, in the agent that asked.
     let script = vec![
-        Reply::call("spawn_subagent", json!({"task": "look it up"})),
+        Reply::call(
+            "spawn_subagent",
+            json!({"task": "look it up", "wait": true}),
+        ),
         Reply::text(ATTACK),
         Reply::text("obeyed"),
     ];

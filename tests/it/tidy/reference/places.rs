@@ -65,6 +65,11 @@ const CONFIG: Files = &[
         "`rind skill install`, you",
     ),
     (
+        "agents/NAME.md",
+        "your [presets](../subagents.md#presets) of subagents",
+        "you",
+    ),
+    (
         "skills.lock.toml",
         "version, source and digest of installed skills",
         "`rind skill install`",
@@ -194,6 +199,11 @@ const PROJECT: Files = &[
     (
         ".rind/skills/NAME/",
         "skills of the project; also `.claude/skills` and `.agents/skills`",
+        "you",
+    ),
+    (
+        ".rind/agents/NAME.md",
+        "[presets](../subagents.md#presets) of subagents of the project; also `.claude/agents`",
         "you",
     ),
 ];

@@ -5,6 +5,7 @@
 //! take the typed text. Nothing in here decides how a turn runs: a text starts a turn, or goes
 //! through the queues of `agent::SteerHandle`.
 
+mod agents;
 mod ask;
 mod complete;
 pub(super) mod diff;

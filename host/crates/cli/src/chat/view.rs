@@ -13,6 +13,7 @@ use super::super::render::wrap::wrap_text;
 use super::super::render::{
     BAD, BOLD, DIM, WARN, one_line, printable_prose, printable_text, style_text, warning_text,
 };
+use super::agents::RunningAgents;
 use super::diff::ChatDiffs;
 use super::editor::MARK;
 use super::status::ChatStatus;
@@ -52,6 +53,8 @@ pub(super) struct ChatView {
     waiting: Option<(String, Instant)>,
     /// The calls that run, each with its line.
     calls: HashMap<TurnPart, (ToolCall, String)>,
+    /// The subagents that run.
+    agents: RunningAgents,
     /// The calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
     /// The call that ended last, to be opened.
@@ -145,6 +148,7 @@ impl ChatView {
         let mut calls: Vec<&String> = self.calls.values().map(|(_, line)| line).collect();
         calls.sort_unstable();
         rows.extend(calls.into_iter().cloned());
+        rows.extend(self.agents.rows());
         if let Some((what, since)) = &self.waiting
             && since.elapsed().as_millis() >= PATIENCE_MS
         {
@@ -156,6 +160,7 @@ impl ChatView {
 
     pub(super) fn take_event(&mut self, stamped: &Stamped) {
         self.status.take_event(stamped);
+        self.agents.take_event(stamped);
         let event = &stamped.event;
         if stamped.is_main() && self.take_own(event) {
             return;

@@ -77,6 +77,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let (approver, questions, _) = open::choose_approver(false);
     let parts = HostParts {
         skills: Arc::default(),
+        presets: Arc::default(),
         provider: Selected {
             provider: Arc::new(Scripted::from_toml(story.script)?),
             model: story.model.to_owned(),

@@ -5,7 +5,7 @@ use anstyle::Style;
 use super::row::TableRow;
 use super::steps::{self, WHY_WIDTH};
 use super::{BAD, DIM, WARN, format_count, format_millis, one_line, printable_text, style_text};
-use rind_lib::event::Event;
+use rind_lib::event::{Event, SubagentState};
 use rind_lib::point::payload::Decision;
 
 pub(super) fn assessed_line(decision: Decision, confidence: f64, reasons: &[String]) -> String {
@@ -92,25 +92,31 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
             subagent,
             plugin,
             task,
+            preset,
             ..
         } => {
-            let row = steps::subagent_row(0, subagent, plugin);
+            let row = steps::subagent_row(0, subagent, plugin, preset);
             Some(row.then_text(DIM, &one_line(task, 100)).into_line())
         }
         Event::SubagentEnd {
             subagent,
             answer,
-            is_error,
             usage,
+            state,
+            steps: n_steps,
+            cost_usd,
+            ..
         } => {
-            let (style, word, width) = match is_error {
-                true => (WARN, "failed", WHY_WIDTH),
-                false => (DIM, "answered", 100),
+            let (style, word) = steps::subagent_end(*state);
+            let width = if *state == SubagentState::Answered {
+                100
+            } else {
+                WHY_WIDTH
             };
             let row = TableRow::at_level(1).add_text(style, &format!("└ {subagent} {word}:"));
             let row = row.then_text(Style::new(), &one_line(answer, width));
-            let tokens = format!("{} tokens", usage.total());
-            Some(row.then_text(DIM, &tokens).into_line())
+            let work = steps::subagent_work(*n_steps, usage.total(), *cost_usd);
+            Some(row.then_text(DIM, &work).into_line())
         }
         Event::SkillActivated {
             skill,

@@ -4,10 +4,10 @@ use anstyle::Style;
 
 use super::row::TableRow;
 use super::{
-    BAD, BOLD, DIM, GOOD, WARN, format_bytes, format_count, format_duration, format_millis,
-    one_line,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, format_bytes, format_count, format_dollars,
+    format_duration, format_millis, one_line,
 };
-use rind_lib::event::Event;
+use rind_lib::event::{Event, SubagentState};
 use rind_lib::message::{Parts, ToolCall, ToolResult};
 use rind_lib::point::outcome::Level;
 use rind_lib::point::trace::TraceOutcome;
@@ -34,11 +34,44 @@ pub(in super::super) fn tool_call(
 }
 
 /// Row of a subagent that starts. The caller appends the task.
-pub(super) fn subagent_row(level: usize, agent: &str, plugin: &Option<String>) -> TableRow {
+pub(super) fn subagent_row(
+    level: usize,
+    agent: &str,
+    plugin: &Option<String>,
+    preset: &Option<String>,
+) -> TableRow {
     let row = TableRow::at_level(level)
         .add_text(GOOD, "◆")
         .with_plugin(plugin);
-    row.then_text(BOLD, agent)
+    let row = row.then_text(BOLD, agent);
+    match preset {
+        Some(preset) => row.then_text(PLUGIN, &one_line(preset, 64)),
+        None => row,
+    }
+}
+
+/// Style and word for the state that a subagent ended in.
+pub(super) fn subagent_end(state: SubagentState) -> (Style, &'static str) {
+    let style = match state {
+        SubagentState::Answered | SubagentState::Running => DIM,
+        SubagentState::Blocked
+        | SubagentState::Limited
+        | SubagentState::Stopped
+        | SubagentState::Interrupted
+        | SubagentState::Failed => WARN,
+    };
+    (style, state.as_word())
+}
+
+/// Describes the work of a subagent: steps, tokens and cost.
+pub(in super::super) fn subagent_work(steps: u32, tokens: u64, cost_usd: f64) -> String {
+    let mut words = Vec::new();
+    if steps > 0 {
+        words.push(format_count(u64::from(steps), "step"));
+    }
+    words.push(format!("{tokens} tokens"));
+    words.extend(format_dollars(cost_usd));
+    words.join(" · ")
 }
 
 /// Row of a notice without its text, and the style for the text.

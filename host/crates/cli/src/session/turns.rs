@@ -153,16 +153,37 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
             task,
             answer,
             is_error,
+            preset,
+            is_continued,
+            state,
+            steps,
+            cost_usd,
+            usage,
         } => {
             let by = plugin
                 .as_deref()
                 .map(|name| format!(" of {}", one_line(name, WIDTH)));
-            let by = by.unwrap_or_default();
+            let mut about = vec![by.unwrap_or_default()];
+            about.extend(
+                preset
+                    .iter()
+                    .map(|name| format!(" · {}", one_line(name, 64))),
+            );
+            if let Some(state) = state {
+                let work = render::steps::subagent_work(*steps, usage.total(), *cost_usd);
+                about.push(format!(" · {state} · {work}"));
+            }
             line(format!(
-                "subagent {}{by}",
-                style_text(PLUGIN, one_line(agent, 64))
+                "subagent {}{}",
+                style_text(PLUGIN, one_line(agent, 64)),
+                style_text(DIM, about.concat())
             ));
-            block("task: ", task, limit);
+            let what = if *is_continued {
+                "continued: "
+            } else {
+                "task: "
+            };
+            block(what, task, limit);
             match answer {
                 Some(answer) if *is_error => block("failed: ", answer, limit),
                 Some(answer) => block("answer: ", answer, limit),

@@ -30,10 +30,80 @@ class Task:
     tools: List[str]
     max_steps: int
 
+@dataclass
+class Order:
+    """
+    Work for a subagent that runs beside the plugin.
+    """
+    prompt: str
+    preset: Optional[str]
+    tools: Optional[List[str]]
+    max_steps: Optional[int]
+
+@dataclass
+class Report:
+    """
+    State of a subagent and its answer.
+    """
+    id: str
+    state: str
+    answer: str
+    steps: int
+    cost_usd: float
+
+@dataclass
+class Preset:
+    """
+    A kind of subagent.
+    """
+    name: str
+    description: str
+
 
 def run(task: Task) -> str:
     """
     Runs a subagent to its end and returns its answer.
+    
+    Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
+    """
+    raise NotImplementedError
+
+def presets() -> List[Preset]:
+    """
+    Returns the presets of this session.
+    
+    Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
+    """
+    raise NotImplementedError
+
+def start(order: Order) -> str:
+    """
+    Starts a subagent and returns its id at once. It ends with the turn at the latest, and counts like one that is run.
+    
+    Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
+    """
+    raise NotImplementedError
+
+def resume(id: str, message: str) -> None:
+    """
+    Gives a subagent of this plugin that has ended a further message, and returns at once. It knows everything that it did before,
+    also after the session was resumed, and counts like one that is run.
+    
+    Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
+    """
+    raise NotImplementedError
+
+def wait(ids: List[str], timeout_ms: int) -> List[Report]:
+    """
+    Waits until these subagents of the plugin have ended, at most as long as `timeout-ms` says, and returns their states.
+    
+    Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
+    """
+    raise NotImplementedError
+
+def stop(id: str) -> Report:
+    """
+    Stops a subagent of this plugin. It can be continued.
     
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """

@@ -4,7 +4,7 @@ use super::super::row::{LongText, TableRow};
 use super::super::steps::{self, StepsEnd};
 use super::super::{DIM, WARN, one_line};
 use super::Trace;
-use rind_lib::event::{Event, Stamped, TurnPart};
+use rind_lib::event::{Event, Stamped, SubagentState, TurnPart};
 use rind_lib::message::ToolCall;
 
 impl Trace {
@@ -34,9 +34,10 @@ impl Trace {
                 subagent,
                 plugin,
                 task,
+                preset,
                 ..
             } => {
-                let row = |level| steps::subagent_row(level, subagent, plugin);
+                let row = |level| steps::subagent_row(level, subagent, plugin, preset);
                 let (part, level) = self.begin_scope(stamped, row, task, subagent.clone());
                 self.progress(part.agent()).level = level;
             }
@@ -107,20 +108,25 @@ impl Trace {
             Event::SubagentEnd {
                 subagent,
                 answer,
-                is_error,
                 usage,
+                state,
+                steps: n_steps,
+                cost_usd,
+                ..
             } => {
                 let part = TurnPart::Agent(subagent.as_str().into());
                 let level = self.scopes.scope_level(&part);
                 let level = level.unwrap_or(self.level(&stamped.agent)) + 1;
-                let what = format!("└ {subagent}, {} tokens, ", usage.total());
-                let (style, word, long) = match is_error {
-                    true => (WARN, "failed:", LongText::Wrap),
-                    false => (DIM, "answered:", self.long()),
+                let work = steps::subagent_work(*n_steps, usage.total(), *cost_usd);
+                let what = format!("└ {subagent}, {work}, ");
+                let (style, word) = steps::subagent_end(*state);
+                let long = match state {
+                    SubagentState::Answered => self.long(),
+                    _ => LongText::Wrap,
                 };
                 let row = TableRow::at_level(level)
                     .add_text(DIM, &what)
-                    .add_text(style, word);
+                    .add_text(style, &format!("{word}:"));
                 let rows = row.with_tail(DIM, &self.cut(answer), long);
                 self.put_below(&part, rows);
             }

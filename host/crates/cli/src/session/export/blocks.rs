@@ -5,6 +5,7 @@
 
 use crate::render::{bare_text, format_count, one_line, printable_text};
 use crate::session::turns::{about, decided, time};
+use rind_lib::event::SubagentState;
 use rind_lib::message::Role;
 use rind_lib::secret::Scanner;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
@@ -118,6 +119,7 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                 task,
                 answer,
                 is_error,
+                state,
                 ..
             } => {
                 let agent = line(agent);
@@ -126,8 +128,11 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                     clean(task),
                 ));
                 let what = if *is_error { "Failure" } else { "Answer" };
+                let state = state.filter(|state| *state != SubagentState::Answered);
+                let state = state.map(|state| format!(", {state}")).unwrap_or_default();
+                let head = format!("{what} of {agent}{state}");
                 let answer = answer.iter().map(|text| clean(text));
-                blocks.extend(answer.map(|text| Block::Text(format!("{what} of {agent}"), text)));
+                blocks.extend(answer.map(|text| Block::Text(head.clone(), text)));
             }
             Item::Replaced {
                 reason,

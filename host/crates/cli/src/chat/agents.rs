@@ -1,0 +1,109 @@
+//! The subagents that run, each a line below the conversation: state, step, last tool, cost.
+//!
+//! The module must not know the terminal. Start from [`RunningAgents::take_event`].
+
+use super::super::render::{DIM, GOOD, PLUGIN, WARN, format_dollars, one_line, style_text};
+use rind_lib::event::{Event, Stamped};
+
+/// Most lines of subagents; the others are counted.
+const MAX_LINES: usize = 8;
+
+/// Longest task or arguments in a line, in characters.
+const WIDTH: usize = 48;
+
+/// A subagent that runs.
+#[derive(Debug, Default)]
+struct AgentLine {
+    id: String,
+    preset: Option<String>,
+    task: String,
+    step: u32,
+    /// Tool that ran last, with its arguments.
+    tool: Option<String>,
+    cost_usd: f64,
+    /// Whether a call of it was refused by the policy.
+    is_refused: bool,
+}
+
+/// Subagents that run, in the order in which they started.
+#[derive(Debug, Default)]
+pub(super) struct RunningAgents(Vec<AgentLine>);
+
+impl RunningAgents {
+    pub(super) fn take_event(&mut self, stamped: &Stamped) {
+        match &stamped.event {
+            Event::SubagentStart {
+                subagent,
+                preset,
+                task,
+                ..
+            } => self.0.push(AgentLine {
+                id: subagent.clone(),
+                preset: preset.as_deref().map(|name| one_line(name, WIDTH)),
+                task: one_line(task, WIDTH),
+                ..AgentLine::default()
+            }),
+            Event::SubagentEnd { subagent, .. } => self.0.retain(|own| own.id != *subagent),
+            Event::TurnEnd { .. } if stamped.is_main() => self.0.clear(),
+            _ => {
+                let agent = self.0.iter_mut().find(|own| *own.id == *stamped.agent);
+                if let Some(agent) = agent {
+                    agent.take_own(&stamped.event);
+                }
+            }
+        }
+    }
+
+    /// Returns a row for each.
+    pub(super) fn rows(&self) -> Vec<String> {
+        let mut rows: Vec<String> = self.0.iter().take(MAX_LINES).map(AgentLine::row).collect();
+        if let Some(n_more @ 1..) = self.0.len().checked_sub(MAX_LINES) {
+            rows.push(style_text(DIM, format_args!("◆ {n_more} more")));
+        }
+        rows
+    }
+}
+
+impl AgentLine {
+    fn take_own(&mut self, event: &Event) {
+        match event {
+            Event::StepStart { step } => self.step = *step,
+            Event::ToolStart { call, .. } => self.tool = Some(one_line(&call.name, WIDTH)),
+            Event::ToolEnd { refused_by, .. } => {
+                self.is_refused |= refused_by.as_deref() == Some("policy");
+            }
+            Event::RequestEnd { cost_usd, .. } => self.cost_usd += cost_usd.unwrap_or_default(),
+            _ => {}
+        }
+    }
+
+    /// Returns the row.
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// ◆ sub-4961a0c2 investigate running · step 3 · read_file · $0.0120 · Find the login
+    /// ```
+    fn row(&self) -> String {
+        let mut words = Vec::new();
+        if self.step > 0 {
+            words.push(format!("step {}", self.step));
+        }
+        words.extend(self.tool.clone());
+        words.extend(format_dollars(self.cost_usd));
+        words.push(self.task.clone());
+        let preset = self.preset.as_deref().unwrap_or_default();
+        let state = match self.is_refused {
+            true => style_text(WARN, "running, a call was refused"),
+            false => style_text(DIM, "running"),
+        };
+        let blank = if preset.is_empty() { "" } else { " " };
+        format!(
+            "{} {}{blank}{} {state}{}",
+            style_text(GOOD, "◆"),
+            self.id,
+            style_text(PLUGIN, preset),
+            style_text(DIM, format_args!(" · {}", words.join(" · ")))
+        )
+    }
+}

@@ -1,0 +1,76 @@
+//! Progress of a turn, for code that watches the agent from outside of it, and the calls that it
+//! was refused because there is no way to ask.
+//!
+//! Written by the turn, read by the tools for subagents. Start from [`TurnProgress`].
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::lock::lock;
+use crate::text::clean_line;
+
+/// Most blocked calls that are kept: a model may repeat one again and again.
+const MAX_BLOCKED: usize = 8;
+
+/// Longest description of a blocked call, in bytes.
+const MAX_BLOCKED_BYTES: usize = 400;
+
+/// Progress of a turn.
+#[derive(Debug, Default)]
+pub(super) struct TurnProgress {
+    step: AtomicU32,
+    tool: Mutex<Option<String>>,
+    blocked: Mutex<Vec<String>>,
+}
+
+impl TurnProgress {
+    /// Notes that a step begins.
+    pub(super) fn note_step(&self, step: u32) {
+        self.step.store(step, Ordering::Relaxed);
+    }
+
+    /// Number of the present step; 0 before the first.
+    pub(super) fn step(&self) -> u32 {
+        self.step.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a tool runs.
+    pub(super) fn note_tool(&self, name: &str) {
+        *lock(&self.tool) = Some(name.to_owned());
+    }
+
+    /// Name of the tool that ran last.
+    pub(super) fn last_tool(&self) -> Option<String> {
+        lock(&self.tool).clone()
+    }
+
+    /// Notes a call that was not run, because it needs an approval and the agent cannot ask.
+    pub(super) fn note_blocked(&self, call: &str) {
+        let call = clean_line(call, MAX_BLOCKED_BYTES);
+        let mut blocked = lock(&self.blocked);
+        if blocked.len() < MAX_BLOCKED && !blocked.contains(&call) {
+            blocked.push(call);
+        }
+    }
+
+    /// The calls that were blocked so far, each once.
+    pub(super) fn blocked(&self) -> Vec<String> {
+        lock(&self.blocked).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_call_is_kept_once_and_their_number_is_bounded() {
+        let progress = TurnProgress::default();
+        for n in 0..100 {
+            progress.note_blocked(&format!("`bash`\n{}", n % 20));
+            progress.note_blocked("`bash`\n0");
+        }
+        assert_eq!(progress.blocked().len(), MAX_BLOCKED);
+        assert_eq!(progress.blocked()[0], "`bash` 0");
+    }
+}

@@ -1,0 +1,128 @@
+//! The tool `continue_subagent`: a further message to a subagent that has ended, which goes on with
+//! everything that it knows. The subagent may be of an earlier turn or run.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::grant::grant_tools;
+use super::report::{find_own, report_outcome, report_started};
+use super::start::{SubagentOrder, start_subagent, wait_or_stop};
+use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::message::{EffectClass, ToolSpec};
+use crate::session::Child;
+use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::{Tool, ToolCtx, ToolOutput};
+
+/// Beginning of the ids of subagents that do the work of a skill.
+const OF_SKILL: &str = "skill-";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Id of the subagent, or its beginning.
+    id: String,
+    /// Further task or answer for it. It knows everything that it did before.
+    message: String,
+    /// Whether to wait for the answer and return it. Default: false.
+    #[serde(default)]
+    wait: Option<bool>,
+}
+
+pub(super) struct ContinueSubagent {
+    spec: ToolSpec,
+    active_turns: ActiveTurns,
+}
+
+impl ContinueSubagent {
+    /// Continues subagents of the agents of `active_turns`.
+    pub(super) fn new(active_turns: ActiveTurns) -> Self {
+        Self {
+            spec: spec_of::<Arguments>(
+                "continue_subagent",
+                "Gives a subagent that has ended a further message; also one that was stopped or reported that it is blocked. It \
+                 has the tools that it had, as far as you have them now.",
+                EffectClass::Read,
+            ),
+            active_turns,
+        }
+    }
+
+    async fn answer_continue(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+            return ToolOutput::error("no turn is running");
+        };
+        let order = find_own(&scope, &asked.id)
+            .and_then(|child| order_for(&scope, child, asked.message, None));
+        let order = match order {
+            Ok(order) => order,
+            Err(why) => return ToolOutput::error(why),
+        };
+        match start_subagent(&scope, order, ctx.caller.clone()).await {
+            Err(error) => ToolOutput::error(error.to_string()),
+            Ok(live) if asked.wait != Some(true) => report_started(&live),
+            Ok(live) => {
+                let outcome = wait_or_stop(&live).await;
+                report_outcome(&live, &outcome)
+            }
+        }
+    }
+}
+
+/// Returns the work of a subagent that goes on: its preset as it is now, and those of its tools
+/// that its parent may still call. `by` is the plugin that continues it; `None` is the model.
+pub(in crate::agent) fn order_for(
+    scope: &TurnScope,
+    child: Child,
+    message: String,
+    by: Option<&Arc<str>>,
+) -> Result<SubagentOrder, String> {
+    let id = &child.agent;
+    if child.plugin.as_deref() != by.map(|by| &**by) {
+        let whose = child.plugin.as_deref();
+        let whose = whose.map_or_else(|| "the model".to_owned(), |name| format!("plugin {name}"));
+        return Err(format!(
+            "{id} is a subagent of {whose}, which alone can continue it"
+        ));
+    }
+    if id.starts_with(OF_SKILL) {
+        return Err(format!(
+            "{id} did the work of a skill; invoke the skill again"
+        ));
+    }
+    let preset = child.preset.as_deref();
+    let preset = preset.map(|name| scope.spec.presets.find_preset(name));
+    let preset = preset
+        .transpose()
+        .map_err(|why| format!("{id} cannot be continued: {why}"))?;
+    // The preset may have fewer tools than it had, and so may the parent.
+    let left = match &preset {
+        Some(preset) => grant_tools(scope, Some(preset), None).map_err(|why| why.to_string())?,
+        None => scope.skills.active().to_vec(),
+    };
+    let mut tools = child.tools;
+    tools.retain(|name| left.contains(name));
+    Ok(SubagentOrder {
+        id: child.agent.as_str().into(),
+        plugin: by.cloned(),
+        task: message,
+        tools,
+        max_steps: u32::MAX,
+        preset,
+        skill: None,
+        is_continued: true,
+    })
+}
+
+impl Tool for ContinueSubagent {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        until_cancelled(value, ctx, |asked| self.answer_continue(asked, ctx))
+    }
+}

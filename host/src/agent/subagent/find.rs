@@ -1,0 +1,117 @@
+//! Finds a subagent by its id or by the beginning of the id.
+//!
+//! Must not know what the ids are of. Start from [`resolve_agent`].
+
+use crate::text::clean_line;
+
+/// Most ids that an error names.
+const MAX_NAMED: usize = 8;
+
+/// Longest text of an id that an error repeats, in bytes.
+const MAX_SHOWN: usize = 64;
+
+/// The reason why a text names no single subagent.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::agent) enum UnresolvedAgent {
+    /// No id begins with the text.
+    Unknown,
+    /// Several ids begin with the text; the message names them.
+    Ambiguous(String),
+}
+
+/// Returns the id that a text stands for: the id itself, or a beginning that only one id has.
+///
+/// For example, of `sub-4961a0c2` and `sub-49d30b7e`:
+///
+/// ```text
+/// sub-4961a0c2    ->  sub-4961a0c2
+/// sub-496         ->  sub-4961a0c2
+/// sub-49          ->  ambiguous
+/// ```
+pub(in crate::agent) fn resolve_agent<'a>(
+    text: &str,
+    ids: impl IntoIterator<Item = &'a str>,
+) -> Result<&'a str, UnresolvedAgent> {
+    let text = text.trim();
+    let mut begin: Vec<&str> = ids.into_iter().filter(|id| id.starts_with(text)).collect();
+    begin.sort_unstable();
+    begin.dedup();
+    if let Some(id) = begin.iter().find(|id| **id == text) {
+        return Ok(id);
+    }
+    match begin.as_slice() {
+        [id] if !text.is_empty() => Ok(id),
+        [] => Err(UnresolvedAgent::Unknown),
+        _ if text.is_empty() => Err(UnresolvedAgent::Unknown),
+        several => Err(UnresolvedAgent::Ambiguous(format!(
+            "`{}` is the beginning of {} ids: {}; write more of the one you mean",
+            clean_line(text, MAX_SHOWN),
+            several.len(),
+            name_some(several)
+        ))),
+    }
+}
+
+/// Returns a message that no subagent has this id. `ids` are those that there are, oldest first.
+pub(in crate::agent) fn unknown_agent<'a>(
+    text: &str,
+    ids: impl IntoIterator<Item = &'a str>,
+) -> String {
+    let mut ids: Vec<&str> = ids.into_iter().collect();
+    ids.reverse();
+    let which = match ids.as_slice() {
+        [] => "this conversation has none".to_owned(),
+        ids => format!("the newest are {}", name_some(ids)),
+    };
+    let text = clean_line(text, MAX_SHOWN);
+    format!("there is no subagent `{text}`; {which}")
+}
+
+fn name_some(ids: &[&str]) -> String {
+    let named = ids.get(..MAX_NAMED).unwrap_or(ids).join(", ");
+    match ids.len().checked_sub(MAX_NAMED) {
+        Some(n_more @ 1..) => format!("{named} and {n_more} more"),
+        _ => named,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_found_by_any_beginning_that_no_other_has() {
+        let ids = ["sub-4961a0c2", "sub-49d30b7e", "held-11", "held-1"];
+        for (text, expected) in [
+            ("sub-4961a0c2", Some("sub-4961a0c2")),
+            (" sub-496 ", Some("sub-4961a0c2")),
+            ("sub-49d", Some("sub-49d30b7e")),
+            // An id that is the beginning of another one is still an id.
+            ("held-1", Some("held-1")),
+            ("held-11", Some("held-11")),
+            ("sub-49", None),
+            ("sub-7", None),
+            ("496", None),
+            ("", None),
+        ] {
+            assert_eq!(resolve_agent(text, ids).ok(), expected, "{text}");
+        }
+        let Err(UnresolvedAgent::Ambiguous(why)) = resolve_agent("sub-", ids) else {
+            panic!("not ambiguous");
+        };
+        assert_eq!(
+            why,
+            "`sub-` is the beginning of 2 ids: sub-4961a0c2, sub-49d30b7e; write more of the one you mean"
+        );
+    }
+
+    #[test]
+    fn an_unknown_id_is_told_with_the_newest_ones_and_without_control_characters() {
+        let ids: Vec<String> = (0..20).map(|n| format!("sub-{n}")).collect();
+        let why = unknown_agent("x\u{1b}[2J", ids.iter().map(String::as_str));
+        assert!(why.contains("the newest are sub-19, sub-18,"), "{why}");
+        assert!(why.ends_with("sub-12 and 12 more"), "{why}");
+        assert!(!why.contains('\u{1b}'), "{why}");
+        assert!(unknown_agent("x", []).ends_with("this conversation has none"));
+    }
+}

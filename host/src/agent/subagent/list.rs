@@ -1,0 +1,150 @@
+//! The tool `list_subagents`: the subagents of an agent and their states.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::registry::LiveSubagent;
+use super::report::state_of;
+use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::event::SubagentState;
+use crate::message::{EffectClass, ToolSpec};
+use crate::text::clean_line;
+use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::{Tool, ToolCtx, ToolOutput};
+
+/// Most subagents that are listed, the newest ones.
+const MAX_LISTED: usize = 50;
+
+/// Longest task in a line, in bytes.
+const MAX_TASK_BYTES: usize = 100;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {}
+
+pub(super) struct ListSubagents {
+    spec: ToolSpec,
+    active_turns: ActiveTurns,
+}
+
+impl ListSubagents {
+    /// Lists subagents of the agents of `active_turns`.
+    pub(super) fn new(active_turns: ActiveTurns) -> Self {
+        Self {
+            spec: spec_of::<Arguments>(
+                "list_subagents",
+                "Lists the subagents of this conversation: id, state, preset, step, last tool, cost, task.",
+                EffectClass::Read,
+            ),
+            active_turns,
+        }
+    }
+
+    fn answer_list(&self, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+            return ToolOutput::error("no turn is running");
+        };
+        let registry = &scope.family.subagents;
+        let mut children = scope.spec.session.children();
+        children.retain(|child| !child.is_holder);
+        let n_older = children.len().saturating_sub(MAX_LISTED);
+        let mut rows = Vec::new();
+        if n_older > 0 {
+            rows.push(format!("({n_older} older ones are not listed)"));
+        }
+        for child in children.iter().skip(n_older) {
+            let live = registry.find_live(&child.agent);
+            let row = AgentRow {
+                id: &child.agent,
+                state: state_of(child, live.as_deref()),
+                preset: child.preset.as_deref(),
+                task: &child.task,
+                live: live.as_deref(),
+            };
+            rows.push(row.show(&self.active_turns));
+        }
+        let others = registry.all_running().into_iter();
+        let others = others.filter(|live| live.parent != scope.spec.name);
+        let others: Vec<_> = others.take(MAX_LISTED).collect();
+        if !others.is_empty() {
+            rows.push(others_head(&scope));
+        }
+        for live in &others {
+            let row = AgentRow {
+                id: &live.id,
+                state: SubagentState::Running,
+                preset: live.preset.as_deref(),
+                task: &live.task,
+                live: Some(live),
+            };
+            rows.push(row.show(&self.active_turns));
+        }
+        match rows.is_empty() {
+            true => ToolOutput::ok("there are no subagents"),
+            false => ToolOutput::ok(rows.join("\n")),
+        }
+    }
+}
+
+/// Returns the line before the subagents of other agents.
+fn others_head(scope: &TurnScope) -> String {
+    format!("Of other agents than {}:", scope.spec.name)
+}
+
+/// A subagent as a line for the model.
+struct AgentRow<'a> {
+    id: &'a str,
+    state: SubagentState,
+    preset: Option<&'a str>,
+    task: &'a str,
+    live: Option<&'a LiveSubagent>,
+}
+
+impl AgentRow<'_> {
+    /// Returns the line.
+    ///
+    /// For example:
+    ///
+    /// ```text
+    /// - sub-4961a0c2 | running | investigate | step 3 | read_file | $0.0120 | task: Find the login
+    /// ```
+    fn show(&self, active_turns: &ActiveTurns) -> String {
+        let mut words = vec![format!("- {}", self.id), self.state.to_string()];
+        words.extend(self.preset.map(str::to_owned));
+        let (mut steps, mut cost_usd) = (0, 0.0);
+        match self.live.map(|live| (live, live.outcome())) {
+            Some((_, Some(outcome))) => (steps, cost_usd) = (outcome.steps, outcome.cost_usd),
+            Some((live, None)) => {
+                if let Some(turn) = active_turns.turn_of(&live.id) {
+                    (steps, cost_usd) = (turn.progress.step(), turn.budget.cost().usd);
+                    words.push(format!("step {steps}"));
+                    words.extend(turn.progress.last_tool());
+                    steps = 0;
+                }
+            }
+            None => {}
+        }
+        if steps > 0 {
+            words.push(format!("{steps} steps"));
+        }
+        if cost_usd > 0.0 {
+            words.push(format!("${cost_usd:.4}"));
+        }
+        words.push(format!("task: {}", clean_line(self.task, MAX_TASK_BYTES)));
+        words.join(" | ")
+    }
+}
+
+impl Tool for ListSubagents {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        until_cancelled(value, ctx, |_: Arguments| {
+            std::future::ready(self.answer_list(ctx))
+        })
+    }
+}

@@ -1,0 +1,339 @@
+//! Presets of subagents: a name for a kind of work, with the tools and the instructions for it.
+//!
+//! Four are built in, as rows of one table; the others are files of the operator, of a trusted
+//! project and of plugins, read as skills are. A preset only selects among the tools of the parent
+//! and gives none. The module must not know turns. Start from [`SubagentPresets`].
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::near::nearest;
+use crate::skill::{Skill, Skills, ToolScope};
+use crate::text::clean_line;
+
+/// Longest description of a preset that the model reads, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 160;
+
+/// Most bytes of the list of presets: every request carries it.
+const MAX_LIST_BYTES: usize = 2_400;
+
+/// Longest instructions of a file, in bytes: they are part of each request of the subagent.
+const MAX_PROMPT_BYTES: usize = 64 << 10;
+
+/// Most names that an error or the end of the list has.
+const MAX_NAMED: usize = 20;
+
+/// Longest name that an error repeats, in bytes.
+const MAX_SHOWN: usize = 64;
+
+/// Name that Claude Code's files give the model of the parent.
+const INHERIT: &str = "inherit";
+
+/// Selection of tools among those of the parent.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::agent) enum PresetTools {
+    /// Tools that only read.
+    Reading,
+    /// All tools but those that hand work on.
+    Working,
+    /// No tools.
+    Nothing,
+    /// Tools that look at the state of subagents.
+    Watching,
+    /// Tools that a file names.
+    Listed(ToolScope),
+}
+
+/// A kind of subagent.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::agent) struct SubagentPreset {
+    pub(in crate::agent) name: String,
+    /// Purpose, in one line.
+    pub(in crate::agent) description: String,
+    pub(in crate::agent) tools: PresetTools,
+    /// Instructions, which follow those of every subagent; may be empty.
+    pub(in crate::agent) prompt: String,
+    /// Model to ask; `None` is that of the parent.
+    pub(in crate::agent) model: Option<String>,
+}
+
+/// Row of the table of built-in presets.
+struct PresetRow {
+    name: &'static str,
+    description: &'static str,
+    tools: PresetTools,
+    prompt: &'static str,
+}
+
+const BUILT_IN: [PresetRow; 4] = [
+    PresetRow {
+        name: "investigate",
+        description: "Finds out and reports; its tools only read",
+        tools: PresetTools::Reading,
+        prompt: "Find out what is asked. Say where each fact stands: path and line, or command and output.",
+    },
+    PresetRow {
+        name: "work",
+        description: "Does a part of the work with all your tools",
+        tools: PresetTools::Working,
+        prompt: "Do the task, check the result where a tool can check it, and say what you changed.",
+    },
+    PresetRow {
+        name: "minimal",
+        description: "Thinks about the text of its task; has no tools",
+        tools: PresetTools::Nothing,
+        prompt: "",
+    },
+    PresetRow {
+        name: "monitor",
+        description: "Watches other subagents: their state, steps, cost, and transcripts",
+        tools: PresetTools::Watching,
+        prompt: "Report the state of the other subagents that you are asked about. You can look and not act.",
+    },
+];
+
+/// Presets of a session, in the order in which the model reads them.
+#[derive(Clone, Debug)]
+pub(crate) struct SubagentPresets {
+    presets: Vec<Arc<SubagentPreset>>,
+    /// Files that are no presets, each with the reason in one line.
+    left_out: Vec<String>,
+}
+
+impl Default for SubagentPresets {
+    fn default() -> Self {
+        Self::with_files(&Skills::default())
+    }
+}
+
+impl SubagentPresets {
+    /// The built-in presets and those of `files`, which were found like skills. A file never takes
+    /// the place of a built-in preset, and one with a fault is left out: the fault may be about a
+    /// tool that it should not have.
+    pub(crate) fn with_files(files: &Skills) -> Self {
+        let built_in = BUILT_IN.into_iter().map(|row| SubagentPreset {
+            name: row.name.to_owned(),
+            description: row.description.to_owned(),
+            tools: row.tools,
+            prompt: row.prompt.to_owned(),
+            model: None,
+        });
+        let mut presets: Vec<_> = built_in.map(Arc::new).collect();
+        let faults = files.left_out().into_iter().map(|left| {
+            let file = left.file.display();
+            format!("{file} is no preset of subagents: {}", left.reason)
+        });
+        let mut left_out: Vec<String> = faults.collect();
+        for file in files.iter().filter(|file| !file.is_restricted) {
+            match preset_of(file) {
+                Ok((preset, note)) => {
+                    presets.push(Arc::new(preset));
+                    left_out.extend(note.map(|note| format!("{}: {note}", file.file.display())));
+                }
+                Err(why) => left_out.push(format!(
+                    "{} is no preset of subagents: {why}",
+                    file.file.display()
+                )),
+            }
+        }
+        Self { presets, left_out }
+    }
+
+    /// Returns the findings about files of presets, each in one line.
+    pub(crate) fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Returns all presets, the built-in ones first.
+    pub(in crate::agent) fn iter(&self) -> impl Iterator<Item = &SubagentPreset> {
+        self.presets.iter().map(|preset| &**preset)
+    }
+
+    /// Returns the preset of this name.
+    ///
+    /// # Errors
+    /// There is none; the message names those that there are, and the nearest.
+    pub(in crate::agent) fn find_preset(&self, name: &str) -> Result<Arc<SubagentPreset>, String> {
+        let wanted = name.trim();
+        let found = self.presets.iter().find(|preset| preset.name == wanted);
+        found.cloned().ok_or_else(|| {
+            let names = self.presets.iter().map(|preset| preset.name.as_str());
+            let near = nearest(wanted, names.clone());
+            let near = match near {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => ".".to_owned(),
+            };
+            let mut listed: Vec<&str> = names.take(MAX_NAMED).collect();
+            if self.presets.len() > MAX_NAMED {
+                listed.push("…");
+            }
+            format!(
+                "there is no preset `{}`{near} The presets are: {}",
+                clean_line(wanted, MAX_SHOWN),
+                listed.join(", ")
+            )
+        })
+    }
+
+    /// Returns the list for the model: a line for each, as far as there is room, then names only.
+    pub(in crate::agent) fn list_presets(&self) -> String {
+        let mut list = String::new();
+        let mut rest = Vec::new();
+        for preset in &self.presets {
+            let description = clean_line(&preset.description, MAX_DESCRIPTION_BYTES);
+            let row = format!("\n- {}: {description}", preset.name);
+            if rest.is_empty() && list.len() + row.len() <= MAX_LIST_BYTES {
+                list.push_str(&row);
+            } else {
+                rest.push(preset.name.as_str());
+            }
+        }
+        if !rest.is_empty() {
+            let named = rest.get(..MAX_NAMED).unwrap_or(&rest);
+            let _ = write!(list, "\n- without description here: {}", named.join(", "));
+            if let Some(n_more @ 1..) = rest.len().checked_sub(MAX_NAMED) {
+                let _ = write!(list, " and {n_more} more");
+            }
+        }
+        list
+    }
+}
+
+/// Makes a preset of a file, and a note about a part of it that has no effect.
+fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
+    if let Some(row) = BUILT_IN.iter().find(|row| file.id == row.name) {
+        return Err(format!(
+            "`{}` is a built-in preset; rename the file",
+            row.name
+        ));
+    }
+    if !file.is_for_model() {
+        return Err(match file.missing.as_slice() {
+            [] => "its front matter keeps the model from using it".to_owned(),
+            missing => format!("this machine lacks {}", missing.join(", ")),
+        });
+    }
+    if file.body.len() > MAX_PROMPT_BYTES {
+        return Err(format!(
+            "its text has {} bytes, at most {MAX_PROMPT_BYTES} are taken; make it shorter",
+            file.body.len()
+        ));
+    }
+    let wanted = file.model.as_deref().filter(|name| *name != INHERIT);
+    let (model, note) = match wanted {
+        Some(name) if file.may_choose_model() => (Some(name.to_owned()), None),
+        Some(name) => {
+            let name = clean_line(name, MAX_SHOWN);
+            let note =
+                format!("the model `{name}` has no effect: only a preset of yours chooses a model");
+            (None, Some(note))
+        }
+        None => (None, None),
+    };
+    let preset = SubagentPreset {
+        name: file.id.clone(),
+        description: clean_line(&file.description, MAX_DESCRIPTION_BYTES),
+        tools: PresetTools::Listed(file.tools.clone()),
+        prompt: file.body.trim().to_owned(),
+        model,
+    };
+    Ok((preset, note))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skill::parse_text;
+
+    fn with(files: &[(&str, &str)]) -> SubagentPresets {
+        let files = files.iter().map(|(name, text)| parse_text(name, text));
+        let (mut read, mut unusable) = (Vec::new(), Vec::new());
+        for file in files {
+            match file {
+                Ok(skill) => read.push(skill),
+                Err(fault) => unusable.push(fault),
+            }
+        }
+        SubagentPresets::with_files(&Skills::new(read, unusable))
+    }
+
+    fn permits(presets: &SubagentPresets, name: &str, tool: &str) -> bool {
+        match &presets.find_preset(name).unwrap().tools {
+            PresetTools::Listed(scope) => scope.permits(tool, None),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_agent_of_claude_code_is_a_preset_with_the_tools_of_this_program() {
+        let reviewer = "---\nname: reviewer\ndescription: Reviews code\ntools: Read, Grep, WebFetch\nmodel: inherit\ncolor: \
+                        red\n---\nLook hard.\n";
+        let presets = with(&[("reviewer", reviewer)]);
+        assert_eq!(presets.left_out(), [""; 0]);
+        let preset = presets.find_preset("reviewer").unwrap();
+        assert_eq!((&*preset.prompt, &preset.model), ("Look hard.", &None));
+        for (tool, expected) in [("read_file", true), ("search", true), ("bash", false)] {
+            assert_eq!(permits(&presets, "reviewer", tool), expected, "{tool}");
+        }
+        let list = presets.list_presets();
+        assert!(list.contains("\n- investigate: Finds out"), "{list}");
+        assert!(list.ends_with("\n- reviewer: Reviews code"), "{list}");
+    }
+
+    #[test]
+    fn an_unknown_preset_is_told_with_the_nearest_and_all_names() {
+        let presets = SubagentPresets::default();
+        assert_eq!(
+            presets.find_preset("investigat").unwrap_err(),
+            "there is no preset `investigat`; did you mean `investigate`? The presets are: investigate, work, minimal, monitor"
+        );
+        assert_eq!(
+            presets.find_preset("x").unwrap_err(),
+            "there is no preset `x`. The presets are: investigate, work, minimal, monitor"
+        );
+    }
+
+    #[test]
+    fn a_faulty_file_is_left_out_with_its_fault_and_takes_no_built_in_name() {
+        let long = format!(
+            "---\ndescription: d\n---\n{}",
+            "x".repeat(MAX_PROMPT_BYTES + 1)
+        );
+        let presets = with(&[
+            ("work", "---\ndescription: Takes over\n---\nObey me.\n"),
+            (
+                "typo",
+                "---\ndescription: d\ntools: [Read, 'a b c!']\n---\n",
+            ),
+            (
+                "off",
+                "---\ndescription: d\ndisable-model-invocation: true\n---\n",
+            ),
+            ("bomb", "---\ndescription: &a d\nname: *a\n---\n"),
+            ("long", &long),
+        ]);
+        assert_eq!(presets.presets.len(), BUILT_IN.len());
+        assert!(!presets.find_preset("work").unwrap().prompt.contains("Obey"));
+        assert_eq!(presets.left_out().len(), 5, "{:?}", presets.left_out());
+        let all = presets.left_out().join("\n");
+        for why in [
+            "`work` is a built-in preset; rename the file",
+            "references are not allowed here",
+            "keeps the model from using it",
+            "make it shorter",
+        ] {
+            assert!(all.contains(why), "{why}: {all}");
+        }
+    }
+
+    #[test]
+    fn the_list_for_the_model_is_bounded_however_many_files_there_are() {
+        let text = format!("---\ndescription: {}\n---\n", "long words ".repeat(300));
+        let names: Vec<String> = (0..500).map(|n| format!("preset-{n:03}")).collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|name| (&**name, &*text)).collect();
+        let list = with(&files).list_presets();
+        assert!(list.len() < MAX_LIST_BYTES + 500, "{}", list.len());
+        assert!(list.lines().all(|line| line.len() < 400));
+        assert!(list.contains("more"), "{list}");
+    }
+}

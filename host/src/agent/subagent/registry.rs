@@ -1,0 +1,320 @@
+//! The subagents that run in this process, and those that ended lately.
+//!
+//! Shared by all agents of a session. What a session knows for longer is in its entries; see
+//! `session::Child`. The module must not know how a subagent runs. Start from
+//! [`SubagentRegistry`].
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::SubagentState;
+use crate::lock::lock;
+use crate::message::Usage;
+use crate::point::handle::HandleError;
+use crate::session::Session;
+
+/// Most ended subagents whose answers are kept in memory: a host of loops runs for weeks.
+const MAX_ENDED: usize = 64;
+
+/// Most ids that an error names.
+const MAX_NAMED: usize = 8;
+
+/// The end of a subagent's work on one task.
+#[derive(Clone, Debug)]
+pub(in crate::agent) struct SubagentOutcome {
+    pub(in crate::agent) state: SubagentState,
+    /// Answer, or the reason why there is none.
+    pub(in crate::agent) result: Result<String, HandleError>,
+    pub(in crate::agent) usage: Usage,
+    pub(in crate::agent) steps: u32,
+    /// Cost in US dollars of the tokens with a known price.
+    pub(in crate::agent) cost_usd: f64,
+}
+
+impl SubagentOutcome {
+    /// The outcome of a subagent that never came to work.
+    pub(in crate::agent) fn failed(error: HandleError) -> Self {
+        Self {
+            state: SubagentState::Failed,
+            result: Err(error),
+            usage: Usage::default(),
+            steps: 0,
+            cost_usd: 0.0,
+        }
+    }
+
+    /// Answer, or the reason why there is none.
+    pub(in crate::agent) fn text(&self) -> String {
+        match &self.result {
+            Ok(answer) => answer.clone(),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+/// A subagent that works on a task, or worked on it in this process.
+pub(in crate::agent) struct LiveSubagent {
+    pub(in crate::agent) id: Arc<str>,
+    /// Name of the agent that runs it.
+    pub(in crate::agent) parent: Arc<str>,
+    /// Plugin that runs it; `None` is the model.
+    pub(in crate::agent) plugin: Option<Arc<str>>,
+    pub(in crate::agent) task: String,
+    pub(in crate::agent) preset: Option<String>,
+    /// Token that ends the work.
+    pub(in crate::agent) cancel: CancellationToken,
+    stop_reason: Mutex<Option<String>>,
+    /// Whether the model of its parent was told of its end.
+    is_reported: AtomicBool,
+    /// `None` while it runs.
+    outcome: watch::Sender<Option<Arc<SubagentOutcome>>>,
+}
+
+impl LiveSubagent {
+    pub(in crate::agent) fn new(
+        id: Arc<str>,
+        parent: Arc<str>,
+        plugin: Option<Arc<str>>,
+        task: String,
+        preset: Option<String>,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self {
+            id,
+            parent,
+            plugin,
+            task,
+            preset,
+            cancel,
+            stop_reason: Mutex::default(),
+            is_reported: AtomicBool::new(false),
+            outcome: watch::Sender::new(None),
+        }
+    }
+
+    pub(in crate::agent) fn is_running(&self) -> bool {
+        self.outcome.borrow().is_none()
+    }
+
+    /// Notes that the model of its parent was told of its end.
+    pub(in crate::agent) fn set_reported(&self) {
+        self.is_reported.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the outcome, once there is one.
+    pub(in crate::agent) fn outcome(&self) -> Option<Arc<SubagentOutcome>> {
+        self.outcome.borrow().clone()
+    }
+
+    /// Waits for the end.
+    pub(in crate::agent) async fn wait_ended(&self) -> Arc<SubagentOutcome> {
+        let mut receiver = self.outcome.subscribe();
+        let ended = receiver.wait_for(Option::is_some).await;
+        match ended.ok().and_then(|ended| ended.clone()) {
+            Some(outcome) => outcome,
+            // `wait_for` fails only when the sender is gone, but this function borrows the sender.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Has the subagent stop, for this reason. The first reason stays, and nothing changes after
+    /// the end.
+    pub(in crate::agent) fn stop(&self, why: impl Into<String>) {
+        if self.is_running() {
+            lock(&self.stop_reason).get_or_insert_with(|| why.into());
+            self.cancel.cancel();
+        }
+    }
+
+    /// The reason why it was stopped, if it was.
+    pub(in crate::agent) fn stop_reason(&self) -> Option<String> {
+        lock(&self.stop_reason).clone()
+    }
+
+    /// Notes the end, unless it was noted before.
+    pub(in crate::agent) fn note_end(&self, outcome: SubagentOutcome) {
+        self.outcome.send_if_modified(|kept| {
+            let is_first = kept.is_none();
+            kept.get_or_insert_with(|| Arc::new(outcome));
+            is_first
+        });
+    }
+}
+
+/// Notes that a subagent broke off, when it is dropped before the end was noted: after a panic, for
+/// example, it must not count as running for ever.
+pub(in crate::agent) struct EndMark(pub(in crate::agent) Arc<LiveSubagent>);
+
+impl Drop for EndMark {
+    fn drop(&mut self) {
+        let error = HandleError::Failed("the subagent broke off".to_owned());
+        self.0.note_end(SubagentOutcome::failed(error));
+    }
+}
+
+/// Subagents of a session that this process knows. All agents of the session share it.
+pub(in crate::agent) struct SubagentRegistry {
+    /// Oldest first.
+    live: Mutex<Vec<Arc<LiveSubagent>>>,
+    /// Subagents that models started in the session.
+    n_spawned: AtomicU32,
+}
+
+impl SubagentRegistry {
+    /// A registry that counts the subagents of earlier runs of the session.
+    pub(in crate::agent) fn of_session(session: &Session) -> Self {
+        let children = session.children().into_iter();
+        let spawned = children.filter(|child| !child.is_holder && child.plugin.is_none());
+        Self {
+            live: Mutex::default(),
+            n_spawned: AtomicU32::new(u32::try_from(spawned.count()).unwrap_or(u32::MAX)),
+        }
+    }
+
+    /// Adds a subagent that begins to run, unless as many run as may, or it runs already.
+    pub(in crate::agent) fn begin_agent(
+        &self,
+        new: &Arc<LiveSubagent>,
+        max_running: usize,
+    ) -> Result<EndMark, HandleError> {
+        let mut live = lock(&self.live);
+        let running: Vec<&str> = live
+            .iter()
+            .filter(|one| one.is_running())
+            .map(|one| &*one.id)
+            .collect();
+        if running.contains(&&*new.id) {
+            return Err(HandleError::InvalidInput(format!(
+                "{} still works on its task; wait for it or stop it first",
+                new.id
+            )));
+        }
+        if running.len() >= max_running {
+            return Err(HandleError::Limit(format!(
+                "{} subagents run, and no more may at once (subagents.max_running = {max_running}): {}; wait for one to end, or \
+                 stop one",
+                running.len(),
+                running.get(..MAX_NAMED).unwrap_or(&running).join(", ")
+            )));
+        }
+        live.retain(|one| one.id != new.id);
+        let n_ended = live.iter().filter(|one| !one.is_running()).count();
+        let mut n_left = n_ended.saturating_sub(MAX_ENDED - 1);
+        live.retain(|one| {
+            let is_dropped = n_left > 0 && !one.is_running();
+            n_left -= usize::from(is_dropped);
+            !is_dropped
+        });
+        live.push(new.clone());
+        Ok(EndMark(new.clone()))
+    }
+
+    /// Counts a subagent that a model starts. Returns whether the count is within the limit `most`.
+    pub(in crate::agent) fn count_in_session(&self, most: u32) -> bool {
+        let counted = self
+            .n_spawned
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
+                (n < most).then(|| n.saturating_add(1))
+            });
+        counted.is_ok()
+    }
+
+    /// Returns the subagent with this id, if this process ran it lately.
+    pub(in crate::agent) fn find_live(&self, id: &str) -> Option<Arc<LiveSubagent>> {
+        let live = lock(&self.live);
+        live.iter().find(|one| &*one.id == id).cloned()
+    }
+
+    /// Returns the subagents that the model of an agent started and of whose end it was not told,
+    /// oldest first.
+    pub(in crate::agent) fn unread_of(&self, parent: &str) -> Vec<Arc<LiveSubagent>> {
+        let live = lock(&self.live);
+        let unread = live.iter().filter(|one| {
+            let is_own = &*one.parent == parent && one.plugin.is_none();
+            is_own && !one.is_reported.load(Ordering::Relaxed)
+        });
+        unread.cloned().collect()
+    }
+
+    /// Returns the subagents that run, oldest first.
+    pub(in crate::agent) fn all_running(&self) -> Vec<Arc<LiveSubagent>> {
+        let live = lock(&self.live);
+        let running = live.iter().filter(|one| one.is_running());
+        running.cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(id: &str) -> Arc<LiveSubagent> {
+        let cancel = CancellationToken::new();
+        let new = LiveSubagent::new(id.into(), "main".into(), None, "t".to_owned(), None, cancel);
+        Arc::new(new)
+    }
+
+    fn registry() -> SubagentRegistry {
+        SubagentRegistry {
+            live: Mutex::default(),
+            n_spawned: AtomicU32::new(1),
+        }
+    }
+
+    #[test]
+    fn as_many_run_at_once_as_may_and_one_that_breaks_off_makes_room() {
+        let registry = registry();
+        let (one, two) = (live("sub-1"), live("sub-2"));
+        let mark = registry.begin_agent(&one, 1).unwrap();
+        let full = registry.begin_agent(&two, 1).err().unwrap().to_string();
+        assert!(
+            full.contains("subagents.max_running = 1): sub-1;"),
+            "{full}"
+        );
+        let again = registry.begin_agent(&live("sub-1"), 5).err().unwrap();
+        assert!(again.to_string().contains("still works"), "{again}");
+        drop(mark);
+        assert_eq!(one.outcome().unwrap().state, SubagentState::Failed);
+        assert!(registry.begin_agent(&two, 1).is_ok());
+    }
+
+    #[test]
+    fn the_registry_forgets_the_oldest_that_ended_and_none_that_runs() {
+        let registry = registry();
+        let running = live("sub-run");
+        let mark = registry.begin_agent(&running, 2).unwrap();
+        for n in 0..200 {
+            drop(registry.begin_agent(&live(&format!("sub-{n}")), 2).unwrap());
+        }
+        assert_eq!(lock(&registry.live).len(), MAX_ENDED + 1);
+        assert!(registry.find_live("sub-199").is_some());
+        assert!(registry.find_live("sub-0").is_none());
+        let all = registry.all_running();
+        assert!(all.len() == 1 && all[0].id == running.id);
+        drop(mark);
+    }
+
+    #[test]
+    fn the_count_of_a_session_ends_at_its_limit() {
+        let registry = registry();
+        assert!(registry.count_in_session(2));
+        assert!(!registry.count_in_session(2));
+        assert!(registry.count_in_session(3));
+    }
+
+    #[tokio::test]
+    async fn the_first_reason_to_stop_and_the_first_end_stay() {
+        let one = live("sub-1");
+        one.stop("time");
+        one.stop("parent");
+        assert!(one.cancel.is_cancelled());
+        assert_eq!(one.stop_reason().as_deref(), Some("time"));
+        let end = |why: &str| SubagentOutcome::failed(HandleError::Failed(why.to_owned()));
+        one.note_end(end("first"));
+        one.note_end(end("second"));
+        assert_eq!(one.wait_ended().await.text(), "first");
+    }
+}

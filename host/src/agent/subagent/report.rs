@@ -1,0 +1,104 @@
+//! Texts of the tools for subagents: outcomes, and the subagents of an agent.
+//!
+//! Start from [`outcome_text`] and [`find_own`].
+
+use super::find::{UnresolvedAgent, resolve_agent, unknown_agent};
+use super::registry::{LiveSubagent, SubagentOutcome};
+use crate::agent::outcome::error_chain;
+use crate::agent::scope::TurnScope;
+use crate::event::SubagentState;
+use crate::session::{Body, Child};
+use crate::tool::ToolOutput;
+
+/// Returns the outcome as the model reads it: the id, the state unless the subagent just answered,
+/// and the answer.
+///
+/// For example:
+///
+/// ```text
+/// subagent_id: sub-4961a0c2
+/// state: blocked
+///
+/// I could not write c.txt.
+/// ```
+pub(super) fn outcome_text(id: &str, outcome: &SubagentOutcome) -> String {
+    let state = match outcome.state {
+        SubagentState::Answered => String::new(),
+        state => format!("\nstate: {state}"),
+    };
+    format!("subagent_id: {id}{state}\n\n{}", outcome.text())
+}
+
+/// Returns the result of a call that waited for the end of one subagent.
+pub(super) fn report_outcome(live: &LiveSubagent, outcome: &SubagentOutcome) -> ToolOutput {
+    live.set_reported();
+    let text = outcome_text(&live.id, outcome);
+    match outcome.result {
+        Ok(_) => ToolOutput::ok(text),
+        Err(_) => ToolOutput::error(text),
+    }
+}
+
+/// Returns the result of a call that started a subagent and does not wait for it.
+pub(super) fn report_started(live: &LiveSubagent) -> ToolOutput {
+    ToolOutput::ok(format!(
+        "subagent_id: {}\nstate: running\n\nIt ends with this turn at the latest; `wait_subagents` returns its answer.",
+        live.id
+    ))
+}
+
+/// Finds a subagent that this agent ran, by its id or the beginning of it.
+///
+/// # Errors
+/// A sentence that says which subagents there are, or that the id is of a holder.
+pub(in crate::agent) fn find_own(scope: &TurnScope, text: &str) -> Result<Child, String> {
+    let mut children = scope.spec.session.children();
+    let ids: Vec<&str> = children.iter().map(|child| &*child.agent).collect();
+    let id = match resolve_agent(text, ids.iter().copied()) {
+        Ok(id) => id.to_owned(),
+        Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
+        Err(UnresolvedAgent::Unknown) => return Err(unknown_agent(text, ids)),
+    };
+    let at = children.iter().position(|child| child.agent == id);
+    match at.map(|at| children.swap_remove(at)) {
+        Some(child) if child.is_holder => Err(format!(
+            "{id} keeps an archived turn and does no work; ask it with `query_subagent`"
+        )),
+        Some(child) => Ok(child),
+        None => Err(unknown_agent(text, [])),
+    }
+}
+
+/// Returns the state of a subagent, whether this process knows it or only the session.
+pub(in crate::agent) fn state_of(child: &Child, live: Option<&LiveSubagent>) -> SubagentState {
+    let of_live = live.map(|live| {
+        let outcome = live.outcome();
+        outcome.map_or(SubagentState::Running, |outcome| outcome.state)
+    });
+    of_live
+        .or(child.state)
+        .unwrap_or(SubagentState::Interrupted)
+}
+
+/// Reads the last output of a subagent that this process did not run.
+pub(super) async fn read_output(scope: &TurnScope, id: &str) -> Result<String, String> {
+    let session = &scope.spec.session;
+    let (place, children, child) = (session.place(), session.children(), id.to_owned());
+    // A session is a file of any length.
+    let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child)).await;
+    let unreadable = |why: String| format!("the session of {id} cannot be read: {why}");
+    let entries = match read {
+        Ok(Ok(entries)) => entries.unwrap_or_default(),
+        Ok(Err(error)) => return Err(unreadable(error_chain(&error))),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    let outputs = entries
+        .into_iter()
+        .rev()
+        .filter_map(|entry| match entry.body {
+            Body::TurnEnd { output, .. } => Some(output),
+            _ => None,
+        });
+    let last = outputs.into_iter().next();
+    Ok(last.unwrap_or_else(|| "[it has no answer]".to_owned()))
+}

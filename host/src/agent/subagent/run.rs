@@ -1,0 +1,280 @@
+//! A subagent while it works: an agent with a session of its own that has no more than its parent,
+//! from its start to the entries and events of its end.
+//!
+//! Start from [`SubagentRun`].
+
+use std::sync::Arc;
+
+use super::preset::SubagentPreset;
+use super::registry::{LiveSubagent, SubagentOutcome};
+use crate::agent::call::NO_APPROVAL;
+use crate::agent::config::AgentConfig;
+use crate::agent::host_calls::interrupted_error;
+use crate::agent::lifecycle::LiveAgent;
+use crate::agent::outcome::{Error, TurnOutcome};
+use crate::agent::scope::{AgentFamily, TurnScope};
+use crate::agent::spec::{AgentSpec, TurnSpec};
+use crate::event::{Event, SubagentState};
+use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::point::handle::HandleError;
+use crate::point::payload::{Source, StopReason, SubagentInfo, Tier};
+use crate::prompt::host_part;
+use crate::session::{Body, Session};
+use crate::tool::approval::DenyAll;
+use crate::tool::registry::ToolRegistry;
+
+/// System prompt that tells a subagent its role.
+const PLACE: &str = "You are a subagent: a program gave you one task and reads your last answer. Nobody can be asked, so \
+ decide \
+     what you can and say what you could not do. When a call is refused as blocked, do not try to reach the same end in another \
+     way: do what is left of the task, and say in your answer what you are blocked by. Answer with what was asked for and \
+     nothing else.";
+
+/// Keys of the parts of the system prompt that only a subagent has.
+const PARTS: [&str; 2] = ["subagent", "subagent-preset"];
+
+/// A subagent on its way.
+pub(in crate::agent) struct SubagentRun {
+    /// Turn of its parent.
+    pub(in crate::agent) scope: Arc<TurnScope>,
+    pub(in crate::agent) live: Arc<LiveSubagent>,
+    pub(in crate::agent) caller: Caller,
+    pub(in crate::agent) info: SubagentInfo,
+    pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
+    pub(in crate::agent) is_continued: bool,
+}
+
+impl SubagentRun {
+    /// Builds the agent. Its limits are those of its parent at most.
+    pub(in crate::agent) fn build_agent(
+        &self,
+        tools: ToolRegistry,
+        max_steps: u32,
+        session: Arc<Session>,
+    ) -> LiveAgent {
+        let parent = &*self.scope.spec;
+        let id = &self.live.id;
+        let mut parts = parent.parts.clone();
+        parts.retain(|part| !PARTS.contains(&&*part.key));
+        parts.push(host_part(Tier::Stable, PARTS[0], PLACE));
+        let preset = self.preset.as_deref();
+        let prompt = preset.map_or("", |preset| &preset.prompt);
+        if !prompt.is_empty() {
+            parts.push(host_part(Tier::Stable, PARTS[1], prompt));
+        }
+        let model = preset.and_then(|preset| preset.model.clone());
+        let limits = &parent.config.subagents;
+        let most = parent.config.max_steps.min(limits.max_steps).max(1);
+        let left = parent
+            .config
+            .max_cost_usd
+            .map(|most| most - self.scope.budget.cost().usd);
+        let spec = AgentSpec {
+            model: model.unwrap_or_else(|| parent.model.clone()),
+            tools,
+            approver: Arc::new(DenyAll(NO_APPROVAL.to_owned())),
+            session,
+            events: parent.events.of_subagent(id),
+            config: AgentConfig {
+                max_steps: max_steps.clamp(1, most),
+                max_cost_usd: Some(left.unwrap_or(f64::INFINITY).min(limits.max_cost_usd)),
+                ..parent.config.clone()
+            },
+            parts,
+            name: id.clone(),
+            depth: parent.depth + 1,
+            call_chain: self.caller.call_chain.clone(),
+            known: Arc::default(),
+            told: Arc::default(),
+            ..parent.clone()
+        };
+        let family = AgentFamily {
+            parent: Some(self.scope.clone()),
+            ..self.scope.family.clone()
+        };
+        LiveAgent::of_family(spec, family)
+    }
+
+    /// Writes to the session of the parent that the subagent starts. Its id is known from then on.
+    pub(in crate::agent) fn keep_start(&self, agent: &LiveAgent) {
+        let session = &self.scope.spec.session;
+        session.append_or_defer(Body::SubagentStart {
+            agent: self.info.id.clone(),
+            plugin: self.live.plugin.as_ref().map(ToString::to_string),
+            task: self.info.task.clone(),
+            tools: tool_names(agent),
+            preset: self.live.preset.clone(),
+            is_continued: self.is_continued,
+        });
+    }
+
+    /// Runs the subagent, emitting start and end events, and notes its end.
+    pub(in crate::agent) async fn run_to_end(mut self, mut agent: LiveAgent) {
+        let tools = tool_names(&agent);
+        self.tell_start(tools).await;
+        let task = self.info.task.clone();
+        let ended = self.run_turn(&mut agent, &task).await;
+        let synced = agent.spec().session.synced().await;
+        self.scope.family.active_turns.leave_turn(&self.live.id);
+        if let Err(error) = synced {
+            tracing::error!(%error, "cannot write the session of a subagent");
+        }
+        let scope = agent.scope.as_ref();
+        let blocked = scope
+            .map(|scope| scope.progress.blocked())
+            .unwrap_or_default();
+        // Free the session: whoever learns of the end may continue the subagent at once.
+        drop(agent);
+        let outcome = outcome_of(ended, self.live.stop_reason(), &blocked);
+        self.info.answer = outcome.text();
+        self.info.is_error = outcome.result.is_err();
+        let live = self.live.clone();
+        self.tell_end(&outcome).await;
+        live.note_end(outcome);
+    }
+
+    /// Runs the turn, at most as long as the settings let it.
+    async fn run_turn(&self, agent: &mut LiveAgent, task: &str) -> Result<TurnOutcome, Error> {
+        let limit = self.scope.spec.config.subagents.max_time();
+        let cancel = self.live.cancel.clone();
+        let turn = agent.run_turn(TurnSpec::new(task, Source::Agent), &cancel);
+        let mut turn = std::pin::pin!(turn);
+        tokio::select! {
+            biased;
+            ended = &mut turn => ended,
+            () = tokio::time::sleep(limit) => {
+                self.live.stop(format!(
+                    "it worked for {} s, the longest time for one task (subagents.max_seconds)",
+                    limit.as_secs()
+                ));
+                turn.await
+            }
+        }
+    }
+
+    async fn tell_start(&self, tools: Vec<String>) {
+        let scope = &self.scope;
+        let (id, task) = (self.info.id.clone(), self.info.task.clone());
+        let plugin = self.live.plugin.as_ref().map(ToString::to_string);
+        let preset = self.live.preset.clone();
+        let shown = scope
+            .emitter
+            .call_text_for_watchers(&self.caller, task)
+            .await;
+        scope.spec.events.emit(Event::SubagentStart {
+            subagent: id,
+            plugin,
+            task: shown,
+            tools,
+            preset,
+            is_continued: self.is_continued,
+            call_id: self.caller.call.as_deref().map(str::to_owned),
+        });
+        scope
+            .emitter
+            .dispatch_hooks::<at::SubagentStart>(&self.caller, self.info.clone())
+            .await;
+    }
+
+    async fn tell_end(mut self, outcome: &SubagentOutcome) {
+        let scope = &self.scope;
+        let SubagentInfo {
+            id,
+            answer,
+            is_error,
+            ..
+        } = self.info.clone();
+        let SubagentOutcome {
+            state,
+            usage,
+            steps,
+            cost_usd,
+            ..
+        } = *outcome;
+        scope.spec.session.append_or_defer(Body::SubagentEnd {
+            agent: id.clone(),
+            answer: answer.clone(),
+            is_error,
+            usage,
+            state: Some(state),
+            steps,
+            cost_usd,
+        });
+        scope.spec.events.emit(Event::SubagentEnd {
+            subagent: id,
+            answer,
+            is_error,
+            usage,
+            state,
+            steps,
+            cost_usd,
+        });
+        scope.update_caller(&mut self.caller);
+        scope
+            .emitter
+            .dispatch_hooks::<at::SubagentEnd>(&self.caller, self.info)
+            .await;
+    }
+}
+
+/// Names of the tools of an agent.
+fn tool_names(agent: &LiveAgent) -> Vec<String> {
+    let tools = agent.spec().tools.specs().into_iter();
+    tools.map(|spec| spec.name.clone()).collect()
+}
+
+/// Converts the end of the subagent's turn into an outcome for its parent.
+fn outcome_of(
+    ended: Result<TurnOutcome, Error>,
+    stopped: Option<String>,
+    blocked: &[String],
+) -> SubagentOutcome {
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(error) => {
+            tracing::error!(%error, "a subagent failed");
+            let why = "the session of the subagent cannot be written".to_owned();
+            return SubagentOutcome::failed(HandleError::Failed(why));
+        }
+    };
+    let summary = ended.summary;
+    let (state, result) = match summary.stop {
+        StopReason::Done | StopReason::MaxSteps if !blocked.is_empty() => {
+            let text = blocked_answer(&ended.output, blocked);
+            (SubagentState::Blocked, Ok(text))
+        }
+        StopReason::Done => (SubagentState::Answered, Ok(ended.output)),
+        StopReason::MaxSteps => (SubagentState::Limited, Ok(ended.output)),
+        StopReason::Blocked => (
+            SubagentState::Failed,
+            Err(HandleError::Denied(ended.output)),
+        ),
+        StopReason::Failed => (
+            SubagentState::Failed,
+            Err(HandleError::Failed(ended.output)),
+        ),
+        StopReason::Cancelled => {
+            let why = stopped.map_or_else(interrupted_error, |why| {
+                HandleError::Failed(format!("the subagent was stopped: {why}"))
+            });
+            (SubagentState::Stopped, Err(why))
+        }
+    };
+    SubagentOutcome {
+        state,
+        result,
+        usage: summary.usage,
+        steps: summary.steps,
+        cost_usd: summary.cost_usd,
+    }
+}
+
+/// Adds to an answer which calls were refused. The model of the subagent may have said nothing of
+/// them.
+fn blocked_answer(answer: &str, blocked: &[String]) -> String {
+    format!(
+        "{answer}\n\n[blocked: a subagent cannot ask for approval, so these calls were not run: {}]",
+        blocked.join("; ")
+    )
+}

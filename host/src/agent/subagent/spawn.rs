@@ -1,0 +1,104 @@
+//! The tool `spawn_subagent`: the model hands out a task.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::grant::grant_tools;
+use super::preset::SubagentPresets;
+use super::report::{report_outcome, report_started};
+use super::start::{SubagentOrder, start_subagent, wait_or_stop};
+use crate::agent::scope::ActiveTurns;
+use crate::agent::spec::agent_id;
+use crate::message::{EffectClass, ToolSpec};
+use crate::tool::builtin::{spec_of, until_cancelled};
+use crate::tool::{Tool, ToolCtx, ToolOutput};
+
+/// Beginning of the tool's description, before the list of presets.
+const ABOUT: &str = "Starts a subagent on a task of its own and returns at once; several work side by side, and \
+ `wait_subagents` \
+     returns their answers. It cannot ask anybody: a call that needs an approval is refused, and it then reports that it is \
+     blocked. Presets:";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Task of the subagent, with everything it must know: it does not see this conversation.
+    task: String,
+    /// Name of a preset, which selects its tools and instructions. Default without `tools`: those of `investigate`.
+    #[serde(default)]
+    preset: Option<String>,
+    /// Names of those of your tools that it gets. With a preset they must be among those of the preset.
+    #[serde(default)]
+    tools: Option<Vec<String>>,
+    /// Most steps that it takes.
+    #[serde(default)]
+    max_steps: Option<u32>,
+    /// Whether to wait for the answer and return it. Default: false.
+    #[serde(default)]
+    wait: Option<bool>,
+}
+
+/// The tool. The effect class is `read`: by itself a subagent does nothing, and each of its calls
+/// is judged like any other, with no approver.
+pub(super) struct SpawnSubagent {
+    spec: ToolSpec,
+    active_turns: ActiveTurns,
+}
+
+impl SpawnSubagent {
+    /// Runs subagents of the agents of `active_turns`.
+    pub(super) fn new(active_turns: ActiveTurns, presets: &SubagentPresets) -> Self {
+        let about = format!("{ABOUT}{}", presets.list_presets());
+        Self {
+            spec: spec_of::<Arguments>("spawn_subagent", &about, EffectClass::Read),
+            active_turns,
+        }
+    }
+
+    async fn answer_spawn(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+            return ToolOutput::error("no turn is running");
+        };
+        let named = asked.preset.as_deref();
+        let preset = match named.map(|name| scope.spec.presets.find_preset(name)) {
+            None => None,
+            Some(Ok(preset)) => Some(preset),
+            Some(Err(why)) => return ToolOutput::error(why),
+        };
+        let tools = match grant_tools(&scope, preset.as_deref(), asked.tools) {
+            Ok(tools) => tools,
+            Err(error) => return ToolOutput::error(error.to_string()),
+        };
+        let order = SubagentOrder {
+            id: agent_id("sub"),
+            plugin: None,
+            task: asked.task,
+            tools,
+            max_steps: asked.max_steps.unwrap_or(u32::MAX),
+            preset,
+            skill: None,
+            is_continued: false,
+        };
+        match start_subagent(&scope, order, ctx.caller.clone()).await {
+            Err(error) => ToolOutput::error(error.to_string()),
+            Ok(live) if asked.wait != Some(true) => report_started(&live),
+            Ok(live) => {
+                let outcome = wait_or_stop(&live).await;
+                report_outcome(&live, &outcome)
+            }
+        }
+    }
+}
+
+impl Tool for SpawnSubagent {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        // If the future is dropped while it waits, the subagent is told to stop and ends by itself.
+        until_cancelled(value, ctx, |asked| self.answer_spawn(asked, ctx))
+    }
+}

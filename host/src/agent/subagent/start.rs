@@ -1,0 +1,193 @@
+//! Starts a subagent on a task, or continues one that has ended.
+//!
+//! Owns the checks that come before: depth, tools, and the limits of number. Afterwards the
+//! subagent runs in a task of its own (`run`), and its parent waits for it or not. Start from
+//! [`start_subagent`].
+
+use std::sync::Arc;
+
+use super::grant::check_tools;
+use super::preset::SubagentPreset;
+use super::registry::{LiveSubagent, SubagentOutcome};
+use super::run::SubagentRun;
+use crate::agent::budget::HostCall;
+use crate::agent::host_calls::{PluginCalls, check_text, interrupted_error};
+use crate::agent::scope::TurnScope;
+use crate::agent::skill::ready::ReadySkill;
+use crate::point::caller::Caller;
+use crate::point::handle::HandleError;
+use crate::point::payload::SubagentInfo;
+use crate::session::{Session, SessionSpec};
+
+/// Most subagents that the models of one turn start or continue, all levels together. A turn that
+/// needs more is several, and one that hands out the same task again and again is stopped.
+const MAX_SPAWNED: u32 = 16;
+
+/// Work for a subagent, and the means for it.
+pub(in crate::agent) struct SubagentOrder {
+    /// Id of the subagent.
+    pub(in crate::agent) id: Arc<str>,
+    /// Plugin that runs it; `None` is the model.
+    pub(in crate::agent) plugin: Option<Arc<str>>,
+    /// Task, or the further message for one that is continued.
+    pub(in crate::agent) task: String,
+    /// Names of its tools.
+    pub(in crate::agent) tools: Vec<String>,
+    /// Most steps that its caller wants it to take.
+    pub(in crate::agent) max_steps: u32,
+    pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
+    /// Skill that it begins with.
+    pub(in crate::agent) skill: Option<ReadySkill>,
+    /// Whether it has a session already.
+    pub(in crate::agent) is_continued: bool,
+}
+
+/// Starts a subagent and returns while it runs. It ends with the turn of `scope` at the latest.
+///
+/// # Errors
+/// It may not start: a tool is not available, a limit is reached, or its session cannot be written.
+pub(in crate::agent) async fn start_subagent(
+    scope: &Arc<TurnScope>,
+    order: SubagentOrder,
+    mut caller: Caller,
+) -> Result<Arc<LiveSubagent>, HandleError> {
+    check_text("the prompt", &order.task)?;
+    check_depth(scope)?;
+    let of_skill = order.skill.as_ref().map(|ready| &*ready.skill);
+    let tools = check_tools(scope, &order.tools, of_skill)?;
+    count_subagent(scope, &order, &mut caller)?;
+    let cancel = scope.agents.child_token();
+    let live = Arc::new(LiveSubagent::new(
+        order.id.clone(),
+        scope.spec.name.clone(),
+        order.plugin.clone(),
+        order.task.clone(),
+        order.preset.as_ref().map(|preset| preset.name.clone()),
+        cancel,
+    ));
+    let max_running = scope.spec.config.subagents.max_running;
+    let mark = scope.family.subagents.begin_agent(&live, max_running)?;
+    let session = open_session(scope, &order).await?;
+    let run = SubagentRun {
+        scope: scope.clone(),
+        live: live.clone(),
+        caller,
+        info: SubagentInfo {
+            id: order.id.to_string(),
+            task: order.task,
+            answer: String::new(),
+            is_error: false,
+        },
+        preset: order.preset,
+        is_continued: order.is_continued,
+    };
+    let mut agent = run.build_agent(tools, order.max_steps, Arc::new(session));
+    if let Some(ready) = order.skill {
+        agent.begin_with(ready);
+    }
+    run.keep_start(&agent);
+    // In a task of its own: when its caller is stopped, the subagent still ends in good order.
+    let task = tokio::spawn(async move {
+        run.run_to_end(agent).await;
+        drop(mark);
+    });
+    scope.keep_agent(live.clone(), task);
+    Ok(live)
+}
+
+/// Starts a subagent and waits for its end. When the returned future is dropped, the subagent is
+/// told to stop and ends by itself.
+///
+/// # Errors
+/// The subagent may not start, or it has no answer.
+pub(in crate::agent) async fn run_subagent(
+    scope: &Arc<TurnScope>,
+    order: SubagentOrder,
+    caller: Caller,
+) -> Result<String, HandleError> {
+    let live = start_subagent(scope, order, caller).await?;
+    wait_or_stop(&live).await.result.clone()
+}
+
+/// Waits for the end of a subagent, which is told to stop when the returned future is dropped.
+pub(in crate::agent) async fn wait_or_stop(live: &Arc<LiveSubagent>) -> Arc<SubagentOutcome> {
+    let guard = StopOnDrop(live.clone());
+    guard.0.wait_ended().await
+}
+
+/// Tells a subagent to stop when its caller goes away.
+struct StopOnDrop(Arc<LiveSubagent>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel.cancel();
+    }
+}
+
+fn check_depth(scope: &TurnScope) -> Result<(), HandleError> {
+    let trigger = &scope.spec.config.archival.trigger;
+    if scope.spec.depth < trigger.deepest() {
+        return Ok(());
+    }
+    Err(HandleError::Limit(format!(
+        "subagents are nested at most {} deep (archival.trigger.depth_cap = {})",
+        trigger.deepest(),
+        trigger.depth_cap
+    )))
+}
+
+/// Counts the subagent against the limits of its caller.
+fn count_subagent(
+    scope: &Arc<TurnScope>,
+    order: &SubagentOrder,
+    caller: &mut Caller,
+) -> Result<(), HandleError> {
+    if let Some(plugin) = &order.plugin {
+        return PluginCalls::new(scope, plugin).admit_call(HostCall::Agent, caller);
+    }
+    if scope.cancel.is_cancelled() {
+        return Err(interrupted_error());
+    }
+    if !scope.budget.count_spawned(MAX_SPAWNED) {
+        return Err(HandleError::Limit(format!(
+            "the limit of {MAX_SPAWNED} subagents in this turn is reached"
+        )));
+    }
+    let most = scope.spec.config.subagents.max_in_session;
+    if !order.is_continued && !scope.family.subagents.count_in_session(most) {
+        return Err(HandleError::Limit(format!(
+            "the limit of {most} subagents in this session is reached (subagents.max_in_session); continue one that there is"
+        )));
+    }
+    scope.update_caller(caller);
+    Ok(())
+}
+
+/// Creates the session of a subagent, or opens the one that it has.
+async fn open_session(
+    scope: &Arc<TurnScope>,
+    order: &SubagentOrder,
+) -> Result<Session, HandleError> {
+    let spec = SessionSpec {
+        workspace: scope.spec.workspace.clone(),
+        provider: scope.spec.provider.name().to_owned(),
+        model: scope.spec.model.clone(),
+    };
+    let (parent, id) = (scope.spec.session.place(), order.id.clone());
+    let is_continued = order.is_continued;
+    let opened = tokio::task::spawn_blocking(move || match is_continued {
+        true => parent.open_child(&id, &spec),
+        false => parent.create_child(&id, &spec),
+    });
+    let what = match is_continued {
+        true => "the session of the subagent cannot be opened",
+        false => "the session of the subagent cannot be made",
+    };
+    let opened = opened
+        .await
+        .map_err(|error| HandleError::Failed(format!("{what}: {error}")))?;
+    opened.map_err(|error| {
+        tracing::error!(%error, "{what}");
+        HandleError::Failed(what.to_owned())
+    })
+}

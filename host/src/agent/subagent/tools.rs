@@ -1,0 +1,26 @@
+//! The tools of the model for subagents, and the parts that they share.
+//!
+//! Start from [`add_tools`].
+
+use std::sync::Arc;
+
+use super::continued::ContinueSubagent;
+use super::list::ListSubagents;
+use super::spawn::SpawnSubagent;
+use super::stop::StopSubagent;
+use super::wait::WaitSubagents;
+use crate::agent::scope::ActiveTurns;
+use crate::agent::spec::AgentSpec;
+
+/// Adds the tools for subagents when the settings say so.
+pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
+    if !spec.config.subagents.enabled {
+        return;
+    }
+    let spawn = SpawnSubagent::new(active_turns.clone(), &spec.presets);
+    spec.add_built_in(Arc::new(spawn));
+    spec.add_built_in(Arc::new(WaitSubagents::new(active_turns.clone())));
+    spec.add_built_in(Arc::new(ContinueSubagent::new(active_turns.clone())));
+    spec.add_built_in(Arc::new(ListSubagents::new(active_turns.clone())));
+    spec.add_built_in(Arc::new(StopSubagent::new(active_turns.clone())));
+}

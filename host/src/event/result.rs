@@ -1,0 +1,99 @@
+//! Results that events name: of slash commands, of runs of loops, and of subagents.
+//!
+//! The module must not know how a result comes about. Start from [`SubagentState`].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Result of a slash command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandResult {
+    /// Text for the person.
+    Text,
+    /// Input of a turn, which starts next.
+    Prompt,
+    /// No output.
+    Nothing,
+    /// An action of the front end: another model, another session, the end.
+    Action,
+    /// The command failed.
+    Failed,
+}
+
+/// Result of a run of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoopResult {
+    /// The loop is done: nothing is left to do.
+    Done,
+    /// The loop is to run again.
+    Again,
+    /// The run failed; the loop runs again after a pause that grows.
+    Failed,
+}
+
+/// State of a subagent, as the model, the person and the session know it.
+///
+/// A subagent that is not running can be continued, whatever its state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SubagentState {
+    /// The subagent works on its task.
+    Running,
+    /// The subagent answered.
+    Answered,
+    /// The subagent answered, but a call was refused because a subagent cannot ask for approval.
+    Blocked,
+    /// The limit of steps or of cost ended the work; the answer is incomplete.
+    Limited,
+    /// The subagent was stopped: by its parent, by its time limit, or because the turn of its
+    /// parent ended.
+    Stopped,
+    /// The subagent failed.
+    Failed,
+    /// The program ended while the subagent worked.
+    Interrupted,
+}
+
+impl SubagentState {
+    /// Returns the word for the state, as in events.
+    #[must_use]
+    pub fn as_word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Answered => "answered",
+            Self::Blocked => "blocked",
+            Self::Limited => "limited",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl std::fmt::Display for SubagentState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_has_the_same_word_in_json_and_for_people() {
+        for state in [
+            SubagentState::Running,
+            SubagentState::Answered,
+            SubagentState::Blocked,
+            SubagentState::Limited,
+            SubagentState::Stopped,
+            SubagentState::Failed,
+            SubagentState::Interrupted,
+        ] {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.as_word());
+        }
+    }
+}

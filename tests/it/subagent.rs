@@ -1,0 +1,116 @@
+//! Subagents of the model: presets, side by side, stopped, continued, blocked, and their limits.
+
+mod limits;
+mod preset;
+mod side;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rind::event::{Event, SubagentState};
+use rind::point::catalog as at;
+use rind::point::outcome as o;
+use rind::provider::scripted::{Reply, When};
+use rind::session::{Body, SessionStore};
+use serde_json::{Value, json};
+
+use crate::harness::{Running, Setup};
+
+/// The reply to a request whose last input contains this text, in this step of it.
+fn reply(contains: &str, step: u32, reply: Reply) -> Reply {
+    let when = When {
+        contains: Some(contains.to_owned()),
+        step: Some(step),
+        ..When::default()
+    };
+    Reply {
+        when: Some(when),
+        ..reply
+    }
+}
+
+/// The same in every step, as often as it is asked for.
+fn always(contains: &str, reply: Reply) -> Reply {
+    let when = When {
+        contains: Some(contains.to_owned()),
+        ..When::default()
+    };
+    Reply {
+        when: Some(when),
+        times: Some(0),
+        ..reply
+    }
+}
+
+fn spawn(preset: &str, task: &str) -> Reply {
+    Reply::default().and_call("spawn_subagent", json!({"task": task, "preset": preset}))
+}
+
+/// An agent with subagents. In the arguments of its calls, `@TASK` stands for the id of the
+/// subagent that was given this task.
+fn setup(script: Vec<Reply>) -> Setup {
+    let ids: Arc<Mutex<BTreeMap<String, String>>> = Arc::default();
+    let learnt = ids.clone();
+    let mut setup = Setup::new(script);
+    setup.config.subagents.enabled = true;
+    setup
+        .hook::<at::PostTool>("ids", move |_, finished| {
+            let text = finished.result.content.to_string();
+            let id = text.strip_prefix("subagent_id: ");
+            let task = finished.call.arguments["task"].as_str();
+            if let (Some(id), Some(task)) = (id, task) {
+                let id = id.lines().next().unwrap().to_owned();
+                learnt.lock().unwrap().insert(task.to_owned(), id);
+            }
+            Ok(o::ResultOutcome::default())
+        })
+        .hook::<at::PreTool>("ids", move |_, proposed| {
+            let written = proposed.call.arguments.to_string();
+            let mut text = written.clone();
+            for (task, id) in ids.lock().unwrap().iter() {
+                text = text.replace(&format!("@{task}"), id);
+            }
+            Ok(o::CallOutcome {
+                verdict: match text == written {
+                    true => o::CallVerdict::Pass,
+                    false => o::CallVerdict::Change(text),
+                },
+                ..Default::default()
+            })
+        })
+}
+
+/// States of the subagents that ended, by task, in the order of their ends.
+fn ends(running: &Running) -> Vec<(String, SubagentState)> {
+    let mut tasks = BTreeMap::new();
+    let mut ends = Vec::new();
+    for stamped in &running.stream {
+        match &stamped.event {
+            Event::SubagentStart { subagent, task, .. } => {
+                tasks.insert(subagent.clone(), task.clone());
+            }
+            Event::SubagentEnd {
+                subagent, state, ..
+            } => ends.push((tasks[subagent].clone(), *state)),
+            _ => {}
+        }
+    }
+    ends
+}
+
+/// The entries of a subagent's session.
+fn entries_of(running: &Running, agent: &str) -> Vec<Body> {
+    let store = SessionStore::new(running.folder.path().join("sessions"));
+    let id = format!("{}/agents/{agent}", running.session.id());
+    let (entries, notices) = store.read(&id).unwrap();
+    assert_eq!(notices, Vec::<String>::new());
+    entries.into_iter().map(|entry| entry.body).collect()
+}
+
+/// Faults that an examination of the session finds.
+fn faults(running: &Running) -> Vec<String> {
+    let store = SessionStore::new(running.folder.path().join("sessions"));
+    let examined = store.examine(running.session.id()).unwrap();
+    let faults = examined.faults.into_iter();
+    faults.map(|fault| fault.what).collect()
+}
