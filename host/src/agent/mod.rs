@@ -60,7 +60,8 @@ mod turn_tools;
 mod watchers;
 
 pub use archive::{
-    ArchivalConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig, check as check_archival,
+    ArchivalConfig, ListConfig, Style, SubagentsConfig, SummaryConfig, TriggerConfig,
+    check as check_archival,
 };
 pub(crate) use between::EndedCall;
 pub(crate) use budget::SpentUses;

@@ -22,8 +22,11 @@ use crate::tool::known::KnownFiles;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
+/// Name of the tool that reads archived turns and the work of subagents.
+pub(super) const QUERY: &str = "query_subagent";
+
 /// Tools that a subagent gets only by name: it should do its task and not hand it on.
-pub(super) const BY_NAME_ONLY: [&str; 2] = ["query_subagent", "spawn_subagent"];
+pub(super) const BY_NAME_ONLY: [&str; 2] = [QUERY, "spawn_subagent"];
 
 /// Digits of an agent's id. A session has few of them, and people read it.
 const ID_DIGITS: usize = 8;

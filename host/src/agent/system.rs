@@ -72,7 +72,10 @@ impl TurnRun<'_> {
         let own = spec.parts.iter();
         let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
         parts.extend(own.cloned());
-        parts.extend(live_part(&spec.session));
+        parts.extend(live_part(
+            &spec.session,
+            spec.config.archival.list.max_tokens,
+        ));
         if spec.config.context_files {
             let found = prompt::context_files(
                 &spec.workspace,

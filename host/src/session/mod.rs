@@ -30,6 +30,8 @@ mod entry;
 mod guarded;
 mod head;
 mod heads;
+mod left_holders;
+mod left_out;
 mod live;
 mod log;
 mod owning;
@@ -54,6 +56,7 @@ pub use entry::{
 pub use guarded::{MAX_LINE_BYTES, is_session_id};
 pub use head::{SessionHead, SessionState};
 pub use heads::Heads;
+pub(crate) use left_out::{LeftTurn, left_out};
 pub use live::Session;
 pub use owning::{Stored, surplus};
 pub use parts::PartKind;
@@ -63,6 +66,7 @@ pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
 };
 pub use store::{Resolved, SessionRow, SessionStore};
+pub(crate) use undo::REASON as UNDONE;
 pub use undo::Undone;
 pub use view::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 

@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{PluginCalls, check_text, interrupted_error};
+use crate::agent::archive::query::add_tool_of_subagent;
 use crate::agent::budget::HostCall;
 use crate::agent::config::AgentConfig;
 use crate::agent::lifecycle::LiveAgent;
@@ -193,7 +194,7 @@ impl SubagentRun {
         let mut parts = parent.parts.clone();
         parts.retain(|part| part.key != "subagent");
         parts.push(host_part(Tier::Stable, "subagent", PLACE));
-        let spec = AgentSpec {
+        let mut spec = AgentSpec {
             tools,
             approver: Arc::new(DenyAll("a subagent cannot ask for approval".to_owned())),
             session,
@@ -210,6 +211,7 @@ impl SubagentRun {
             told: Arc::default(),
             ..parent.clone()
         };
+        add_tool_of_subagent(&mut spec, &self.scope.family.active_turns);
         let family = AgentFamily {
             parent: Some(self.scope.clone()),
             ..self.scope.family.clone()
@@ -252,6 +254,7 @@ impl SubagentRun {
         let outcome = agent
             .run_turn(&task, Source::Agent, None, Vec::new(), cancel)
             .await;
+        agent.close_archival().await;
         let synced = agent.spec().session.synced().await;
         scope.family.active_turns.leave_turn(&id);
         if let Err(error) = synced {
