@@ -541,6 +541,14 @@ impl Running<'_> {
         assert!(sent.unwrap().success());
     }
 
+    /// Sends a signal, by name, unless the program has ended.
+    pub fn signal_if_running(&mut self, name: &str) {
+        let child = self.child.as_mut().unwrap();
+        if child.try_wait().unwrap().is_none() {
+            self.signal(name);
+        }
+    }
+
     /// Waits for its end without reading what it writes. Returns the exit code.
     pub fn wait(mut self) -> Option<i32> {
         let mut child = self.child.take().unwrap();

@@ -7,6 +7,7 @@
 //! Invariant: `extra` data and reasoning signatures are opaque, and are sent only to the
 //! [writer](Message::writer) that produced them. Start from [`Message`].
 
+mod archived;
 pub mod blob;
 pub mod part;
 

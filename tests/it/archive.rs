@@ -2,8 +2,11 @@
 //! the model gets at it.
 
 mod cli;
+mod compacted;
 mod flow;
 mod holder;
+mod killed;
+mod long;
 mod query;
 mod spawn;
 mod summary;

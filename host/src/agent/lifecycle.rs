@@ -252,7 +252,7 @@ impl LiveAgent {
 
     /// Joins the turns whose summaries are about to be ready when the session is closed. All others
     /// stay due.
-    async fn close_archival(&mut self) {
+    pub(super) async fn close_archival(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
         };

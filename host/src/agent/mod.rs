@@ -65,7 +65,9 @@ mod turn_tools;
 mod watchers;
 
 pub use answer_schema::AnswerSchema;
-pub use archive::{ArchivalConfig, Style, SummaryConfig, TriggerConfig, check as check_archival};
+pub use archive::{
+    ArchivalConfig, ListConfig, Style, SummaryConfig, TriggerConfig, check as check_archival,
+};
 pub(crate) use between::EndedCall;
 pub(crate) use budget::SpentUses;
 #[doc(hidden)]

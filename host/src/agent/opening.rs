@@ -39,7 +39,12 @@ impl LiveAgent {
         let notice = add_skills(&mut spec, &family.active_turns);
         let mut agent = Self::of_family(spec, family);
         let lasting = agent.skills.all();
-        agent.tell_at_opening(lasting.iter().map(|skill| skill.event()).chain(notice));
+        let forgotten = SkillMemory::forgotten_skills(&agent.spec);
+        let forgotten = forgotten
+            .into_iter()
+            .map(|text| Event::notice(Level::Warn, text));
+        let lasting = lasting.iter().map(|skill| skill.event());
+        agent.tell_at_opening(lasting.chain(forgotten).chain(notice));
         agent
     }
 }

@@ -25,11 +25,14 @@ use crate::tool::known::KnownFiles;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
+/// Name of the tool that reads archived turns and the work of subagents.
+pub(super) const QUERY: &str = "query_subagent";
+
 /// Tools that a subagent gets only by name: it should do its task and not hand it on.
 pub(super) const BY_NAME_ONLY: [&str; 6] = [
     "continue_subagent",
     "list_subagents",
-    "query_subagent",
+    QUERY,
     "spawn_subagent",
     "stop_subagent",
     "wait_subagents",

@@ -91,7 +91,10 @@ impl TurnRun<'_> {
         let own = spec.parts.iter();
         let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
         parts.extend(own.cloned());
-        parts.extend(live_part(&spec.session));
+        parts.extend(live_part(
+            &spec.session,
+            spec.config.archival.list.max_tokens,
+        ));
         let schema = self.answers.schema().map(AnswerSchema::schema);
         parts.extend(schema.map(|schema| prompt::answer_part(schema)));
         if spec.config.context_files {

@@ -8,9 +8,10 @@
 //! Invariant: ids come from a file that may have been tampered with, so an id is validated before
 //! it becomes part of a path. Start from [`Session::create_holder`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -224,9 +225,30 @@ impl SessionFolder {
         Session::open(&id, &folder, spec)
     }
 
+    /// Returns the location of the session of a subagent, which may not exist. `agent` must be a
+    /// valid id.
+    pub(super) fn child(&self, agent: &str) -> Self {
+        Self {
+            id: format!("{}/{AGENTS}/{agent}", self.id).into(),
+            path: self.path.join(AGENTS).join(agent),
+        }
+    }
+
     /// Returns the entries from the byte offset `end` on; see [`Session::end`].
     pub(crate) fn entries_since(&self, end: u64) -> Result<Vec<Entry>, Error> {
         Ok(read_from(&self.path.join(FILE), end)?.0)
+    }
+
+    /// Reads `children`, the newest first, and the subagents below them, and gives each with its
+    /// entries to `take`, until it says to stop. Holders below a subagent are left out: the file of
+    /// the subagent has their messages too.
+    pub(crate) fn read_children(
+        &self,
+        children: &[Child],
+        take: &mut dyn FnMut(&Child, Result<Vec<Entry>, Error>) -> ControlFlow<()>,
+    ) {
+        let mut seen = HashSet::new();
+        let _ = read_below(&self.path, children, MAX_DEPTH, &mut seen, take);
     }
 
     /// Returns the entries of the subagent with this id, which is one of `children` or below one of
@@ -272,6 +294,32 @@ impl Session {
             let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(agent));
         }
     }
+}
+
+/// Reads `children` in `folder`, the newest first, each followed by the subagents below it. `seen`
+/// holds the folders that were read: a file may name a subagent more than once.
+fn read_below(
+    folder: &Path,
+    children: &[Child],
+    depth: usize,
+    seen: &mut HashSet<PathBuf>,
+    take: &mut dyn FnMut(&Child, Result<Vec<Entry>, Error>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    for child in children.iter().rev() {
+        let own = folder.join(AGENTS).join(&child.agent);
+        if !seen.insert(own.clone()) {
+            continue;
+        }
+        let read = read_from(&own.join(FILE), 0).map(|(entries, _)| entries);
+        let named = read.iter().flatten().filter_map(|e| named_in(&e.body));
+        let below: Vec<Child> = match child.is_holder || depth == 0 {
+            true => Vec::new(),
+            false => named.filter(|below| !below.is_holder).collect(),
+        };
+        take(child, read)?;
+        read_below(&own, &below, depth.saturating_sub(1), seen, take)?;
+    }
+    ControlFlow::Continue(())
 }
 
 /// Searches for a subagent among `children` in `folder`, then recursively among their subagents.

@@ -16,6 +16,7 @@ use super::blobs::HashedFiles;
 use super::children;
 use super::entry::{Body, VERSION};
 use super::guarded;
+use super::left_holders::{begun_turn, is_left_holder};
 use super::parts::{FilePart, PartKind, parts};
 use super::transcript::SessionTranscript;
 use super::{Error, SessionStore};
@@ -64,6 +65,18 @@ pub struct Examination {
 }
 
 impl Examination {
+    /// Adds what was found in a file of entries.
+    fn add(&mut self, own: Self) {
+        self.faults.extend(own.faults);
+        self.notes.extend(own.notes);
+        self.newer = self.newer.or(own.newer);
+        for (kind, growth) in own.growth {
+            let all = self.growth.entry(kind).or_default();
+            all.count += growth.count;
+            all.bytes += growth.bytes;
+        }
+    }
+
     fn fault(&mut self, what: String, repair: Option<&str>) {
         let repair = repair.map(str::to_owned);
         self.faults.push(Fault {
@@ -96,6 +109,10 @@ struct Wanted {
     state: BTreeMap<(String, String), String>,
     /// Subagents and holders that entries name.
     agents: BTreeSet<String>,
+    /// Turns that begin here.
+    turns: BTreeSet<u32>,
+    /// Turns that are due to be archived.
+    due: BTreeSet<u32>,
 }
 
 impl SessionStore {
@@ -113,11 +130,22 @@ impl SessionStore {
         };
         let files = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
         let mut all = BTreeMap::new();
+        let mut of_each = BTreeMap::new();
         for file in &files {
             if file.kind == PartKind::Entries {
                 let above = file.path.trim_end_matches("session.jsonl").to_owned();
-                let wanted = entries(&folder, &above, &mut found);
-                all.insert(above, wanted);
+                let mut own = Examination::default();
+                let wanted = entries(&folder, &above, &mut own);
+                all.insert(above.clone(), wanted);
+                of_each.insert(above, own);
+            }
+        }
+        for (above, own) in of_each {
+            match is_left(&above, &all) {
+                true => found.notes.push(format!(
+                    "{above} is a holder that was not finished; the next archival makes it anew"
+                )),
+                false => found.add(own),
             }
         }
         if found.newer.is_some() {
@@ -167,6 +195,7 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
         growth.count += 1;
         growth.bytes += bytes;
         transcript.apply_body(body);
+        wanted.turns.extend(begun_turn(body));
         wanted
             .agents
             .extend(children::named_in(body).map(|child| child.agent));
@@ -199,6 +228,7 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
             _ => {}
         }
     }
+    wanted.due.extend(transcript.due.keys());
     resume(above, transcript, found);
     wanted
 }
@@ -308,17 +338,30 @@ fn files_of(
         }
     }
     for above in all.keys().filter(|above| !above.is_empty()) {
-        let mut names = above.trim_end_matches('/').rsplitn(3, '/');
-        let agent = names.next().unwrap_or_default();
-        let parent = names
-            .nth(1)
-            .map(|text| format!("{text}/"))
-            .unwrap_or_default();
+        let (parent, agent) = split_agent(above);
         let is_named = |own: &Wanted| own.agents.contains(agent);
-        if !all.get(&parent).is_some_and(is_named) {
+        if !all.get(&parent).is_some_and(is_named) && !is_left(above, all) {
             found.too_much(above, format!("no entry names the subagent in {above}"));
         }
     }
+}
+
+/// Splits the folder of a subagent into the folder of its parent and its id.
+fn split_agent(above: &str) -> (String, &str) {
+    let mut names = above.trim_end_matches('/').rsplitn(3, '/');
+    let agent = names.next().unwrap_or_default();
+    let parent = names.nth(1).map(|text| format!("{text}/"));
+    (parent.unwrap_or_default(), agent)
+}
+
+/// Whether the folder is that of a holder which a process that was killed did not finish.
+fn is_left(above: &str, all: &BTreeMap<String, Wanted>) -> bool {
+    let (parent, agent) = split_agent(above);
+    let (Some(parent), Some(own)) = (all.get(&parent), all.get(above)) else {
+        return false;
+    };
+    let is_named = above.is_empty() || parent.agents.contains(agent);
+    !is_named && is_left_holder(agent, &parent.due, &own.turns)
 }
 
 fn is_intact(path: &Path, name: &str) -> bool {

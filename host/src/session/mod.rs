@@ -31,6 +31,8 @@ mod guarded;
 mod head;
 mod heads;
 mod interrupted;
+mod left_holders;
+mod left_out;
 mod live;
 mod log;
 mod owning;
@@ -57,6 +59,7 @@ pub use guarded::{MAX_LINE_BYTES, is_session_id};
 pub use head::{SessionHead, SessionState};
 pub use heads::Heads;
 pub use interrupted::{InterruptedTurn, TakenInput};
+pub(crate) use left_out::{LeftTurn, left_out};
 pub use live::Session;
 pub(crate) use log::private_options;
 pub use owning::{Stored, surplus};
@@ -67,6 +70,7 @@ pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
 };
 pub use store::{Resolved, SessionRow, SessionStore};
+pub(crate) use undo::REASON as UNDONE;
 pub use undo::Undone;
 pub use view::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 

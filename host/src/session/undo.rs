@@ -10,7 +10,7 @@ use super::entry::{Body, Entry};
 use crate::message::Message;
 
 /// Reason in the [`Body::Replaced`] entry.
-pub(super) const REASON: &str = "undone";
+pub(crate) const REASON: &str = "undone";
 
 /// A turn that was removed from the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -81,6 +81,31 @@ fn a_turn_is_archived_listed_and_queried_over_several_runs() {
 }
 
 #[test]
+fn one_line_says_where_the_turn_is_wherever_a_transcript_is_read() {
+    let (rind, id) = archived();
+    let line = format!("[archived: {id}]");
+    let shown = rind.run(&["session", "show", "last"]).exits(0).stdout;
+    assert_eq!(shown.matches(&line).count(), 1, "{shown}");
+    for (name, format) in [("a.md", "markdown"), ("a.html", "html")] {
+        rind.run(&["session", "export", "last", "-o", name, "--format", format])
+            .exits(0);
+        let text = std::fs::read_to_string(rind.workspace().join(name)).unwrap();
+        // Markdown escapes brackets.
+        let text = text.replace('\\', "");
+        assert_eq!(text.matches(&line).count(), 1, "{text}");
+    }
+    let Some(mut terminal) = rind.terminal(
+        &["chat", "--no-plugins", "--resume", "last"],
+        (100, 30),
+        &[],
+    ) else {
+        return;
+    };
+    terminal.sees(&line).sees("Still here.").keys("/quit\r");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
 fn as_json_it_is_two_events_beside_the_next_turn() {
     let rind = Rind::with_script(&script());
     rind.file("a.txt", "alpha\n").config(ON);

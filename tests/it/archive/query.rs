@@ -87,7 +87,13 @@ async fn with_both_the_lines_are_there_even_when_the_model_fails() {
 
 #[tokio::test]
 async fn only_subagents_of_the_conversation_can_be_asked() {
-    for id in ["held-00000000", "../../x", "", "main", "agents/held-1"] {
+    for id in [
+        "held-00000000",
+        "../../x",
+        "main",
+        "turn-7",
+        "agents/held-1",
+    ] {
         let running = queried(|_| json!({"id": id, "search": "alpha"}), None).await;
         let (content, is_error, _) = running.results().remove(0);
         assert!(is_error, "{id}");
@@ -161,4 +167,115 @@ async fn a_model_asks_so_many_questions_in_a_turn_and_searches_for_a_few_words()
         results[21]
     );
     assert!(results[22].contains("at most 500 bytes"), "{}", results[22]);
+}
+
+/// An agent after three archived turns of which each read another file, resumed with a model that makes these calls.
+async fn queried_all(calls: Vec<Value>, answers: Vec<Reply>) -> Running {
+    let mut script = Vec::new();
+    for name in ["one", "two", "three"] {
+        script.extend((0..5).map(|_| read(&format!("{name}.txt"))));
+        script.push(Reply::text("done"));
+    }
+    let setup = archiving(script);
+    for (name, text) in [
+        ("one", "the harbor light is green"),
+        ("two", "the pilot boat is in the harbor, its number is 4711"),
+        ("three", "nothing of note"),
+    ] {
+        std::fs::write(setup.workspace().join(format!("{name}.txt")), text).unwrap();
+    }
+    let mut running = setup.build();
+    for name in ["one", "two", "three"] {
+        running.archived_turn(&format!("Read {name}.txt")).await;
+    }
+    let mut script: Vec<Reply> = calls
+        .into_iter()
+        .map(|call| Reply::call("query_subagent", call))
+        .collect();
+    for (n, answer) in answers.into_iter().enumerate() {
+        script.insert(2 * n + 1, answer);
+    }
+    script.push(Reply::text("ok"));
+    let mut running = again(running, archiving(script));
+    running.turn("what was it?").await;
+    running
+}
+
+#[tokio::test]
+async fn without_an_id_all_holders_are_searched_and_the_best_passage_comes_first() {
+    let running = queried_all(
+        vec![json!({"search": "number of the pilot boats"})],
+        Vec::new(),
+    )
+    .await;
+    let found = last_result(&running);
+    let holders: Vec<String> = running
+        .session
+        .children()
+        .into_iter()
+        .map(|child| child.agent)
+        .collect();
+    let first = found.split("\n\n## ").nth(1).unwrap();
+    assert!(
+        first.starts_with(&format!("{} (Archive: Read two.txt), message ", holders[1])),
+        "{found}"
+    );
+    assert!(first.contains("4711"), "{found}");
+    assert!(
+        found.contains(" passages in 3 transcripts have words of `number of the pilot boats`"),
+        "{found}"
+    );
+    assert_eq!(running.provider.bodies().len(), 2, "no model was asked");
+
+    let running = queried_all(vec![json!({"id": " ", "search": "zebra"})], Vec::new()).await;
+    let found = last_result(&running);
+    assert!(
+        found.starts_with(
+            "nothing that was moved out of the conversation has a word of `zebra`; 3 "
+        ),
+        "{found}"
+    );
+    for search in ["?!", "\u{1b}[2J"] {
+        let running = queried_all(vec![json!({"search": search})], Vec::new()).await;
+        let found = last_result(&running);
+        assert!(!found.contains('\u{1b}'), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_without_an_id_is_answered_from_the_passages() {
+    let calls = vec![json!({"prompt": "Which number has the pilot boat?"})];
+    let running = queried_all(calls, vec![Reply::text("It is 4711.")]).await;
+    let found = last_result(&running);
+    assert!(found.starts_with("It is 4711.\n\n"), "{found}");
+    let question = &running.request(1)[0];
+    assert!(question.contains("its number is 4711"), "{question}");
+    assert!(
+        question.ends_with("Which number has the pilot boat?"),
+        "{question}"
+    );
+}
+
+#[tokio::test]
+async fn a_holder_that_cannot_be_read_is_named_and_hides_no_other() {
+    let mut running = archiving(reads(5)).build();
+    running.archived_turn("Read a.txt").await;
+    let lost = holder(&running);
+    let mut script = reads(5);
+    script.extend([
+        Reply::call("query_subagent", json!({"search": "alpha"})),
+        Reply::text("ok"),
+    ]);
+    let mut running = again(running, archiving(script));
+    running.archived_turn("once more").await;
+    std::fs::remove_dir_all(running.session.folder().join("agents").join(&lost)).unwrap();
+    running.turn("what was it?").await;
+    let found = last_result(&running);
+    assert!(found.contains("(Archive: once more), message "), "{found}");
+    assert!(
+        found.contains(&format!(
+            "[cannot be searched: {lost} (Archive: Read a.txt): cannot read "
+        )),
+        "{found}"
+    );
 }

@@ -172,7 +172,7 @@ fn busy() -> Setup {
 }
 
 #[tokio::test]
-async fn a_subagent_has_one_turn_which_nobody_pays_to_sum_up() {
+async fn a_turn_of_a_subagent_is_due_at_its_end_and_nobody_pays_to_sum_it_up_before_the_next() {
     let mut running = busy().build();
     running.archived_turn("go on").await;
     let sub = running.session.children().remove(0).agent;
@@ -184,6 +184,9 @@ async fn a_subagent_has_one_turn_which_nobody_pays_to_sum_up() {
         "two requests above, six below"
     );
     assert_eq!(last_result(&running), format!("subagent_id: {sub}\n\ndone"));
+    let is_due = |body: &Body| matches!(body, Body::Archival { turn: 1, reason, is_over: false, .. } if reason == "tool-calls");
+    let own = entries(&running, &format!("/agents/{sub}"));
+    assert!(own.iter().any(is_due), "{own:?}");
 
     let query = json!({"id": sub, "search": "alpha"});
     let script = vec![Reply::call("query_subagent", query), Reply::text("ok")];

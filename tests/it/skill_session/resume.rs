@@ -139,3 +139,52 @@ async fn tools_that_a_skill_attached_are_there_after_a_resume() {
         );
     }
 }
+
+#[tokio::test]
+async fn what_a_session_knew_of_a_skill_that_is_another_one_now_is_said_to_be_gone() {
+    let of_project = |body: &str| {
+        let mut skill = skill("notes", body);
+        skill.trust = Trust::Project;
+        skill
+    };
+    let forgotten = |running: &Running| -> Vec<String> {
+        let texts = running.events.iter().filter_map(|event| match event {
+            Event::Notice { text, .. } if text.contains("hold no more") => Some(text.clone()),
+            _ => None,
+        });
+        texts.collect()
+    };
+    for (skills, expected) in [
+        (vec![of_project("Keep notes.")], None),
+        (
+            vec![of_project("Keep other notes.")],
+            Some("the skill notes is another one than when this session used it: "),
+        ),
+        (
+            vec![],
+            Some("the skill notes is gone since this session used it: "),
+        ),
+    ] {
+        let script = vec![use_skill("notes"), Reply::text("done")];
+        let first = setup(script, [of_project("Keep notes.")]).asking(vec![ApprovalAnswer::Yes]);
+        let store = first.store();
+        let mut running = first.build();
+        running.turn("go on with the work").await;
+        assert_eq!(forgotten(&running), Vec::<String>::new());
+        let (id, folder) = (running.session.id().clone(), running.folder);
+        drop((running.agent, running.session));
+
+        let mut again = setup(vec![Reply::text("done")], skills);
+        let session = store
+            .resume(&id, &session_spec(&folder.path().join("w")))
+            .unwrap();
+        again.folder = folder;
+        let mut running = again.build_on(session);
+        running.turn("go on with the work").await;
+        let told = forgotten(&running);
+        assert_eq!(told.len(), usize::from(expected.is_some()), "{told:?}");
+        if let Some(expected) = expected {
+            assert!(told[0].starts_with(expected), "{told:?}");
+        }
+    }
+}

@@ -22,6 +22,7 @@ pub mod event;
 pub mod expect;
 pub mod file;
 mod folder;
+mod ids;
 pub mod last;
 #[doc(hidden)]
 pub mod log;

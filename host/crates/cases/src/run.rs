@@ -16,6 +16,7 @@ use tracing::instrument::WithSubscriber;
 use super::event::fire_events;
 use super::expect::find_differences;
 use super::file::{CaseGiven, PluginCase};
+use super::ids::AgentIds;
 use super::log::CapturedLines;
 use super::needed::NeededPlugins;
 use super::seen::{AgainSeen, SeenTurn, text_of};
@@ -220,6 +221,8 @@ struct RunningCase<'a> {
     model: Arc<Scripted>,
     session: Session,
     events: UnboundedReceiver<Stamped>,
+    /// Subagents of all turns so far.
+    agents: AgentIds,
 }
 
 /// Runs the turns of a session. Returns the behavior in each, and the cost and the unused replies
@@ -316,6 +319,7 @@ impl<'a> RunningCase<'a> {
             model,
             events: session.events(),
             session,
+            agents: AgentIds::default(),
         })
     }
 
@@ -371,11 +375,12 @@ impl<'a> RunningCase<'a> {
         };
         seen.files = self.workspace.files();
         while let Ok(stamped) = self.events.try_recv() {
+            self.agents.see_event(&stamped.event);
             seen.see_event(&stamped, self.name, &self.own_tools);
         }
         let lines = self.heard.take().into_iter();
         let own = lines.filter(|line| line.plugin == self.name);
         seen.log = own.map(|line| line.text).collect();
-        Ok((seen.without_path(&self.workspace.root), took))
+        Ok((seen.without_names(&self.workspace.root, &self.agents), took))
     }
 }

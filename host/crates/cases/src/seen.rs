@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ids::AgentIds;
 use super::oversight::unknown_tool;
 use rind_lib::event::{Event, Stamped};
 
@@ -164,9 +165,12 @@ impl SeenTurn {
         }
     }
 
-    /// Replaces the run's directory by `~`, because its name differs between runs.
-    pub(super) fn without_path(mut self, root: &Path) -> Self {
+    /// Replaces names that differ between runs: the run's directory by `~`, and the ids of subagents
+    /// by numbers in the order in which they appeared.
+    pub(super) fn without_names(mut self, root: &Path, agents: &AgentIds) -> Self {
         let root = root.display().to_string();
+        let stable = |text: &str| agents.number_ids(&text.replace(&root, "~"));
+        let unknown = &mut self.unknown_tools;
         let lists = [
             &mut self.results,
             &mut self.accesses,
@@ -174,27 +178,30 @@ impl SeenTurn {
             &mut self.injected,
             &mut self.notes,
             &mut self.log,
+            &mut self.asked,
+            unknown,
         ];
         let reasons = self.hooks.iter_mut().flat_map(|hook| &mut hook.reason);
         let next = self.again.as_mut().map(|again| &mut again.reason);
         let texts = lists
             .into_iter()
             .flatten()
-            .chain([&mut self.output])
+            .chain([&mut self.output, &mut self.prompt, &mut self.status])
+            .chain(self.files.values_mut())
             .chain(next);
         for text in texts.chain(reasons) {
-            *text = text.replace(&root, "~");
+            *text = stable(text);
         }
-        replace_in(&mut self.payload, &root);
+        replace_in(&mut self.payload, &stable);
         self
     }
 }
 
-fn replace_in(value: &mut Value, root: &str) {
+fn replace_in(value: &mut Value, stable: &dyn Fn(&str) -> String) {
     match value {
-        Value::String(text) => *text = text.replace(root, "~"),
-        Value::Array(all) => all.iter_mut().for_each(|value| replace_in(value, root)),
-        Value::Object(all) => all.values_mut().for_each(|value| replace_in(value, root)),
+        Value::String(text) => *text = stable(text),
+        Value::Array(all) => all.iter_mut().for_each(|value| replace_in(value, stable)),
+        Value::Object(all) => all.values_mut().for_each(|value| replace_in(value, stable)),
         _ => {}
     }
 }

@@ -17,13 +17,31 @@ pub struct ArchivalConfig {
     pub trigger: TriggerConfig,
     /// Summary that replaces an archived turn.
     pub summary: SummaryConfig,
+    /// List of the holders in the system prompt.
+    pub list: ListConfig,
 }
 
 impl Section for ArchivalConfig {
     const NAME: &'static str = "archival";
 }
 
-/// Conditions for archiving a turn: those of the main agent that meet any of these.
+/// Settings for the list of holders in the system prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListConfig {
+    /// Longest list, in tokens, estimated. It names the newest holders and says how many older ones
+    /// there are. Every request carries it. Default: 1000.
+    #[serde(deserialize_with = "number::within::<0, 1_000_000, _, _>")]
+    pub max_tokens: u64,
+}
+
+impl Default for ListConfig {
+    fn default() -> Self {
+        Self { max_tokens: 1000 }
+    }
+}
+
+/// Conditions for archiving a turn: those that meet any of these.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerConfig {
@@ -37,8 +55,8 @@ pub struct TriggerConfig {
     #[serde(deserialize_with = "number::within::<1, 1_000_000_000, _, _>")]
     pub tool_call_threshold: usize,
     /// Exclusive bound of the nesting of agents: the main agent has depth 0, its subagents 1 and so
-    /// on. The default of 3 gives two levels of subagents, 1 none, and with 0 nothing is archived
-    /// either. At most 8.
+    /// on. The default of 3 gives two levels of subagents, 1 none. An agent of any depth below it
+    /// archives its own turns; with 0 nothing is archived. At most 8.
     #[serde(deserialize_with = "number::within::<0, MAX_DEPTH_CAP, _, _>")]
     pub depth_cap: u32,
 }

@@ -10,6 +10,9 @@ pub(super) struct FinishedTurn {
     pub(super) entries: Vec<Entry>,
     /// All of its messages, those that compaction took out included.
     pub(super) messages: Vec<Message>,
+    /// Whether there is nothing left to archive: a holder has the turn already, or the person took
+    /// it back.
+    pub(super) is_settled: bool,
     /// Ids of the turn's entries and messages that the conversation may hold.
     own: HashSet<String>,
 }
@@ -22,7 +25,9 @@ impl FinishedTurn {
         turn: u32,
         from: u64,
     ) -> Result<Self, session::Error> {
-        let mut entries = of_turn(place.entries_since(from)?, turn);
+        let all = place.entries_since(from)?;
+        let settled = settled_messages(&all);
+        let mut entries = of_turn(all, turn);
         let (mut own, mut messages) = (HashSet::new(), Vec::new());
         for entry in &entries {
             match &entry.body {
@@ -45,6 +50,7 @@ impl FinishedTurn {
         entries.retain(|entry| is_of_holder(&entry.body));
         Ok(Self {
             entries,
+            is_settled: messages.iter().any(|message| settled.contains(&message.id)),
             messages,
             own,
         })
@@ -63,6 +69,20 @@ impl FinishedTurn {
             |message: &&Message| message.is_users() || message.origin == Some(Origin::Agent);
         self.messages.iter().find(is_asked)
     }
+}
+
+/// Ids of the messages that a holder has, or that the person took back.
+fn settled_messages(entries: &[Entry]) -> HashSet<String> {
+    let removed = entries.iter().filter_map(|entry| match &entry.body {
+        Body::Replaced {
+            reason,
+            removed,
+            holder,
+            ..
+        } if holder.is_some() || reason == session::UNDONE => Some(removed),
+        _ => None,
+    });
+    removed.flatten().cloned().collect()
 }
 
 /// The entries of a turn, from its start to its end or the start of another one.

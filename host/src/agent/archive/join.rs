@@ -16,7 +16,7 @@ use crate::agent::outcome::error_chain;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::AgentSpec;
 use crate::event::Event;
-use crate::message::{Message, Origin, Role, unanswered_calls};
+use crate::message::{Message, unanswered_calls};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
@@ -42,7 +42,7 @@ pub(in crate::agent) struct ArchiveQueue {
 impl ArchiveQueue {
     /// Begins to prepare the turns that are due, while the turn `scope` runs.
     pub(in crate::agent) fn begin_archiving(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
-        if !spec.config.archival.enabled || !is_main(scope) || self.preparing.is_some() {
+        if !spec.config.archival.enabled || self.preparing.is_some() {
             return;
         }
         let due = spec.session.archival_due();
@@ -113,10 +113,14 @@ impl ArchiveQueue {
     ) {
         let session = spec.session.clone();
         let due = prepared.due.clone();
-        let slice = prepared.finished.build_slice(&session);
-        if slice.is_empty() {
-            // Compaction or an earlier archival took it out.
+        if prepared.finished.is_settled {
             return note_archive(&session, &due, true);
+        }
+        let mut slice = prepared.finished.build_slice(&session);
+        // Compaction took it out. The holder is made of the file of the session, which has it all.
+        let is_compacted = slice.is_empty();
+        if is_compacted {
+            slice.clone_from(&prepared.finished.messages);
         }
         let n_messages = u32::try_from(slice.len()).unwrap_or(u32::MAX);
         spec.events.emit(Event::ArchiveStart {
@@ -132,9 +136,11 @@ impl ArchiveQueue {
         // not have.
         let asked = prepared.asked.id.clone();
         let leaving = slice.iter().filter(|message| message.id != asked);
-        let again = scope
-            .skills
-            .texts_again(&leaving.cloned().collect::<Vec<_>>());
+        let leaving: Vec<Message> = leaving.cloned().collect();
+        let stays = (!is_compacted).then(|| TurnRemains {
+            asked: prepared.asked.clone(),
+            again: scope.skills.texts_again(&leaving),
+        });
         let slice = Slice {
             reason: due.reason.clone(),
             messages: slice,
@@ -148,7 +154,7 @@ impl ArchiveQueue {
         // In one piece on a thread of its own: it cannot be interrupted halfway.
         self.moving = Some(tokio::task::spawn_blocking(move || {
             let holder = prepared.holder.agent.clone();
-            let result = move_out(&session, &of_holder, prepared, &slice, again);
+            let result = move_out(&session, &of_holder, prepared, &slice, stays);
             if result.is_err() {
                 note_archive(&session, &due, due.tries + 1 >= MAX_TRIES);
             }
@@ -196,11 +202,6 @@ impl ArchiveQueue {
     }
 }
 
-/// Whether the agent of a turn is the main one.
-fn is_main(scope: &TurnScope) -> bool {
-    scope.family.parent.is_none()
-}
-
 /// Notes that the turn, which has ended, is to be archived when one of the triggers says so.
 pub(in crate::agent) async fn note_due(
     scope: &Arc<TurnScope>,
@@ -209,7 +210,7 @@ pub(in crate::agent) async fn note_due(
     stop: StopReason,
 ) {
     let spec = &scope.spec;
-    if !spec.config.archival.enabled || !is_main(scope) || scope.cancel.is_cancelled() {
+    if !spec.config.archival.enabled || scope.cancel.is_cancelled() {
         return;
     }
     let (place, turn, from) = (spec.session.place(), scope.number, begins_at);
@@ -221,6 +222,7 @@ pub(in crate::agent) async fn note_due(
     };
     let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
     let facts = TurnFacts {
+        depth: spec.depth,
         stop,
         n_calls: n_calls.count(),
         tokens: compaction.tokens_of(&spec.model, &finished.messages),
@@ -323,30 +325,44 @@ fn write_kept(session: &Session, turn: u32, reason: &str, tries: u32, is_over: b
     }
 }
 
-/// Writes the turn to disk for its holder, then puts the summary in its place, followed by the
-/// texts in `again`.
+/// Messages that stay of a turn beside its summary.
+struct TurnRemains {
+    /// The message that the turn began with.
+    asked: Message,
+    /// Texts of skills that are still active.
+    again: Vec<Message>,
+}
+
+/// Writes the turn to disk for its holder, then puts the summary in its place, with `stays`; `None`
+/// if compaction took the turn out, so that nothing of it is in the conversation.
 fn move_out(
     session: &Session,
     of_holder: &SessionSpec,
     prepared: PreparedArchive,
     slice: &Slice,
-    again: Vec<Message>,
+    stays: Option<TurnRemains>,
 ) -> Result<(), session::Error> {
     let PreparedArchive {
         due,
         finished,
-        asked,
         holder,
         ..
     } = prepared;
     let agent = holder.agent.clone();
+    // A process that was killed may have left the beginning of a holder.
+    session.remove_left_holders();
     session.create_holder(&agent, of_holder, finished.entries)?;
-    let text = format!("[archived turn]\nsubagent_id: {agent}\n\n{}", slice.summary);
-    let stays = Message::text(Role::Assistant, text).from(Origin::Summary);
+    let messages = match stays {
+        Some(TurnRemains { asked, again }) => {
+            let summary = Message::of_archived(&agent, &slice.summary);
+            [asked, summary].into_iter().chain(again).collect()
+        }
+        None => Vec::new(),
+    };
     let replaced = session.append(Body::Replaced {
         reason: slice.reason.clone(),
         removed: slice.messages.iter().map(|m| m.id.clone()).collect(),
-        messages: [asked, stays].into_iter().chain(again).collect(),
+        messages,
         holder: Some(holder),
     });
     // A second copy of the turn that no tool can query would only fill the disk further.

@@ -2,47 +2,106 @@
 
 use std::sync::Arc;
 
-use super::query::QuerySubagent;
+use super::query::{QuerySubagent, has_holders};
 use crate::agent::scope::ActiveTurns;
 use crate::agent::spec::AgentSpec;
 use crate::point::payload::{PromptPart, Tier};
 use crate::prompt::host_part;
-use crate::session::Session;
-
-/// Most holders that the system prompt lists, the newest ones: every request carries the list.
-const MAX_LISTED: usize = 50;
+use crate::session::{Child, Session};
+use crate::tokens::estimate_tokens;
 
 /// Introduction to the list of holders in the system prompt.
 const LIVE: &str = "# Live subagents
 
-Earlier turns of this conversation were moved to the subagents below; a summary with the subagent's id stands where each of them \
-was. When a task needs what a summary leaves out, use `query_subagent` with that id: `search` finds lines of the turn and costs \
-nothing, `prompt` has a model read the whole turn. Where the summary is enough, do not ask.";
+Earlier turns of this conversation were moved to the subagents below, the newest first; a summary with the subagent's id stands \
+where each of them was. When a task needs what a summary leaves out, use `query_subagent` with that id: `search` finds lines of \
+the turn and costs nothing, `prompt` has a model read the whole turn. Without an id, `search` finds the passages of all of them \
+that fit best. Where the summary is enough, do not ask.";
 
-/// The part of the system prompt that lists the holders; `None` when there are none.
-pub(in crate::agent) fn live_part(session: &Session) -> Option<PromptPart> {
-    let mut children = session.children();
-    children.retain(|child| child.is_holder);
-    if children.is_empty() {
+/// The part of the system prompt that lists the holders, at most `max_tokens` long; `None` when
+/// there are none. The same holders make the same bytes, so that the part does not change from
+/// request to request.
+pub(in crate::agent) fn live_part(session: &Session, max_tokens: u64) -> Option<PromptPart> {
+    let text = list_holders(&session.children(), max_tokens)?;
+    Some(host_part(Tier::Volatile, "20-live-subagents", text))
+}
+
+fn list_holders(children: &[Child], max_tokens: u64) -> Option<String> {
+    let holders: Vec<&Child> = children.iter().filter(|child| child.is_holder).collect();
+    if holders.is_empty() {
         return None;
     }
-    let n_older = children.len().saturating_sub(MAX_LISTED);
     let mut text = format!("{LIVE}\n");
+    let mut room = max_tokens.saturating_sub(estimate_tokens(&text) + estimate_tokens(&older(0)));
+    let mut n_older = holders.len();
+    for holder in holders.iter().rev() {
+        let line = format!("\n- id: {} | task: {}", holder.agent, holder.task);
+        let Some(left) = room.checked_sub(estimate_tokens(&line)) else {
+            break;
+        };
+        room = left;
+        n_older -= 1;
+        text.push_str(&line);
+    }
     if n_older > 0 {
-        text.push_str(&format!("\n- {n_older} older ones, not listed"));
+        text.push_str(&older(n_older));
     }
-    for child in children.iter().skip(n_older) {
-        text.push_str(&format!("\n- id: {} | task: {}", child.agent, child.task));
-    }
-    Some(host_part(Tier::Volatile, "20-live-subagents", text))
+    Some(text)
+}
+
+/// The line about holders for which the list has no room.
+fn older(n: usize) -> String {
+    format!(
+        "\n- {n} older ones, not listed: find them with `query_subagent` and `search`, without an id"
+    )
 }
 
 /// Adds the tool that queries subagents: when the settings say so, and for a session that has
 /// holders already.
 pub(in crate::agent) fn add_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
-    let has_holders = || spec.session.children().iter().any(|child| child.is_holder);
-    if is_on || has_holders() {
+    if is_on || has_holders(spec) {
         spec.add_built_in(Arc::new(QuerySubagent::new(active_turns.clone())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn children(n: usize) -> Vec<Child> {
+        let child = |n| Child {
+            agent: format!("held-{n:08}"),
+            task: format!("Archive: task number {n}"),
+            is_holder: n % 10 != 3,
+            plugin: None,
+            preset: None,
+            tools: Vec::new(),
+            state: None,
+        };
+        (0..n).map(child).collect()
+    }
+
+    #[test]
+    fn the_list_is_bounded_newest_first_and_says_how_many_older_ones_there_are() {
+        assert_eq!(list_holders(&children(0), 1000), None);
+        let short = list_holders(&children(3), 1000).unwrap();
+        let ids: Vec<&str> = short.lines().filter(|l| l.starts_with("- ")).collect();
+        assert_eq!(ids[0], "- id: held-00000002 | task: Archive: task number 2");
+        assert_eq!(ids.len(), 3);
+        for (n, most) in [(500, 1000), (5000, 1000), (500, 3000)] {
+            let list = list_holders(&children(n), most).unwrap();
+            assert!(estimate_tokens(&list) <= most + 10, "{n} {most}");
+            let ids: Vec<&str> = list.lines().filter(|l| l.starts_with("- id")).collect();
+            let last = list.lines().last().unwrap();
+            let n_older = n / 10 * 9 - ids.len();
+            assert!(
+                last.starts_with(&format!("- {n_older} older ones")),
+                "{last}"
+            );
+            assert_eq!(list_holders(&children(n), most).unwrap(), list);
+        }
+        let none = list_holders(&children(3), 0).unwrap();
+        assert!(none.contains("- 3 older ones, not listed"), "{none}");
     }
 }

@@ -10,17 +10,26 @@
 //! At its end a turn is only [noted](join::note_due) as due, in the session. Turns that are due are
 //! prepared while the next turn of the conversation runs, in this process or another, and joined
 //! between two steps of that turn: no turn waits for a summary, and a conversation that is over
-//! costs none. When there is no summary the next turn tries again, a few times. Subagents have one
-//! turn, and it is never continued, so their turns are not archived.
+//! costs none. When there is no summary the next turn tries again, a few times. A turn that
+//! compaction took out before that still gets its holder, from the file of the session.
+//!
+//! Subagents archive in the same way, each into holders of its own, if their depth is below
+//! `depth_cap`. A subagent has its next turn when it is continued.
 
 pub(super) mod config;
+mod find;
 mod finished;
 pub(super) mod join;
 pub(super) mod live;
+mod passages;
 mod prepare;
-mod query;
+pub(super) mod query;
 mod summary;
 mod transcript;
 mod trigger;
 
-pub use config::{ArchivalConfig, Style, SummaryConfig, TriggerConfig, check};
+pub use config::{ArchivalConfig, ListConfig, Style, SummaryConfig, TriggerConfig, check};
+
+#[cfg(test)]
+#[cfg(feature = "scripted")]
+mod tests;

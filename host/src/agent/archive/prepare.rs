@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use super::finished::FinishedTurn;
 use super::summary;
 use crate::agent::compact::cut_middle;
+use crate::agent::outcome::error_chain;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::agent_id;
@@ -31,6 +32,9 @@ const MAX_AT_ONCE: usize = 4;
 
 /// Failed attempts at a summary before a turn is archived without one.
 pub(super) const MAX_TRIES: u32 = 3;
+
+/// Summary of a turn that compaction took out of the conversation before it was archived.
+const COMPACTED: &str = "[a summary of compaction stands in its place]";
 
 /// Reason why a turn is not archived.
 pub(super) enum KeepReason {
@@ -113,7 +117,9 @@ async fn prepare_archive(scope: &TurnScope, due: DueTurn) -> Option<PreparedArch
     let finished = match read.await {
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => {
-            tracing::error!(turn, %error, "cannot read a turn that is to be archived");
+            let why = error_chain(&error);
+            let text = format!("turn {turn} is to be archived and cannot be read: {why}");
+            scope.spec.events.emit(Event::notice(Level::Warn, text));
             return None;
         }
         Err(_) => return None,
@@ -141,11 +147,18 @@ async fn summed_up(
     finished: &FinishedTurn,
     agent: &str,
 ) -> Option<Result<String, KeepReason>> {
-    let slice = Slice {
+    if finished.is_settled {
+        return Some(Ok(String::new()));
+    }
+    let mut slice = Slice {
         reason: due.reason.clone(),
         messages: finished.build_slice(&scope.spec.session),
         summary: String::new(),
     };
+    let is_compacted = slice.messages.is_empty();
+    if is_compacted {
+        slice.messages.clone_from(&finished.messages);
+    }
     let caller = scope.scope_caller(0);
     let judged = scope
         .emitter
@@ -158,6 +171,9 @@ async fn summed_up(
     let own = judged.value.summary.trim();
     if !own.is_empty() {
         return Some(Ok(cut_middle(own, summary::MAX_BYTES)));
+    }
+    if is_compacted {
+        return Some(Ok(COMPACTED.to_owned()));
     }
     let summary = match summary::sum_up(scope, &caller, &finished.messages, agent).await {
         Ok(summary) => summary,

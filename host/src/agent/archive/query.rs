@@ -8,13 +8,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::transcript::{fence_text, render_transcript, search_transcript};
+use super::find::{read_left_turn, search_all};
+use super::transcript::{fence_text, messages_of_entries, render_transcript, search_transcript};
 use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
 use crate::agent::outcome::error_chain;
 use crate::agent::scope::{ActiveTurns, TurnScope};
+use crate::agent::spec::{AgentSpec, QUERY};
 use crate::agent::subagent::find::{UnresolvedAgent, resolve_agent, unknown_agent};
 use crate::message::{EffectClass, Message, ToolSpec};
-use crate::session::{Body, Entry};
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
@@ -25,7 +26,8 @@ const MAX_TOKENS: u32 = 4000;
 /// transcript. A plugin may ask as often.
 const MAX_QUESTIONS: u32 = 20;
 
-/// Longest text to look for, in bytes. Each of its words may be looked for in every line.
+/// Longest text to look for, in bytes. Each of its words may be looked for in every line. Of a
+/// question that is searched for, the beginning counts.
 const MAX_SEARCH_BYTES: usize = 500;
 
 const TASK: &str = "You answer one question about a part of an agent's work, from its transcript and nothing else. The \
@@ -36,12 +38,13 @@ const TASK: &str = "You answer one question about a part of an agent's work, fro
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Id of the subagent or its beginning, as the summary of the turn or the list of live subagents says it.
-    id: String,
-    /// Question about the turn. A model reads the whole transcript and answers.
+    /// Id of the subagent or its beginning, as the summary of the turn, the list of live subagents or a search says it. Without it, `search` finds the best passages of everything that was moved out of the conversation.
+    #[serde(default)]
+    id: Option<String>,
+    /// Question about the turn. A model reads the whole transcript and answers. Without an id, it reads the passages that were found.
     #[serde(default)]
     prompt: Option<String>,
-    /// Words to look for, in upper or lower case. Lines that hold them are shown as they are; no model is asked.
+    /// Words to look for, in upper or lower case. With an id, lines that hold them are shown as they are. No model is asked.
     #[serde(default)]
     search: Option<String>,
 }
@@ -49,6 +52,8 @@ struct Arguments {
 pub(super) struct QuerySubagent {
     spec: ToolSpec,
     active_turns: ActiveTurns,
+    /// Whether the agents above this one are out of its reach.
+    is_own_only: bool,
 }
 
 impl QuerySubagent {
@@ -56,12 +61,21 @@ impl QuerySubagent {
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: spec_of::<Arguments>(
-                "query_subagent",
+                QUERY,
                 "Asks a subagent of this conversation about what it holds: an archived turn, or the work it was given. Say \
-                 `search`, `prompt` or both.",
+                 `search`, `prompt` or both. Without an id it searches all of them, and earlier turns that were summed up.",
                 EffectClass::Read,
             ),
             active_turns,
+            is_own_only: false,
+        }
+    }
+
+    /// Reads only the turns that the asking agent itself holds.
+    pub(super) fn of_own(active_turns: ActiveTurns) -> Self {
+        Self {
+            is_own_only: true,
+            ..Self::new(active_turns)
         }
     }
 
@@ -79,47 +93,116 @@ impl QuerySubagent {
         let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
             return ToolOutput::error("no turn is running");
         };
-        let id = asked.id.trim();
-        let (id, messages) = match read_transcript(&scope, id).await {
+        let scopes = self.scopes(scope);
+        let Some(id) = wanted(asked.id) else {
+            return match all_passages(&scopes, prompt.as_deref(), words.as_deref()).await {
+                Ok(found) => answer_from(&scopes, ctx, prompt, found).await,
+                Err(why) => ToolOutput::error(why),
+            };
+        };
+        let (id, messages) = match read_transcript(&scopes, id.trim()).await {
             Ok(found) => found,
             Err(why) => return ToolOutput::error(why),
         };
         let found = words.map(|words| search_transcript(&messages, &words));
-        let Some(prompt) = prompt else {
-            return ToolOutput::ok(found.unwrap_or_default());
-        };
-        if !scope.budget.count_question(MAX_QUESTIONS) {
-            let why = format!("the limit of {MAX_QUESTIONS} questions in this turn is reached");
-            return match found {
-                Some(found) => ToolOutput::ok(format!("[{why}]\n\n{found}")),
-                None => ToolOutput::error(format!("{why}; `search` needs no model")),
-            };
-        }
-        let transcript = fence_text(&render_transcript(
-            &messages,
-            usize::MAX,
-            transcript_bytes(&scope.spec),
-        ));
-        let lines = found.as_ref().map_or_else(String::new, |found| {
-            format!("\n\nLines of it:\n{}", fence_text(found))
+        let transcript = prompt.is_some().then(|| {
+            let most = scopes
+                .first()
+                .map_or(0, |scope| transcript_bytes(&scope.spec));
+            fence_text(&render_transcript(&messages, usize::MAX, most))
         });
-        let question = HostQuestion {
-            about: "query",
-            agent: Some(&id),
-            model: None,
-            system: TASK.to_owned(),
-            prompt: format!("{transcript}{lines}\n\n{prompt}"),
-            max_tokens: MAX_TOKENS,
+        let found = FoundText {
+            agent: Some(id),
+            transcript: transcript.unwrap_or_default(),
+            lines: found,
         };
-        match (ask_for_host(&scope, &ctx.caller, question).await, found) {
-            (Ok(answer), None) => ToolOutput::ok(answer),
-            (Ok(answer), Some(found)) => ToolOutput::ok(format!("{answer}\n\n{found}")),
-            // The results of a text search need no model.
-            (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
-            (Err(no), None) => ToolOutput::error(format!(
-                "{no}; `search` finds lines in what it holds without a model"
-            )),
+        answer_from(&scopes, ctx, prompt, found).await
+    }
+
+    /// The turn of the asking agent, then those of the agents that it works for.
+    fn scopes(&self, scope: Arc<TurnScope>) -> Vec<Arc<TurnScope>> {
+        let mut scopes = Vec::new();
+        let mut next = Some(scope);
+        while let Some(scope) = next {
+            let parent = scope.family.parent.clone();
+            next = parent.filter(|_| !self.is_own_only);
+            scopes.push(scope);
         }
+        scopes
+    }
+}
+
+/// Material for an answer.
+struct FoundText {
+    /// The only subagent that it is from.
+    agent: Option<String>,
+    /// Transcript for the model, between marks.
+    transcript: String,
+    /// Result of a text search, for whoever asked.
+    lines: Option<String>,
+}
+
+/// Searches everything that was moved out of the conversation for the words, or else for those of
+/// the question.
+async fn all_passages(
+    scopes: &[Arc<TurnScope>],
+    prompt: Option<&str>,
+    words: Option<&str>,
+) -> Result<FoundText, String> {
+    let wanted = words.or(prompt).unwrap_or_default();
+    let most = wanted.floor_char_boundary(MAX_SEARCH_BYTES);
+    let lines = search_all(scopes, wanted.get(..most).unwrap_or(wanted)).await?;
+    let transcript = prompt.map(|_| fence_text(&lines));
+    Ok(FoundText {
+        agent: None,
+        transcript: transcript.unwrap_or_default(),
+        lines: Some(lines),
+    })
+}
+
+/// The lines that were found, and the answer of a model if there is a question.
+async fn answer_from(
+    scopes: &[Arc<TurnScope>],
+    ctx: &ToolCtx,
+    prompt: Option<String>,
+    material: FoundText,
+) -> ToolOutput {
+    let FoundText {
+        agent,
+        transcript,
+        lines: found,
+    } = material;
+    let (Some(prompt), Some(scope)) = (prompt, scopes.first()) else {
+        return ToolOutput::ok(found.unwrap_or_default());
+    };
+    if !scope.budget.count_question(MAX_QUESTIONS) {
+        let why = format!("the limit of {MAX_QUESTIONS} questions in this turn is reached");
+        return match found {
+            Some(found) => ToolOutput::ok(format!("[{why}]\n\n{found}")),
+            None => ToolOutput::error(format!("{why}; `search` needs no model")),
+        };
+    }
+    let lines = match (&found, &agent) {
+        (Some(found), Some(_)) => format!("\n\nLines of it:\n{}", fence_text(found)),
+        // The passages are the transcript.
+        _ => String::new(),
+    };
+    let question = HostQuestion {
+        about: "query",
+        agent: agent.as_deref(),
+        model: None,
+        system: TASK.to_owned(),
+        prompt: format!("{transcript}{lines}\n\n{prompt}"),
+        max_tokens: MAX_TOKENS,
+    };
+    match (ask_for_host(scope, &ctx.caller, question).await, found) {
+        (Ok(answer), None) => ToolOutput::ok(answer),
+        (Ok(answer), Some(found)) => ToolOutput::ok(format!("{answer}\n\n{found}")),
+        // The results of a text search need no model.
+        (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
+        (Err(no), None) => ToolOutput::error(format!(
+            "{no}; `search` finds lines in what it holds without a model"
+        )),
     }
 }
 
@@ -133,27 +216,27 @@ impl Tool for QuerySubagent {
     }
 }
 
-/// The id of a subagent and every message that it has: of this agent, of those below it, or of those it works for.
+/// The id of a subagent and every message that it has: of this agent, of those below it, or of those
+/// it works for; or of a turn that compaction took out.
 async fn read_transcript(
-    scope: &Arc<TurnScope>,
+    scopes: &[Arc<TurnScope>],
     text: &str,
 ) -> Result<(String, Vec<Message>), String> {
-    let known = known_ids(scope);
+    let known = known_ids(scopes);
     let id = match resolve_agent(text, known.iter().map(String::as_str)) {
         Ok(id) => id,
         Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
         // A subagent further below is known by its whole id only.
         Err(UnresolvedAgent::Unknown) => text,
     };
-    let mut next = Some(scope);
-    while let Some(scope) = next {
+    for scope in scopes {
         let session = &scope.spec.session;
         let (place, children, child) = (session.place(), session.children(), id.to_owned());
         // A transcript is a file of any length.
         let read = tokio::task::spawn_blocking(move || place.read_child(&children, &child));
         match read.await.unwrap_or(Ok(None)) {
             Ok(Some(entries)) => return Ok((id.to_owned(), messages_of_entries(entries))),
-            Ok(None) => next = scope.family.parent.as_ref(),
+            Ok(None) => {}
             Err(error) => {
                 return Err(format!(
                     "its transcript cannot be read: {}",
@@ -162,28 +245,36 @@ async fn read_transcript(
             }
         }
     }
+    let Some(scope) = scopes.first() else {
+        return Err("no turn is running".to_owned());
+    };
+    if let Some(messages) = read_left_turn(scope, id).await? {
+        return Ok((id.to_owned(), messages));
+    }
     let children = scope.spec.session.children();
     let ids = children.iter().map(|child| child.agent.as_str());
     Err(unknown_agent(text, ids))
 }
 
-/// Ids of the subagents of this agent and of those that it works for.
-fn known_ids(scope: &Arc<TurnScope>) -> Vec<String> {
-    let mut ids = Vec::new();
-    let mut next = Some(scope);
-    while let Some(scope) = next {
-        let children = scope.spec.session.children().into_iter();
-        ids.extend(children.map(|child| child.agent));
-        next = scope.family.parent.as_ref();
-    }
-    ids
+/// Ids of the subagents of these agents.
+fn known_ids(scopes: &[Arc<TurnScope>]) -> Vec<String> {
+    let children = scopes
+        .iter()
+        .flat_map(|scope| scope.spec.session.children());
+    children.map(|child| child.agent).collect()
 }
 
-/// All messages, also those that were taken out of the subagent's own conversation.
-fn messages_of_entries(entries: Vec<Entry>) -> Vec<Message> {
-    let message = |entry: Entry| match entry.body {
-        Body::Message { message } => Some(message),
-        _ => None,
-    };
-    entries.into_iter().filter_map(message).collect()
+/// Gives a subagent the tool that queries its own holders, when it has any or is about to: what it
+/// was told and did is its own, so that is no more than its parent granted.
+pub(in crate::agent) fn add_tool_of_subagent(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
+    let is_due = spec.config.archival.enabled && !spec.session.archival_due().is_empty();
+    let is_granted = spec.tools.get(QUERY).is_some();
+    if !is_granted && (is_due || has_holders(spec)) {
+        spec.add_built_in(Arc::new(QuerySubagent::of_own(active_turns.clone())));
+    }
+}
+
+/// Whether an agent has turns that were archived.
+pub(super) fn has_holders(spec: &AgentSpec) -> bool {
+    spec.session.children().iter().any(|child| child.is_holder)
 }

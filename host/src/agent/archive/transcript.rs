@@ -5,6 +5,7 @@
 
 use crate::agent::compact::cut_middle;
 use crate::message::{Content, Message, Role};
+use crate::session::{Body, Entry};
 
 /// Most lines that a search shows.
 const MAX_HITS: usize = 40;
@@ -14,6 +15,15 @@ const MAX_LINE_BYTES: usize = 400;
 
 /// Lines shown before and after one that was found.
 const AROUND: usize = 1;
+
+/// All messages of a session, also those that were taken out of its own conversation.
+pub(super) fn messages_of_entries(entries: Vec<Entry>) -> Vec<Message> {
+    let message = |entry: Entry| match entry.body {
+        Body::Message { message } => Some(message),
+        _ => None,
+    };
+    entries.into_iter().filter_map(message).collect()
+}
 
 /// The messages as sections `## role`, calls and results in brackets. No result is longer than
 /// `part` bytes and the whole is not much longer than `whole`; a note marks each cut.
@@ -70,7 +80,7 @@ pub(super) fn fence_text(text: &str) -> String {
     format!("<transcript {mark}>\n{text}\n</transcript {mark}>")
 }
 
-fn role_label(message: &Message) -> &'static str {
+pub(super) fn role_label(message: &Message) -> &'static str {
     match message.role {
         Role::User => "user",
         Role::Assistant => "assistant",
@@ -78,7 +88,7 @@ fn role_label(message: &Message) -> &'static str {
     }
 }
 
-fn render_body(message: &Message, part: usize) -> String {
+pub(super) fn render_body(message: &Message, part: usize) -> String {
     let text = |content: &Content| match content {
         Content::Text { text } => Some(text.trim().to_owned()),
         Content::Blob(blob) => Some(blob.to_string()),

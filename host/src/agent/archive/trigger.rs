@@ -6,6 +6,8 @@ use crate::point::payload::StopReason;
 /// Facts about a turn that decide whether it is archived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnFacts {
+    /// Depth of the agent: 0 for the main agent.
+    pub(super) depth: u32,
     /// Reason why the turn ended.
     pub(super) stop: StopReason,
     /// Tool calls of the model in the turn.
@@ -16,10 +18,11 @@ pub(super) struct TurnFacts {
 
 /// Returns the reason for archiving the turn, as hooks see it; `None` when it is not archived. Only
 /// a turn that came to an answer or to the step limit counts: after one that was interrupted,
-/// refused or failed, the next turn is usually about the same work.
+/// refused or failed, the next turn is usually about the same work. An agent at `depth_cap` archives
+/// nothing.
 pub(super) fn archive_reason(config: &TriggerConfig, facts: &TurnFacts) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);
-    if config.depth_cap == 0 || !is_finished {
+    if facts.depth >= config.depth_cap || !is_finished {
         None
     } else if config.on_max_turns && facts.stop == StopReason::MaxSteps {
         Some("max-steps")
@@ -47,18 +50,21 @@ mod tests {
             depth_cap: 0,
             ..TriggerConfig::default()
         };
-        for (config, stop, n_calls, tokens, expected) in [
-            (&on, StopReason::MaxSteps, 5, 8000, Some("max-steps")),
-            (&on, StopReason::Done, 5, 8000, Some("tool-calls")),
-            (&on, StopReason::Done, 4, 8000, Some("token-threshold")),
-            (&on, StopReason::Done, 4, 7999, None),
-            (&on, StopReason::Cancelled, 5, 8000, None),
-            (&on, StopReason::Blocked, 5, 8000, None),
-            (&on, StopReason::Failed, 5, 8000, None),
-            (&off, StopReason::MaxSteps, 5, 8000, Some("tool-calls")),
-            (&none, StopReason::MaxSteps, 5, 8000, None),
+        for (config, depth, stop, n_calls, tokens, expected) in [
+            (&on, 0, StopReason::MaxSteps, 5, 8000, Some("max-steps")),
+            (&on, 0, StopReason::Done, 5, 8000, Some("tool-calls")),
+            (&on, 0, StopReason::Done, 4, 8000, Some("token-threshold")),
+            (&on, 0, StopReason::Done, 4, 7999, None),
+            (&on, 0, StopReason::Cancelled, 5, 8000, None),
+            (&on, 0, StopReason::Blocked, 5, 8000, None),
+            (&on, 0, StopReason::Failed, 5, 8000, None),
+            (&off, 0, StopReason::MaxSteps, 5, 8000, Some("tool-calls")),
+            (&none, 0, StopReason::MaxSteps, 5, 8000, None),
+            (&on, 2, StopReason::Done, 5, 8000, Some("tool-calls")),
+            (&on, 3, StopReason::Done, 5, 8000, None),
         ] {
             let facts = TurnFacts {
+                depth,
                 stop,
                 n_calls,
                 tokens,

@@ -9,8 +9,10 @@ pub(super) mod config;
 mod estimate;
 mod extract;
 mod fit;
+mod holders;
 mod slice;
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ use self::config::ContextLimits;
 use self::estimate::{RequestSizes, TokenBound, TokenCounter, TokenGauge};
 use self::slice::KeptTail;
 use super::ctx::TurnCtx;
+use super::spec::QUERY;
 use super::stop::{EarlyStop, blocked_by};
 use crate::event::Event;
 use crate::message::{Message, Origin, Role};
@@ -305,7 +308,12 @@ async fn replace_part(
     } else {
         fit::cut_middle(slice.summary.trim(), limit)
     };
-    let message = Message::text(Role::User, format!("{MARK}{}", slice.summary));
+    let whole = format!(
+        "{MARK}{}{}",
+        slice.summary,
+        where_kept(ctx, &slice.messages)
+    );
+    let message = Message::text(Role::User, whole);
     let message = message.from(Origin::Summary);
     let mut messages = vec![message];
     messages.extend(ctx.scope.skills.texts_again(&slice.messages));
@@ -327,6 +335,22 @@ async fn replace_part(
     Ok(true)
 }
 
+/// The line that says where the model can read what a summary replaces; empty if it has no tool for
+/// that.
+fn where_kept(ctx: &TurnCtx, part: &[Message]) -> String {
+    let scope = &ctx.scope;
+    let has_tool = scope.skills.tools().get(QUERY).is_some();
+    if !has_tool {
+        return String::new();
+    }
+    let gone: HashSet<&str> = part.iter().map(|message| message.id.as_str()).collect();
+    let messages = scope.spec.session.messages();
+    let stays = messages
+        .iter()
+        .filter(|message| !gone.contains(message.id.as_str()));
+    holders::name_holders(&scope.spec.session.children(), stays)
+}
+
 fn slice_of(
     messages: &[Message],
     config: &ContextLimits,
@@ -344,7 +368,7 @@ fn summary_in(message: &Message) -> Option<&str> {
         [crate::message::Content::Text { text }]
             if message.role == Role::User && message.origin == Some(Origin::Summary) =>
         {
-            text.strip_prefix(MARK)
+            text.strip_prefix(MARK).map(holders::without_holders)
         }
         _ => None,
     }

@@ -1,6 +1,7 @@
 //! Memory of a session for its skills: the person's confirmations, the skills that were used, and
 //! the texts that were prepared for a turn.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -11,8 +12,9 @@ use super::ready::ReadySkill;
 use crate::agent::spec::AgentSpec;
 use crate::grant::Trust;
 use crate::lock::lock;
-use crate::session::{Body, Session};
+use crate::session::{Body, RememberedSkill, Session};
 use crate::skill::Skill;
+use crate::text::clean_line;
 
 /// Memory of a session for its skills, which its agents share.
 pub(in crate::agent) struct SkillMemory {
@@ -50,11 +52,7 @@ impl SkillMemory {
     pub(in crate::agent) fn of_session(spec: &AgentSpec) -> Self {
         let mut remembered = SkillMemoryState::default();
         for kept in spec.session.remembered_skills() {
-            let is_same = |skill: &&Arc<Skill>| {
-                let trust = skill.trust.to_string();
-                (&skill.id, &trust, &skill.hash) == (&kept.skill, &kept.trust, &kept.hash)
-            };
-            let Some(skill) = spec.skills.find(&kept.skill).filter(is_same) else {
+            let Some(skill) = same_skill(spec, &kept) else {
                 continue;
             };
             let one = memory_key(skill);
@@ -75,6 +73,30 @@ impl SkillMemory {
             asking: tokio::sync::Mutex::default(),
             models: ModelMemory::default(),
         }
+    }
+
+    /// Says which skills the session remembers that are other ones now, or gone: nothing of what it
+    /// knew about them holds.
+    pub(in crate::agent) fn forgotten_skills(spec: &AgentSpec) -> Vec<String> {
+        let remembered = spec.session.remembered_skills();
+        let is_known = |id: &str| {
+            let mut of_id = remembered.iter().filter(|kept| kept.skill == id);
+            of_id.any(|kept| same_skill(spec, kept).is_some())
+        };
+        let ids: BTreeSet<&str> = remembered.iter().map(|kept| kept.skill.as_str()).collect();
+        let forgotten = ids.into_iter().filter(|id| !is_known(id));
+        forgotten
+            .map(|id| {
+                let what = match spec.skills.find(id) {
+                    Some(_) => "is another one than when this session used it",
+                    None => "is gone since this session used it",
+                };
+                format!(
+                    "the skill {} {what}: answers about it hold no more, and tools that it attached are gone until it is used again",
+                    clean_line(id, 64)
+                )
+            })
+            .collect()
     }
 
     fn keep_used(&self, skill: &Skill, is_confirmed: bool) {
@@ -175,6 +197,14 @@ impl SkillMemory {
         let used = remembered.used.iter();
         used.filter_map(|used| used.readable.clone()).collect()
     }
+}
+
+/// The skill that the session remembers, if it is there and still the same.
+fn same_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc<Skill>> {
+    let skill = spec.skills.find(&kept.skill)?;
+    let trust = skill.trust.to_string();
+    let is_same = (&skill.id, &trust, &skill.hash) == (&kept.skill, &kept.trust, &kept.hash);
+    is_same.then_some(skill)
 }
 
 /// A skill in its remembered form.

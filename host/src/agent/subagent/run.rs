@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::preset::SubagentPreset;
 use super::registry::{LiveSubagent, SubagentOutcome};
+use crate::agent::archive::query::add_tool_of_subagent;
 use crate::agent::call::NO_APPROVAL;
 use crate::agent::config::AgentConfig;
 use crate::agent::host_calls::interrupted_error;
@@ -70,7 +71,7 @@ impl SubagentRun {
             .config
             .max_cost_usd
             .map(|most| most - self.scope.budget.cost().usd);
-        let spec = AgentSpec {
+        let mut spec = AgentSpec {
             model: model.unwrap_or_else(|| parent.model.clone()),
             tools,
             approver: Arc::new(DenyAll(NO_APPROVAL.to_owned())),
@@ -89,6 +90,7 @@ impl SubagentRun {
             told: Arc::default(),
             ..parent.clone()
         };
+        add_tool_of_subagent(&mut spec, &self.scope.family.active_turns);
         let family = AgentFamily {
             parent: Some(self.scope.clone()),
             ..self.scope.family.clone()
@@ -115,6 +117,7 @@ impl SubagentRun {
         self.tell_start(tools).await;
         let task = self.info.task.clone();
         let ended = self.run_turn(&mut agent, &task).await;
+        agent.close_archival().await;
         let synced = agent.spec().session.synced().await;
         self.scope.family.active_turns.leave_turn(&self.live.id);
         if let Err(error) = synced {

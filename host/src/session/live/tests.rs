@@ -3,18 +3,21 @@
 use super::*;
 use crate::message::Role;
 
+/// Folder in which nothing can be made.
+const NO_FOLDER: &str = "/dev/null/session";
+
 impl Session {
     /// Creates a session on a disk with `room` bytes. The second value frees room.
     pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
         let make_room = move |room| disk.0.lock().unwrap().1 = room;
-        (Self::over_log(log, "test", Path::new("")), make_room)
+        (Self::over_log(log, "test", Path::new(NO_FOLDER)), make_room)
     }
 
     /// Creates a session on a disk that accepts writes but fails to sync.
     pub(crate) fn on_broken_disk() -> Self {
         let log = crate::session::log::tests::BrokenDisk::log();
-        Self::over_log(log, "test", Path::new(""))
+        Self::over_log(log, "test", Path::new(NO_FOLDER))
     }
 }
 

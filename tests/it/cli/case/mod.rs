@@ -330,3 +330,13 @@ fn a_case_of_a_loop_that_differs_or_fails_unnoticed_does_not_pass() {
         assert!(stdout.contains(why), "{stdout}");
     }
 }
+
+#[test]
+fn a_plugin_that_runs_subagents_passes_recorded_cases_since_their_ids_are_numbers() {
+    let case = "[[case]]\nname = \"runs two\"\n[case.given]\nreply = [{ text = \"one\", times = 0 }]\n\
+         [case.given.tool]\nname = \"act\"\narguments = { what = \"run\", text = \"go\", times = 2 }\n\
+         [case.expect]\naccesses = [\"external agent sub-1 done\", \"external agent sub-2 done\"]\nresults = [\"ok: one\\nok: one\"]\n";
+    let rind = with_cases("external", |manifest| manifest, case);
+    let ran = rind.run(&["plugin", "test", "external"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+}

@@ -123,6 +123,11 @@ impl ChatView {
     /// Shows the end of an earlier conversation.
     pub(super) fn add_earlier(&mut self, messages: &[Message]) {
         for message in messages {
+            if let Some(holder) = message.archived_in() {
+                let line = format!("[archived: {}]", one_line(holder, 64));
+                self.say_line(style_text(DIM, line));
+                continue;
+            }
             let text = message.joined_text();
             match message.role {
                 Role::User if message.is_users() => self.add_said(&text),

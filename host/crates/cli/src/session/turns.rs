@@ -196,16 +196,18 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
             summary,
             holder,
         } => {
-            let holder = holder
-                .as_deref()
-                .map(|id| format!(", kept in {}", one_line(id, 64)));
-            line(format!(
-                "≡ {} replaced ({}){}",
+            let what = format!(
+                "{} replaced ({})",
                 format_count(*removed as u64, "message"),
-                one_line(reason, WIDTH),
-                holder.unwrap_or_default()
-            ));
-            block("", summary, limit);
+                one_line(reason, WIDTH)
+            );
+            line(match holder {
+                Some(id) => format!("[archived: {}] {what}", one_line(id, 64)),
+                None => format!("≡ {what}"),
+            });
+            if !summary.is_empty() {
+                block("", summary, limit);
+            }
         }
         Item::Prompt { parts } => {
             line(style_text(

@@ -142,12 +142,12 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
             } => {
                 let holder = holder
                     .as_deref()
-                    .map(|id| format!(", kept in {}", line(id)));
+                    .map(|id| format!("[archived: {}] ", line(id)));
                 let what = format!(
-                    "{} replaced ({}){}",
+                    "{}{} replaced ({})",
+                    holder.unwrap_or_default(),
                     format_count(*removed as u64, "message"),
-                    line(reason),
-                    holder.unwrap_or_default()
+                    line(reason)
                 );
                 blocks.push(Block::Text(what, clean(summary)));
             }

@@ -1,0 +1,205 @@
+//! Search in everything that the conversation has moved out: holders, subagents, and the turns that
+//! compaction took out without a holder.
+//!
+//! Reads every transcript anew, one at a time, so that nothing can be stale and nothing is kept in
+//! memory. Start from [`search_all`].
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::passages::{Passage, PassageSearch};
+use super::transcript::messages_of_entries;
+use crate::agent::outcome::error_chain;
+use crate::agent::scope::TurnScope;
+use crate::message::Message;
+use crate::session::{Child, LeftTurn, SessionFolder, left_out};
+use crate::text::clean_line;
+
+/// Prefix of the id of a turn that compaction took out and no holder keeps.
+const TURN: &str = "turn-";
+
+/// Most passages that a search returns.
+const MAX_PASSAGES: usize = 8;
+
+/// Most transcripts whose errors are told.
+const MAX_ERRORS: usize = 5;
+
+/// A session to search: those of its subagents, and for the agent's own one also its turns.
+struct SearchedSession {
+    place: SessionFolder,
+    children: Vec<Child>,
+    /// Messages of the conversation; `None` for the session of another agent.
+    here: Option<HashSet<String>>,
+}
+
+/// Transcripts that were searched, in the order in which they were added.
+#[derive(Default)]
+struct Searched {
+    names: Vec<String>,
+    errors: Vec<String>,
+    n_errors: usize,
+}
+
+impl Searched {
+    fn add_error(&mut self, text: String) {
+        self.n_errors += 1;
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(text);
+        }
+    }
+}
+
+/// Returns the passages with the words of `wanted`, the best first, each with the id of the
+/// subagent or turn that has it. `scopes` are the turn of the agent, and of those above it whose
+/// subagents it may read.
+///
+/// # Errors
+/// The query has no words, or the search was interrupted.
+pub(super) async fn search_all(scopes: &[Arc<TurnScope>], wanted: &str) -> Result<String, String> {
+    let search = PassageSearch::new(wanted);
+    let search = search.ok_or_else(|| "`search` needs a word of letters or digits".to_owned())?;
+    let sessions: Vec<SearchedSession> = scopes
+        .iter()
+        .enumerate()
+        .map(|(n, scope)| {
+            let session = &scope.spec.session;
+            let ids = || session.messages().into_iter().map(|m| m.id).collect();
+            SearchedSession {
+                place: session.place(),
+                children: session.children(),
+                here: (n == 0).then(ids),
+            }
+        })
+        .collect();
+    let cancel = scopes.first().map(|scope| scope.cancel.clone());
+    let cancel = cancel.unwrap_or_default();
+    // Transcripts are files of any length.
+    let task = tokio::task::spawn_blocking(move || run_search(search, &sessions, &cancel));
+    let (best, searched) = task
+        .await
+        .map_err(|_| "the search was interrupted".to_owned())?;
+    Ok(describe(wanted, &best, &searched))
+}
+
+/// Passages with the numbers of their transcripts, and the number of all that were found.
+struct BestPassages {
+    passages: Vec<Passage>,
+    n_found: u32,
+}
+
+fn run_search(
+    mut search: PassageSearch,
+    sessions: &[SearchedSession],
+    cancel: &CancellationToken,
+) -> (BestPassages, Searched) {
+    let mut searched = Searched::default();
+    for session in sessions {
+        session
+            .place
+            .read_children(&session.children, &mut |child, read| {
+                let name = format!("{} ({})", child.agent, clean_line(&child.task, 100));
+                match read {
+                    Ok(entries) => {
+                        search.add_transcript(searched.names.len(), &messages_of_entries(entries));
+                        searched.names.push(name);
+                    }
+                    Err(error) => searched.add_error(format!("{name}: {}", error_chain(&error))),
+                }
+                match cancel.is_cancelled() {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            });
+        let Some(here) = &session.here else {
+            continue;
+        };
+        match left_turns(&session.place, here) {
+            Ok(turns) => {
+                for left in turns.into_iter().rev() {
+                    search.add_transcript(searched.names.len(), &left.messages);
+                    searched.names.push(format!("{TURN}{}", left.turn));
+                }
+            }
+            Err(why) => searched.add_error(why),
+        }
+    }
+    let n_found = search.n_found();
+    let passages = search.best(MAX_PASSAGES);
+    (BestPassages { passages, n_found }, searched)
+}
+
+fn left_turns(place: &SessionFolder, here: &HashSet<String>) -> Result<Vec<LeftTurn>, String> {
+    let entries = place.entries_since(0);
+    let entries = entries.map_err(|error| format!("this session: {}", error_chain(&error)))?;
+    Ok(left_out(entries, |id| here.contains(id)))
+}
+
+fn describe(wanted: &str, best: &BestPassages, searched: &Searched) -> String {
+    let (n, shown) = (best.n_found, best.passages.len());
+    let n_searched = searched.names.len();
+    let wanted = clean_line(wanted, 200);
+    let mut out = match n {
+        0 => format!(
+            "nothing that was moved out of the conversation has a word of `{wanted}`; {n_searched} transcripts were searched"
+        ),
+        _ => format!(
+            "{n} passages in {n_searched} transcripts have words of `{wanted}`; the best {shown}:"
+        ),
+    };
+    for passage in &best.passages {
+        let name = searched
+            .names
+            .get(passage.source)
+            .map_or("", String::as_str);
+        let (message, role) = (passage.message, passage.role);
+        out.push_str(&format!(
+            "\n\n## {name}, message {message}, {role}\n{}",
+            quote_heads(&passage.text)
+        ));
+    }
+    for error in &searched.errors {
+        out.push_str(&format!("\n\n[cannot be searched: {error}]"));
+    }
+    let n_more = searched.n_errors - searched.errors.len();
+    if n_more > 0 {
+        out.push_str(&format!("\n\n[{n_more} more cannot be searched]"));
+    }
+    out
+}
+
+/// Escapes lines that would read as the head of another passage: a transcript must not name a holder
+/// that has something else.
+fn quote_heads(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(|line| match line.trim_start().starts_with("##") {
+            true => format!("\\{line}"),
+            false => line.to_owned(),
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the messages of the turn with the id `turn-N`, if compaction took them out of the
+/// conversation and no holder keeps them.
+///
+/// # Errors
+/// The session cannot be read.
+pub(super) async fn read_left_turn(
+    scope: &Arc<TurnScope>,
+    id: &str,
+) -> Result<Option<Vec<Message>>, String> {
+    let number = id.strip_prefix(TURN).and_then(|n| n.parse::<u32>().ok());
+    let Some(number) = number else {
+        return Ok(None);
+    };
+    let session = &scope.spec.session;
+    let here: HashSet<String> = session.messages().into_iter().map(|m| m.id).collect();
+    let place = session.place();
+    let read = tokio::task::spawn_blocking(move || left_turns(&place, &here));
+    let turns = read.await.unwrap_or_else(|_| Ok(Vec::new()))?;
+    let turn = turns.into_iter().find(|left| left.turn == number);
+    Ok(turn.map(|left| left.messages))
+}

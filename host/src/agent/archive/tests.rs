@@ -1,0 +1,142 @@
+//! Tests of subagents that archive their own turns when they are continued.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::query::add_tool_of_subagent;
+use crate::agent::scope::AgentFamily;
+use crate::agent::spec::QUERY;
+use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
+use crate::event::Events;
+use crate::point::payload::Source;
+use crate::provider::scripted::{Reply, Script, Scripted, When};
+use crate::session::{Session, SessionSpec, SessionStore};
+use crate::tool::approval::AllowAll;
+use crate::tool::builtin;
+use crate::tool::policy::{PolicyMode, ToolPolicy};
+use crate::tool::registry::ToolRegistry;
+use crate::tool::workspace::Workspace;
+
+fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
+    let mut tools = ToolRegistry::default();
+    let workspace = Arc::new(Workspace::open(place).unwrap());
+    for tool in builtin::all(&workspace) {
+        tools.add(tool).unwrap();
+    }
+    let mut config = AgentConfig::default();
+    config.subagents.enabled = true;
+    config.archival.enabled = true;
+    AgentSpec {
+        provider: Arc::new(Scripted::new(Script::new(script))),
+        model: "m".to_owned(),
+        temperature: None,
+        max_tokens: None,
+        tools,
+        hooks: Arc::default(),
+        policy: Arc::new(ToolPolicy {
+            mode: PolicyMode {
+                yes: true,
+                ..PolicyMode::default()
+            },
+            ..ToolPolicy::default()
+        }),
+        approver: Arc::new(AllowAll),
+        session,
+        events: Events::channel().0,
+        keep_in_store: Arc::new(|_, _, _| {}),
+        config,
+        workspace: place.to_owned(),
+        parts: Vec::new(),
+        skills: Arc::default(),
+        presets: Arc::default(),
+        plugins: Arc::default(),
+        own_folders: Arc::default(),
+        name: "main".into(),
+        depth: 0,
+        call_chain: Vec::new(),
+        known: Arc::default(),
+        told: Arc::default(),
+    }
+}
+
+async fn run(agent: &mut LiveAgent, input: &str) {
+    let cancel = CancellationToken::new();
+    let turn = agent.run_turn(TurnSpec::new(input, Source::Agent), &cancel);
+    turn.await.unwrap();
+}
+
+/// A subagent of this depth after a turn of five calls and a second turn: its session.
+async fn continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool) {
+    std::fs::write(place.join("a.txt"), "alpha").unwrap();
+    let of_session = SessionSpec {
+        workspace: place.to_owned(),
+        provider: "scripted".to_owned(),
+        model: "m".to_owned(),
+    };
+    let store = SessionStore::new(place.join("sessions"));
+    let session = Arc::new(store.create(&of_session).unwrap());
+    let own = session.place().create_child("sub-00000001", &of_session);
+    let own = Arc::new(own.unwrap());
+    let mut main = LiveAgent::new(spec(place, session, vec![Reply::text("hello")]));
+    run(&mut main, "hello").await;
+    let family = AgentFamily {
+        parent: main.scope.clone(),
+        ..main.family.clone()
+    };
+    let read = Reply::call("read_file", json!({"path": "a.txt"}));
+    let mut script = vec![read; 5];
+    script.push(Reply::text("done"));
+    script.push(Reply {
+        delay_ms: 200,
+        ..Reply::text("done again")
+    });
+    script.push(Reply {
+        when: Some(When {
+            contains: Some("Sum up this turn.".to_owned()),
+            ..When::default()
+        }),
+        times: Some(0),
+        ..Reply::text("{\"outcome\":\"read\"}")
+    });
+    let mut spec = AgentSpec {
+        name: "sub-00000001".into(),
+        depth,
+        ..spec(place, own.clone(), script)
+    };
+    let mut first = LiveAgent::of_family(spec.clone(), family.clone());
+    run(&mut first, "Read a.txt").await;
+    drop(first);
+    add_tool_of_subagent(&mut spec, &family.active_turns);
+    let has_tool = spec.tools.get(QUERY).is_some();
+    let mut second = LiveAgent::of_family(spec, family);
+    run(&mut second, "and once more").await;
+    second.close_archival().await;
+    (own, has_tool)
+}
+
+#[tokio::test]
+async fn a_subagent_that_is_continued_archives_its_turn_below_itself_and_can_query_it() {
+    let place = tempfile::tempdir().unwrap();
+    let (session, has_tool) = continued_subagent(place.path(), 2).await;
+    let children = session.children();
+    assert_eq!(children.len(), 1, "{children:?}");
+    assert!(children[0].is_holder && has_tool);
+    assert_eq!(children[0].task, "Archive: Read a.txt");
+    let file = session.folder().join("agents").join(&children[0].agent);
+    assert!(file.join("session.jsonl").is_file());
+    assert!(session.folder().ends_with("agents/sub-00000001"));
+    let kept = session.messages();
+    assert_eq!(kept.len(), 4, "{kept:?}");
+    assert_eq!(kept[1].archived_in(), Some(&*children[0].agent));
+}
+
+#[tokio::test]
+async fn at_the_depth_cap_nothing_is_archived() {
+    let place = tempfile::tempdir().unwrap();
+    let (session, has_tool) = continued_subagent(place.path(), 3).await;
+    assert_eq!((session.children().len(), has_tool), (0, false));
+    assert_eq!(session.archival_due(), []);
+}

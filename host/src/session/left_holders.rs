@@ -1,0 +1,51 @@
+//! Holders that a process left unfinished when it was killed: it wrote the copy of a turn, or the
+//! beginning of it, and not the entry that names it.
+//!
+//! The turn itself is still in the session and due to be archived, so the copy is of no use. A
+//! holder of any other turn is never taken for one of these, even if no entry names it: the entry
+//! may be what is damaged. Start from [`Session::remove_left_holders`].
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::children::{AGENTS, stored_agents};
+use super::entry::Body;
+use super::live::Session;
+
+/// Beginning of the ids of holders.
+const HOLDER: &str = "held-";
+
+/// Whether a subagent that no entry names is a holder that was left unfinished. `due` are the turns
+/// that are due to be archived, and `turns` those that the file of the subagent has.
+pub(super) fn is_left_holder(agent: &str, due: &BTreeSet<u32>, turns: &BTreeSet<u32>) -> bool {
+    agent.starts_with(HOLDER) && !due.is_empty() && turns.is_subset(due)
+}
+
+/// Returns the number of the turn that an entry begins.
+pub(super) fn begun_turn(body: &Body) -> Option<u32> {
+    match body {
+        Body::TurnStart { turn, .. } => Some(*turn),
+        _ => None,
+    }
+}
+
+impl Session {
+    /// Removes holders that were left unfinished. Only the writer of the session may call it, and
+    /// not while it makes a holder.
+    pub(crate) fn remove_left_holders(&self) {
+        let due: BTreeSet<u32> = self.archival_due().iter().map(|due| due.turn).collect();
+        let children = self.children();
+        for agent in stored_agents(self.folder()) {
+            if children.iter().any(|child| child.agent == agent) {
+                continue;
+            }
+            let place = self.place().child(&agent);
+            let entries = place.entries_since(0).unwrap_or_default();
+            let turns = entries.iter().filter_map(|entry| begun_turn(&entry.body));
+            if is_left_holder(&agent, &due, &turns.collect()) {
+                // What cannot be removed is found by `rind session doctor`.
+                let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(&agent));
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! A long session over the wire of a real provider, with all core plugins, archival and compaction: what was said in it can be
+//! found again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rind_tests::cli::Rind;
+use rind_tests::guests;
+use rind_tests::server::{Received, Reply, Server};
+use serde_json::{Value, json};
+
+const N_TURNS: usize = 60;
+
+/// Tokens from which the conversation is compacted.
+const THRESHOLD: usize = 16_000;
+
+/// Bytes of a token, as the model of this test reports it.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// Every third file has a detail of its own.
+const GATES: [&str; 20] = [
+    "amber", "birch", "cobalt", "dune", "ember", "fjord", "garnet", "heron", "indigo", "juniper",
+    "kestrel", "larch", "maple", "nimbus", "onyx", "poplar", "quartz", "raven", "sable", "tundra",
+];
+
+fn code(gate: &str) -> String {
+    let sum: usize = gate.bytes().map(usize::from).sum();
+    format!("{}-{sum}", gate.to_uppercase())
+}
+
+/// A file with a detail in its middle. Two of them are too large for the conversation.
+fn report(n: usize) -> String {
+    let rows = if n % 30 == 3 { 1500 } else { 330 };
+    let mut lines: Vec<String> = (0..rows)
+        .map(|row| format!("gate report {n} row {row}: level {} ok", row * 7 % 113))
+        .collect();
+    if n % 3 == 0 {
+        let gate = GATES[n / 3];
+        lines[rows / 2] = format!("clearance of the {gate} gate is {}", code(gate));
+    }
+    lines.join("\n")
+}
+
+/// One answer in the format of the wire.
+fn events(text: &str, call: Option<(&str, Value)>, n_tokens: usize) -> String {
+    static N_CALLS: AtomicUsize = AtomicUsize::new(0);
+    let id = N_CALLS.fetch_add(1, Ordering::SeqCst);
+    let (block, delta, reason) = match &call {
+        Some((name, arguments)) => (
+            json!({"type": "tool_use", "id": format!("toolu_{id}"), "name": name, "input": {}}),
+            json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
+            "tool_use",
+        ),
+        None => (
+            json!({"type": "text", "text": ""}),
+            json!({"type": "text_delta", "text": text}),
+            "end_turn",
+        ),
+    };
+    let usage = json!({"input_tokens": n_tokens, "output_tokens": 1});
+    let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage});
+    let events = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 7}}),
+        json!({"type": "message_stop"}),
+    ];
+    let event = |event: &Value| {
+        format!(
+            "event: {}\ndata: {event}\n\n",
+            event["type"].as_str().unwrap()
+        )
+    };
+    events.iter().map(event).collect()
+}
+
+/// The text that follows `start` in `text`, up to the first of `ends`.
+fn after<'a>(text: &'a str, start: &str, ends: &[char]) -> Option<&'a str> {
+    let rest = &text[text.find(start)? + start.len()..];
+    rest.split(ends).next()
+}
+
+/// The last input of the person, and the results of the tools since.
+fn last_input(body: &Value) -> (String, Vec<String>) {
+    let (mut input, mut results) = (String::new(), Vec::new());
+    for message in body["messages"].as_array().unwrap() {
+        let parts = match &message["content"] {
+            Value::Array(parts) => parts.clone(),
+            text => vec![json!({"type": "text", "text": text})],
+        };
+        for part in parts {
+            let text = part["text"].as_str().unwrap_or_default();
+            if message["role"] == "user" && (text.starts_with("Read ") || text.starts_with("Find "))
+            {
+                (input, results) = (text.to_owned(), Vec::new());
+            } else if part["type"] == "tool_result" {
+                results.push(part["content"].to_string());
+            }
+        }
+    }
+    (input, results)
+}
+
+/// A model that reads the file that it is told to read, and finds what it is told to find.
+fn model(request: &Received) -> Reply {
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let n_tokens = request.body.len() / BYTES_PER_TOKEN;
+    let headers = vec!["content-type: text/event-stream".to_owned()];
+    let reply = |text: &str, call| {
+        Reply::Plain(
+            200,
+            headers.clone(),
+            events(text, call, n_tokens).into_bytes(),
+        )
+    };
+    if body["tools"].as_array().is_none_or(Vec::is_empty) {
+        // The summary of a turn says nothing of what matters later.
+        let summary =
+            json!({"outcome": "a report was read", "key_findings": ["all levels are ok"]});
+        return reply(&summary.to_string(), None);
+    }
+    let (input, results) = last_input(&body);
+    let call = |name, arguments| reply("", Some((name, arguments)));
+    if let Some(path) = input.strip_prefix("Read ") {
+        return match results.is_empty() {
+            true => call("read_file", json!({"path": path})),
+            false => reply("It was read.", None),
+        };
+    }
+    let gate = input.strip_prefix("Find ").unwrap_or("nothing").to_owned();
+    let last = results.last().cloned().unwrap_or_default();
+    let is_found = last.contains(&format!("the {gate} gate is "));
+    match results.len() {
+        0 => call(
+            "query_subagent",
+            json!({"search": format!("clearance {gate} gate")}),
+        ),
+        // It was too large for the conversation: a plugin kept it aside, and the turn has its handle.
+        1 if !is_found => {
+            let n = GATES.iter().position(|own| *own == gate).unwrap() * 3;
+            call(
+                "query_subagent",
+                json!({"search": format!("kept as out gate report {n} row 0")}),
+            )
+        }
+        2 if !is_found => {
+            // The results name the turn of each passage; other turns quote earlier results.
+            let n = GATES.iter().position(|own| *own == gate).unwrap() * 3;
+            let turn = format!("(Archive: Read r{n}.txt)");
+            let mut own = last.split("\\n\\n## ").filter(|part| part.contains(&turn));
+            let handle = own.find_map(|part| after(part, "kept as \\\"", &['\\']));
+            let handle = handle.unwrap_or("none").to_owned();
+            call("read_output", json!({"handle": handle, "search": gate}))
+        }
+        _ => match after(
+            &last,
+            &format!("the {gate} gate is "),
+            &['\\', '"', '\n', '<'],
+        ) {
+            Some(found) => reply(&format!("{gate} is {found}."), None),
+            None => reply(&format!("{gate} is nowhere."), None),
+        },
+    }
+}
+
+/// Chats with these lines in one process, going on with the last session if `is_resumed`.
+fn chat(rind: &Rind, server: &Server, is_resumed: bool, lines: &[String]) -> String {
+    let base_url = format!("provider.base_url={:?}", server.at("127.0.0.1", ""));
+    let mut args = vec![
+        "chat",
+        "--plain",
+        "--provider",
+        "anthropic",
+        "--model",
+        "m",
+        "--yes",
+        "--set",
+        &base_url,
+    ];
+    if is_resumed {
+        args.extend(["--resume", "last"]);
+    }
+    rind.file("input.txt", &(lines.join("\n") + "\n"));
+    let input = rind.workspace().join("input.txt");
+    let mut command = rind.command(&args);
+    command.env("ANTHROPIC_API_KEY", "sk-test-key");
+    command.stdin(std::fs::File::open(&input).unwrap());
+    let ran = rind.finish(&mut command).exits(0);
+    format!("{}\n{}", ran.stdout, ran.stderr)
+}
+
+fn check_found(said: &str) {
+    for gate in GATES {
+        let answer = format!("{gate} is {}.", code(gate));
+        assert!(said.contains(&answer), "{gate}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_detail_of_sixty_turns_is_found_after_compaction_and_after_a_resume() {
+    let server = Server::start(model).await;
+    let rind = Rind::default();
+    for plugin in guests::CORE {
+        rind.managed(plugin);
+    }
+    rind.config(&format!(
+        "[subagents]\nenabled = true\n[archival]\nenabled = true\n[archival.trigger]\ntoken_threshold = 1000\n\
+         [archival.list]\nmax_tokens = 600\n\
+         [agent.compact]\nthreshold_tokens = {THRESHOLD}\nkeep_tokens = 3000\nkeep_last_messages = 2\nmax_summary_tokens = 1000\n"
+    ));
+    let mut lines = Vec::new();
+    for n in 0..N_TURNS {
+        rind.file(&format!("r{n}.txt"), &report(n));
+        lines.push(format!("Read r{n}.txt"));
+    }
+    let finds: Vec<String> = GATES.iter().map(|gate| format!("Find {gate}")).collect();
+    lines.extend(finds.clone());
+    let said = tokio::task::block_in_place(|| chat(&rind, &server, false, &lines));
+    check_found(&said);
+    let replaced = rind.entries("replaced");
+    let n_archived = replaced
+        .iter()
+        .filter(|entry| entry["holder"].is_object())
+        .count();
+    assert!(n_archived >= N_TURNS - 2, "{n_archived}");
+    let compacted: Vec<&Value> = replaced
+        .iter()
+        .filter(|entry| !entry["holder"].is_object())
+        .collect();
+    assert!(compacted.len() >= 2, "{}", compacted.len());
+    let last = compacted.last().unwrap()["messages"][0].to_string();
+    assert!(last.contains("archived turns are kept by held-"), "{last}");
+
+    let said = tokio::task::block_in_place(|| chat(&rind, &server, true, &finds));
+    check_found(&said);
+
+    // The list and the whole request stay within their bounds.
+    let largest = server
+        .received()
+        .iter()
+        .map(|request| request.body.len() / BYTES_PER_TOKEN)
+        .max();
+    let bound = THRESHOLD + 16_384 / BYTES_PER_TOKEN + 1000;
+    assert!(largest.unwrap() <= bound, "{largest:?} {bound}");
+    let last = server.last();
+    let body: Value = serde_json::from_slice(&last.body).unwrap();
+    let system = body["system"].to_string();
+    assert!(system.contains("older ones, not listed"), "{system}");
+    let ran = rind.run(&["session", "doctor", "--json"]).exits(0);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(found[0]["faults"], json!([]), "{}", ran.stdout);
+}
