@@ -33,9 +33,9 @@ use crate::point::outcome::Level;
 use crate::session::Session;
 use crate::tool::approval::SessionApprovals;
 
-/// Time that subagents have to end cleanly once they were told to stop: a little longer than their
-/// tools have.
-const AGENT_GRACE: Duration = Duration::from_secs(7);
+/// Time that subagents have to end cleanly once they were told to stop. Their tools have 5 s of it;
+/// the rest is for a busy machine and a slow disk, since one that is abandoned leaves an open turn.
+const AGENT_GRACE: Duration = Duration::from_secs(20);
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
 #[derive(Clone, Default)]
