@@ -27,15 +27,17 @@ fn code(gate: &str) -> String {
     format!("{}-{sum}", gate.to_uppercase())
 }
 
-/// A file with a detail in its middle. Two of them are too large for the conversation.
+/// Lines of a file, as long as a result may be that no plugin keeps aside.
+const N_ROWS: usize = 330;
+
+/// A file with a detail in its middle.
 fn report(n: usize) -> String {
-    let rows = if n % 30 == 3 { 1500 } else { 330 };
-    let mut lines: Vec<String> = (0..rows)
+    let mut lines: Vec<String> = (0..N_ROWS)
         .map(|row| format!("gate report {n} row {row}: level {} ok", row * 7 % 113))
         .collect();
     if n % 3 == 0 {
         let gate = GATES[n / 3];
-        lines[rows / 2] = format!("clearance of the {gate} gate is {}", code(gate));
+        lines[N_ROWS / 2] = format!("clearance of the {gate} gate is {}", code(gate));
     }
     lines.join("\n")
 }
@@ -130,29 +132,11 @@ fn model(request: &Received) -> Reply {
     }
     let gate = input.strip_prefix("Find ").unwrap_or("nothing").to_owned();
     let last = results.last().cloned().unwrap_or_default();
-    let is_found = last.contains(&format!("the {gate} gate is "));
     match results.len() {
         0 => call(
             "query_subagent",
             json!({"search": format!("clearance {gate} gate")}),
         ),
-        // It was too large for the conversation: a plugin kept it aside, and the turn has its handle.
-        1 if !is_found => {
-            let n = GATES.iter().position(|own| *own == gate).unwrap() * 3;
-            call(
-                "query_subagent",
-                json!({"search": format!("kept as out gate report {n} row 0")}),
-            )
-        }
-        2 if !is_found => {
-            // The results name the turn of each passage; other turns quote earlier results.
-            let n = GATES.iter().position(|own| *own == gate).unwrap() * 3;
-            let turn = format!("(Archive: Read r{n}.txt)");
-            let mut own = last.split("\\n\\n## ").filter(|part| part.contains(&turn));
-            let handle = own.find_map(|part| after(part, "kept as \\\"", &['\\']));
-            let handle = handle.unwrap_or("none").to_owned();
-            call("read_output", json!({"handle": handle, "search": gate}))
-        }
         _ => match after(
             &last,
             &format!("the {gate} gate is "),
