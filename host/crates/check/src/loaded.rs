@@ -24,6 +24,7 @@ pub const BUILT_IN_COMMANDS: [&str; 14] = [
     "context",
     "compact",
     "undo",
+    "rewind",
     "fork",
     "export",
     "resume",
