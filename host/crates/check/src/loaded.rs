@@ -13,7 +13,7 @@ use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::tools::BUILT_IN_TOOLS;
 
 /// Names of the built-in commands, which hide a plugin's command of the same name.
-pub const BUILT_IN_COMMANDS: [&str; 14] = [
+pub const BUILT_IN_COMMANDS: [&str; 15] = [
     "help",
     "model",
     "plugins",
