@@ -119,7 +119,7 @@ impl Checkpoints {
         let workspace = canonical(spec.workspace);
         let mut config = spec.config;
         // A session without a folder keeps nothing: its files would lie in the working directory.
-        config.enabled &= spec.session.is_absolute();
+        config.enabled &= !spec.session.as_os_str().is_empty();
         Self {
             config,
             folder: spec.session.join(CHECKPOINTS),
