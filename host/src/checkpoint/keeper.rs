@@ -117,8 +117,11 @@ impl Checkpoints {
         let canonical = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let skipped: Vec<PathBuf> = skipped.into_iter().map(canonical).collect();
         let workspace = canonical(spec.workspace);
+        let mut config = spec.config;
+        // A session without a folder keeps nothing: its files would lie in the working directory.
+        config.enabled &= !spec.session.as_os_str().is_empty();
         Self {
-            config: spec.config,
+            config,
             folder: spec.session.join(CHECKPOINTS),
             // A workspace within a folder of this program would be left out as a whole.
             skipped: skipped

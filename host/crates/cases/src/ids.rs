@@ -60,6 +60,8 @@ mod tests {
             plugin: None,
             task: "t".to_owned(),
             tools: Vec::new(),
+            preset: None,
+            is_continued: false,
             call_id: None,
         }
     }
