@@ -82,10 +82,10 @@ impl PathHistory {
 }
 
 /// Adds up the records that `is_wanted` selects, which are in the order of time.
-pub(super) fn fold_changes<'a>(
-    records: &'a [ChangeRecord],
+pub(super) fn fold_changes(
+    records: &[ChangeRecord],
     is_wanted: impl Fn(&ChangeRecord) -> bool,
-) -> BTreeMap<&'a str, PathHistory> {
+) -> BTreeMap<&str, PathHistory> {
     let mut histories: BTreeMap<&str, PathHistory> = BTreeMap::new();
     for record in records {
         if !is_wanted(record) || record.end == Some(RecordEnd::Void) {

@@ -242,11 +242,7 @@ impl SessionFolder {
     /// Reads `children`, the newest first, and the subagents below them, and gives each with its
     /// entries to `take`, until it says to stop. Holders below a subagent are left out: the file of
     /// the subagent has their messages too.
-    pub(crate) fn read_children(
-        &self,
-        children: &[Child],
-        take: &mut dyn FnMut(&Child, Result<Vec<Entry>, Error>) -> ControlFlow<()>,
-    ) {
+    pub(crate) fn read_children(&self, children: &[Child], take: &mut ChildVisitor<'_>) {
         let mut seen = HashSet::new();
         let _ = read_below(&self.path, children, MAX_DEPTH, &mut seen, take);
     }
@@ -296,6 +292,10 @@ impl Session {
     }
 }
 
+/// Receiver of subagents with their entries, which says when to stop.
+pub(crate) type ChildVisitor<'a> =
+    dyn FnMut(&Child, Result<Vec<Entry>, Error>) -> ControlFlow<()> + 'a;
+
 /// Reads `children` in `folder`, the newest first, each followed by the subagents below it. `seen`
 /// holds the folders that were read: a file may name a subagent more than once.
 fn read_below(
@@ -303,7 +303,7 @@ fn read_below(
     children: &[Child],
     depth: usize,
     seen: &mut HashSet<PathBuf>,
-    take: &mut dyn FnMut(&Child, Result<Vec<Entry>, Error>) -> ControlFlow<()>,
+    take: &mut ChildVisitor<'_>,
 ) -> ControlFlow<()> {
     for child in children.iter().rev() {
         let own = folder.join(AGENTS).join(&child.agent);

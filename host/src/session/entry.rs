@@ -31,7 +31,7 @@ pub const VERSION: u32 = 1;
 #[must_use]
 pub fn schema() -> Schema {
     SchemaSettings::draft2020_12()
-        .for_serialize()
+        .for_deserialize()
         .into_generator()
         .into_root_schema_for::<Entry>()
 }

@@ -32,8 +32,8 @@ times = 0
 /// The session's file and its bytes.
 fn file(rind: &Rind) -> (PathBuf, Vec<u8>) {
     let sessions = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
-    let file = sessions.map(|entry| entry.unwrap().path().join("session.jsonl"));
-    let file = file.filter(|file| file.is_file()).next().unwrap();
+    let mut files = sessions.map(|entry| entry.unwrap().path().join("session.jsonl"));
+    let file = files.find(|file| file.is_file()).unwrap();
     let bytes = std::fs::read(&file).unwrap();
     (file, bytes)
 }

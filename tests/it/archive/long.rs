@@ -35,7 +35,7 @@ fn report(n: usize) -> String {
     let mut lines: Vec<String> = (0..N_ROWS)
         .map(|row| format!("gate report {n} row {row}: level {} ok", row * 7 % 113))
         .collect();
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         let gate = GATES[n / 3];
         lines[N_ROWS / 2] = format!("clearance of the {gate} gate is {}", code(gate));
     }

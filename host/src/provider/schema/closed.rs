@@ -30,9 +30,9 @@ pub fn is_closed(schema: &Value) -> bool {
         Some(_) => false,
     };
     has_closed_properties(keys)
-        && ONE.iter().all(|name| closed(&name))
-        && LISTS.iter().all(|name| all_closed(&name))
-        && NAMED.iter().all(|name| named_closed(&name))
+        && ONE.iter().all(closed)
+        && LISTS.iter().all(all_closed)
+        && NAMED.iter().all(named_closed)
 }
 
 fn has_closed_properties(keys: &Map<String, Value>) -> bool {
