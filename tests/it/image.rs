@@ -237,7 +237,16 @@ fn kept(rind: &Rind) -> PathBuf {
     let sessions = rind.home().join("data/sessions");
     let session = fs::read_dir(sessions).unwrap().next().unwrap().unwrap();
     let files = fs::read_dir(session.path().join("content")).unwrap();
-    let files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    // The others are texts of the system prompt.
+    let prompts = rind.entries("prompt");
+    let is_prompt = |path: &PathBuf| {
+        let mut sent = prompts
+            .iter()
+            .flat_map(|prompt| prompt["sent"].as_array().unwrap());
+        sent.any(|name| path.ends_with(name.as_str().unwrap()))
+    };
+    let files = files.map(|file| file.unwrap().path());
+    let files: Vec<PathBuf> = files.filter(|path| !is_prompt(path)).collect();
     assert_eq!(files.len(), 1);
     files[0].clone()
 }

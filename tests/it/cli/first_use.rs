@@ -73,7 +73,7 @@ fn a_file_to_start_from_is_written_once() {
         !text.contains("[provider]"),
         "a project does not choose the model: {text}"
     );
-    fs::write(&path, text.replace("#max_steps = 50", "max_steps = 3")).unwrap();
+    fs::write(&path, text.replacen("#max_steps = 50", "max_steps = 3", 1)).unwrap();
     assert_snapshot!(rind.run(&["init"]).screen(), @r##"
     exit 2
     ---- stderr

@@ -320,7 +320,9 @@ reply = [
 skills = ["tidy by user"]
 text = ["Tidy here."]
 calls = ["bash spared", "bash refused by policy"]
-output = "tidied"
+output = '''tidied
+
+[blocked: a subagent cannot ask for approval, so these calls were not run: `bash` (the operator can allow it with tools.rules = [{ tool = "bash", command = "cp b *", decision = "allow" }])]'''
 files = { b = "", c = "(no such file)" }
 "#,
     );

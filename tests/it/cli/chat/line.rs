@@ -45,6 +45,7 @@ fn names_of_commands_and_files_are_completed() {
       ▸ cost Show tokens and cost of this session
         context Show what fills the window of the model
         compact Replace older messages with a summary now
+        continue Go on with the turn that was interrupted when the program e
     scripted
     ");
     terminal

@@ -66,7 +66,7 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     Signatures and docs are in the file of each.
 
     - [rind_sdk](references/crate.md): the root of the crate (`text_of`, `AsOutcome`, `AsValue`, `CommandOutcome`, `IntoAnswer`, `IntoOutcome`, `IntoPointOutcome`, `LoopOutcome`, `PointOutcome`, `PointVerdict`; from other crates: `schemars`, `serde`, `serde_json`; from `bindings::rind`: `plugin as imports`; from `bindings::rind::plugin`: `outcomes`, `payloads`, `types`; from `rind_sdk_macros`: `args`, `command`, `data`, `hook`, `implements`, `plugin`, `run_loop`, `tool`)
-    - [rind_sdk::agents](references/agents.md): Running subagents (`run`, `Task`)
+    - [rind_sdk::agents](references/agents.md): Running subagents (`run`, `presets`, `start`, `resume`, `wait`, `stop`, `Order`, `Task`)
     - [rind_sdk::ask](references/ask.md): Asking the person at the terminal: yes or no, one of several options, a line of text (`confirm`, `choose`, `text`)
     - [rind_sdk::blobs](references/blobs.md): Bytes of content that is not text: those in what the hook or tool was shown, or with the side effect `session` any of the session (`read`, `read_all`)
     - [rind_sdk::caller](references/caller.md): Caller of the hook, tool, command or implementation that runs: session, turn and agent, and what the turn has used
