@@ -6,7 +6,7 @@
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use rind::author::build::{BuildOptions, build};
+//! # use rind::author::build::{BuildOptions, build_plugins};
 //! use std::sync::Arc;
 //!
 //! use rind::grant::Trust;
@@ -22,7 +22,7 @@
 //! # let dirs = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/hello").into()];
 //! # let options = BuildOptions { dirs, out: Some(plugins.into()), deadline: Duration::from_secs(600) };
 //! # let cancel = tokio_util::sync::CancellationToken::new();
-//! # assert!(build(&options, &(Arc::new(|_: &str| {}) as _), &cancel).await?.failed.is_empty());
+//! # assert!(build_plugins(&options, &(Arc::new(|_: &str| {}) as _), &cancel).await?.failed.is_empty());
 //! // A model that plays a script; `provider::connect` makes clients of real ones.
 //! let greet = Reply::call("greet", serde_json::json!({"name": "Ada"}));
 //! let read = Reply::call("read_file", serde_json::json!({"path": "key.pem"}));
