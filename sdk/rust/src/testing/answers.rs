@@ -242,7 +242,9 @@ pub(crate) mod agents {
         let answer = run(&Task::new(message))?;
         STARTED.with_borrow_mut(|started| {
             let own = started.iter_mut().find(|own| own.id == id);
-            own.map(|own| own.answer = answer);
+            if let Some(own) = own {
+                own.answer = answer;
+            }
         });
         Ok(())
     }
