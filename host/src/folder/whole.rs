@@ -193,6 +193,13 @@ impl GrantedFolders {
         Ok(())
     }
 
+    /// Whether anything in the workspace may be changed.
+    #[must_use]
+    pub fn changes_workspace(&self) -> bool {
+        let mut grants = self.grants.iter();
+        grants.any(|grant| grant.folder.root == Root::Workspace && grant.access != Access::Read)
+    }
+
     /// Returns the path of a change relative to the workspace, with links resolved; `None` for a
     /// path elsewhere, and for one that must not be written. With `makes_parents`, a path whose
     /// folder is missing is returned as it is.

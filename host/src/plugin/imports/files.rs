@@ -123,9 +123,12 @@ impl HostState {
         work: impl FnOnce(&GrantedFolders, &str) -> Result<T, FolderError> + Send + 'static,
     ) -> Result<T, HandleError> {
         let backing = &self.backing;
-        let recorder = backing
-            .handle
-            .change_recorder(&backing.plugin, &self.call.caller);
+        // Most plugins write to their own folders alone, some at every hook.
+        let recorder = backing.folders.changes_workspace().then(|| {
+            let handle = &backing.handle;
+            handle.change_recorder(&backing.plugin, &self.call.caller)
+        });
+        let recorder = recorder.flatten();
         self.on_files(change.verb, path, move |folders, path| {
             let begun = recorder.and_then(|recorder| {
                 let makes_parents = change.verb == CREATE_FOLDER;
