@@ -147,6 +147,15 @@ pub fn child_values(value: &Value) -> impl Iterator<Item = &Value> {
         .chain(fields.into_iter().flatten())
 }
 
+/// Removes the code fence around JSON, which models write in spite of instructions.
+pub(crate) fn strip_fence(text: &str) -> &str {
+    let Some(inner) = text.strip_prefix("```") else {
+        return text;
+    };
+    let inner = inner.trim_start_matches(char::is_alphanumeric);
+    inner.trim_end().strip_suffix("```").unwrap_or(inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::json::{MAX_BYTES, parse_json, strip_fence};
 use crate::point::payload::CheckArguments;
 use crate::tool::schema;
 
@@ -45,9 +46,8 @@ impl AnswerSchema {
     /// Returns the JSON in an answer, without the code fence that many models put around it; or
     /// the reason why the answer does not match.
     fn check_answer<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
-        let json = strip_fence(answer.trim());
-        let value: Value =
-            serde_json::from_str(json).map_err(|error| format!("it is not JSON: {error}"))?;
+        let json = strip_fence(answer.trim()).trim();
+        let value = parse_json(json, MAX_BYTES).map_err(|error| format!("it {error}"))?;
         (self.check)(&value)?;
         Ok(json)
     }
@@ -56,17 +56,6 @@ impl AnswerSchema {
 impl fmt::Debug for AnswerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("AnswerSchema").field(&self.schema).finish()
-    }
-}
-
-/// Returns the content of a text that is one fenced block, and any other text as it is.
-fn strip_fence(text: &str) -> &str {
-    let inner = text
-        .strip_prefix("```")
-        .and_then(|rest| rest.strip_suffix("```"));
-    match inner.and_then(|inner| inner.split_once('\n')) {
-        Some((language, json)) if language.chars().all(char::is_alphanumeric) => json.trim(),
-        _ => text,
     }
 }
 
@@ -176,6 +165,7 @@ mod tests {
             "```json\n{\"n\": 1}\n```\nDone.",
             "```",
             "``````",
+            "{\"n\": 1, \"n\": 2}",
         ] {
             let mut check = check();
             for _ in 0..MAX_REPEATS {

@@ -14,10 +14,18 @@ use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
 
 /// Last line of the output of a turn whose model failed.
-pub const NO_ANSWER: &str = "[the model gave no answer: ";
+const NO_ANSWER: &str = "[the model gave no answer: ";
 
 /// Last line of the output of a turn whose answer does not match its schema.
-pub const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
+const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
+
+/// Returns the part of an answer that is in the output of a failed turn, without the reason.
+#[must_use]
+pub fn partial_answer(output: &str) -> &str {
+    let reasons = [NO_ANSWER, WRONG_ANSWER];
+    let begun = reasons.iter().find_map(|reason| output.rsplit_once(reason));
+    begun.map_or("", |(begun, _)| begun)
+}
 
 /// Result that the model sees for a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";

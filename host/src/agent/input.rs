@@ -20,7 +20,9 @@ use crate::session::InterruptedTurn;
 
 impl TurnRun<'_> {
     /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's
-    /// message. An input that a hook refuses never becomes a message, so the model never sees it.
+    /// message. An input that a hook refuses never becomes a message, so the model never sees it. The
+    /// input of a turn that goes on passes the same hooks: they may have changed since, and the text
+    /// that is kept of it is the one before any hook.
     pub(super) async fn take_input(&mut self) -> Result<Decision, EarlyStop> {
         let started = self
             .ctx
@@ -50,12 +52,15 @@ impl TurnRun<'_> {
             reasons: assessment.reasons,
         });
 
-        let attached = self.attached.clone();
-        let mut message = self.said_message(self.input.text.clone(), attached).await;
-        if self.input.source == Source::Agent {
-            message.origin = Some(Origin::Agent);
+        // The input of a turn that goes on is in the conversation already, as hooks left it then.
+        if !self.continued().is_some_and(|before| before.is_taken) {
+            let attached = self.attached.clone();
+            let mut message = self.said_message(self.input.text.clone(), attached).await;
+            if self.input.source == Source::Agent {
+                message.origin = Some(Origin::Agent);
+            }
+            self.ctx.push(message).await?;
         }
-        self.ctx.push(message).await?;
         self.ctx.inject_texts(started.inject).await?;
         self.ctx.inject_texts(taken.inject).await?;
         Ok(assessment.decision)
@@ -158,10 +163,21 @@ impl TurnRun<'_> {
         message
     }
 
+    /// The interrupted turn that this one continues.
+    fn continued(&self) -> Option<&InterruptedTurn> {
+        match &self.work {
+            TurnWork::Answer { continues, .. } => continues.as_deref(),
+            TurnWork::Compact => None,
+        }
+    }
+
     /// Begins the skills that were invoked for this turn. Returns the one whose work a subagent is
     /// to do.
     pub(super) async fn begin_skill(&mut self) -> Option<InvokedSkill> {
         self.end_dropped_skills().await;
+        if let Some(before) = self.continued().cloned() {
+            self.take_up(&before);
+        }
         let caller = self.ctx.caller();
         self.ctx
             .scope
@@ -172,36 +188,23 @@ impl TurnRun<'_> {
         is_for_this.then_some(invoked)
     }
 
-    /// Takes up the interrupted turn. Hooks have let its input in before. Its skills are active
-    /// again, because they may limit the tools; the steps that it took count.
-    pub(super) async fn take_up(&mut self, before: &InterruptedTurn) -> Decision {
-        self.end_dropped_skills().await;
-        let skills = &self.agent.spec.skills;
+    /// Takes up the interrupted turn: its skills are active again, because they may limit the tools,
+    /// the steps that it took count, and an answer that was there is not asked for again.
+    fn take_up(&mut self, before: &InterruptedTurn) {
         for kept in &before.skills {
-            self.agent.skills.take_up(kept, skills);
+            self.agent.skills.take_up(kept, &self.agent.spec.skills);
         }
         let left = self.last_step.saturating_sub(before.n_steps);
         self.last_step = left.max(1);
-        self.reflected.hear_text(&self.input.text);
-        settle_assessment(assess_input(&self.input.text)).decision
-    }
-
-    /// Returns the answer that the model gave before the interruption, if it was the last message.
-    pub(super) fn answer_before_cut(&mut self) -> Option<String> {
-        let TurnWork::Continue(_) = &self.work else {
-            return None;
-        };
-        if self.ctx.step > 0 || !self.outputs.is_empty() {
-            return None;
-        }
-        let last = self.agent.spec.session.last_messages(1).pop()?;
-        let is_answer = last.role == Role::Assistant && last.tool_calls().next().is_none();
-        let text = last.joined_text();
-        (is_answer && !text.trim().is_empty()).then_some(text)
+        let last = self.agent.spec.session.last_messages(1).pop();
+        let answer =
+            last.filter(|last| last.role == Role::Assistant && last.tool_calls().next().is_none());
+        let answer = answer.map(|answer| answer.joined_text());
+        self.ready_answer = answer.filter(|text| before.is_taken && !text.trim().is_empty());
     }
 
     /// Ends skills of an earlier turn that was dropped before it ended.
-    pub(super) async fn end_dropped_skills(&self) {
+    async fn end_dropped_skills(&self) {
         let caller = self.ctx.caller();
         let own = &self.ctx.scope.skills.own;
         for left in own.take_finished(|skill| !skill.is_lasting) {

@@ -157,7 +157,7 @@ impl LiveAgent {
     /// Takes a turn and all later ones out of the conversation.
     ///
     /// # Errors
-    /// One of the turns cannot be taken out, or the session cannot be written.
+    /// A turn cannot be taken out, or the session cannot be written.
     pub(crate) async fn rewind_turns(
         &mut self,
         entries: &[Entry],

@@ -77,7 +77,7 @@ pub use config::AgentConfig;
 #[doc(hidden)]
 pub use direct::DirectTurn;
 #[doc(hidden)]
-pub use end::{NO_ANSWER, WRONG_ANSWER};
+pub use end::partial_answer;
 pub use handle::SessionHandle;
 pub(crate) use lifecycle::LiveAgent;
 pub use outcome::{Error, TurnOutcome};

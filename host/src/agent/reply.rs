@@ -18,6 +18,17 @@ pub(super) struct ReplyStep {
     pub(super) shortfall: Option<ReplyShortfall>,
 }
 
+impl ReplyStep {
+    /// A complete answer without calls.
+    pub(super) fn whole(draft: String) -> Self {
+        Self {
+            draft,
+            goes_on: false,
+            shortfall: None,
+        }
+    }
+}
+
 /// Kinds of incomplete answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplyShortfall {

@@ -39,7 +39,7 @@ pub(super) const BY_NAME_ONLY: [&str; 6] = [
 ];
 
 /// Command of a turn that continues an interrupted one.
-pub(super) const CONTINUE_COMMAND: &str = "/continue";
+const CONTINUE_COMMAND: &str = "/continue";
 
 /// Digits of an agent's id. A session has few of them, and people read it.
 const ID_DIGITS: usize = 8;
@@ -61,22 +61,17 @@ pub(crate) struct TurnSpec {
     pub(crate) max_cost_usd: Option<f64>,
     /// Id that the caller gave the text.
     pub(crate) input_id: Option<String>,
-    /// Number of the interrupted turn that this one continues.
-    pub(crate) continues: Option<u32>,
+    /// Interrupted turn that this one continues.
+    pub(crate) continues: Option<InterruptedTurn>,
 }
 
 impl TurnSpec {
-    /// A turn that continues an interrupted one. An input that hooks never let in is an input like
-    /// any other.
+    /// A turn that continues an interrupted one.
     pub(crate) fn of_interrupted(interrupted: InterruptedTurn) -> Self {
-        let continues = interrupted.is_taken.then_some(interrupted.turn);
         Self {
-            command: match continues {
-                Some(_) => Some(CONTINUE_COMMAND.to_owned()),
-                None => interrupted.command,
-            },
-            input_id: interrupted.input_id,
-            continues,
+            command: Some(CONTINUE_COMMAND.to_owned()),
+            input_id: interrupted.input_id.clone(),
+            continues: Some(interrupted.clone()),
             ..Self::new(interrupted.input, interrupted.source)
         }
     }

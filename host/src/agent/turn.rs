@@ -20,8 +20,8 @@ use super::lifecycle::LiveAgent;
 use super::outcome::{Error, TurnOutcome};
 use super::reflect::MARK;
 use super::reflect::second::ReflectionState;
-use super::reply::ReplyShortfall;
-use super::spec::{CONTINUE_COMMAND, TurnSpec};
+use super::reply::{ReplyShortfall, ReplyStep};
+use super::spec::TurnSpec;
 use super::stop::{EarlyStop, blocked_by, held_back};
 use super::stream::{AnswerProgress, goes_on_from};
 use crate::event::Event;
@@ -63,9 +63,9 @@ pub(super) enum TurnWork {
         command: Option<String>,
         /// Id that the caller gave the input.
         input_id: Option<String>,
+        /// Interrupted turn that goes on.
+        continues: Option<Box<InterruptedTurn>>,
     },
-    /// Goes on with an interrupted turn, whose input is in the conversation already.
-    Continue(InterruptedTurn),
     /// Replaces older messages with a summary and answers nothing.
     Compact,
 }
@@ -95,13 +95,10 @@ impl LiveAgent {
             text: spec.text,
             source: spec.source,
         };
-        let interrupted = self.spec.session.interrupted();
-        let work = match interrupted.filter(|_| spec.continues.is_some()) {
-            Some(interrupted) => TurnWork::Continue(interrupted),
-            None => TurnWork::Answer {
-                command: spec.command,
-                input_id: spec.input_id,
-            },
+        let work = TurnWork::Answer {
+            command: spec.command,
+            input_id: spec.input_id,
+            continues: spec.continues.map(Box::new),
         };
         let mut turn = TurnRun::new(self, input, work, cancel.clone());
         turn.attached = spec.attached.into();
@@ -152,6 +149,8 @@ pub(super) struct TurnRun<'a> {
     /// Check of answers that must match a schema.
     pub(super) answers: AnswerCheck,
     pub(super) outputs: Vec<String>,
+    /// Answer that the model gave before the turn was interrupted.
+    pub(super) ready_answer: Option<String>,
     /// Whether the model was told of subagents that still run.
     told_of_agents: bool,
     /// Ends the subagents when the turn is dropped.
@@ -185,6 +184,7 @@ impl<'a> TurnRun<'a> {
             reflected: ReflectionState::default(),
             answers: AnswerCheck::default(),
             outputs: Vec::new(),
+            ready_answer: None,
             begins_at: 0,
             started: Instant::now(),
         }
@@ -214,13 +214,15 @@ impl<'a> TurnRun<'a> {
         session.cut_turn()?;
         self.begins_at = session.end();
         let (command, input_id, continues) = match &self.work {
-            TurnWork::Answer { command, input_id } => (command.clone(), input_id.clone(), None),
+            TurnWork::Answer {
+                command,
+                input_id,
+                continues,
+            } => {
+                let continues = continues.as_ref().map(|before| before.turn);
+                (command.clone(), input_id.clone(), continues)
+            }
             TurnWork::Compact => (Some(self.input.text.clone()), None, None),
-            TurnWork::Continue(before) => (
-                Some(CONTINUE_COMMAND.to_owned()),
-                before.input_id.clone(),
-                Some(before.turn),
-            ),
         };
         session.append(Body::TurnStart {
             turn: self.ctx.scope.number,
@@ -247,17 +249,11 @@ impl<'a> TurnRun<'a> {
             self.outputs.push(done);
             return Ok(());
         }
-        let decision = if let TurnWork::Continue(before) = &self.work {
-            let before = before.clone();
-            self.take_up(&before).await
-        } else {
-            let fork = self.begin_skill().await;
-            let decision = self.take_input().await?;
-            if let Some(invoked) = fork {
-                return self.answer_by_fork(invoked).await;
-            }
-            decision
-        };
+        let fork = self.begin_skill().await;
+        let decision = self.take_input().await?;
+        if let Some(invoked) = fork {
+            return self.answer_by_fork(invoked).await;
+        }
         let scope = self.ctx.scope.clone();
         self.agent.join_archived(&scope).await;
         self.agent
@@ -265,13 +261,7 @@ impl<'a> TurnRun<'a> {
             .begin_archiving(&self.agent.spec, &scope);
         self.build_system(decision).await?;
         loop {
-            let answer = match self.answer_before_cut() {
-                Some(draft) => DraftAnswer {
-                    draft,
-                    is_cut: false,
-                },
-                None => self.answer_input().await?,
-            };
+            let answer = self.answer_input().await?;
             if answer.is_cut {
                 // A note of the host is no answer, and the stop reason says so.
                 self.answers = AnswerCheck::default();
@@ -299,7 +289,10 @@ impl<'a> TurnRun<'a> {
             if let Some(note) = self.cost_limit() {
                 return Ok(self.cut_draft(&draft, &note));
             }
-            let mut step = self.take_step().await?;
+            let mut step = match self.ready_answer.take() {
+                Some(draft) => ReplyStep::whole(draft),
+                None => self.take_step().await?,
+            };
             step.draft.insert_str(0, &begun);
             begun.clear();
             let is_cut_text = step.shortfall == Some(ReplyShortfall::CutText);

@@ -1,6 +1,6 @@
 //! Contents of files, stored by their hash in one append-only file.
 //!
-//! One file for all contents, because a snapshot stores thousands and has to wait for the disk only
+//! All contents are in a single file, because a snapshot stores thousands and has to wait for the disk only
 //! once. Owns the frames of the file (hash, length, bytes), the limit of its size, and the check that
 //! a content still has its hash. A torn frame at the end, which a killed process leaves, is dropped.
 //! Start from [`ContentStore`].

@@ -93,7 +93,7 @@ impl ChangeRecord {
     }
 }
 
-/// One line of the file.
+/// Line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 enum RecordLine {

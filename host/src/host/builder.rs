@@ -140,7 +140,7 @@ impl HostBuilder {
     }
 
     /// Gives models these kinds of subagents besides the built-in ones, when subagents are enabled.
-    /// They are files in the form of skills: the description, the tools, and the text that the
+    /// The files have the form of skills: the description, the tools, and the text that the
     /// subagent is instructed with.
     #[must_use]
     pub fn subagent_presets(mut self, files: impl Into<Arc<Skills>>) -> Self {

@@ -106,22 +106,9 @@ impl InterruptedTurn {
             Body::ToolEnd { call, .. } => {
                 self.calls.insert(call.clone(), CallProgress::Ended);
             }
-            Body::SkillActivated {
-                skill,
-                trust,
-                hash,
-                by,
-                is_conversational: false,
-                allow,
-                deny,
-            } => self.skills.push(LastingSkill {
-                skill: skill.clone(),
-                trust: trust.clone(),
-                hash: hash.clone(),
-                by: by.clone(),
-                allow: allow.clone(),
-                deny: deny.clone(),
-            }),
+            Body::SkillActivated { .. } => {
+                self.skills.extend(LastingSkill::of_entry(body, false));
+            }
             Body::SkillEnded { skill, .. } => self.skills.retain(|own| own.skill != *skill),
             _ => {}
         }

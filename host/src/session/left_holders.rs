@@ -43,7 +43,7 @@ impl Session {
             let entries = place.entries_since(0).unwrap_or_default();
             let turns = entries.iter().filter_map(|entry| begun_turn(&entry.body));
             if is_left_holder(&agent, &due, &turns.collect()) {
-                // What cannot be removed is found by `rind session doctor`.
+                // `rind session doctor` finds folders that cannot be removed.
                 let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(&agent));
             }
         }

@@ -82,22 +82,9 @@ impl SessionTranscript {
             Body::Replaced {
                 removed, messages, ..
             } => self.replace_messages(removed, messages),
-            Body::SkillActivated {
-                skill,
-                trust,
-                hash,
-                by,
-                is_conversational: true,
-                allow,
-                deny,
-            } => self.skills.push(LastingSkill {
-                skill: skill.clone(),
-                trust: trust.clone(),
-                hash: hash.clone(),
-                by: by.clone(),
-                allow: allow.clone(),
-                deny: deny.clone(),
-            }),
+            Body::SkillActivated { .. } => {
+                self.skills.extend(LastingSkill::of_entry(body, true));
+            }
             Body::SkillRemembered {
                 skill,
                 trust,

@@ -120,6 +120,32 @@ fn an_answer_that_was_there_is_given_without_another_request() {
 }
 
 #[test]
+fn an_answer_that_was_there_passes_the_hooks_that_it_had_not_reached() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"The answer.\"\n");
+    rind.config("[hooks.scripts.look]\npoint = \"pre-reflect\"\ncommand = [\"true\"]\n");
+    rind.run(&["run", "hello"]).exits(0);
+    cut_before(&rind, "turn-end");
+    let ran = rind.run(&["run", "--resume", "last", "--json"]).exits(0);
+    let lines = ran.json_lines();
+    let looked =
+        |line: &&serde_json::Value| line["type"] == "hook" && line["point"] == "pre-reflect";
+    assert_eq!(lines.iter().filter(looked).count(), 1, "{}", ran.stdout);
+    assert_eq!(rind.entries("step").len(), 1);
+}
+
+#[test]
+fn a_guard_of_inputs_refuses_a_turn_that_goes_on_as_well() {
+    let rind = Rind::with_script(WAITS);
+    kill_at_command(&rind, &["run", "work", "--yes"]);
+    rind.config(
+        "[hooks.scripts.guard]\npoint = \"pre-assess\"\ncommand = [\"sh\", \"-c\", \"echo '{\\\"block\\\": \\\"not today\\\"}'\"]\n",
+    );
+    let ran = rind.run(&["run", "--resume", "last"]).exits(3);
+    assert!(ran.stderr.contains("not today"), "{}", ran.stderr);
+    assert_eq!(rind.entries("step").len(), 1);
+}
+
+#[test]
 fn an_input_that_hooks_had_not_let_in_is_taken_as_any_other() {
     let rind = Rind::with_script("[[reply]]\ntext = \"The answer.\"\n");
     rind.run(&["run", "hello"]).exits(0);

@@ -47,7 +47,7 @@ pub enum SessionChoice {
     New,
     /// A new one with this id.
     Named(String),
-    /// One to continue: its id, the beginning of it, or `last`.
+    /// Session to continue: its id, the beginning of it, or `last`.
     Resume(String),
 }
 

@@ -9,6 +9,7 @@ use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
 use crate::agent::compact::cut_middle;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
+use crate::json::strip_fence;
 use crate::message::Message;
 use crate::point::caller::Caller;
 
@@ -115,15 +116,6 @@ fn parse_structured(text: &str) -> Option<String> {
     let mut summary: StructuredSummary = serde_json::from_str(strip_fence(text)).ok()?;
     summary.key_findings.truncate(MAX_FINDINGS);
     serde_json::to_string(&summary).ok()
-}
-
-/// Removes the code fence around a text, which models write in spite of instructions.
-fn strip_fence(text: &str) -> &str {
-    let Some(inner) = text.strip_prefix("```") else {
-        return text;
-    };
-    let inner = inner.strip_prefix("json").unwrap_or(inner);
-    inner.trim_end().strip_suffix("```").unwrap_or(inner)
 }
 
 #[cfg(test)]

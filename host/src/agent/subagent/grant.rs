@@ -82,7 +82,7 @@ fn is_selected(selection: &PresetTools, spec: &ToolSpec) -> bool {
 /// that the subagent begins with.
 ///
 /// # Errors
-/// One of them is not available, or an active skill forbids it.
+/// A tool is not available, or an active skill forbids it.
 pub(in crate::agent) fn check_tools(
     scope: &TurnScope,
     names: &[String],

@@ -45,7 +45,7 @@ pub(in crate::agent) struct SubagentOrder {
 /// Starts a subagent and returns while it runs. It ends with the turn of `scope` at the latest.
 ///
 /// # Errors
-/// It may not start: a tool is not available, a limit is reached, or its session cannot be written.
+/// The subagent may not start: a tool is not available, a limit is reached, or its session cannot be written.
 pub(in crate::agent) async fn start_subagent(
     scope: &Arc<TurnScope>,
     order: SubagentOrder,

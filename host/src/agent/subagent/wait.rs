@@ -75,7 +75,7 @@ impl WaitSubagents {
         });
         let mut ends: Vec<_> = running.map(|live| Box::pin(live.wait_ended())).collect();
         let is_any = asked.any == Some(true);
-        // Those that an earlier process ran have ended already.
+        // Subagents of an earlier process have ended already.
         let has_ended = is_any && ends.len() < awaited.len();
         if !ends.is_empty() && !has_ended {
             let ended = async {

@@ -6,7 +6,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[cfg(doc)]
 use super::Body;
 use crate::point::payload::Tier;
 
@@ -63,6 +62,32 @@ pub struct LastingSkill {
     pub allow: Option<Vec<String>>,
     /// Tools that it denies.
     pub deny: Vec<String>,
+}
+
+impl LastingSkill {
+    /// Returns the skill that an entry says became active, if it stays as long as
+    /// `is_conversational` says: from turn to turn, or for one turn.
+    pub(in crate::session) fn of_entry(body: &Body, is_conversational: bool) -> Option<Self> {
+        match body {
+            Body::SkillActivated {
+                skill,
+                trust,
+                hash,
+                by,
+                is_conversational: own,
+                allow,
+                deny,
+            } if *own == is_conversational => Some(Self {
+                skill: skill.clone(),
+                trust: trust.clone(),
+                hash: hash.clone(),
+                by: by.clone(),
+                allow: allow.clone(),
+                deny: deny.clone(),
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// A skill that the session remembers as used or confirmed, as [`Body::SkillRemembered`] keeps it.

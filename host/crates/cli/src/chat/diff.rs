@@ -100,7 +100,7 @@ fn read_content(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// One row of a diff, without styles.
+/// Row of a diff, without styles.
 pub(in super::super) struct DiffRow {
     /// `-`, `+`, a blank for an unchanged line, or `⋮` between two changes.
     pub(in super::super) mark: char,

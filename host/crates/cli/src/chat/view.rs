@@ -18,7 +18,7 @@ use super::diff::ChatDiffs;
 use super::editor::MARK;
 use super::status::ChatStatus;
 use super::stream::AnswerStream;
-use rind_lib::agent::{NO_ANSWER, WRONG_ANSWER};
+use rind_lib::agent::partial_answer;
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{StopReason, TurnSummary};
@@ -390,9 +390,7 @@ impl ChatView {
             StopReason::MaxSteps => self.say_line(style_text(WARN, printable_prose(output))),
             StopReason::Cancelled => self.say_line(style_text(WARN, "interrupted")),
             StopReason::Failed => {
-                let mark = [NO_ANSWER, WRONG_ANSWER];
-                let begun = mark.iter().find_map(|mark| output.rsplit_once(mark));
-                let (begun, _) = begun.unwrap_or_default();
+                let begun = partial_answer(output);
                 if self.answers.is_empty() && !begun.trim().is_empty() {
                     self.say_line(printable_prose(begun.trim_end()));
                 }

@@ -18,7 +18,7 @@ pub(in super::super) struct ShownChange<'a> {
     pub(in super::super) contents: [Option<Vec<u8>>; 2],
 }
 
-/// One line of a change.
+/// Line of a change.
 pub(in super::super) struct ChangeLine {
     pub(in super::super) style: Style,
     /// Printable text.

@@ -12,7 +12,7 @@ use super::{
     printable_prose, say_line, style_text, warning_text,
 };
 use crate::args::ShowArgs;
-use rind_lib::agent::{NO_ANSWER, WRONG_ANSWER};
+use rind_lib::agent::partial_answer;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::{Message, Role};
 use rind_lib::point::payload::{StopReason, TurnSummary};
@@ -277,9 +277,7 @@ impl TurnRenderer {
             StopReason::Cancelled => {}
             // The error event was shown already. Show the partial answer, unless it was shown live.
             StopReason::Failed => {
-                let mark = [NO_ANSWER, WRONG_ANSWER];
-                let begun = mark.iter().find_map(|mark| output.rsplit_once(mark));
-                let (begun, _) = begun.unwrap_or_default();
+                let begun = partial_answer(output);
                 if self.streamed.is_empty() && !begun.trim().is_empty() {
                     say_line(printable_prose(begun.trim_end()));
                 }
