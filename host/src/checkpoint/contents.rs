@@ -20,6 +20,10 @@ pub(super) const CONTENTS: &str = "contents";
 /// Length of a frame before its content: the hash and the length.
 const HEAD_BYTES: u64 = 32 + 8;
 
+/// Longest content that is read, in bytes: more than any that is stored. A damaged length must not
+/// take all memory.
+const MAX_CONTENT_BYTES: u64 = 1 << 30;
+
 type ContentHash = [u8; 32];
 
 /// Contents of files by their hash.
@@ -136,10 +140,14 @@ impl ContentStore {
         self.failure.as_deref()
     }
 
-    /// Waits until everything that was added is on the disk.
+    /// Waits until everything that was added is on the disk. After an error nothing more is added: it
+    /// is unknown what is on the disk.
     pub(super) fn sync(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.is_unsynced) {
-            self.file.sync_data()?;
+        if std::mem::take(&mut self.is_unsynced)
+            && let Err(error) = self.file.sync_data()
+        {
+            self.failure = Some(error.to_string());
+            return Err(error);
         }
         Ok(())
     }
@@ -147,7 +155,10 @@ impl ContentStore {
     /// Returns a content, checked against its hash; `None` if it is missing or was changed.
     pub(super) fn get(&self, digest: &str) -> Option<Vec<u8>> {
         let hash = hash_of(digest)?;
-        let (at, len) = *self.index.get(&hash)?;
+        let (at, len) = *self
+            .index
+            .get(&hash)
+            .filter(|(_, len)| *len <= MAX_CONTENT_BYTES)?;
         let mut content = vec![0; usize::try_from(len).ok()?];
         self.file.read_exact_at(&mut content, at).ok()?;
         (*blake3::hash(&content).as_bytes() == hash).then_some(content)
