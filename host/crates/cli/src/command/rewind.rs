@@ -139,6 +139,8 @@ struct RewindScope {
     /// Reason why the conversation cannot be taken back.
     refusal: Option<String>,
     plan: RewindPlan,
+    /// Reason why the changes of files are not known.
+    unplanned: Option<String>,
 }
 
 async fn go_back(
@@ -150,10 +152,11 @@ async fn go_back(
 ) -> anyhow::Result<String> {
     let checkpoints = session.checkpoints();
     let planned = plan_files(&checkpoints, turn).await;
-    let plan = match words.parts {
-        Some(parts) if parts.has_files() => planned?,
+    let (plan, unplanned) = match planned {
+        Ok(plan) => (plan, None),
+        Err(error) if words.parts.is_some_and(RewindParts::has_files) => return Err(error),
         // Files that cannot be read must not stand in the way of the conversation.
-        _ => planned.unwrap_or_default(),
+        Err(error) => (RewindPlan::default(), Some(format!("{error:#}"))),
     };
     let (turns, refusal) = match session.turns_since(turn) {
         Ok(turns) => (turns, None),
@@ -167,6 +170,7 @@ async fn go_back(
         turns,
         refusal,
         plan,
+        unplanned,
     };
     let asker = asker.filter(|_| !scope.plan.changes.is_empty());
     let parts = match &asker {
@@ -228,8 +232,18 @@ async fn take_back(
         files = Some(applied.await.context("bring back files")??);
     }
     if parts.has_conversation() {
-        let undone = session.rewind(scope.turn).await?;
+        let undone = session.rewind(scope.turn).await;
+        let undone = undone.with_context(|| match files {
+            Some(_) => "the files were brought back, and the conversation was not taken back",
+            None => "the conversation was not taken back",
+        })?;
         text.push(conversation_text(&undone));
+    }
+    if let Some(why) = &scope.unplanned {
+        text.push(format!(
+            "its files stay as they are, what they were is not known: {why}"
+        ));
+        return Ok(text.join("\n"));
     }
     match &files {
         Some(result) => text.extend(files_text(&scope.plan, result)),
