@@ -11,7 +11,7 @@ use crate::agent::spec::agent_id;
 use crate::agent::subagent::continued::order_for;
 use crate::agent::subagent::grant::grant_tools;
 use crate::agent::subagent::registry::LiveSubagent;
-use crate::agent::subagent::report::{find_own, state_of};
+use crate::agent::subagent::report::{check_awaited, find_own, state_of};
 use crate::agent::subagent::start::{SubagentOrder, run_subagent, start_subagent};
 use crate::point::caller::Caller;
 use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
@@ -103,6 +103,7 @@ impl PluginCalls<'_> {
         limit: Duration,
         _: Caller,
     ) -> Result<Vec<AgentReport>, HandleError> {
+        check_awaited(&ids).map_err(HandleError::InvalidInput)?;
         let all = ids.iter().map(|id| self.find_agent(id));
         let all = all.collect::<Result<Vec<KnownAgent>, _>>()?;
         let running = all.iter().filter_map(|(_, live)| live.as_deref());

@@ -10,6 +10,19 @@ use crate::event::SubagentState;
 use crate::session::{Body, Child};
 use crate::tool::ToolOutput;
 
+/// Most ids that one call waits for.
+const MAX_AWAITED: usize = 256;
+
+/// Checks the number of ids that a call waits for. Each is looked up among all subagents.
+pub(in crate::agent) fn check_awaited(ids: &[String]) -> Result<(), String> {
+    match ids.len() {
+        0..=MAX_AWAITED => Ok(()),
+        n => Err(format!(
+            "{n} ids are given, at most {MAX_AWAITED} are taken"
+        )),
+    }
+}
+
 /// Returns the outcome as the model reads it: the id, the state unless the subagent just answered,
 /// and the answer.
 ///

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::registry::LiveSubagent;
-use super::report::{find_own, outcome_text, read_output, state_of};
+use super::report::{check_awaited, find_own, outcome_text, read_output, state_of};
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, ToolSpec};
 use crate::tool::builtin::{spec_of, until_cancelled};
@@ -129,6 +129,7 @@ fn all_unread(scope: &TurnScope) -> Vec<Awaited> {
 
 /// Returns the subagents of these ids, each once.
 fn named(scope: &TurnScope, ids: &[String]) -> Result<Vec<Awaited>, String> {
+    check_awaited(ids)?;
     let mut seen = Vec::new();
     let mut awaited = Vec::new();
     for text in ids {
