@@ -234,6 +234,21 @@ fn a_turn_that_goes_on_keeps_the_limits_of_its_skill() {
 }
 
 #[test]
+fn a_turn_that_goes_on_is_never_due_to_be_archived() {
+    let rind = Rind::with_script(WAITS);
+    rind.config(
+        "[subagents]\nenabled = true\n[archival]\nenabled = true\n[archival.trigger]\ntool_call_threshold = 1\n",
+    );
+    kill_at_command(&rind, &["run", "work", "--yes"]);
+    rind.script(
+        "[[reply]]\ntool_calls = [{ name = \"read_file\", arguments = { path = \"ran\" } }]\n[[reply]]\ntext = \"I go on.\"\n",
+    );
+    rind.run(&["run", "--resume", "last"]).exits(0);
+    assert!(rind.entries("archival").is_empty());
+    assert_eq!(rind.entries("tool-end").len(), 1);
+}
+
+#[test]
 fn a_turn_that_was_taken_back_does_not_go_on() {
     let rind = Rind::with_script("[[reply]]\ntext = \"The answer.\"\n");
     rind.run(&["run", "hello"]).exits(0);

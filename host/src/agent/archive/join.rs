@@ -228,8 +228,10 @@ pub(in crate::agent) async fn note_due(
         tokens: compaction.tokens_of(&spec.model, &finished.messages),
     };
     let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
-    // A call without a result: the turn is not really over.
+    // A call without a result: the turn is not really over. A turn that goes on with an interrupted
+    // one has no input of its own, whose place a summary could take.
     if let Some(reason) = reason
+        && finished.asked().is_some()
         && unanswered_calls(&finished.messages).next().is_none()
     {
         write_kept(&spec.session, scope.number, reason, 0, false);
