@@ -12,7 +12,7 @@ use rind::point::caller::{CallContext, Caller};
 use rind::point::defined::DefinedPoints;
 use rind::point::dispatch::Dispatcher;
 use rind::point::handle::{
-    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer,
+    AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer, StateWrite,
 };
 use rind::point::outcome::{Effect, Level};
 use rind::point::trace::{AccessRecord, Sink, TraceRecord};
@@ -70,7 +70,13 @@ impl AgentHandle for Memory {
             .cloned()
     }
 
-    fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError> {
+    fn state_set(
+        &self,
+        plugin: &str,
+        key: &str,
+        value: Option<&str>,
+        _: StateWrite,
+    ) -> Result<(), HandleError> {
         let mut state = self.state.lock().unwrap();
         let key = (plugin.to_owned(), key.to_owned());
         match value {

@@ -19,7 +19,7 @@ use crate::point::defined::DefinedPoints;
 use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{
     AgentHandle, AgentOrder, AgentPreset, AgentReport, AgentTask, ChangeRecorder, HandleError,
-    ModelQuestion, ModelReply, PersonAnswer, PersonQuestion, PointAnswer,
+    ModelQuestion, ModelReply, PersonAnswer, PersonQuestion, PointAnswer, StateWrite,
 };
 use crate::point::outcome::{Effect, Level};
 use crate::point::trace::AccessRecord;
@@ -139,9 +139,23 @@ impl AgentHandle for SessionHandle {
         }
     }
 
-    fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError> {
+    fn state_set(
+        &self,
+        plugin: &str,
+        key: &str,
+        value: Option<&str>,
+        when: StateWrite,
+    ) -> Result<(), HandleError> {
         let session = &self.outlet.session;
-        session.state_set(plugin, key, value).map_err(to_handle)
+        let set = match when {
+            StateWrite::AtOnce => session.state_set(plugin, key, value),
+            StateWrite::WithNextEntry => session.state_set_with_next(plugin, key, value),
+        };
+        set.map_err(to_handle)
+    }
+
+    fn write_waiting(&self) -> Result<(), HandleError> {
+        self.outlet.session.write_waiting().map_err(to_handle)
     }
 
     fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {

@@ -154,7 +154,12 @@ impl EffectOutlet {
                 name,
                 value,
             }),
-            Effect::Store(stored) => (self.keep)(plugin, &stored.key, &stored.value),
+            Effect::Store(stored) => {
+                // What the plugin set in the session before is written first, as for its own calls
+                // of `store`. An error comes with the next entry.
+                let _ = self.session.write_waiting();
+                (self.keep)(plugin, &stored.key, &stored.value);
+            }
             Effect::Notify(LogLine { level, text }) => self.events.emit(Event::Notice {
                 level,
                 plugin: Some(plugin.to_owned()),

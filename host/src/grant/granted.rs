@@ -85,6 +85,14 @@ impl Granted {
         self.capabilities.iter().any(is_call)
     }
 
+    /// Whether the plugin reaches nothing but its session.
+    #[must_use]
+    pub fn is_session_only(&self) -> bool {
+        self.capabilities
+            .iter()
+            .all(|own| *own == Capability::Session)
+    }
+
     /// Returns the tools that the plugin may call.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().filter_map(|own| match own {

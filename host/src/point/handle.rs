@@ -265,11 +265,22 @@ pub trait AgentHandle: Send + Sync {
     }
 
     /// Sets (`Some`) or removes (`None`) a value of the plugin's session state. The change is in
-    /// the session file when this returns, and is synced to disk before the model or a tool can
+    /// the session file at the time `when`, and is synced to disk before the model or a tool can
     /// depend on it.
-    fn state_set(&self, plugin: &str, key: &str, value: Option<&str>) -> Result<(), HandleError> {
-        _ = (plugin, key, value);
+    fn state_set(
+        &self,
+        plugin: &str,
+        key: &str,
+        value: Option<&str>,
+        when: StateWrite,
+    ) -> Result<(), HandleError> {
+        _ = (plugin, key, value, when);
         no_session()
+    }
+
+    /// Writes the changes that wait for the next entry to the session file.
+    fn write_waiting(&self) -> Result<(), HandleError> {
+        Ok(())
     }
 
     /// Returns the keys of the plugin's session state that start with `prefix`, sorted.
@@ -395,6 +406,15 @@ pub trait AgentHandle: Send + Sync {
         _ = (plugin, name, arguments, caller);
         Box::pin(async { no_session() })
     }
+}
+
+/// Time at which a change of a plugin's session state is written to the session file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateWrite {
+    /// Before the plugin goes on.
+    AtOnce,
+    /// Together with the next entry of the session.
+    WithNextEntry,
 }
 
 /// A handle without a session, for inspecting a plugin. Log lines, effects and access records are

@@ -405,6 +405,29 @@ impl Session {
         inner.append_body(body)
     }
 
+    /// Sets or removes a value as [`Session::state_set`] does, and writes the change with the next
+    /// entry or at the next sync. Use this for small changes that come before an entry anyway: a
+    /// write for each costs more than producing it.
+    pub fn state_set_with_next(
+        &self,
+        plugin: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<(), Error> {
+        let mut inner = self.lock();
+        let Some(body) = inner.states.prepare_change(plugin, key, value)? else {
+            return Ok(());
+        };
+        let entry = inner.next_entry(body);
+        inner.log.append_with_next(&entry.line()?)?;
+        inner.take_entry(entry)
+    }
+
+    /// Writes the changes and reports that wait for the next entry.
+    pub fn write_waiting(&self) -> Result<(), Error> {
+        self.lock().log.write_waiting()
+    }
+
     /// Returns the keys of a plugin's session state that start with `prefix`, sorted.
     #[must_use]
     pub fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
@@ -432,16 +455,25 @@ impl Session {
 
 impl SessionState {
     fn append_body(&mut self, body: Body) -> Result<(), Error> {
-        self.put_entry(Entry {
+        let entry = self.next_entry(body);
+        self.put_entry(entry)
+    }
+
+    fn next_entry(&self, body: Body) -> Entry {
+        Entry {
             id: crate::clock::new_id(),
             parent: self.last_entry.clone(),
             time: crate::clock::now_ms(),
             body,
-        })
+        }
     }
 
     fn put_entry(&mut self, entry: Entry) -> Result<(), Error> {
         self.log.append_line(&entry.line()?)?;
+        self.take_entry(entry)
+    }
+
+    fn take_entry(&mut self, entry: Entry) -> Result<(), Error> {
         let unused = self.take_in(&entry.body);
         self.last_entry = Some(entry.id);
         if let Some(blob) = unused {

@@ -189,6 +189,14 @@ impl SessionLog {
         Ok(())
     }
 
+    /// Writes the buffered lines.
+    pub(super) fn write_waiting(&mut self) -> Result<(), Error> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.append_line(&[])
+    }
+
     /// Blocks until every line is on the disk.
     pub(super) fn sync_file(&mut self) -> Result<(), Error> {
         if let Some(lines) = self.take_unsynced()? {
@@ -201,9 +209,7 @@ impl SessionLog {
     /// caller can sync it without the lock on the log, so that others can append meanwhile.
     pub(super) fn take_unsynced(&mut self) -> Result<Option<UnsyncedData>, Error> {
         self.check()?;
-        if !self.waiting.is_empty() {
-            self.append_line(&[])?;
-        }
+        self.write_waiting()?;
         let (disk, synced, len) = (self.disk.clone(), self.synced.clone(), self.len);
         Ok((len > self.synced.len()).then_some(UnsyncedData { disk, synced, len }))
     }
@@ -219,10 +225,8 @@ impl SessionLog {
 
 impl Drop for SessionLog {
     fn drop(&mut self) {
-        if !self.waiting.is_empty() {
-            // An error here is ignored: nothing depends on buffered lines.
-            let _ = self.append_line(&[]);
-        }
+        // An error here is ignored: nothing depends on buffered lines.
+        let _ = self.write_waiting();
         if let Some(lock) = &self.lock {
             // Unlock explicitly, closing the file is not enough: a child process between fork and
             // exec inherits all descriptors, and with them the lock (flock(2)).

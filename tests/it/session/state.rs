@@ -3,7 +3,7 @@
 use std::fs;
 
 use rind::point::caller::Caller;
-use rind::point::handle::{AgentHandle, HandleError};
+use rind::point::handle::{AgentHandle, HandleError, StateWrite};
 use rind::session::{Error, INLINE_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use serde_json::json;
 
@@ -92,7 +92,9 @@ async fn plugins_reach_the_session_through_their_handle() {
     let (events, mut receiver) = rind::event::Events::channel();
     let handle =
         rind::agent::SessionHandle::new(session.clone(), events, std::sync::Arc::new(|_, _, _| {}));
-    handle.state_set("p", "k", Some("v")).unwrap();
+    handle
+        .state_set("p", "k", Some("v"), StateWrite::AtOnce)
+        .unwrap();
     assert_eq!(handle.state_get("p", "k").as_deref(), Some("v"));
     assert_eq!(handle.state_get("q", "k"), None);
     assert_eq!(handle.messages(&Caller::default(), 5).len(), 1);
@@ -107,7 +109,7 @@ async fn plugins_reach_the_session_through_their_handle() {
     ));
     let long = "k".repeat(MAX_KEY_BYTES + 1);
     assert!(matches!(
-        handle.state_set("p", &long, Some("")),
+        handle.state_set("p", &long, Some(""), StateWrite::AtOnce),
         Err(HandleError::Limit(_))
     ));
     let caller = rind::point::caller::Caller::default();

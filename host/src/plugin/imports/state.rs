@@ -3,7 +3,30 @@
 use super::super::bindings::rind::plugin::state;
 use super::super::host::{HostState, PluginBacking};
 use super::super::sanitize::CallSanitizer;
-use crate::point::handle::HandleError;
+use crate::point::handle::{HandleError, StateWrite};
+
+impl HostState {
+    /// Writes a change of the state. Hooks of a step run between two entries of the session and,
+    /// if the process is killed, run again in the turn that goes on, so what they change is written
+    /// with the next entry. A plugin that reaches beyond the session has its change written first:
+    /// what it does next cannot be taken back.
+    fn write_state(&self, key: &str, value: Option<&str>) -> Result<(), HandleError> {
+        let PluginBacking {
+            handle,
+            keeper,
+            granted,
+            ..
+        } = &*self.backing;
+        let caller = &self.call.caller;
+        let is_in_step = caller.context.step > 0 && caller.point.is_some();
+        let when = if is_in_step && granted.is_session_only() {
+            StateWrite::WithNextEntry
+        } else {
+            StateWrite::AtOnce
+        };
+        handle.state_set(keeper, key, value, when)
+    }
+}
 
 impl state::Host for HostState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
@@ -14,13 +37,11 @@ impl state::Host for HostState {
         let sanitizer = CallSanitizer::sanitizer_of(self, "state");
         sanitizer.name("key", &key)?;
         let value = sanitizer.text("value", value);
-        let PluginBacking { handle, keeper, .. } = &*self.backing;
-        handle.state_set(keeper, &key, Some(&value))
+        self.write_state(&key, Some(&value))
     }
 
     async fn remove(&mut self, key: String) -> Result<(), HandleError> {
-        let PluginBacking { handle, keeper, .. } = &*self.backing;
-        handle.state_set(keeper, &key, None)
+        self.write_state(&key, None)
     }
 
     async fn keys(&mut self, prefix: String) -> wasmtime::Result<Vec<String>> {

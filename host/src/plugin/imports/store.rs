@@ -8,6 +8,19 @@ use super::super::store::PluginStore;
 use crate::point::handle::HandleError;
 
 impl HostState {
+    /// Runs a change of the store. The session state that the plugin set before is written first, so
+    /// that a plugin which is killed in between never finds the later change without the earlier.
+    fn change_store<F>(
+        &self,
+        work: F,
+    ) -> Result<impl Future<Output = Result<(), HandleError>> + Send + use<F>, HandleError>
+    where
+        F: FnOnce(&PluginStore) -> Result<(), HandleError> + Send + 'static,
+    {
+        self.backing.handle.write_waiting()?;
+        Ok(self.in_store(work))
+    }
+
     /// Runs store work on the blocking pool, so that waiting for the disk blocks no other task.
     fn in_store<T: Send + 'static, F>(
         &self,
@@ -36,11 +49,12 @@ impl store::Host for HostState {
             sanitizer.name("key", &key)?;
             sanitizer.text("value", value)
         };
-        self.in_store(move |store| store.set(&key, &value)).await
+        self.change_store(move |store| store.set(&key, &value))?
+            .await
     }
 
     async fn remove(&mut self, key: String) -> Result<(), HandleError> {
-        self.in_store(move |store| store.remove(&key)).await
+        self.change_store(move |store| store.remove(&key))?.await
     }
 
     async fn keys(&mut self, prefix: String) -> Result<Vec<String>, HandleError> {

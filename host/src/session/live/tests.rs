@@ -61,3 +61,15 @@ fn a_failure_that_nobody_could_be_told_of_comes_with_the_next_sync() {
     session.sync().unwrap_err();
     session.sync().unwrap();
 }
+
+#[test]
+fn state_that_waits_is_known_at_once_and_written_with_the_next_entry() {
+    let (session, make_room) = Session::on_small_disk(0);
+    session.state_set_with_next("p", "k", Some("v")).unwrap();
+    assert_eq!(session.state_get("p", "k").unwrap().as_deref(), Some("v"));
+    session.write_waiting().unwrap_err();
+    make_room(100_000);
+    session.append(user("first")).unwrap();
+    session.write_waiting().unwrap();
+    assert_eq!(session.state_get("p", "k").unwrap().as_deref(), Some("v"));
+}
