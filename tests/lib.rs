@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+pub mod api;
 pub mod bytes;
 pub mod cli;
 pub mod fuzz;

@@ -34,6 +34,7 @@ mod rewind;
 mod rewind_killed;
 mod scripts;
 mod serve;
+mod serve_api;
 mod session_doctor;
 mod session_format;
 mod session_look;

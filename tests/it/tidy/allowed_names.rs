@@ -73,6 +73,14 @@ const RULES: &[Rule] = &[
         why: "only `cli` has a terminal",
     },
     Rule {
+        names: &["axum", "hyper", "hyper_util", "maud"],
+        allowed: &[(
+            "host/crates/serve/src/",
+            "it checks who sends a request before anything answers it",
+        )],
+        why: "no request from outside reaches a session past the access check",
+    },
+    Rule {
         names: &["clap", "clap_complete", "clap_mangen"],
         allowed: &[(
             "host/crates/cli/src/",

@@ -9,6 +9,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rind-author", &["rind-lib"]),
     ("rind-package", &["rind-lib"]),
     ("rind-operator", &["rind-lib", "rind-package"]),
+    ("rind-serve", &["rind-lib"]),
     ("rind-check", &["rind-lib"]),
     ("rind-cases", &["rind-lib"]),
     ("rind-derive", &["rind-author", "rind-cases", "rind-lib"]),
@@ -23,6 +24,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "rind-operator",
             "rind-otel",
             "rind-package",
+            "rind-serve",
         ],
     ),
 ];

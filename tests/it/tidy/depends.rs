@@ -9,10 +9,12 @@ use super::tree::root;
 const OF_CLI: &[&str] = &[
     "anstream",
     "anstyle",
+    "axum",
     "clap",
     "clap_complete",
     "clap_mangen",
     "indicatif",
+    "maud",
     "mimalloc",
     "toml_edit",
     "tracing-subscriber",

@@ -124,6 +124,11 @@ impl PreparedSession {
         Ok(CommandSet::new(about, project, program).await)
     }
 
+    /// Returns the plugins that were loaded.
+    pub(super) fn plugins(&self) -> Arc<PluginSet> {
+        self.run.plugins.shared().clone()
+    }
+
     /// Returns the load of later versions of a plugin.
     pub(super) fn later_load(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
         self.run.later(plugin)

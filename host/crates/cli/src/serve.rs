@@ -1,6 +1,8 @@
-//! `rind serve`: the loops of plugins, until all are done.
+//! `rind serve`: the loops of plugins, until all are done, and the HTTP API where it is asked for,
+//! until a signal comes.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::args::ServeArgs;
+use super::args::{ListenAddress, ServeArgs};
 use super::event_file::EventFile;
 use super::exit_code::{ExitStatus, bail_usage};
 use super::render::serve::LoopRenderer;
@@ -17,11 +19,18 @@ use super::signals::AnySignal;
 use super::{open, render};
 use rind_lib::event::Stamped;
 use rind_lib::loops::{EndReason, Error, LoopEnd, Loops};
+use rind_lib::plugin::load::PluginSet;
 use rind_operator::settings::SessionChoice;
+use rind_operator::start::ReadyRun;
+use rind_serve::access::ApiAccess;
+use rind_serve::{ApiListener, ApiServer};
 
 /// Capacity of the queue of events to show; a loop starts its next run only once the events of its
 /// last run fit.
 const MAX_WAITING_EVENTS: usize = 256;
+
+/// Name of the file with the token of the API, in the data folder.
+const TOKEN_FILE: &str = "serve-token";
 
 /// Timeout for writing the last events at exit: a pipe without a reader must not block it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -33,23 +42,36 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     // output of the others.
     let prepared =
         open::prepare_session(args.open.run_settings(SessionChoice::New, false)?).await?;
+    let plugins = prepared.plugins();
     let ready = prepared.build_host().await?;
     let host = &ready.run.host;
+    let api = match &args.listen {
+        Some(address) => Some(open_api(address, &ready.run, plugins).await?),
+        None => None,
+    };
     let loops = match Loops::open(&host.host) {
+        Err(Error::NoLoop) if api.is_some() => None,
         Err(error @ Error::NoLoop) => bail_usage!(
             "{error}, so there is nothing to serve: name a plugin that has one with --plugin, or see `rind plugin list` for why one \
-             does not run; `rind plugin new NAME --kind loop` makes one"
+             does not run; `rind plugin new NAME --kind loop` makes one; --listen serves the HTTP API"
         ),
-        loops => loops?,
+        loops => Some(loops?),
     };
-    host.warn_misplaced(&loops.tools());
-    let of_session = loops.sessions();
+    if let Some(loops) = &loops {
+        host.warn_misplaced(&loops.tools());
+    }
+    let of_session = loops.iter().flat_map(Loops::sessions);
     let of_session: BTreeMap<Arc<str>, String> = of_session
         .map(|(plugin, session)| (session.clone(), plugin.to_owned()))
         .collect();
     if !args.json {
         render::print_note(&ready.run.chosen);
-        render::serve::print_beginning(of_session.values());
+        if !of_session.is_empty() {
+            render::serve::print_beginning(of_session.values());
+        }
+        if let Some(api) = &api {
+            render::serve::print_api(&api.address, &api.token, api.login.as_deref());
+        }
     }
     let cancel = CancellationToken::new();
     let interrupted = AnySignal::interrupts().context("listen for Ctrl-C")?;
@@ -58,7 +80,20 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
     let renderer = LoopRenderer::new(of_session, &render::lines::of_process(), args.json);
     let shown = show_loops(events, renderer, file);
-    let ends = loops.watch(sender).run(&cancel).await;
+    let run_loops = async {
+        match loops {
+            Some(loops) => loops.watch(sender).run(&cancel).await,
+            None => Vec::new(),
+        }
+    };
+    let run_api = async {
+        match api {
+            Some(api) => api.server.run(api.listener, &cancel).await,
+            None => Ok(()),
+        }
+    };
+    let (ends, served) = tokio::join!(run_loops, run_api);
+    served.context("serve the API")?;
     if tokio::time::timeout(GRACE, shown).await.is_err() {
         tracing::warn!("the last events were not written: nobody reads them");
     }
@@ -66,6 +101,48 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
         ends.iter().for_each(render::serve::print_end);
     }
     Ok(exit_status(&ends, cancel.is_cancelled()))
+}
+
+/// The HTTP API, ready to run.
+struct OpenedApi {
+    server: ApiServer,
+    listener: ApiListener,
+    /// Address, in words.
+    address: String,
+    /// Path of the file with the token.
+    token: PathBuf,
+    /// Address that signs a browser in.
+    login: Option<String>,
+}
+
+/// Listens at the address, with the token of the data folder.
+async fn open_api(
+    address: &ListenAddress,
+    run: &ReadyRun,
+    plugins: Arc<PluginSet>,
+) -> anyhow::Result<OpenedApi> {
+    // Before anybody can connect: who sees the socket finds the token.
+    let data = &run.setup.paths.data;
+    let token = data.join(TOKEN_FILE);
+    let failed = || format!("read the token of the API in {}", token.display());
+    rind_lib::disk::private_folder(data).with_context(failed)?;
+    let access = ApiAccess::from_file(&token).with_context(failed)?;
+    let listener = match address {
+        ListenAddress::Tcp(address) => ApiListener::bind_tcp(*address).await,
+        ListenAddress::Unix(path) => ApiListener::bind_unix(path),
+    };
+    let listener = listener.with_context(|| format!("listen at {address}"))?;
+    let access = access.at_port(listener.port());
+    let login = access.login_url();
+    let host = &run.host;
+    let server = ApiServer::new(host.host.clone(), host.asking_policy(), plugins, access);
+    Ok(OpenedApi {
+        server,
+        address: listener.address_text(),
+        listener,
+        token,
+        login,
+    })
 }
 
 /// Shows events on a thread of its own: a write blocks while a pipe has no reader, and must not

@@ -18,7 +18,7 @@ use rind_lib::script::Script;
 use rind_lib::skill::Skills;
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::Commands;
-use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
+use rind_lib::tool::policy::{Policy, PolicyMode, ToolPolicy};
 
 /// Parts of a host that a run has chosen.
 pub struct HostParts {
@@ -96,6 +96,15 @@ impl OperatorHost {
         };
         self.warn_misplaced(&session.tools());
         Ok(session)
+    }
+
+    /// Returns the operator's policy for sessions whose questions a person answers elsewhere than at
+    /// the terminal.
+    #[must_use]
+    pub fn asking_policy(&self) -> Arc<dyn Policy> {
+        let mut policy = ToolPolicy::clone(&self.policy);
+        policy.mode.has_terminal = true;
+        Arc::new(policy)
     }
 
     /// Warns of rules, scripts and skills that are about none of these tools.

@@ -1,6 +1,7 @@
 //! Loops while they are served: a line for each run and its failures; or JSON lines.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -61,6 +62,17 @@ impl LoopRenderer {
         view.show_line(stamped, Instant::now())
             .into_iter()
             .for_each(say_line);
+    }
+}
+
+/// Says where the API is, and how a browser is signed in.
+pub(in super::super) fn print_api(address: &str, token: &Path, login: Option<&str>) {
+    say_line(format_args!(
+        "API at {address}/v1, token in {}; Ctrl-C ends it",
+        token.display()
+    ));
+    if let Some(login) = login {
+        say_line(format_args!("open in a browser: {login}"));
     }
 }
 

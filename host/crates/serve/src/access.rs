@@ -1,0 +1,302 @@
+//! Access to the API: a token in a private file, and checks of where a request comes from.
+//!
+//! A page of any website can send requests to loopback, and a name of its own can be made to lead
+//! there (DNS rebinding). So the `Host` of a request must be one of the server's own names, and the
+//! `Origin`, where there is one, the server itself. Programs send the token as `Authorization:
+//! Bearer`. A browser gets a cookie for it at `/login`, which is only taken under the name
+//! [`PAGE_HOST`]: cookies know no ports, so under `localhost` other servers of the machine would be
+//! sent it. Names below `localhost` lead to loopback (RFC 6761, section 6.3).
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{HeaderMap, Method, header};
+use rind_lib::disk;
+
+use crate::ApiState;
+use crate::error::ApiError;
+use crate::pages::PageError;
+use crate::routes::MAX_BODY_BYTES;
+
+/// Name under which browsers open the pages.
+pub const PAGE_HOST: &str = "rind.localhost";
+
+/// Name of the cookie of browsers.
+const COOKIE: &str = "rind";
+
+/// Maximum number of bytes of a refused request that are read, and the time for it.
+const MAX_DRAINED_BYTES: usize = 64 << 10;
+const DRAIN_TIME: Duration = Duration::from_millis(500);
+
+/// Number of random bytes of a token.
+const TOKEN_BYTES: usize = 32;
+
+/// Maximum size of a token file, in bytes.
+const MAX_TOKEN_BYTES: u64 = 1024;
+
+/// The secrets that give access.
+pub struct ApiAccess {
+    token: blake3::Hash,
+    cookie: String,
+    code: String,
+    port: Option<u16>,
+}
+
+impl ApiAccess {
+    /// Reads the token of a file, or makes one there that only its owner can read.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, others can read it, or it holds no token.
+    pub fn from_file(path: &Path) -> io::Result<Self> {
+        let token = match disk::read_if_present(path, MAX_TOKEN_BYTES)? {
+            Some(text) => check_token(path, text.trim())?.to_owned(),
+            None => {
+                let token = random_text()?;
+                disk::replace_private(path, format!("{token}\n").as_bytes())?;
+                token
+            }
+        };
+        Ok(Self {
+            token: blake3::hash(token.as_bytes()),
+            cookie: random_text()?,
+            code: random_text()?,
+            port: None,
+        })
+    }
+
+    /// Sets the port of the server. Without one it listens at a Unix socket, whose file decides who
+    /// may connect.
+    #[must_use]
+    pub fn at_port(mut self, port: Option<u16>) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// Returns the address that signs a browser in, as long as this process runs.
+    #[must_use]
+    pub fn login_url(&self) -> Option<String> {
+        let port = self.port?;
+        Some(format!(
+            "http://{PAGE_HOST}:{port}/login?code={}",
+            self.code
+        ))
+    }
+
+    /// Returns the cookie for a browser that brings the right code.
+    pub(crate) fn sign_in(&self, code: &str) -> Option<String> {
+        is_same(code, &self.code).then(|| {
+            format!(
+                "{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/",
+                self.cookie
+            )
+        })
+    }
+
+    /// Whether the request is for one of the server's own names.
+    fn is_own_host(&self, host: &str) -> bool {
+        let Some(port) = self.port else {
+            // The socket's file is reached by who may open it, under any name.
+            return true;
+        };
+        let (name, asked) = match host.rsplit_once(':') {
+            Some((name, port)) if !name.is_empty() && !port.ends_with(']') => {
+                (name, port.parse::<u16>().ok())
+            }
+            _ => (host, Some(80)),
+        };
+        asked == Some(port) && ["127.0.0.1", "localhost", "[::1]", PAGE_HOST].contains(&name)
+    }
+
+    /// Checks where a request comes from.
+    fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
+        if !self.is_own_host(host) {
+            return Err(ApiError::forbidden(
+                "the request is for another host name; use 127.0.0.1 or localhost and the server's port",
+            ));
+        }
+        if let Some(origin) = headers.get(header::ORIGIN) {
+            let own = format!("http://{host}");
+            if origin.as_bytes() != own.as_bytes() {
+                return Err(ApiError::forbidden("the request comes from another origin"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the request has the token, or the cookie of a browser.
+    fn has_access(&self, headers: &HeaderMap, host: &str) -> bool {
+        let bearer = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.strip_prefix("Bearer "));
+        if let Some(token) = bearer {
+            return blake3::hash(token.trim().as_bytes()) == self.token;
+        }
+        let is_page_host = host.split(':').next() == Some(PAGE_HOST);
+        is_page_host && cookies(headers).any(|value| is_same(value, &self.cookie))
+    }
+}
+
+/// Lets only requests through that come from the server's own pages or from a program, and that
+/// have access.
+pub(crate) async fn check_access(
+    State(state): State<ApiState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match refusal(&state.access, &request) {
+        None => next.run(request).await,
+        Some(error) => refuse_request(request, error).await,
+    }
+}
+
+/// Returns the reason why a request is refused.
+fn refusal(access: &ApiAccess, request: &Request) -> Option<ApiError> {
+    let headers = request.headers();
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let host = host.unwrap_or_default().to_ascii_lowercase();
+    if let Err(error) = access.check_origin(headers, &host) {
+        return Some(error);
+    }
+    let is_login = request.method() == Method::GET && request.uri().path() == "/login";
+    if !is_login && !access.has_access(headers, &host) {
+        return Some(ApiError::unauthorized());
+    }
+    let length = headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    length
+        .is_some_and(|length| length > MAX_BODY_BYTES as u64)
+        .then(ApiError::too_large)
+}
+
+/// Answers with an error. What arrives of the body soon is read first: closing a connection with
+/// bytes that were not read would take the answer back (RFC 9112, section 9.6).
+async fn refuse_request(request: Request, error: ApiError) -> Response {
+    let accept = request.headers().get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    let wants_page = accept.is_some_and(|accept| accept.contains("text/html"));
+    let body = axum::body::to_bytes(request.into_body(), MAX_DRAINED_BYTES);
+    // Neither a body that is too long nor one that does not come changes the answer.
+    let _ = tokio::time::timeout(DRAIN_TIME, body).await;
+    match wants_page {
+        true => PageError(error).into_response(),
+        false => error.into_response(),
+    }
+}
+
+/// Values of the browser's cookie, if it sends any.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter_map(|(name, value)| (name == COOKIE).then_some(value))
+}
+
+/// Whether two secrets are the same, in a time that does not tell how alike they are.
+fn is_same(one: &str, other: &str) -> bool {
+    blake3::hash(one.as_bytes()) == blake3::hash(other.as_bytes())
+}
+
+fn random_text() -> io::Result<String> {
+    let mut bytes = [0; TOKEN_BYTES];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Checks what a token file holds, and that others cannot read it.
+fn check_token<'t>(path: &Path, token: &'t str) -> io::Result<&'t str> {
+    use std::os::unix::fs::MetadataExt;
+    let mode = std::fs::metadata(path)?.mode();
+    if mode & 0o077 != 0 {
+        let text = format!(
+            "others can read the token in {}: remove the file, and a new token is made, or run `chmod 600` on it",
+            path.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    if token.len() < TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = format!(
+            "{} holds no token: one has at least {TOKEN_BYTES} letters and digits; remove the file, and a new one is made",
+            path.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(folder: &Path) -> ApiAccess {
+        let access = ApiAccess::from_file(&folder.join("token")).unwrap();
+        access.at_port(Some(7463))
+    }
+
+    #[test]
+    fn a_token_is_made_once_and_only_its_owner_reads_it() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let folder = tempfile::tempdir().unwrap();
+        let first = access(folder.path());
+        let second = access(folder.path());
+        assert_eq!(first.token, second.token);
+        assert_ne!(first.cookie, second.cookie);
+        let path = folder.path().join("token");
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let refused = ApiAccess::from_file(&path).err().unwrap();
+        assert!(refused.to_string().contains("others can read"), "{refused}");
+    }
+
+    #[test]
+    fn only_the_servers_own_names_and_origins_are_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let access = access(folder.path());
+        for (host, is_own) in [
+            ("127.0.0.1:7463", true),
+            ("localhost:7463", true),
+            ("[::1]:7463", true),
+            ("rind.localhost:7463", true),
+            ("localhost", false),
+            ("localhost:80", false),
+            ("attacker.example:7463", false),
+            ("rind.localhost.attacker.example:7463", false),
+            ("", false),
+        ] {
+            assert_eq!(access.is_own_host(host), is_own, "{host}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, "http://localhost:3000".parse().unwrap());
+        assert!(access.check_origin(&headers, "localhost:7463").is_err());
+        headers.insert(header::ORIGIN, "null".parse().unwrap());
+        assert!(access.check_origin(&headers, "localhost:7463").is_err());
+        headers.insert(header::ORIGIN, "http://localhost:7463".parse().unwrap());
+        assert!(access.check_origin(&headers, "localhost:7463").is_ok());
+    }
+
+    #[test]
+    fn a_cookie_counts_only_under_the_name_of_the_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let access = access(folder.path());
+        assert_eq!(access.sign_in("wrong"), None);
+        let cookie = access.sign_in(&access.code).unwrap();
+        let mut headers = HeaderMap::new();
+        let pair = cookie.split(';').next().unwrap();
+        headers.insert(header::COOKIE, format!("a=b; {pair}").parse().unwrap());
+        assert!(access.has_access(&headers, "rind.localhost:7463"));
+        assert!(!access.has_access(&headers, "localhost:7463"));
+        headers.insert(header::AUTHORIZATION, "Bearer wrong".parse().unwrap());
+        assert!(!access.has_access(&headers, "rind.localhost:7463"));
+    }
+}

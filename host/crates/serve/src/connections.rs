@@ -1,0 +1,185 @@
+//! Connections: where they come from, how many there are at once, and how long a request may take
+//! to arrive.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// Maximum number of connections at once; further ones wait to be accepted.
+const MAX_CONNECTIONS: usize = 512;
+
+/// Time in which the head of a request must be there. A connection without one is closed.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause after an error of the system, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A socket that connections are accepted on.
+#[derive(Debug)]
+pub struct ApiListener {
+    socket: Socket,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl ApiListener {
+    /// Listens at an address of loopback. The API has no encryption, so other addresses are refused.
+    ///
+    /// # Errors
+    /// The address is not one of loopback, or is taken.
+    pub async fn bind_tcp(address: SocketAddr) -> io::Result<Self> {
+        check_loopback(address)
+            .map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
+        let socket = Socket::Tcp(TcpListener::bind(address).await?);
+        Ok(Self { socket })
+    }
+
+    /// Listens at a Unix socket, which only the owner may open. A socket that nobody listens at any
+    /// more is replaced.
+    ///
+    /// # Errors
+    /// Something else is at the path, a server listens there, or the socket cannot be made.
+    pub fn bind_unix(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::FileTypeExt;
+        if let Ok(meta) = std::fs::symlink_metadata(path) {
+            if !meta.file_type().is_socket() {
+                return Err(taken(path, "is no socket"));
+            }
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(taken(path, "is the socket of a server that runs"));
+            }
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        // Whoever connects before this still needs the token.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        let socket = Socket::Unix(listener, path.to_owned());
+        Ok(Self { socket })
+    }
+
+    /// Returns the port, of an address; `None` for a Unix socket.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        match &self.socket {
+            Socket::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
+            Socket::Unix(..) => None,
+        }
+    }
+
+    /// Returns the address in words.
+    #[must_use]
+    pub fn address_text(&self) -> String {
+        match &self.socket {
+            Socket::Tcp(listener) => match listener.local_addr() {
+                Ok(address) => format!("http://{address}"),
+                Err(error) => error.to_string(),
+            },
+            Socket::Unix(_, path) => format!("unix:{}", path.display()),
+        }
+    }
+}
+
+impl Drop for ApiListener {
+    fn drop(&mut self) {
+        if let Socket::Unix(_, path) = &self.socket {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn taken(path: &Path, why: &str) -> io::Error {
+    let text = format!("{} {why}; choose another path", path.display());
+    io::Error::new(io::ErrorKind::AddrInUse, text)
+}
+
+/// Checks that only this machine can reach an address.
+///
+/// # Errors
+/// Reason why the API does not listen there.
+pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
+    if address.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    Err(format!(
+        "{address} can be reached from other machines, and the API has no encryption: listen at 127.0.0.1, and put a server \
+         with TLS in front of it"
+    ))
+}
+
+/// Answers requests until `cancel` is set.
+pub(crate) async fn serve_connections(
+    listener: ApiListener,
+    router: Router,
+    cancel: &CancellationToken,
+) -> io::Result<()> {
+    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(permit) = free.clone().acquire_owned().await else {
+            return Ok(());
+        };
+        let accepted = tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            accepted = accept(&listener.socket) => accepted,
+        };
+        let stream = match accepted {
+            Ok(stream) => stream,
+            Err(error) => {
+                // One connection that failed, or a lack of descriptors, which passes.
+                tracing::warn!(%error, "a connection to the API cannot be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (router, cancel) = (router.clone(), cancel.clone());
+        tokio::spawn(async move {
+            serve_connection(stream, router, &cancel).await;
+            drop(permit);
+        });
+    }
+}
+
+/// A connection of either kind.
+trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+async fn accept(socket: &Socket) -> io::Result<Box<dyn Connection>> {
+    Ok(match socket {
+        Socket::Tcp(listener) => Box::new(listener.accept().await?.0),
+        Socket::Unix(listener, _) => Box::new(listener.accept().await?.0),
+    })
+}
+
+async fn serve_connection(stream: Box<dyn Connection>, router: Router, cancel: &CancellationToken) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = std::pin::pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = cancel.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection to the API ended");
+    }
+}

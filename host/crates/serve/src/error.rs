@@ -1,0 +1,139 @@
+//! Errors of the API, as JSON: `{"error": {"code": …, "message": …}}`.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::routes::MAX_BODY_BYTES;
+
+/// An error that a request is answered with.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    code: &'static str,
+    pub(crate) message: String,
+}
+
+/// Body of an answer to a request that failed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorBody {
+    /// Kind and description of the error.
+    pub(crate) error: ErrorDetail,
+}
+
+/// An error.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorDetail {
+    /// Kind of the error, for programs.
+    pub(crate) code: String,
+    /// Description of the failure and of what to do, for people.
+    pub(crate) message: String,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid", message)
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "send the token of the server's token file as `Authorization: Bearer TOKEN`; in a browser, open the address \
+             that `rind serve` prints",
+        )
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", message)
+    }
+
+    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    pub(crate) fn too_many(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many", message)
+    }
+
+    pub(crate) fn too_large() -> Self {
+        let text = format!("the body has more than {} MiB", MAX_BODY_BYTES >> 20);
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", text)
+    }
+
+    pub(crate) fn no_method() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "no-method",
+            "the path has no such method; /v1/openapi.json lists what there is",
+        )
+    }
+
+    /// An error of the server itself, whose causes go to the log and to the caller.
+    pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
+        let text = error_chain(error);
+        tracing::warn!(error = text, "a request to the API failed");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text)
+    }
+}
+
+/// An error and its causes in one line.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+impl From<rind_lib::session::Error> for ApiError {
+    fn from(error: rind_lib::session::Error) -> Self {
+        use rind_lib::session::Error;
+        let text = error.to_string();
+        match error {
+            Error::Locked { .. } => Self::conflict("locked", text),
+            Error::Exists { .. } => Self::conflict("exists", text),
+            Error::NoneYet { .. } | Error::Unknown { .. } | Error::Elsewhere { .. } => {
+                Self::not_found(text)
+            }
+            Error::InvalidId { .. } | Error::Ambiguous { .. } => Self::invalid(text),
+            other => Self::internal(&other),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = ErrorBody {
+            error: ErrorDetail {
+                code: self.code.to_owned(),
+                message: self.message,
+            },
+        };
+        let mut response = (self.status, Json(body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = http::HeaderValue::from_static("Bearer");
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}

@@ -1,0 +1,86 @@
+//! The HTTP API of Rind and its pages: sessions, turns, events, questions and plugins of one host.
+//!
+//! Owns the connections, who may use them ([`access`]), the sessions that are open in this process
+//! ([`live`]), the numbered events of each ([`event_log`]) and the questions that wait for an
+//! answer ([`questions`]). It runs turns through [`rind_lib::Host`] alone, so every rule of the
+//! operator, every hook and every limit holds as it does on the command line. It knows no command
+//! line, no settings files and no plugin's code.
+//!
+//! Start from [`ApiServer`].
+
+pub mod access;
+mod connections;
+mod error;
+pub mod event_log;
+pub mod live;
+mod openapi;
+mod pages;
+pub mod questions;
+mod routes;
+mod session_task;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rind_lib::Host;
+use rind_lib::plugin::load::PluginSet;
+use rind_lib::tool::policy::Policy;
+use tokio_util::sync::CancellationToken;
+
+pub use connections::{ApiListener, check_loopback};
+pub use openapi::openapi;
+
+use access::ApiAccess;
+use live::LiveSessions;
+
+/// Time that running turns have to end when the server stops.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Parts that every request can reach.
+#[derive(Clone)]
+pub(crate) struct ApiState {
+    pub(crate) sessions: Arc<LiveSessions>,
+    pub(crate) access: Arc<ApiAccess>,
+    pub(crate) plugins: Arc<PluginSet>,
+}
+
+/// A server of one host.
+pub struct ApiServer {
+    state: ApiState,
+}
+
+impl ApiServer {
+    /// Makes the server. `policy` decides on the tool calls of its sessions, and may ask: whoever
+    /// uses the API answers. `plugins` are those of the host, which are shown.
+    #[must_use]
+    pub fn new(
+        host: Host,
+        policy: Arc<dyn Policy>,
+        plugins: Arc<PluginSet>,
+        access: ApiAccess,
+    ) -> Self {
+        Self {
+            state: ApiState {
+                sessions: Arc::new(LiveSessions::new(host, policy)),
+                access: Arc::new(access),
+                plugins,
+            },
+        }
+    }
+
+    /// Answers requests until `cancel` is set. Then every running turn is interrupted and every
+    /// session closed; what does not end within two seconds is dropped, and can be resumed.
+    ///
+    /// # Errors
+    /// Connections cannot be accepted any more.
+    pub async fn run(self, listener: ApiListener, cancel: &CancellationToken) -> io::Result<()> {
+        let router = routes::router(self.state.clone());
+        let served = connections::serve_connections(listener, router, cancel).await;
+        let closed = tokio::time::timeout(GRACE, self.state.sessions.close_all()).await;
+        if closed.is_err() {
+            tracing::warn!("sessions did not end within two seconds; they can be resumed");
+        }
+        served
+    }
+}

@@ -1,0 +1,363 @@
+//! The description of the API for programs: OpenAPI 3.1. The types of bodies describe themselves,
+//! and one table says which request takes and gives which.
+
+use axum::Json;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::error::ErrorBody;
+use crate::questions::AnswerBody;
+use crate::routes::{events, plugins, questions, sessions, turns};
+
+/// One request of the API.
+struct ApiOperation {
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    query: Option<Value>,
+    body: Option<Value>,
+    /// Status and meaning of each answer that is no error, with its content by media type.
+    answers: Vec<(&'static str, &'static str, Option<Value>)>,
+    /// Status codes of errors.
+    errors: &'static [&'static str],
+}
+
+const DEFINITIONS: &str = "#/components/schemas";
+
+pub(crate) async fn get_openapi() -> Json<Value> {
+    Json(openapi())
+}
+
+/// Returns the description of the API as a document of OpenAPI 3.1.
+#[must_use]
+pub fn openapi() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = DEFINITIONS.trim_start_matches('#').into();
+    let mut generator = settings.into_generator();
+    let mut paths = Map::new();
+    for operation in operations(&mut generator) {
+        let described = describe(&operation, &mut generator);
+        let path = paths
+            .entry(operation.path)
+            .or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(path) = path {
+            path.insert(operation.method.to_owned(), described);
+        }
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Rind",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Sessions, turns, events, questions and plugins of an agent host."
+        },
+        "servers": [{"url": "/v1"}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": generator.take_definitions(true),
+        }
+    })
+}
+
+fn operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+    let mut operations = session_operations(generator);
+    operations.extend(turn_operations(generator));
+    operations.extend(question_operations(generator));
+    operations
+}
+
+fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+    vec![
+        ApiOperation {
+            query: Some(schema::<sessions::ListQuery>(generator)),
+            answers: vec![ok(json_of::<sessions::SessionList>(generator))],
+            errors: &["404"],
+            ..operation(
+                "get",
+                "/sessions",
+                "listSessions",
+                "List sessions, the last written first",
+            )
+        },
+        ApiOperation {
+            body: Some(schema::<sessions::NewSession>(generator)),
+            answers: vec![(
+                "201",
+                "The session was made and is open",
+                Some(json_of::<sessions::MadeSession>(generator)),
+            )],
+            errors: &["400", "409", "429"],
+            ..operation("post", "/sessions", "createSession", "Make a session")
+        },
+        ApiOperation {
+            answers: vec![ok(
+                json!({"application/json": {"schema": {"type": "object"}}}),
+            )],
+            errors: &["400", "404"],
+            ..operation(
+                "get",
+                "/sessions/{id}",
+                "showSession",
+                "Show a session: its turns as `rind session show --json` writes them, whether it is open, and its questions",
+            )
+        },
+        ApiOperation {
+            answers: vec![ok(json_of::<sessions::Closed>(generator))],
+            ..operation(
+                "post",
+                "/sessions/{id}/close",
+                "closeSession",
+                "Interrupt the running turn of a session and close it",
+            )
+        },
+        ApiOperation {
+            query: Some(schema::<events::FollowQuery>(generator)),
+            answers: vec![
+                (
+                    "200",
+                    "Events as `rind run --json` writes them, each with its number as id; `gap` where some are not kept any more, \
+                     `question` and `question-closed` for questions",
+                    Some(event_stream()),
+                ),
+                ("204", "The session is not open in this server", None),
+            ],
+            errors: &["400", "404"],
+            ..operation(
+                "get",
+                "/sessions/{id}/events",
+                "followEvents",
+                "Follow the events of an open session",
+            )
+        },
+        ApiOperation {
+            answers: vec![ok(json_of::<plugins::PluginList>(generator))],
+            ..operation(
+                "get",
+                "/plugins",
+                "listPlugins",
+                "List plugins, with their permissions",
+            )
+        },
+    ]
+}
+
+fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+    let mut turn_answers = || {
+        let mut outcome = json_of::<turns::TurnResult>(generator);
+        if let (Value::Object(content), Value::Object(stream)) = (&mut outcome, event_stream()) {
+            content.extend(stream);
+        }
+        vec![
+            (
+                "200",
+                "Outcome of the turn, for `wait`; events up to its end, where the caller accepts `text/event-stream`",
+                Some(outcome),
+            ),
+            (
+                "202",
+                "The turn was taken on",
+                Some(json_of::<turns::AcceptedTurn>(generator)),
+            ),
+        ]
+    };
+    let (started, continued) = (turn_answers(), turn_answers());
+    vec![
+        ApiOperation {
+            body: Some(schema::<turns::NewTurn>(generator)),
+            answers: started,
+            errors: &["400", "404", "409", "413", "429"],
+            ..operation(
+                "post",
+                "/sessions/{id}/turns",
+                "startTurn",
+                "Start a turn with an input",
+            )
+        },
+        ApiOperation {
+            body: Some(schema::<turns::GoOn>(generator)),
+            answers: continued,
+            errors: &["400", "404", "409", "429"],
+            ..operation(
+                "post",
+                "/sessions/{id}/continue",
+                "continueTurn",
+                "Go on with the interrupted turn",
+            )
+        },
+        ApiOperation {
+            body: Some(schema::<turns::SteerBody>(generator)),
+            answers: vec![ok(json_of::<turns::Steered>(generator))],
+            errors: &["400", "409"],
+            ..operation(
+                "post",
+                "/sessions/{id}/steer",
+                "steerTurn",
+                "Say something to the running turn",
+            )
+        },
+        ApiOperation {
+            answers: vec![ok(json_of::<turns::Interrupted>(generator))],
+            ..operation(
+                "post",
+                "/sessions/{id}/interrupt",
+                "interruptTurn",
+                "Interrupt the running turn in good order",
+            )
+        },
+    ]
+}
+
+fn question_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+    vec![
+        ApiOperation {
+            query: Some(schema::<questions::QuestionQuery>(generator)),
+            answers: vec![ok(json_of::<questions::QuestionList>(generator))],
+            ..operation(
+                "get",
+                "/questions",
+                "listQuestions",
+                "List the approvals and the questions of plugins that wait, of all sessions",
+            )
+        },
+        ApiOperation {
+            body: Some(schema::<AnswerBody>(generator)),
+            answers: vec![("204", "The answer was taken", None)],
+            errors: &["400", "404"],
+            ..operation(
+                "post",
+                "/questions/{id}",
+                "answerQuestion",
+                "Answer a question",
+            )
+        },
+    ]
+}
+
+fn operation(
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+) -> ApiOperation {
+    ApiOperation {
+        method,
+        path,
+        id,
+        summary,
+        query: None,
+        body: None,
+        answers: Vec::new(),
+        errors: &[],
+    }
+}
+
+fn ok(content: Value) -> (&'static str, &'static str, Option<Value>) {
+    ("200", "OK", Some(content))
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+fn json_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    json!({"application/json": {"schema": schema::<T>(generator)}})
+}
+
+fn event_stream() -> Value {
+    json!({"text/event-stream": {"schema": {"type": "string"}}})
+}
+
+fn describe(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value {
+    let mut parameters = Vec::new();
+    if operation.path.contains("{id}") {
+        parameters.push(json!({
+            "name": "id", "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}
+        }));
+    }
+    if let Some(query) = &operation.query {
+        parameters.extend(query_parameters(query, generator));
+    }
+    let mut responses = Map::new();
+    for (status, description, content) in &operation.answers {
+        let mut answer = json!({"description": description});
+        if let (Some(content), Value::Object(fields)) = (content, &mut answer) {
+            fields.insert("content".to_owned(), content.clone());
+        }
+        responses.insert((*status).to_owned(), answer);
+    }
+    let failed = json_of::<ErrorBody>(generator);
+    for status in operation.errors.iter().chain(&["401", "403", "500"]) {
+        let answer = json!({"description": "The request failed", "content": failed});
+        responses.insert((*status).to_owned(), answer);
+    }
+    let mut described = json!({
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "parameters": parameters,
+        "responses": responses,
+    });
+    if let (Some(body), Value::Object(fields)) = (&operation.body, &mut described) {
+        let content = json!({"application/json": {"schema": body}});
+        let body = json!({"required": true, "content": content});
+        fields.insert("requestBody".to_owned(), body);
+    }
+    described
+}
+
+/// Returns the fields of a type as parameters of the query.
+fn query_parameters(query: &Value, generator: &SchemaGenerator) -> Vec<Value> {
+    let name = query
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|path| path.rsplit('/').next())
+        .unwrap_or_default();
+    let fields = generator
+        .definitions()
+        .get(name)
+        .and_then(|schema| schema.get("properties"))
+        .and_then(Value::as_object);
+    let parameter = |(name, schema): (&String, &Value)| {
+        let mut schema = schema.clone();
+        let description = schema.get("description").cloned().unwrap_or_default();
+        // A parameter that is left out is absent, and never null.
+        if let Some(Value::Array(types)) = schema.get_mut("type") {
+            types.retain(|own| own != "null");
+        }
+        if let Value::Object(fields) = &mut schema {
+            fields.remove("default");
+        }
+        json!({"name": name, "in": "query", "description": description, "schema": schema})
+    };
+    fields.into_iter().flatten().map(parameter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_of_the_description_leads_to_a_schema() {
+        fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+            match value {
+                Value::Object(fields) => {
+                    found.extend(fields.get("$ref").and_then(Value::as_str));
+                    fields.values().for_each(|value| references(value, found));
+                }
+                Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+                _ => {}
+            }
+        }
+        let described = openapi();
+        let mut found = Vec::new();
+        references(&described, &mut found);
+        assert!(found.len() > 10);
+        for reference in found {
+            let pointer = reference.trim_start_matches('#');
+            assert!(described.pointer(pointer).is_some(), "{reference}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The frame of every page, and how times and sums are written.
+
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use maud::{DOCTYPE, Markup, html};
+
+use crate::ApiState;
+use crate::error::ApiError;
+
+/// Returns a page with this title and content.
+pub(super) fn page(state: &ApiState, title: &str, content: &Markup) -> Markup {
+    let n_questions = state.sessions.board().open_questions(None).len();
+    frame(title, n_questions, content)
+}
+
+fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " · Rind" }
+                // An empty picture: browsers would ask for one otherwise.
+                link rel="icon" href="data:,";
+                link rel="stylesheet" href="/style.css";
+                script src="/page.js" defer {}
+            }
+            body {
+                a.skip href="#main" { "Skip to content" }
+                header {
+                    nav aria-label="Pages" {
+                        a href="/" { "Sessions" }
+                        a href="/questions" { "Questions" @if n_questions > 0 { " (" (n_questions) ")" } }
+                        a href="/plugins" { "Plugins" }
+                    }
+                }
+                main #main { (content) }
+            }
+        }
+    }
+}
+
+/// An error, shown as a page.
+pub(crate) struct PageError(pub(crate) ApiError);
+
+impl From<ApiError> for PageError {
+    fn from(error: ApiError) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let content = html! {
+            h1 { "That did not work" }
+            p { (self.0.message) }
+            p { a href="/" { "All sessions" } }
+        };
+        (self.0.status, frame("Error", 0, &content)).into_response()
+    }
+}
+
+/// A time in milliseconds since 1970, in UTC.
+pub(super) fn format_time(ms: i64) -> String {
+    match Timestamp::from_millisecond(ms) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => "unknown".to_owned(),
+    }
+}
+
+/// A sum in US dollars; empty for nothing.
+pub(super) fn format_usd(usd: f64) -> String {
+    if usd == 0.0 {
+        String::new()
+    } else {
+        format!("${usd:.4}")
+    }
+}

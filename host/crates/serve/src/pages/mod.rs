@@ -1,0 +1,311 @@
+//! The pages for people: sessions, one session, questions, plugins. They are read without a script;
+//! the one script follows the events of a session and loads the page's parts anew.
+//!
+//! Every text goes through the templates of `maud`, which escape it, and characters that deceive
+//! are written out. Forms are answered like requests of programs: the access check has seen where
+//! they come from.
+
+mod layout;
+mod session_page;
+
+use axum::Router;
+use axum::extract::{Form, Path, Query, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use http::{HeaderValue, header};
+use maud::{Markup, html};
+use rind_lib::text::printable_text;
+use serde::Deserialize;
+
+use crate::ApiState;
+use crate::error::ApiError;
+use crate::questions::{AnswerBody, OpenQuestion, QuestionAbout};
+use crate::routes::plugins::list_plugins;
+use crate::routes::sessions::list_sessions;
+use crate::routes::turns::{NewTurn, read_order};
+pub(crate) use layout::PageError;
+use layout::{format_time, format_usd, page};
+
+/// Number of sessions on the first page.
+const LISTED: usize = 200;
+
+pub(crate) fn router() -> Router<ApiState> {
+    Router::new()
+        .route("/", get(show_sessions))
+        .route("/login", get(log_in))
+        .route("/style.css", get(style))
+        .route("/page.js", get(script))
+        .route("/new", post(begin_session))
+        .route("/sessions/{id}", get(session_page::show_session))
+        .route("/sessions/{id}/say", post(say))
+        .route("/sessions/{id}/interrupt", post(interrupt))
+        .route("/sessions/{id}/continue", post(go_on))
+        .route("/questions", get(show_questions))
+        .route("/questions/{id}", post(answer))
+        .route("/plugins", get(show_plugins))
+}
+
+async fn style() -> impl IntoResponse {
+    let kind = [(header::CONTENT_TYPE, "text/css; charset=utf-8")];
+    (kind, include_str!("style.css"))
+}
+
+async fn script() -> impl IntoResponse {
+    let kind = [(header::CONTENT_TYPE, "text/javascript; charset=utf-8")];
+    (kind, include_str!("page.js"))
+}
+
+#[derive(Deserialize)]
+struct LoginQuery {
+    #[serde(default)]
+    code: String,
+}
+
+async fn log_in(State(state): State<ApiState>, Query(query): Query<LoginQuery>) -> Response {
+    let cookie = state.access.sign_in(&query.code);
+    let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) else {
+        let error = ApiError::forbidden(
+            "the code is of another run of the server: open the address that `rind serve` prints now",
+        );
+        return PageError(error).into_response();
+    };
+    ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+}
+
+async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageError> {
+    let list = list_sessions(&state, LISTED, None).await?;
+    let content = html! {
+        h1 { "Sessions" }
+        form method="post" action="/new" {
+            label for="text" { "New session" }
+            textarea id="text" name="text" rows="3" required placeholder="What is to be done?" {}
+            button { "Start" }
+        }
+        div.wide {
+            table {
+                thead { tr { th { "Session" } th { "State" } th { "Turns" } th { "Cost" } th { "Changed" } th { "Folder" } } }
+                tbody {
+                    @for row in &list.sessions {
+                        tr {
+                            td { a href={ "/sessions/" (row.id) } {
+                                (printable_text(if row.title.is_empty() { &row.id } else { &row.title }))
+                            } }
+                            td { (state_words(row.is_running, row.is_open, &row.state)) }
+                            td.number { (row.turns) }
+                            td.number { (format_usd(row.cost_usd)) }
+                            td { (format_time(row.updated)) }
+                            td { (printable_text(&row.workspace)) }
+                        }
+                    }
+                }
+            }
+        }
+        @if list.sessions.is_empty() { p { "There is no session yet." } }
+    };
+    Ok(page(&state, "Sessions", &content))
+}
+
+fn state_words(is_running: bool, is_open: bool, state: &str) -> &'static str {
+    match (is_running, is_open, state) {
+        (true, ..) => "running",
+        (false, true, _) => "ready",
+        (false, false, "open" | "waiting") => "interrupted, or runs elsewhere",
+        _ => "closed",
+    }
+}
+
+#[derive(Deserialize)]
+struct SayForm {
+    text: String,
+    #[serde(default)]
+    follow_up: bool,
+}
+
+fn new_turn(text: String) -> NewTurn {
+    NewTurn {
+        text,
+        images: Vec::new(),
+        input_id: None,
+        output_schema: None,
+        max_cost_usd: None,
+        queue: true,
+        wait: false,
+    }
+}
+
+async fn begin_session(
+    State(state): State<ApiState>,
+    Form(form): Form<SayForm>,
+) -> Result<Redirect, PageError> {
+    let order = read_order(new_turn(form.text))?;
+    let id = state.sessions.create_session(None).await?;
+    state.sessions.order_turn(&id, order, true).await?;
+    Ok(Redirect::to(&format!("/sessions/{id}")))
+}
+
+/// Says something to the running turn, or begins one.
+async fn say(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    Form(form): Form<SayForm>,
+) -> Result<Redirect, PageError> {
+    let order = read_order(new_turn(form.text.clone()))?;
+    let live = state.sessions.opened(&id).await;
+    let steered = live.and_then(|live| live.steer_turn(form.text, form.follow_up));
+    if steered.is_none() {
+        state.sessions.order_turn(&id, order, true).await?;
+    }
+    Ok(Redirect::to(&format!("/sessions/{id}#end")))
+}
+
+async fn interrupt(State(state): State<ApiState>, Path(id): Path<String>) -> Redirect {
+    if let Some(live) = state.sessions.opened(&id).await {
+        live.running.interrupt_turn();
+    }
+    Redirect::to(&format!("/sessions/{id}#end"))
+}
+
+async fn go_on(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Result<Redirect, PageError> {
+    state.sessions.order_continue(&id).await?;
+    Ok(Redirect::to(&format!("/sessions/{id}#end")))
+}
+
+async fn show_questions(State(state): State<ApiState>) -> Markup {
+    let questions = state.sessions.board().open_questions(None);
+    let content = html! {
+        h1 { "Questions" }
+        p { "Turns that wait for an answer, of all sessions of this server." }
+        div #questions data-poll="/questions" {
+            @for question in &questions {
+                p { "Session " a href={ "/sessions/" (question.session) } { (question.session) } }
+                (question_form(question, "/questions"))
+            }
+            @if questions.is_empty() { p { "No question waits." } }
+        }
+    };
+    page(&state, "Questions", &content)
+}
+
+/// A question with the forms that answer it.
+fn question_form(question: &OpenQuestion, back: &str) -> Markup {
+    let action = format!("/questions/{}", question.id);
+    html! {
+        section.question aria-label="Question" {
+            form method="post" action=(action) {
+                input type="hidden" name="back" value=(back);
+                (question_text(&question.about))
+            }
+        }
+    }
+}
+
+fn question_text(about: &QuestionAbout) -> Markup {
+    match about {
+        QuestionAbout::Approval {
+            tool,
+            effect_class,
+            plugin,
+            by,
+            may,
+            arguments,
+            reasons,
+            always,
+            no_always,
+        } => html! {
+            h3 { "May " code { (tool) } " run? " small { "(" (effect_class) ")" } }
+            @if let Some(by) = by { p { "Plugin " code { (by) } " makes the call." } }
+            @if let Some(plugin) = plugin {
+                p { "The tool is of plugin " code { (plugin) } ", which may: " (may.join("; ")) }
+            }
+            @for reason in reasons { p { code { (reason.plugin) } " asks: " (printable_text(&reason.reason)) } }
+            pre tabindex="0" { @for line in arguments { (line.mark) (printable_text(&line.text)) "\n" } }
+            label { "Reason for a no, for the model " input name="reason" maxlength="2000"; }
+            div.row {
+                button name="answer" value="yes" { "Yes" }
+                button name="answer" value="no" { "No" }
+                @if let Some(always) = always {
+                    button name="answer" value="always" { "Always in this session" }
+                    small { "covers " (printable_text(always)) }
+                }
+            }
+            @if let Some(why) = no_always { p { small { (printable_text(why)) } } }
+        },
+        QuestionAbout::Plugin {
+            plugin,
+            text,
+            form,
+            options,
+            default,
+        } => html! {
+            h3 { "Plugin " code { (plugin) } " asks" }
+            p { (printable_text(text)) }
+            div.row {
+                @match form.as_str() {
+                    "confirm" => { button name="answer" value="yes" { "Yes" } button name="answer" value="no" { "No" } }
+                    "choose" => { @for (at, option) in options.iter().enumerate() {
+                        button name="answer" value=(at) { (printable_text(option)) }
+                    } }
+                    _ => { input name="answer" value=(default) aria-label="Answer"; button { "Answer" } }
+                }
+            }
+        },
+    }
+}
+
+#[derive(Deserialize)]
+struct AnswerForm {
+    answer: String,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    back: String,
+}
+
+async fn answer(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    Form(form): Form<AnswerForm>,
+) -> Result<Redirect, PageError> {
+    let body = AnswerBody {
+        answer: form.answer,
+        reason: form.reason.filter(|reason| !reason.trim().is_empty()),
+    };
+    let answered = state.sessions.board().answer_question(&id, &body);
+    answered.map_err(ApiError::from)?;
+    // Only a path of this server: `//host` would lead elsewhere.
+    let is_own =
+        form.back.starts_with('/') && !form.back.starts_with("//") && !form.back.contains('\\');
+    Ok(Redirect::to(if is_own { &form.back } else { "/questions" }))
+}
+
+async fn show_plugins(State(state): State<ApiState>) -> Markup {
+    let list = list_plugins(&state);
+    let content = html! {
+        h1 { "Plugins" }
+        div.wide {
+            table {
+                thead { tr { th { "Plugin" } th { "Version" } th { "Trust" } th { "Permissions" } th { "Tools" } th { "Exports" } } }
+                tbody {
+                    @for plugin in &list.plugins {
+                        tr {
+                            td { strong { (printable_text(&plugin.name)) } br; small { (plugin.digest.chars().take(16).collect::<String>()) } }
+                            td { (plugin.version) }
+                            td { (plugin.trust) }
+                            td { @if plugin.granted.is_empty() { "none" } @else { (printable_text(&plugin.granted.join(", "))) } }
+                            td { (printable_text(&plugin.tools.join(", "))) }
+                            td { (plugin.exports.join(", ")) }
+                        }
+                    }
+                }
+            }
+        }
+        @if !list.left_out.is_empty() {
+            h2 { "Found and not run" }
+            ul { @for row in &list.left_out { li { strong { (printable_text(&row.name)) } ": " (printable_text(&row.reason)) } } }
+        }
+    };
+    page(&state, "Plugins", &content)
+}

@@ -1,0 +1,389 @@
+//! Questions of all open sessions that wait for an answer: approvals of tool calls, and questions
+//! of plugins.
+//!
+//! A question is on the board for as long as the turn waits for it. Answering one is all that the
+//! API can do about a call: what the policy denies is never asked, and what a question covers was
+//! decided by the host before.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rind_lib::lock::lock;
+use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{oneshot, watch};
+
+use crate::event_log::EventLog;
+
+/// Longest reason or text of an answer, in bytes.
+const MAX_ANSWER_BYTES: usize = 16 << 10;
+
+/// A question that waits.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct OpenQuestion {
+    /// Id of the question.
+    pub id: String,
+    /// Id of the session whose turn waits.
+    pub session: String,
+    /// Time at which it was asked, in milliseconds since 1970.
+    pub asked: i64,
+    /// Call or question that it is about.
+    #[serde(flatten)]
+    pub about: QuestionAbout,
+}
+
+/// Kinds of questions.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum QuestionAbout {
+    /// May this tool call run?
+    Approval {
+        /// Name of the tool.
+        tool: String,
+        /// Class of the tool's effects: `read`, `write`, `execute` or `external`.
+        effect_class: String,
+        /// Plugin that provides the tool; absent for a built-in tool.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plugin: Option<String>,
+        /// Plugin that makes the call; absent for the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// Permissions of the plugin that provides the tool, in words.
+        may: Vec<String>,
+        /// The whole call, line by line.
+        arguments: Vec<ArgumentLine>,
+        /// Plugins whose hooks asked for the approval, and why.
+        reasons: Vec<HookReason>,
+        /// Later calls that the answer `always` allows, in words; absent where it is no answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        always: Option<String>,
+        /// Reason why `always` is no answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        no_always: Option<String>,
+    },
+    /// A plugin asks the person.
+    Plugin {
+        /// Name of the plugin.
+        plugin: String,
+        /// Question in the plugin's words.
+        text: String,
+        /// Form of the answer: `confirm`, `choose` or `text`.
+        form: String,
+        /// Answers to choose from, for `choose`.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        options: Vec<String>,
+        /// Answer that is given where nobody is asked.
+        default: String,
+    },
+}
+
+/// One line of a call.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ArgumentLine {
+    /// Mark in front of it, such as `$ `, `+ ` or `- `.
+    pub mark: String,
+    /// Text of the line, exactly as in the call.
+    pub text: String,
+}
+
+/// Reason of a plugin that asks for approval.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct HookReason {
+    /// Name of the plugin.
+    pub plugin: String,
+    /// Reason in the plugin's words.
+    pub reason: String,
+}
+
+/// An answer to a question.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerBody {
+    /// Answer: for approvals `yes`, `no` or `always`; for questions of plugins `yes` or `no`, the number of
+    /// a choice from 0, or the text.
+    pub answer: String,
+    /// Reason for a no, which the model is told.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// Error of an answer that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// No question has this id.
+    #[error("no question `{0}` waits: it was answered, or its turn ended")]
+    Unknown(String),
+    /// The answer does not fit the question.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+struct WaitingQuestion {
+    shown: OpenQuestion,
+    reply: Reply,
+}
+
+enum Reply {
+    Approval(oneshot::Sender<ApprovalAnswer>),
+    Plugin(oneshot::Sender<PersonAnswer>, QuestionKind),
+}
+
+/// All questions that wait.
+pub struct QuestionBoard {
+    waiting: Mutex<BTreeMap<String, WaitingQuestion>>,
+    version: watch::Sender<u64>,
+}
+
+impl Default for QuestionBoard {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            version: watch::Sender::new(0),
+        }
+    }
+}
+
+impl QuestionBoard {
+    /// Returns the questions that wait, the oldest first; of one session, if it is given.
+    #[must_use]
+    pub fn open_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
+        let waiting = lock(&self.waiting);
+        let all = waiting.values().map(|waiting| &waiting.shown);
+        let of_session = all.filter(|shown| session.is_none_or(|id| shown.session == id));
+        let mut open: Vec<OpenQuestion> = of_session.cloned().collect();
+        open.sort_by(|a, b| (a.asked, &a.id).cmp(&(b.asked, &b.id)));
+        open
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// No question has this id, or the answer does not fit.
+    pub fn answer_question(&self, id: &str, body: &AnswerBody) -> Result<(), AnswerError> {
+        let mut waiting = lock(&self.waiting);
+        let unknown = || AnswerError::Unknown(id.to_owned());
+        let question = waiting.get(id).ok_or_else(unknown)?;
+        // Parse before it is taken from the board: a wrong answer leaves it open.
+        let parsed = question.parse_answer(body)?;
+        let question = waiting.remove(id).ok_or_else(unknown)?;
+        drop(waiting);
+        self.version.send_modify(|version| *version += 1);
+        let is_heard = match (question.reply, parsed) {
+            (Reply::Approval(sender), ParsedAnswer::Approval(answer)) => {
+                sender.send(answer).is_ok()
+            }
+            (Reply::Plugin(sender, _), ParsedAnswer::Plugin(answer)) => sender.send(answer).is_ok(),
+            _ => false,
+        };
+        if is_heard { Ok(()) } else { Err(unknown()) }
+    }
+
+    fn post_question(&self, shown: OpenQuestion, reply: Reply) {
+        lock(&self.waiting).insert(shown.id.clone(), WaitingQuestion { shown, reply });
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    fn withdraw_question(&self, id: &str) {
+        if lock(&self.waiting).remove(id).is_some() {
+            self.version.send_modify(|version| *version += 1);
+        }
+    }
+}
+
+enum ParsedAnswer {
+    Approval(ApprovalAnswer),
+    Plugin(PersonAnswer),
+}
+
+impl WaitingQuestion {
+    fn parse_answer(&self, body: &AnswerBody) -> Result<ParsedAnswer, AnswerError> {
+        let reason = body.reason.as_deref().unwrap_or_default();
+        if body.answer.len().max(reason.len()) > MAX_ANSWER_BYTES {
+            return unfit(format!("an answer has at most {MAX_ANSWER_BYTES} bytes"));
+        }
+        match &self.reply {
+            Reply::Approval(_) => self.parse_approval(&body.answer, reason),
+            Reply::Plugin(_, kind) => parse_for_plugin(kind, &body.answer),
+        }
+    }
+
+    fn parse_approval(&self, answer: &str, reason: &str) -> Result<ParsedAnswer, AnswerError> {
+        let QuestionAbout::Approval {
+            always, no_always, ..
+        } = &self.shown.about
+        else {
+            return unfit("the question is no approval");
+        };
+        let answer = match answer {
+            "yes" => ApprovalAnswer::Yes,
+            "no" if reason.is_empty() => ApprovalAnswer::No("the person said no".to_owned()),
+            "no" => ApprovalAnswer::No(format!("the person said no: {reason}")),
+            "always" if always.is_some() => ApprovalAnswer::Always,
+            "always" => {
+                let why = no_always.as_deref().unwrap_or("it covers nothing");
+                return unfit(format!("`always` is no answer to this question: {why}"));
+            }
+            _ => return unfit("the answer is `yes`, `no` or `always`"),
+        };
+        Ok(ParsedAnswer::Approval(answer))
+    }
+}
+
+fn parse_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, AnswerError> {
+    let answer = match kind {
+        QuestionKind::Confirm { .. } => match answer {
+            "yes" => PersonAnswer::Yes(true),
+            "no" => PersonAnswer::Yes(false),
+            _ => return unfit("the answer is `yes` or `no`"),
+        },
+        QuestionKind::Choose { options, .. } => {
+            let chosen = answer.parse::<u32>().ok();
+            let chosen = chosen.filter(|at| (*at as usize) < options.len());
+            match chosen {
+                Some(at) => PersonAnswer::Choice(at),
+                None => {
+                    let last = options.len().saturating_sub(1);
+                    return unfit(format!(
+                        "the answer is the number of a choice, from 0 to {last}"
+                    ));
+                }
+            }
+        }
+        QuestionKind::Text { .. } => PersonAnswer::Text(rind_lib::text::one_line(answer)),
+    };
+    Ok(ParsedAnswer::Plugin(answer))
+}
+
+fn unfit<T>(text: impl Into<String>) -> Result<T, AnswerError> {
+    Err(AnswerError::Unfit(text.into()))
+}
+
+/// Asks whoever uses the API, for one session.
+pub struct ApiApprover {
+    board: Arc<QuestionBoard>,
+    events: Arc<EventLog>,
+    /// Id of the session, which is known once it is open.
+    session: Arc<OnceLock<Arc<str>>>,
+}
+
+impl ApiApprover {
+    /// Makes an approver that puts its questions on this board and tells of them in these events.
+    #[must_use]
+    pub fn new(
+        board: Arc<QuestionBoard>,
+        events: Arc<EventLog>,
+        session: Arc<OnceLock<Arc<str>>>,
+    ) -> Self {
+        Self {
+            board,
+            events,
+            session,
+        }
+    }
+
+    /// Puts a question on the board. It is taken off again when the result is dropped.
+    fn post(&self, about: QuestionAbout, reply: Reply) -> PostedQuestion<'_> {
+        let shown = OpenQuestion {
+            id: rind_lib::clock::new_id(),
+            session: self
+                .session
+                .get()
+                .map(|id| id.to_string())
+                .unwrap_or_default(),
+            asked: rind_lib::clock::now_ms(),
+            about,
+        };
+        let id = shown.id.clone();
+        let event = serde_json::json!({"type": "question", "question": shown});
+        self.board.post_question(shown, reply);
+        self.events.push_event("question", event.to_string());
+        PostedQuestion { approver: self, id }
+    }
+}
+
+struct PostedQuestion<'a> {
+    approver: &'a ApiApprover,
+    id: String,
+}
+
+impl Drop for PostedQuestion<'_> {
+    fn drop(&mut self) {
+        self.approver.board.withdraw_question(&self.id);
+        let event = serde_json::json!({"type": "question-closed", "id": self.id});
+        self.approver
+            .events
+            .push_event("question-closed", event.to_string());
+    }
+}
+
+impl Approver for ApiApprover {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        async move {
+            let (sender, answer) = oneshot::channel();
+            let _posted = self.post(approval_shown(question), Reply::Approval(sender));
+            let nobody = |_| ApprovalAnswer::No("the question was taken back".to_owned());
+            answer.await.unwrap_or_else(nobody)
+        }
+        .boxed()
+    }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        async move {
+            if question.is_muted {
+                return None;
+            }
+            let (sender, answer) = oneshot::channel();
+            let reply = Reply::Plugin(sender, question.kind.clone());
+            let _posted = self.post(plugin_shown(question), reply);
+            answer.await.ok()
+        }
+        .boxed()
+    }
+}
+
+fn approval_shown(question: &Question) -> QuestionAbout {
+    QuestionAbout::Approval {
+        tool: question.tool.clone(),
+        effect_class: question.effect_class.to_string(),
+        plugin: question.plugin.clone(),
+        by: question.by.clone(),
+        may: question.may.clone(),
+        arguments: question
+            .arguments
+            .iter()
+            .map(|line| ArgumentLine {
+                mark: line.mark.to_owned(),
+                text: line.text.clone(),
+            })
+            .collect(),
+        reasons: question
+            .reasons
+            .iter()
+            .map(|(plugin, reason)| HookReason {
+                plugin: plugin.clone(),
+                reason: reason.clone(),
+            })
+            .collect(),
+        always: question.covers.as_ref().ok().cloned(),
+        no_always: question.covers.as_ref().err().cloned(),
+    }
+}
+
+fn plugin_shown(question: &PersonQuestion) -> QuestionAbout {
+    let (form, options) = match &question.kind {
+        QuestionKind::Confirm { .. } => ("confirm", Vec::new()),
+        QuestionKind::Choose { options, .. } => ("choose", options.clone()),
+        QuestionKind::Text { .. } => ("text", Vec::new()),
+    };
+    QuestionAbout::Plugin {
+        plugin: question.plugin.clone(),
+        text: question.text.clone(),
+        form: form.to_owned(),
+        options,
+        default: question.kind.shown(&question.kind.default_answer()),
+    }
+}

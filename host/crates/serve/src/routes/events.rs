@@ -1,0 +1,153 @@
+//! Events of a session as server-sent events (HTML Living Standard, section 9.2). Each has its
+//! number as `id`, so that a browser that connects again goes on where it was.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::Stream;
+use futures_util::stream;
+use http::{HeaderMap, StatusCode};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::{oneshot, watch};
+
+use super::{QueryOf, in_background};
+use crate::ApiState;
+use crate::error::ApiError;
+use crate::event_log::{EventLog, NewEvents, NumberedEvent};
+use crate::live::OrderedTurn;
+use rind_lib::agent::TurnOutcome;
+
+/// Number of events that a reader is given at a time.
+const BATCH: usize = 64;
+
+/// Time after which a comment is sent, so that a connection that is gone is noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Position at which a reader goes on.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct FollowQuery {
+    /// Number of the last event that was read. Without it, and without the header `Last-Event-ID`,
+    /// all events that are kept come first.
+    #[serde(default)]
+    after: Option<u64>,
+}
+
+pub(crate) async fn follow(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    QueryOf(query): QueryOf<FollowQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let Some(live) = state.sessions.opened(&id).await else {
+        // An error for a session that does not exist; a browser stops at 204.
+        let store = state.sessions.host().store().clone();
+        in_background(move || Ok(store.folder_of(&id)?)).await?;
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let last_id = headers
+        .get("last-event-id")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse().ok());
+    let events = live.events.clone();
+    let after = last_id.or(query.after);
+    let reader = EventReader::new(events.clone(), after.unwrap_or(events.start_number()), None);
+    Ok(sse(reader).into_response())
+}
+
+/// Streams the events of a turn that was ordered, up to its end.
+pub(crate) fn stream_turn(ordered: OrderedTurn) -> impl IntoResponse {
+    let OrderedTurn {
+        live,
+        after,
+        outcome,
+    } = ordered;
+    sse(EventReader::new(live.events.clone(), after, Some(outcome)))
+}
+
+fn sse(reader: EventReader) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let events = stream::unfold(reader, |mut reader| async move {
+        let event = reader.next_event().await?;
+        Some((Ok(event), reader))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}
+
+/// A reader of the events of a session.
+struct EventReader {
+    log: Arc<EventLog>,
+    news: watch::Receiver<u64>,
+    after: u64,
+    ready: std::vec::IntoIter<NumberedEvent>,
+    /// Outcome of the turn after which the stream ends.
+    outcome: Option<oneshot::Receiver<Result<TurnOutcome, String>>>,
+    is_at_end: bool,
+}
+
+impl EventReader {
+    fn new(
+        log: Arc<EventLog>,
+        after: u64,
+        outcome: Option<oneshot::Receiver<Result<TurnOutcome, String>>>,
+    ) -> Self {
+        Self {
+            news: log.watch_numbers(),
+            log,
+            after,
+            ready: Vec::new().into_iter(),
+            outcome,
+            is_at_end: false,
+        }
+    }
+
+    /// Waits for the next event; `None` at the end.
+    async fn next_event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(next) = self.ready.next() {
+                self.after = next.number;
+                return Some(
+                    Event::default()
+                        .id(next.number.to_string())
+                        .event(&*next.kind)
+                        .data(&*next.json),
+                );
+            }
+            self.news.borrow_and_update();
+            match self.log.events_after(self.after, BATCH) {
+                NewEvents::Events(events) if !events.is_empty() => self.ready = events.into_iter(),
+                NewEvents::Events(_) if self.is_at_end => return None,
+                NewEvents::Events(_) => self.wait().await,
+                NewEvents::Gap(number) => {
+                    self.after = number;
+                    let data = format!("{{\"type\":\"gap\",\"after\":{number}}}");
+                    return Some(
+                        Event::default()
+                            .id(number.to_string())
+                            .event("gap")
+                            .data(data),
+                    );
+                }
+                NewEvents::Closed => return None,
+            }
+        }
+    }
+
+    /// Waits for more events, or for the outcome of the turn: all its events are in the log then.
+    async fn wait(&mut self) {
+        let Some(outcome) = &mut self.outcome else {
+            let _ = self.news.changed().await;
+            return;
+        };
+        tokio::select! {
+            changed = self.news.changed() => drop(changed),
+            _ = outcome => {
+                self.outcome = None;
+                self.is_at_end = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The requests that the server answers. Each file owns one kind of thing.
+
+pub(crate) mod events;
+pub(crate) mod plugins;
+pub(crate) mod questions;
+pub(crate) mod sessions;
+pub(crate) mod turns;
+
+use axum::extract::DefaultBodyLimit;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::middleware;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use http::request::Parts;
+use http::{HeaderValue, header};
+use serde::de::DeserializeOwned;
+
+use crate::error::ApiError;
+use crate::{ApiState, access, openapi, pages};
+
+/// Maximum size of a request's body, in bytes: a text with some images.
+pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
+
+/// Policy for the pages: nothing from elsewhere, no code in the page itself (CSP level 3).
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                           form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Returns the router of all requests.
+pub(crate) fn router(state: ApiState) -> Router {
+    let api = Router::new()
+        .route("/openapi.json", get(openapi::get_openapi))
+        .route("/sessions", get(sessions::list).post(sessions::create))
+        .route("/sessions/{id}", get(sessions::show))
+        .route("/sessions/{id}/close", post(sessions::close))
+        .route("/sessions/{id}/turns", post(turns::start))
+        .route("/sessions/{id}/continue", post(turns::go_on))
+        .route("/sessions/{id}/steer", post(turns::steer))
+        .route("/sessions/{id}/interrupt", post(turns::interrupt))
+        .route("/sessions/{id}/events", get(events::follow))
+        .route("/questions", get(questions::list))
+        .route("/questions/{id}", post(questions::answer))
+        .route("/plugins", get(plugins::list))
+        .fallback(no_route);
+    Router::new()
+        .nest("/v1", api)
+        .merge(pages::router())
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            access::check_access,
+        ))
+        .layer(middleware::map_response(add_headers))
+        .with_state(state)
+}
+
+async fn add_headers(mut response: axum::response::Response) -> axum::response::Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // With `no-referrer`, browsers would send forms with the origin `null`.
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn no_route() -> ApiError {
+    ApiError::not_found("there is nothing at this path; /v1/openapi.json lists what there is")
+}
+
+async fn no_method() -> ApiError {
+    ApiError::no_method()
+}
+
+/// A body of JSON; one that does not fit is answered with the error of the API.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        match Json::<T>::from_request(request, state).await {
+            Ok(Json(body)) => Ok(Self(body)),
+            Err(JsonRejection::BytesRejection(error))
+                if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE =>
+            {
+                Err(ApiError::too_large())
+            }
+            Err(error) => Err(ApiError::invalid(error.body_text())),
+        }
+    }
+}
+
+/// The query of a request; one that does not fit is answered with the error of the API.
+pub(crate) struct QueryOf<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(query)) => Ok(Self(query)),
+            Err(error) => Err(ApiError::invalid(error.body_text())),
+        }
+    }
+}
+
+/// Runs work that reads files on a thread that may block.
+pub(crate) async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ApiError::internal(&error))?
+}

@@ -1,0 +1,56 @@
+//! Questions of all sessions, and their answers.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{JsonBody, QueryOf};
+use crate::ApiState;
+use crate::error::ApiError;
+use crate::questions::{AnswerBody, AnswerError, OpenQuestion};
+
+/// Selection of questions.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct QuestionQuery {
+    /// Id of a session, to list its questions only.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+/// Questions that wait, the oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct QuestionList {
+    /// Approvals and questions of plugins.
+    questions: Vec<OpenQuestion>,
+}
+
+pub(crate) async fn list(
+    State(state): State<ApiState>,
+    QueryOf(query): QueryOf<QuestionQuery>,
+) -> Json<QuestionList> {
+    let questions = state
+        .sessions
+        .board()
+        .open_questions(query.session.as_deref());
+    Json(QuestionList { questions })
+}
+
+pub(crate) async fn answer(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    JsonBody(body): JsonBody<AnswerBody>,
+) -> Result<StatusCode, ApiError> {
+    state.sessions.board().answer_question(&id, &body)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<AnswerError> for ApiError {
+    fn from(error: AnswerError) -> Self {
+        match &error {
+            AnswerError::Unknown(_) => Self::not_found(error.to_string()),
+            AnswerError::Unfit(_) => Self::invalid(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Sessions: listed, made, shown, closed.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use rind_lib::session::{SessionHead, SessionView};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{JsonBody, QueryOf, in_background};
+use crate::ApiState;
+use crate::error::ApiError;
+
+/// Number of sessions in a list, unless the request says another one.
+const LISTED: usize = 50;
+
+/// Largest number of sessions in a list.
+const MAX_LISTED: usize = 1000;
+
+/// Selection of sessions.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ListQuery {
+    /// Number of sessions, at most 1000; 50 where it is not given.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Id of the last session of the list before: this one goes on after it.
+    #[serde(default)]
+    after: Option<String>,
+}
+
+/// A list of sessions, the last written first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionList {
+    /// Rows in order.
+    pub(crate) sessions: Vec<SessionRow>,
+    /// Id to pass as `after` for the next ones; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SessionRow {
+    /// Id of the session.
+    pub(crate) id: String,
+    /// Title that it was given, or else the first line of its first input.
+    pub(crate) title: String,
+    /// Time of creation, in milliseconds since 1970.
+    pub(crate) created: i64,
+    /// Time of the last write, in milliseconds since 1970.
+    pub(crate) updated: i64,
+    /// Folder that the agent works in.
+    pub(crate) workspace: String,
+    /// Name of the model that it started with.
+    pub(crate) model: String,
+    /// Number of turns.
+    pub(crate) turns: u64,
+    /// Cost in US dollars of the requests with a known price.
+    pub(crate) cost_usd: f64,
+    /// State of the last turn in the file: `empty`, `finished`, `open` (it runs, or was cut off) or
+    /// `waiting` (for an answer).
+    pub(crate) state: String,
+    /// Whether the session is open in this server.
+    pub(crate) is_open: bool,
+    /// Whether a turn runs in this server.
+    pub(crate) is_running: bool,
+}
+
+/// A new session.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSession {
+    /// Id of the caller's own: 1 to 96 letters, digits, `-`, `_` and `.`. Without one the server
+    /// makes one.
+    #[serde(default)]
+    id: Option<String>,
+}
+
+/// The session that was made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct MadeSession {
+    /// Id of the session.
+    id: String,
+}
+
+/// Whether a session was closed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Closed {
+    /// Whether it was open in this server.
+    was_open: bool,
+}
+
+pub(crate) async fn list(
+    State(state): State<ApiState>,
+    QueryOf(query): QueryOf<ListQuery>,
+) -> Result<Json<SessionList>, ApiError> {
+    let limit = query.limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+    Ok(Json(list_sessions(&state, limit, query.after).await?))
+}
+
+/// Returns at most `limit` sessions after one.
+pub(crate) async fn list_sessions(
+    state: &ApiState,
+    limit: usize,
+    after: Option<String>,
+) -> Result<SessionList, ApiError> {
+    let store = state.sessions.host().store().clone();
+    let heads = in_background(move || Ok(store.heads()?.rows)).await?;
+    let from = match after {
+        None => 0,
+        Some(after) => match heads.iter().position(|head| head.id == after) {
+            Some(at) => at + 1,
+            None => {
+                return Err(ApiError::not_found(format!(
+                    "there is no session `{after}` to go on after"
+                )));
+            }
+        },
+    };
+    let open = state.sessions.open_ids().await;
+    let has_more = heads.len() > from + limit;
+    let listed = heads.into_iter().skip(from).take(limit);
+    let sessions: Vec<SessionRow> = listed
+        .map(|head| row(head, |id| open.get(id).copied()))
+        .collect();
+    let last = sessions.last().map(|row| row.id.clone());
+    Ok(SessionList {
+        sessions,
+        next: last.filter(|_| has_more),
+    })
+}
+
+fn row(head: SessionHead, running: impl Fn(&str) -> Option<bool>) -> SessionRow {
+    let running = running(&head.id);
+    SessionRow {
+        id: head.id,
+        title: head.title,
+        created: head.created,
+        updated: head.updated,
+        workspace: head.workspace,
+        model: head.model,
+        turns: head.turns,
+        cost_usd: head.cost_usd,
+        state: head.state.to_string(),
+        is_open: running.is_some(),
+        is_running: running.unwrap_or_default(),
+    }
+}
+
+pub(crate) async fn create(
+    State(state): State<ApiState>,
+    JsonBody(new): JsonBody<NewSession>,
+) -> Result<(StatusCode, Json<MadeSession>), ApiError> {
+    let id = state.sessions.create_session(new.id).await?;
+    Ok((StatusCode::CREATED, Json(MadeSession { id })))
+}
+
+pub(crate) async fn show(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let view = read_view(&state, &id).await?;
+    let mut shown = serde_json::to_value(&view).map_err(|error| ApiError::internal(&error))?;
+    if let Value::Object(fields) = &mut shown {
+        let live = state.sessions.opened(&id).await;
+        let is_running = live.as_ref().is_some_and(|live| live.running.is_running());
+        fields.insert("is_open".to_owned(), live.is_some().into());
+        fields.insert("is_running".to_owned(), is_running.into());
+        let questions = state.sessions.board().open_questions(Some(&id));
+        let questions =
+            serde_json::to_value(questions).map_err(|error| ApiError::internal(&error))?;
+        fields.insert("questions".to_owned(), questions);
+    }
+    Ok(Json(shown))
+}
+
+/// Reads a session from its file, which takes no lock.
+pub(crate) async fn read_view(state: &ApiState, id: &str) -> Result<SessionView, ApiError> {
+    let (store, id) = (state.sessions.host().store().clone(), id.to_owned());
+    in_background(move || {
+        let reading = store.read_lines(&id)?;
+        Ok(SessionView::new(&id, &reading))
+    })
+    .await
+}
+
+pub(crate) async fn close(State(state): State<ApiState>, Path(id): Path<String>) -> Json<Closed> {
+    let was_open = state.sessions.close_session(&id).await;
+    Json(Closed { was_open })
+}

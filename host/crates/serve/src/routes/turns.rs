@@ -1,0 +1,243 @@
+//! Turns: started, steered, interrupted, gone on with.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, StatusCode, header};
+use rind_lib::agent::{AnswerSchema, TurnOutcome};
+use rind_lib::message::Attachment;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{JsonBody, events, in_background};
+use crate::ApiState;
+use crate::error::ApiError;
+use crate::live::OrderedTurn;
+use crate::session_task::TurnOrder;
+
+/// Largest number of images of an input.
+const MAX_IMAGES: usize = 16;
+
+/// Longest id of an input, in bytes.
+const MAX_INPUT_ID_BYTES: usize = 256;
+
+/// An input that begins a turn.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewTurn {
+    /// Text of the input.
+    pub(crate) text: String,
+    /// Images for the model, in base64: PNG, JPEG, GIF or WebP; at most 16.
+    #[serde(default)]
+    pub(crate) images: Vec<String>,
+    /// Id of the caller's own. A session takes an input with an id once: sent again, it gives the
+    /// outcome of its turn again, or goes on with it when it was interrupted.
+    #[serde(default)]
+    pub(crate) input_id: Option<String>,
+    /// JSON Schema that the final answer must match.
+    #[serde(default)]
+    pub(crate) output_schema: Option<Value>,
+    /// Cost in US dollars at which the turn ends, before the request that could exceed it.
+    #[serde(default)]
+    pub(crate) max_cost_usd: Option<f64>,
+    /// Whether the input waits for the end of a turn that runs. Otherwise it is refused then.
+    #[serde(default)]
+    pub(crate) queue: bool,
+    /// Whether the request is answered with the outcome, at the end of the turn.
+    #[serde(default)]
+    pub(crate) wait: bool,
+}
+
+/// A turn that goes on.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GoOn {
+    /// Whether the request is answered with the outcome, at the end of the turn.
+    #[serde(default)]
+    wait: bool,
+}
+
+/// Text for the running turn.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SteerBody {
+    /// Text for the model.
+    pub(crate) text: String,
+    /// Whether it waits until the turn would end. Otherwise the model reads it at its next step.
+    #[serde(default)]
+    pub(crate) follow_up: bool,
+}
+
+/// A turn that was taken on.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AcceptedTurn {
+    /// Id of the session.
+    session: String,
+    /// Number of the last event before the turn: pass it as `after` to follow the turn.
+    after: u64,
+}
+
+/// Outcome of a turn.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TurnResult {
+    /// Id of the session.
+    session: String,
+    /// Number of the turn in the session.
+    turn: u32,
+    /// Output for the person.
+    output: String,
+    /// Reason for the end, steps, calls, tokens and cost, as in the event `turn-end`.
+    summary: Value,
+}
+
+/// A text that was queued.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Steered {
+    /// Number of the text, which the event `steering-taken` has as well.
+    number: u64,
+}
+
+/// Whether a turn was interrupted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Interrupted {
+    /// Whether a turn ran.
+    was_running: bool,
+}
+
+pub(crate) async fn start(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    JsonBody(new): JsonBody<NewTurn>,
+) -> Result<Response, ApiError> {
+    let (wait, queue) = (new.wait, new.queue);
+    let order = in_background(move || read_order(new)).await?;
+    let ordered = state.sessions.order_turn(&id, order, queue).await?;
+    respond(&id, ordered, wait, &headers).await
+}
+
+pub(crate) async fn go_on(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<GoOn>,
+) -> Result<Response, ApiError> {
+    let ordered = state.sessions.order_continue(&id).await?;
+    respond(&id, ordered, body.wait, &headers).await
+}
+
+/// Answers with the events up to the end of the turn where the caller accepts a stream, with the
+/// outcome where it waits, and else at once.
+async fn respond(
+    id: &str,
+    ordered: OrderedTurn,
+    wait: bool,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    if accepts_stream(headers) {
+        return Ok(events::stream_turn(ordered).into_response());
+    }
+    if !wait {
+        let accepted = AcceptedTurn {
+            session: id.to_owned(),
+            after: ordered.after,
+        };
+        return Ok((StatusCode::ACCEPTED, Json(accepted)).into_response());
+    }
+    match ordered.outcome.await {
+        Ok(Ok(outcome)) => Ok(Json(result(id, outcome)?).into_response()),
+        Ok(Err(why)) => Err(ApiError::conflict("turn-failed", why)),
+        Err(_) => Err(ApiError::conflict(
+            "closed",
+            "the session was closed before the turn",
+        )),
+    }
+}
+
+fn result(id: &str, outcome: TurnOutcome) -> Result<TurnResult, ApiError> {
+    let summary = serde_json::to_value(&outcome.summary);
+    Ok(TurnResult {
+        session: id.to_owned(),
+        turn: outcome.turn,
+        output: outcome.output,
+        summary: summary.map_err(|error| ApiError::internal(&error))?,
+    })
+}
+
+fn accepts_stream(headers: &HeaderMap) -> bool {
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/event-stream"))
+}
+
+/// Checks an input.
+pub(crate) fn read_order(new: NewTurn) -> Result<TurnOrder, ApiError> {
+    if new.text.trim().is_empty() && new.images.is_empty() {
+        return Err(ApiError::invalid("the input is empty"));
+    }
+    if new.images.len() > MAX_IMAGES {
+        return Err(ApiError::invalid(format!(
+            "an input has at most {MAX_IMAGES} images"
+        )));
+    }
+    if let Some(id) = &new.input_id
+        && (id.is_empty() || id.len() > MAX_INPUT_ID_BYTES)
+    {
+        return Err(ApiError::invalid(format!(
+            "`input_id` has 1 to {MAX_INPUT_ID_BYTES} bytes"
+        )));
+    }
+    if let Some(usd) = new.max_cost_usd
+        && !(usd.is_finite() && usd >= 0.0)
+    {
+        return Err(ApiError::invalid("`max_cost_usd` is a number from 0"));
+    }
+    let images = new.images.iter().enumerate().map(|(at, image)| {
+        let bytes = STANDARD.decode(image).map_err(|error| error.to_string());
+        let image = bytes.and_then(Attachment::image);
+        image.map_err(|why| ApiError::invalid(format!("image {}: {why}", at + 1)))
+    });
+    let answer_schema = new.output_schema.as_ref().map(AnswerSchema::compile);
+    let answer_schema = answer_schema.transpose();
+    let answer_schema =
+        answer_schema.map_err(|why| ApiError::invalid(format!("`output_schema`: {why}")))?;
+    Ok(TurnOrder {
+        images: images.collect::<Result<_, _>>()?,
+        text: new.text,
+        input_id: new.input_id,
+        answer_schema,
+        max_cost_usd: new.max_cost_usd,
+    })
+}
+
+pub(crate) async fn steer(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    JsonBody(body): JsonBody<SteerBody>,
+) -> Result<Json<Steered>, ApiError> {
+    if body.text.trim().is_empty() {
+        return Err(ApiError::invalid("the text is empty"));
+    }
+    let live = state.sessions.opened(&id).await;
+    let number = live.and_then(|live| live.steer_turn(body.text, body.follow_up));
+    match number {
+        Some(number) => Ok(Json(Steered { number })),
+        None => Err(ApiError::conflict(
+            "idle",
+            "no turn of the session runs in this server; start one with the text",
+        )),
+    }
+}
+
+pub(crate) async fn interrupt(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+) -> Json<Interrupted> {
+    let live = state.sessions.opened(&id).await;
+    let was_running = live.is_some_and(|live| live.running.interrupt_turn());
+    Json(Interrupted { was_running })
+}
