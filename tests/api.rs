@@ -111,6 +111,12 @@ impl<'r> Api<'r> {
         self.send("POST", path, Some(body))
     }
 
+    /// Connects and sends nothing.
+    #[must_use]
+    pub fn connect(&self) -> UnixStream {
+        UnixStream::connect(&self.socket).unwrap()
+    }
+
     /// Makes a session and returns its id.
     #[must_use]
     pub fn new_session(&self) -> String {

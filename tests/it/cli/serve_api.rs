@@ -1,6 +1,7 @@
 //! `rind serve --listen`: sessions, turns, events and questions over HTTP, with the real program.
 
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rind_tests::api::{Api, exchange_at, token};
@@ -260,4 +261,13 @@ fn pages_are_read_without_a_script_and_show_markup_as_text() {
     assert!(plugins.body.contains("Plugins"));
     let described = api.get("/v1/openapi.json").has_status(200).json();
     assert_eq!(described["openapi"], "3.1.0");
+}
+
+#[test]
+fn connections_that_say_nothing_keep_nobody_out() {
+    let rind = Rind::with_script(COMMAND);
+    let api = Api::start(&rind);
+    let silent: Vec<UnixStream> = (0..600).map(|_| api.connect()).collect();
+    assert_eq!(api.get("/v1/sessions").status, 200);
+    drop(silent);
 }

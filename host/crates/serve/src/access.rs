@@ -20,6 +20,7 @@ use http::{HeaderMap, Method, header};
 use rind_lib::disk;
 
 use crate::ApiState;
+use crate::connections::ConnectionAccess;
 use crate::error::ApiError;
 use crate::pages::PageError;
 use crate::routes::MAX_BODY_BYTES;
@@ -151,7 +152,12 @@ pub(crate) async fn check_access(
     next: Next,
 ) -> Response {
     match refusal(&state.access, &request) {
-        None => next.run(request).await,
+        None => {
+            if let Some(access) = request.extensions().get::<ConnectionAccess>() {
+                access.note_access();
+            }
+            next.run(request).await
+        }
         Some(error) => refuse_request(request, error).await,
     }
 }

@@ -1,23 +1,25 @@
 //! Connections: where they come from, how many there are at once, and how long a request may take
 //! to arrive.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rind_lib::lock::lock;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of connections at once; further ones wait to be accepted.
+/// Maximum number of connections at once.
 const MAX_CONNECTIONS: usize = 512;
 
 /// Time in which the head of a request must be there. A connection without one is closed.
@@ -122,17 +124,57 @@ pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
     ))
 }
 
+/// Whether a request with access has come over a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConnectionAccess(Arc<AtomicBool>);
+
+impl ConnectionAccess {
+    /// Notes that a request has access.
+    pub(crate) fn note_access(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The connections that are open, the oldest first.
+#[derive(Default)]
+struct OpenConnections(Mutex<VecDeque<OpenConnection>>);
+
+struct OpenConnection {
+    access: ConnectionAccess,
+    end: CancellationToken,
+}
+
+impl OpenConnections {
+    /// Adds a connection. Where there are too many, the oldest that has shown no access is ended:
+    /// connections that say nothing keep nobody out. Returns `None` if all have shown it.
+    fn add_connection(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Option<(ConnectionAccess, CancellationToken)> {
+        let mut open = lock(&self.0);
+        open.retain(|connection| !connection.end.is_cancelled());
+        if open.len() >= MAX_CONNECTIONS {
+            let has_none = |own: &OpenConnection| !own.access.0.load(Ordering::Relaxed);
+            let oldest = open.iter().position(has_none)?;
+            open.remove(oldest)?.end.cancel();
+        }
+        let (access, end) = (ConnectionAccess::default(), cancel.child_token());
+        open.push_back(OpenConnection {
+            access: access.clone(),
+            end: end.clone(),
+        });
+        Some((access, end))
+    }
+}
+
 /// Answers requests until `cancel` is set.
 pub(crate) async fn serve_connections(
     listener: ApiListener,
     router: Router,
     cancel: &CancellationToken,
 ) -> io::Result<()> {
-    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let open = OpenConnections::default();
     loop {
-        let Ok(permit) = free.clone().acquire_owned().await else {
-            return Ok(());
-        };
         let accepted = tokio::select! {
             () = cancel.cancelled() => return Ok(()),
             accepted = accept(&listener.socket) => accepted,
@@ -146,10 +188,13 @@ pub(crate) async fn serve_connections(
                 continue;
             }
         };
-        let (router, cancel) = (router.clone(), cancel.clone());
+        let Some((access, end)) = open.add_connection(cancel) else {
+            continue;
+        };
+        let router = router.clone().layer(Extension(access));
         tokio::spawn(async move {
-            serve_connection(stream, router, &cancel).await;
-            drop(permit);
+            serve_connection(stream, router, &end).await;
+            end.cancel();
         });
     }
 }
@@ -166,7 +211,7 @@ async fn accept(socket: &Socket) -> io::Result<Box<dyn Connection>> {
     })
 }
 
-async fn serve_connection(stream: Box<dyn Connection>, router: Router, cancel: &CancellationToken) {
+async fn serve_connection(stream: Box<dyn Connection>, router: Router, end: &CancellationToken) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
@@ -174,7 +219,7 @@ async fn serve_connection(stream: Box<dyn Connection>, router: Router, cancel: &
     let mut connection = std::pin::pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,
-        () = cancel.cancelled() => {
+        () = end.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

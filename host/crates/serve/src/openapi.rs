@@ -75,7 +75,7 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
         ApiOperation {
             query: Some(schema::<sessions::ListQuery>(generator)),
             answers: vec![ok(json_of::<sessions::SessionList>(generator))],
-            errors: &["404"],
+            errors: &["400", "404"],
             ..operation(
                 "get",
                 "/sessions",
@@ -216,6 +216,7 @@ fn question_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
         ApiOperation {
             query: Some(schema::<questions::QuestionQuery>(generator)),
             answers: vec![ok(json_of::<questions::QuestionList>(generator))],
+            errors: &["400"],
             ..operation(
                 "get",
                 "/questions",
@@ -268,7 +269,9 @@ fn json_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 }
 
 fn event_stream() -> Value {
-    json!({"text/event-stream": {"schema": {"type": "string"}}})
+    let text = json!({"type": "string"});
+    let event = json!({"type": "object", "properties": {"id": text, "event": text, "data": text}});
+    json!({"text/event-stream": {"schema": event}})
 }
 
 fn describe(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value {

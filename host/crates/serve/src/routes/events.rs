@@ -25,6 +25,9 @@ use rind_lib::agent::TurnOutcome;
 /// Number of events that a reader is given at a time.
 const BATCH: usize = 64;
 
+/// Largest number of an event: programs read numbers as floating point (RFC 8259, section 6).
+const MAX_NUMBER: u64 = (1 << 53) - 1;
+
 /// Time after which a comment is sent, so that a connection that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -34,6 +37,7 @@ pub(crate) struct FollowQuery {
     /// Number of the last event that was read. Without it, and without the header `Last-Event-ID`,
     /// all events that are kept come first.
     #[serde(default)]
+    #[schemars(range(max = MAX_NUMBER))]
     after: Option<u64>,
 }
 
@@ -43,6 +47,11 @@ pub(crate) async fn follow(
     QueryOf(query): QueryOf<FollowQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    if query.after.is_some_and(|after| after > MAX_NUMBER) {
+        return Err(ApiError::invalid(format!(
+            "`after` is the number of an event, at most {MAX_NUMBER}"
+        )));
+    }
     let Some(live) = state.sessions.opened(&id).await else {
         // An error for a session that does not exist; a browser stops at 204.
         let store = state.sessions.host().store().clone();

@@ -23,6 +23,7 @@ const MAX_LISTED: usize = 1000;
 pub(crate) struct ListQuery {
     /// Number of sessions, at most 1000; 50 where it is not given.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
     /// Id of the last session of the list before: this one goes on after it.
     #[serde(default)]
@@ -71,9 +72,10 @@ pub(crate) struct SessionRow {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
-    /// Id of the caller's own: 1 to 96 letters, digits, `-`, `_` and `.`. Without one the server
-    /// makes one.
+    /// Id of the caller's own: 1 to 96 letters, digits, `-`, `_` and `.`, of which `.` is not the
+    /// first; `last` is none. Without one the server makes one.
     #[serde(default)]
+    #[schemars(regex(pattern = r"^(?!last$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,95}$"))]
     id: Option<String>,
 }
 
@@ -95,7 +97,11 @@ pub(crate) async fn list(
     State(state): State<ApiState>,
     QueryOf(query): QueryOf<ListQuery>,
 ) -> Result<Json<SessionList>, ApiError> {
-    let limit = query.limit.unwrap_or(LISTED).clamp(1, MAX_LISTED);
+    let limit = query.limit.unwrap_or(LISTED);
+    if !(1..=MAX_LISTED).contains(&limit) {
+        let text = format!("`limit` is a number from 1 to {MAX_LISTED}");
+        return Err(ApiError::invalid(text));
+    }
     Ok(Json(list_sessions(&state, limit, query.after).await?))
 }
 

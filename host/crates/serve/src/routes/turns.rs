@@ -10,7 +10,7 @@ use rind_lib::agent::{AnswerSchema, TurnOutcome};
 use rind_lib::message::Attachment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{JsonBody, events, in_background};
 use crate::ApiState;
@@ -28,20 +28,25 @@ const MAX_INPUT_ID_BYTES: usize = 256;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTurn {
-    /// Text of the input.
+    /// Text of the input; not only blanks.
+    #[schemars(regex(pattern = r"\S"))]
     pub(crate) text: String,
     /// Images for the model, in base64: PNG, JPEG, GIF or WebP; at most 16.
     #[serde(default)]
+    #[schemars(length(max = 16))]
     pub(crate) images: Vec<String>,
     /// Id of the caller's own. A session takes an input with an id once: sent again, it gives the
     /// outcome of its turn again, or goes on with it when it was interrupted.
     #[serde(default)]
+    #[schemars(length(min = 1, max = 256))]
     pub(crate) input_id: Option<String>,
     /// JSON Schema that the final answer must match.
     #[serde(default)]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub(crate) output_schema: Option<Value>,
     /// Cost in US dollars at which the turn ends, before the request that could exceed it.
     #[serde(default)]
+    #[schemars(range(min = 0))]
     pub(crate) max_cost_usd: Option<f64>,
     /// Whether the input waits for the end of a turn that runs. Otherwise it is refused then.
     #[serde(default)]
@@ -64,7 +69,8 @@ pub(crate) struct GoOn {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SteerBody {
-    /// Text for the model.
+    /// Text for the model; not only blanks.
+    #[schemars(regex(pattern = r"\S"))]
     pub(crate) text: String,
     /// Whether it waits until the turn would end. Otherwise the model reads it at its next step.
     #[serde(default)]
@@ -176,7 +182,7 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
 
 /// Checks an input.
 pub(crate) fn read_order(new: NewTurn) -> Result<TurnOrder, ApiError> {
-    if new.text.trim().is_empty() && new.images.is_empty() {
+    if new.text.trim().is_empty() {
         return Err(ApiError::invalid("the input is empty"));
     }
     if new.images.len() > MAX_IMAGES {
