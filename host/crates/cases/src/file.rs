@@ -16,6 +16,7 @@ use super::folder::TestFolder;
 use super::payload::deserialize_messages;
 use super::snapshot::snapshot_slug;
 use rind_lib::message::Message;
+use rind_lib::plugin::fixed::FixedWorld;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
@@ -98,6 +99,10 @@ pub struct CaseGiven {
     pub files: BTreeMap<String, String>,
     /// Answers of servers.
     pub http: Vec<CannedAnswer>,
+    /// Time that the plugin's clock shows, in RFC 3339; the beginning of 2026 if absent.
+    pub clock: Option<String>,
+    /// Seed of the plugin's random numbers; 0 if absent.
+    pub seed: Option<u64>,
     /// Secrets for credentials.
     pub secrets: BTreeMap<String, String>,
     /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
@@ -256,6 +261,9 @@ impl CaseFormat for PluginCase {
 
     fn fault(&self) -> Option<String> {
         let (given, expect) = (&self.given, &self.expect);
+        if let Err(why) = FixedWorld::with_clock(given.clock.as_deref(), given.seed) {
+            return Some(format!("`given.clock`: {why}"));
+        }
         if let Some(event) = given
             .event
             .iter()

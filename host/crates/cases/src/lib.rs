@@ -5,7 +5,8 @@
 //! that call a hook directly. `run` runs a case, with the required plugins (`needed`), the host
 //! (`setup`), its directories (`workspace`) and test doubles (`doubles`). `seen` is the observed
 //! behavior, compared by `expect` and `snapshot`; `oversight` finds mistakes in the case itself;
-//! `last` keeps costs for the next run. `suite` runs all cases of a plugin.
+//! `last` keeps costs for the next run. `suite` runs the cases of a plugin that `select` names, and
+//! `coverage` counts what they reached.
 //!
 //! A case runs with all permissions that the plugin asks for; requests pass every check of the real
 //! egress and are then answered from the case. Each case runs warm (one instance) and cold (a fresh
@@ -17,6 +18,7 @@
 //!
 //! Start from [`run::run`].
 
+mod coverage;
 mod doubles;
 pub mod event;
 pub mod expect;
@@ -32,6 +34,7 @@ mod oversight;
 mod payload;
 pub mod run;
 pub mod seen;
+mod select;
 mod setup;
 pub mod skill;
 pub mod snapshot;

@@ -163,6 +163,10 @@ pub async fn run_case(
     let heard = CapturedLines::default();
     let both = async {
         let warm = open_session(runner, folder, name, &case.given, &heard, false).await?;
+        // A call that ran into its deadline does so in every turn, and each costs the same seconds.
+        if warm.0.first().is_some_and(|seen| seen.is_overdue) {
+            return Ok((warm, Vec::new()));
+        }
         let cold = open_session(runner, folder, name, &case.given, &heard, true).await?;
         Ok::<_, RunError>((warm, cold.0))
     };
@@ -254,7 +258,11 @@ async fn open_session(
                 host_calls: host_calls.map(|(name, n)| (name.to_owned(), n)).collect(),
             };
         }
+        let is_overdue = seen.is_overdue;
         all.push(seen);
+        if is_overdue {
+            break;
+        }
     }
     running.session.close().await?;
     Ok((all, cost, unused))
@@ -341,7 +349,7 @@ impl<'a> RunningCase<'a> {
                 Ok(CommandReply::Text(text)) => seen.output = text,
                 Ok(CommandReply::Prompt(text)) => seen.prompt = text,
                 Ok(CommandReply::Nothing) => {}
-                Err(CommandError::Failed { why, .. }) => seen.output = why,
+                Err(CommandError::Failed { why, .. }) => seen.fail_call(why),
                 Err(error) => return Err(error.into()),
             }
             started.elapsed()
@@ -354,7 +362,7 @@ impl<'a> RunningCase<'a> {
                     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                     seen.again = Some(AgainSeen { after_ms, reason });
                 }
-                Err(LoopError::Failed { why, .. }) => seen.output = why,
+                Err(LoopError::Failed { why, .. }) => seen.fail_call(why),
                 Err(error) => return Err(error.into()),
             }
             started.elapsed()

@@ -14,8 +14,10 @@ use super::workspace::CaseWorkspace;
 use rind_lib::config::PluginSettings;
 use rind_lib::egress::EgressOptions;
 use rind_lib::host::{self, Host};
+use rind_lib::plugin::fixed::FixedWorld;
 use rind_lib::plugin::load::{LoadOptions, PluginSet};
 use rind_lib::provider::scripted::{Reply, Scripted};
+use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
 
 /// Writes the given values into the plugin's store.
@@ -57,6 +59,7 @@ pub(super) async fn build_host(
     Host::builder()
         .provider(model, "test-model")
         .paths(workspace.paths.clone())
+        .store(SessionStore::new(workspace.paths.sessions()).unsynced())
         .plugins(plugins)
         .file_tools()
         .policy(Arc::new(policy))
@@ -82,6 +85,8 @@ pub(super) fn session_options(
             canned: Some(canned_answer(given.http.clone())),
             ..EgressOptions::default()
         },
+        // A clock that is no time was refused when the case was read.
+        fixed: FixedWorld::with_clock(given.clock.as_deref(), given.seed).ok(),
         ..runner.load_options(folder, needed)
     }
     .at(&workspace.paths);

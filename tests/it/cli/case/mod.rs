@@ -2,6 +2,7 @@
 
 mod event;
 mod needed;
+mod select;
 mod snapshot;
 mod watch;
 

@@ -4,7 +4,9 @@ mod call;
 mod report;
 mod watch;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
 
@@ -13,7 +15,9 @@ use super::check::plugin_folders;
 use super::exit_code::ExitStatus;
 use super::{environment, render};
 use rind_cases::last::{Costs, LastRun};
-use rind_cases::suite::{CaseRun, CaseSelection, CaseSuite, PluginCoverage, SuiteError};
+use rind_cases::suite::{
+    CaseRun, CaseSelection, CaseShard, CaseSuite, DEFAULT_DEADLINE, PluginCoverage, SuiteError,
+};
 use rind_cases::{CaseCost, CaseRunner};
 use rind_lib::plugin::manifest::FILE_NAME;
 
@@ -28,6 +32,21 @@ pub(super) struct TestArgs {
     /// Run only cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Print the names of the cases, and run none
+    #[arg(long)]
+    list: bool,
+    /// Run one share of the cases, as `1/4` for the first of four: for machines side by side
+    #[arg(long, value_name = "NUMBER/OF")]
+    shard: Option<CaseShard>,
+    /// Cases that run at the same time; as many as there are processors when absent
+    #[arg(long, short, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+    /// Run no further case after one that failed
+    #[arg(long)]
+    fail_fast: bool,
+    /// Stop a case after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_DEADLINE.as_secs())]
+    deadline: u64,
     /// Write snapshots of what cases do now
     #[arg(long)]
     accept: bool,
@@ -40,36 +59,100 @@ pub(super) struct TestArgs {
 }
 
 pub(super) async fn run_test(args: TestArgs) -> anyhow::Result<ExitStatus> {
+    if args.list {
+        return list_cases(&args);
+    }
     if args.watch {
         return watch::watch_cases(&args).await;
     }
     test_once(&args).await
 }
 
+fn select_cases(args: &TestArgs) -> CaseSelection {
+    // Without a limit of the system, one processor is the careful answer.
+    let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    CaseSelection {
+        only: args.only.clone(),
+        shard: args.shard,
+        accept: args.accept,
+        jobs: Some(args.jobs.unwrap_or(processors)),
+        fail_fast: args.fail_fast,
+        deadline: Some(Duration::from_secs(args.deadline)),
+    }
+}
+
+/// Prints the names of the selected cases.
+fn list_cases(args: &TestArgs) -> anyhow::Result<ExitStatus> {
+    let mut selection = select_cases(args);
+    let mut is_fine = true;
+    let mut n_listed = 0;
+    for folder in &plugin_folders(&args.folders)? {
+        let suite = CaseSuite::read_suite(folder)?;
+        for fault in &suite.faults {
+            is_fine = false;
+            render::print_warning(&fault.to_string());
+        }
+        for (file, case) in suite.selected_cases(&selection) {
+            n_listed += 1;
+            render::case::show_name(&suite.manifest.name, &case.name, &file.path, case.line);
+        }
+        let n_named = suite.n_named(&selection);
+        if let Some(shard) = &mut selection.shard {
+            shard.pass_cases(n_named);
+        }
+    }
+    Ok(ExitStatus::status_of(is_fine && n_listed > 0))
+}
+
 /// Runs the cases of all plugins once.
 async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     let cache = environment::find_paths(None)?.cache;
     let mut report = CaseReport::report_of("plugin");
+    let mut selection = select_cases(args);
+    let mut n_named = 0;
     for folder in &plugin_folders(&args.folders)? {
-        let (ran, coverage) = test_plugin(args, &cache, folder).await?;
+        let suite = match CaseSuite::read_suite(folder) {
+            Ok(suite) => suite,
+            Err(error) => {
+                // A manifest that does not parse is a failure in the report; the other plugins are
+                // still tested.
+                let ran = unread_suite(folder, &error);
+                render::case::show_ran(&ran);
+                report.cases.push(ran);
+                continue;
+            }
+        };
+        let (ran, coverage) = test_plugin(args, &cache, &suite, &selection).await?;
         report.cases.extend(ran);
         report.coverage.extend(coverage);
+        let n_of_plugin = suite.n_named(&selection);
+        n_named += n_of_plugin;
+        if let Some(shard) = &mut selection.shard {
+            shard.pass_cases(n_of_plugin);
+        }
+        if args.fail_fast && !report.cases.iter().all(CaseRun::passed) {
+            break;
+        }
     }
     for (format, file) in &args.report {
         report.write_report(*format, file)?;
     }
     render::case::show_total(&report.cases, ", each warm and cold");
     // Without any case the result is a failure: a CI pipeline that tests nothing would always be
-    // green.
-    let is_fine = !report.cases.is_empty() && report.cases.iter().all(CaseRun::passed);
+    // green. One of many shares may be empty.
+    let is_empty_share = args.shard.is_some() && n_named > 0;
+    let has_cases = is_empty_share || !report.cases.is_empty();
+    let is_fine = has_cases && report.cases.iter().all(CaseRun::passed);
     Ok(ExitStatus::status_of(is_fine))
 }
 
 async fn test_plugin(
     args: &TestArgs,
     cache: &Path,
-    folder: &Path,
+    suite: &CaseSuite,
+    selection: &CaseSelection,
 ) -> anyhow::Result<(Vec<CaseRun>, Option<(String, PluginCoverage)>)> {
+    let folder = suite.folder.as_path();
     let load = alone::load_of(folder)?;
     let options = load.options();
     let runner = CaseRunner {
@@ -77,24 +160,10 @@ async fn test_plugin(
         cache: options.cache.clone(),
         cache_key: options.cache_key.clone(),
     };
-    let suite = match CaseSuite::read_suite(folder) {
-        Ok(suite) => suite,
-        Err(error) => {
-            // A suite that does not parse is a failure in the report; the other plugins are still
-            // tested.
-            let ran = unread_suite(folder, &error);
-            render::case::show_ran(&ran);
-            return Ok((vec![ran], None));
-        }
-    };
-    let selection = CaseSelection {
-        only: args.only.clone(),
-        accept: args.accept,
-    };
-    let is_whole = args.only.is_none();
+    let is_whole = selection.is_whole();
     let last = LastRun::read_costs(cache, folder);
     let mut ran = suite
-        .run_suite(&runner, &selection, |ran| {
+        .run_suite(&runner, selection, |ran| {
             ran.last = last.case_cost(&ran.key()).cloned();
             render::case::show_ran(ran);
         })
@@ -105,7 +174,7 @@ async fn test_plugin(
         .filter(|ran| ran.cost != CaseCost::default())
         .map(|ran| (ran.key(), ran.cost.clone()))
         .collect();
-    if let Err(error) = last.keep_costs(costs, is_whole) {
+    if let Err(error) = last.keep_costs(costs, is_whole && !args.fail_fast) {
         render::print_warning(&format!(
             "the next run has nothing to compare with: its costs cannot be kept: {error}"
         ));
@@ -114,7 +183,8 @@ async fn test_plugin(
     if ran.is_empty() && is_whole {
         render::case::show_none(folder, name);
     }
-    if !is_whole || ran.is_empty() {
+    let is_cut_short = args.fail_fast && !ran.iter().all(CaseRun::passed);
+    if !is_whole || is_cut_short || ran.is_empty() {
         return Ok((ran, None));
     }
     let (unused, failed) = suite.clear_snapshots(args.accept);

@@ -45,6 +45,20 @@ pub(in super::super) fn show_ran(case: &CaseRun) {
     }
 }
 
+/// Prints the name and the place of a case that is not run.
+pub(in super::super) fn show_name(plugin: &str, name: &str, file: &Path, line: usize) {
+    let file = file.strip_prefix(".").unwrap_or(file).display();
+    answer_line(format!(
+        "{}: {} {}",
+        style_text(BOLD, plugin),
+        printable_text(name),
+        style_text(
+            DIM,
+            format!("({}:{line})", printable_text(&file.to_string()))
+        )
+    ));
+}
+
 /// Formats time, memory and host calls, each with the value of the last run if it differs.
 fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
     let micros = |took: Duration| format_duration(took.as_secs_f64() * 1e6);

@@ -54,6 +54,7 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
     let selection = CaseSelection {
         only: args.only.clone(),
         accept: args.accept,
+        ..CaseSelection::default()
     };
     let mut report = CaseReport::report_of("skill");
     for suite in &suites {
