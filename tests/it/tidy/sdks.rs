@@ -2,6 +2,7 @@
 
 mod javascript;
 mod python;
+mod shapes;
 mod typescript;
 
 use std::collections::BTreeMap;
@@ -136,6 +137,7 @@ fn files() -> Vec<(String, String)> {
     let mut files = typescript::files(&contract);
     files.extend(javascript::files(&contract));
     files.extend(python::files(&contract));
+    files.extend(shapes::files(&contract));
     files
 }
 

@@ -24,6 +24,10 @@ pub(super) struct PluginFolder {
     pub(super) component: PathBuf,
     /// Language, with the values from its own manifest.
     pub(super) language: PluginLanguage,
+    /// Whether the manifest says `[compat] sockets = "inert"`.
+    pub(super) has_inert_sockets: bool,
+    /// Whether `pyproject.toml` configures mypy.
+    pub(super) has_mypy: bool,
 }
 
 /// Language of a plugin, recognized by the manifest of its tools in the directory.
@@ -50,6 +54,13 @@ pub(super) enum PluginLanguage {
 struct PluginKeys {
     name: String,
     component: Option<String>,
+    #[serde(default)]
+    compat: CompatKeys,
+}
+
+#[derive(Default, Deserialize)]
+struct CompatKeys {
+    sockets: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +88,7 @@ struct PythonKeys {
 struct ToolKeys {
     #[serde(default)]
     rind: RindKeys,
+    mypy: Option<toml::Table>,
 }
 
 #[derive(Default, Deserialize)]
@@ -118,12 +130,14 @@ impl PluginFolder {
             let problem = format!("component {component:?} is not a path within the folder");
             return Err(reader.wrong_file("plugin.toml", problem));
         }
-        let language = reader.language()?;
+        let (language, has_mypy) = reader.language()?;
         Ok(Self {
             dir: reader.dir,
             name: plugin.name,
             component,
             language,
+            has_inert_sockets: plugin.compat.sockets.is_some(),
+            has_mypy,
         })
     }
 
@@ -133,7 +147,8 @@ impl PluginFolder {
 }
 
 impl SourceReader {
-    fn language(&self) -> Result<PluginLanguage, BuildError> {
+    /// Reads the language, and whether its manifest configures a type checker of Python.
+    fn language(&self) -> Result<(PluginLanguage, bool), BuildError> {
         let files = ["Cargo.toml", "package.json", "pyproject.toml"];
         let mut found = files.iter().filter(|name| self.dir.join(name).is_file());
         let Some(file) = found.next() else {
@@ -151,9 +166,8 @@ impl SourceReader {
                 let package = keys
                     .package
                     .ok_or_else(|| self.wrong_file(file, "there is no [package]".to_owned()))?;
-                Ok(PluginLanguage::Rust {
-                    package: package.name,
-                })
+                let package = package.name;
+                Ok((PluginLanguage::Rust { package }, false))
             }
             "package.json" => {
                 let keys: NpmKeys = serde_json::from_str(&text)
@@ -167,7 +181,7 @@ impl SourceReader {
                     let problem = format!("`main` {entry:?} is not a file within the folder");
                     return Err(self.wrong_file(file, problem));
                 }
-                Ok(PluginLanguage::JavaScript { entry })
+                Ok((PluginLanguage::JavaScript { entry }, false))
             }
             _ => {
                 let keys: PythonKeys = self.parse_toml(file, &text)?;
@@ -175,6 +189,7 @@ impl SourceReader {
                     module,
                     path: paths,
                 } = keys.tool.rind;
+                let has_mypy = keys.tool.mypy.is_some();
                 let module = module.unwrap_or_else(|| PYTHON_MODULE.to_owned());
                 let path = format!("{module}.py");
                 let is_name = module
@@ -196,7 +211,7 @@ impl SourceReader {
                     Err(self.wrong_file(file, problem))
                 });
                 let path = folders.collect::<Result<_, _>>()?;
-                Ok(PluginLanguage::Python { module, path })
+                Ok((PluginLanguage::Python { module, path }, has_mypy))
             }
         }
     }
