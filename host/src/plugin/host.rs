@@ -125,7 +125,7 @@ pub(super) struct HostState {
     /// Files open through the guest's handles.
     pub(super) handles: PlaceHandles,
     stderr: StderrTail,
-    /// Its random numbers in tests; unused otherwise.
+    /// Random numbers of the instance in tests; unused otherwise.
     numbers: CallNumbers,
 }
 

@@ -3,6 +3,7 @@
 mod javascript;
 mod python;
 mod shapes;
+mod tables;
 mod typescript;
 
 use std::collections::BTreeMap;

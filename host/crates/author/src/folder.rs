@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::BuildError;
+use rind_lib::plugin::contract::sources::digest_sources;
 
 /// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
@@ -28,6 +29,8 @@ pub(super) struct PluginFolder {
     pub(super) has_inert_sockets: bool,
     /// Whether `pyproject.toml` configures mypy.
     pub(super) has_mypy: bool,
+    /// Digest of the sources, taken before the build: what changes meanwhile is not in it.
+    pub(super) sources: Option<String>,
 }
 
 /// Language of a plugin, recognized by the manifest of its tools in the directory.
@@ -132,6 +135,7 @@ impl PluginFolder {
         }
         let (language, has_mypy) = reader.language()?;
         Ok(Self {
+            sources: digest_sources(&reader.dir),
             dir: reader.dir,
             name: plugin.name,
             component,

@@ -66,6 +66,9 @@ pub enum NewError {
 /// End of the manifest of a crate that is not a member of a workspace.
 const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
+/// JSON Schema of case files, for editors.
+const CASES_SCHEMA: &str = include_str!("../../cases/src/cases.schema.json");
+
 /// End of a Python plugin's manifest.
 const INERT_SOCKETS: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
 
@@ -348,6 +351,7 @@ fn fill_folder(
         put_file(&to.join(path), text(template).as_bytes())?;
     }
     put_file(&to.join("plugin.schema.json"), manifest_schema().as_bytes())?;
+    put_file(&to.join("tests/cases.schema.json"), CASES_SCHEMA.as_bytes())?;
     match language {
         NewLanguage::Rust => rust_sdk(&to.join("rind-sdk")),
         NewLanguage::JavaScript => {

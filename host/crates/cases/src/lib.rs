@@ -1,7 +1,8 @@
 //! Cases of plugins: turns with a scripted model, or single hooks, in the real sandbox, compared
 //! with the expected behavior.
 //!
-//! `file` is the format of case files, read through `folder`; `event` and `payload` are for cases
+//! `file` is the format of case files with their `steps`, checked by `words` and read by `read`
+//! through `folder`; `event` and `payload` are for cases
 //! that call a hook directly. `run` runs a case, with the required plugins (`needed`), the host
 //! (`setup`), its directories (`workspace`) and test doubles (`doubles`). `seen` is the observed
 //! behavior, compared by `expect` and `snapshot`; `oversight` finds mistakes in the case itself;
@@ -20,6 +21,7 @@
 
 mod coverage;
 mod doubles;
+mod error;
 pub mod event;
 pub mod expect;
 pub mod file;
@@ -32,13 +34,16 @@ pub mod log;
 pub mod needed;
 mod oversight;
 mod payload;
+mod read;
 pub mod run;
 pub mod seen;
 mod select;
 mod setup;
 pub mod skill;
 pub mod snapshot;
+pub mod steps;
 pub mod suite;
+mod words;
 mod workspace;
 
 pub use file::{CaseFile, PluginCase};

@@ -70,6 +70,9 @@ pub struct SeenTurn {
     /// Calls of the plugin's hooks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookSeen>,
+    /// Blocks of the system prompt of the last request, if the case compares them.
+    #[serde(skip)]
+    pub system: Vec<String>,
     /// Results of calls of tools that do not exist.
     #[serde(skip)]
     pub unknown_tools: Vec<String>,
@@ -211,6 +214,7 @@ impl SeenTurn {
             &mut self.notes,
             &mut self.log,
             &mut self.asked,
+            &mut self.system,
             unknown,
         ];
         let reasons = self.hooks.iter_mut().flat_map(|hook| &mut hook.reason);

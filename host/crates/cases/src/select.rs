@@ -1,5 +1,5 @@
-//! Which cases of a plugin run, and how: by name, by share of several machines, side by side, and
-//! for how long.
+//! Selection of the cases of a plugin, by name or by share of several machines, and how they run:
+//! side by side, and for how long.
 //!
 //! It must not know what a case does. Start from [`CaseSelection`].
 

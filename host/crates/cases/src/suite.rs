@@ -12,7 +12,8 @@ use super::coverage::LOOP;
 pub use super::coverage::PluginCoverage;
 use super::file::{CaseExpect, CaseFile, CaseFormat, FileError, NOTHING_EXPECTED, PluginCase};
 use super::oversight::{FAILED, failed_turn, unknown_tools, unused_replies};
-use super::run::{CaseCost, CaseOutcome, CaseRunner, run_case};
+use super::run::{CaseCost, CaseOutcome, CaseRunner, name_step, run_case};
+use super::seen::SeenTurn;
 pub use super::select::{CaseSelection, CaseShard, DEFAULT_DEADLINE};
 use super::snapshot::{self, CaseSnapshot, UnusedSnapshot};
 use rind_lib::plugin::manifest::Manifest;
@@ -52,6 +53,10 @@ pub struct CaseRun {
     pub is_accepted: bool,
     /// Names of points, tools and commands that the case reached, and `the loop`.
     pub reached: Vec<String>,
+    /// Outcomes of hooks that occurred in the case: the point, and the outcome.
+    pub outcomes: Vec<(String, String)>,
+    /// Whether the case could not run, so that nothing is known about the plugin's behavior.
+    pub is_error: bool,
 }
 
 impl CaseRun {
@@ -64,6 +69,7 @@ impl CaseRun {
             line: fault.line(),
             name: name.to_string_lossy().into_owned(),
             failures: vec![fault.to_string()],
+            is_error: true,
             ..Self::default()
         }
     }
@@ -240,6 +246,7 @@ impl CaseWork {
         match running.await {
             Ok(ran) => ran,
             Err(error) => {
+                lost.is_error = true;
                 lost.failures.push(format!("the case was lost: {error}"));
                 lost
             }
@@ -262,7 +269,10 @@ impl CaseWork {
         let running = run_case(&self.runner, &self.folder, &self.plugin, &self.case);
         match tokio::time::timeout(self.deadline, running).await {
             Ok(Ok(outcome)) => self.judge_outcome(&mut ran, outcome),
-            Ok(Err(error)) => ran.failures.push(error.to_string()),
+            Ok(Err(error)) => {
+                ran.is_error = true;
+                ran.failures.push(error.to_string());
+            }
             Err(_) => ran.failures.push(format!(
                 "the case was stopped at its deadline of {} s; `--deadline SECONDS` sets another one",
                 self.deadline.as_secs_f64()
@@ -285,29 +295,61 @@ impl CaseWork {
                 Err(why) => ran.failures.push(why),
             }
         }
-        let hooks = outcome.seen.hooks.into_iter().map(|hook| hook.point);
-        let command = case.given.command.iter();
-        let command = command.map(|command| format!("/{}", command.name));
-        let own_loop = case.given.runs_loop.then(|| LOOP.to_owned());
-        let called = outcome.seen.tools.into_iter();
-        let called = called.chain(command).chain(own_loop);
-        ran.reached = hooks.chain(called).collect();
+        ran.reached = reached_parts(case, &outcome);
+        let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
+        let hooks = steps.flat_map(|seen| &seen.hooks);
+        ran.outcomes = hooks
+            .map(|hook| (hook.point.clone(), hook.outcome.clone()))
+            .collect();
         ran.log = outcome.seen.log;
         ran.cost = outcome.cost;
     }
 }
 
-/// Finds mistakes of a case that no expectation compares.
+/// Names of points, tools and commands that the steps of a case reached, and [`LOOP`].
+fn reached_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
+    let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
+    let seen = steps.flat_map(|seen| {
+        let hooks = seen.hooks.iter().map(|hook| hook.point.clone());
+        hooks.chain(seen.tools.iter().cloned())
+    });
+    let first = std::iter::once((&case.given.command, case.given.runs_loop));
+    let then = case.then.iter();
+    let then = then.map(|step| (&step.given.command, step.given.runs_loop));
+    let called = first.chain(then).flat_map(|(command, runs_loop)| {
+        let command = command.iter();
+        let command = command.map(|command| format!("/{}", command.name));
+        command.chain(runs_loop.then(|| LOOP.to_owned()))
+    });
+    seen.chain(called).collect()
+}
+
+/// Finds mistakes of a case that no expectation compares, in each of its steps.
 fn find_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
-    let (expect, seen) = (&case.expect, &outcome.seen);
+    let none = Vec::new();
+    let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
+    let runs_loop = std::iter::once(case.given.runs_loop);
+    let runs_loop = runs_loop.chain(case.then.iter().map(|step| step.given.runs_loop));
+    let all = case.expectations().zip(steps).zip(runs_loop).enumerate();
+    all.flat_map(|(n, ((expect, seen), runs_loop))| {
+        let unused = outcome.unused_replies.get(n).unwrap_or(&none);
+        let found = step_oversights(expect, seen, unused, runs_loop);
+        found.into_iter().map(move |text| name_step(n, text))
+    })
+    .collect()
+}
+
+fn step_oversights(
+    expect: &CaseExpect,
+    seen: &SeenTurn,
+    unused: &[usize],
+    runs_loop: bool,
+) -> Vec<String> {
     let mut found = Vec::new();
     if *expect == CaseExpect::default() {
         found.push(NOTHING_EXPECTED.to_owned());
     }
-    found.extend(unused_replies(
-        &outcome.unused_replies,
-        expect.stop.as_deref(),
-    ));
+    found.extend(unused_replies(unused, expect.stop.as_deref()));
     if expect.snapshot {
         return found;
     }
@@ -319,7 +361,7 @@ fn find_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     }
     let has_outcome = seen.again.is_some() || seen.done;
     let is_compared = expect.output.is_some() || expect.again.is_some() || expect.done.is_some();
-    if case.given.runs_loop && !has_outcome && !is_compared {
+    if runs_loop && !has_outcome && !is_compared {
         found.push(format!(
             "the loop failed, and `output` does not say so: {}",
             seen.output

@@ -1,4 +1,4 @@
-//! Which cases `rind plugin test` runs, side by side, and for how long.
+//! Selection of the cases that `rind plugin test` runs, side by side, and for how long.
 
 use std::time::{Duration, Instant};
 

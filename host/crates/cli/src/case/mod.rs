@@ -1,6 +1,7 @@
 //! `rind plugin test`: cases of plugins, and `rind plugin call`: one tool by hand.
 
 mod call;
+mod junit;
 mod report;
 mod watch;
 
@@ -8,17 +9,20 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
+use tokio_util::sync::CancellationToken;
 
 use super::alone;
 use super::check::plugin_folders;
 use super::exit_code::ExitStatus;
-use super::{environment, render};
+use super::{environment, plugin, render};
 use rind_cases::last::{Costs, LastRun};
 use rind_cases::suite::{
     CaseRun, CaseSelection, CaseShard, CaseSuite, DEFAULT_DEADLINE, PluginCoverage, SuiteError,
 };
 use rind_cases::{CaseCost, CaseRunner};
+use rind_lib::plugin::cache::ComponentBytes;
+use rind_lib::plugin::contract::sources::find_staleness;
 use rind_lib::plugin::manifest::FILE_NAME;
 
 pub(super) use call::{CallArgs, run_call};
@@ -53,9 +57,31 @@ pub(super) struct TestArgs {
     /// Run the cases again whenever a component, a manifest or a case changes
     #[arg(long, conflicts_with = "accept")]
     watch: bool,
-    /// Write a report: `json=FILE` or `junit=FILE`
+    /// Fail when a plugin has no case
+    #[arg(long)]
+    require_cases: bool,
+    /// Fail when no case reaches a hook, tool, command or loop; `outcomes` also when no case sees an outcome that a hook may have
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "parts",
+        conflicts_with_all = ["only", "shard"]
+    )]
+    require_coverage: Option<RequiredCoverage>,
+    /// Write a report: `json=FILE`, `junit=FILE`, or `github` for annotations on standard output
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
     report: Vec<(CaseReportFormat, PathBuf)>,
+}
+
+/// Parts of a plugin that cases must reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RequiredCoverage {
+    /// Every hook, tool and command, and the loop
+    Parts,
+    /// Every outcome of every hook, too
+    Outcomes,
 }
 
 pub(super) async fn run_test(args: TestArgs) -> anyhow::Result<ExitStatus> {
@@ -122,6 +148,11 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
                 continue;
             }
         };
+        if let Some(failed) = build_stale(&suite).await {
+            render::case::show_ran(&failed);
+            report.cases.push(failed);
+            continue;
+        }
         let (ran, coverage) = test_plugin(args, &cache, &suite, &selection).await?;
         report.cases.extend(ran);
         report.coverage.extend(coverage);
@@ -144,6 +175,30 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     let has_cases = is_empty_share || !report.cases.is_empty();
     let is_fine = has_cases && report.cases.iter().all(CaseRun::passed);
     Ok(ExitStatus::status_of(is_fine))
+}
+
+/// Builds the plugin where its component is older than its sources: cases of what is no longer there
+/// would say nothing. Returns the case that failed if it cannot be built.
+async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
+    let path = suite.manifest.component_path(&suite.folder)?;
+    let component = ComponentBytes::read_component(&path, None).ok()?;
+    find_staleness(&suite.folder, &component.bytes)?;
+    let name = &suite.manifest.name;
+    render::print_note(&format!("{name}: its sources changed; building it"));
+    let why = plugin::build_quietly(&suite.folder, &CancellationToken::new())
+        .await
+        .err()?;
+    Some(CaseRun {
+        plugin: name.clone(),
+        file: path,
+        line: 1,
+        name: "build".to_owned(),
+        failures: vec![format!(
+            "its component is older than its sources, and cannot be built: {why}"
+        )],
+        is_error: true,
+        ..CaseRun::default()
+    })
 }
 
 async fn test_plugin(
@@ -181,6 +236,11 @@ async fn test_plugin(
     }
     let name = &suite.manifest.name;
     if ran.is_empty() && is_whole {
+        if args.require_cases {
+            let failed = missing_cases(suite);
+            render::case::show_ran(&failed);
+            return Ok((vec![failed], None));
+        }
         render::case::show_none(folder, name);
     }
     let is_cut_short = args.fail_fast && !ran.iter().all(CaseRun::passed);
@@ -196,8 +256,51 @@ async fn test_plugin(
     let coverage = suite.measure_coverage(&runner, &ran).await?;
     if let Some(coverage) = &coverage {
         render::case::show_coverage(name, coverage);
+        if let Some(failed) = missing_coverage(args.require_coverage, suite, coverage) {
+            render::case::show_ran(&failed);
+            ran.push(failed);
+        }
     }
     Ok((ran, coverage.map(|coverage| (name.clone(), coverage))))
+}
+
+/// A plugin without cases, as a case that failed.
+fn missing_cases(suite: &CaseSuite) -> CaseRun {
+    let place = suite.folder.join("tests/NAME.toml");
+    suite_failure(
+        suite,
+        "cases",
+        format!("it has no case: write some in {}", place.display()),
+    )
+}
+
+/// Parts and outcomes of a plugin that no case reached, as a case that failed.
+fn missing_coverage(
+    required: Option<RequiredCoverage>,
+    suite: &CaseSuite,
+    coverage: &PluginCoverage,
+) -> Option<CaseRun> {
+    let required = required?;
+    let mut missing: Vec<String> = coverage.never_called().map(str::to_owned).collect();
+    if required == RequiredCoverage::Outcomes {
+        let unseen = coverage.never_seen();
+        missing.extend(unseen.map(|(point, outcome)| format!("`{outcome}` of {point}")));
+    }
+    (!missing.is_empty()).then(|| {
+        let why = format!("no case reaches {}", missing.join(", "));
+        suite_failure(suite, "coverage", why)
+    })
+}
+
+fn suite_failure(suite: &CaseSuite, name: &str, why: String) -> CaseRun {
+    CaseRun {
+        plugin: suite.manifest.name.clone(),
+        file: suite.folder.join(FILE_NAME),
+        line: 1,
+        name: name.to_owned(),
+        failures: vec![why],
+        ..CaseRun::default()
+    }
 }
 
 /// A plugin whose manifest cannot be read, as a case that failed.
@@ -209,6 +312,7 @@ fn unread_suite(folder: &Path, error: &SuiteError) -> CaseRun {
         line: 1,
         name: FILE_NAME.to_owned(),
         failures: vec![error.to_string()],
+        is_error: true,
         ..CaseRun::default()
     }
 }

@@ -122,7 +122,7 @@ pub(in super::super) fn show_none(folder: &Path, plugin: &str) {
     ));
 }
 
-/// Names the hooks, tools, commands and loops that no case reached.
+/// Names the hooks, tools, commands and loops that no case reached, and the outcomes that none saw.
 pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
     let never: Vec<&str> = coverage.never_called().collect();
     if !never.is_empty() {
@@ -132,6 +132,13 @@ pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
             coverage.n_all(),
             never.join(", ")
         ));
+    }
+    let unseen: Vec<String> = coverage
+        .never_seen()
+        .map(|(point, outcome)| format!("`{outcome}` of {point}"))
+        .collect();
+    if !unseen.is_empty() {
+        print_note(&format!("{plugin}: no case sees {}", unseen.join(", ")));
     }
 }
 

@@ -31,7 +31,7 @@ pub(in super::super) struct SkillTestArgs {
     /// Write snapshots of what cases do now
     #[arg(long)]
     accept: bool,
-    /// Write a report: `json=FILE` or `junit=FILE`
+    /// Write a report: `json=FILE`, `junit=FILE`, or `github` for annotations on standard output
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
     report: Vec<(CaseReportFormat, PathBuf)>,
     /// Print the report as JSON
