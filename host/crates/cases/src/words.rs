@@ -66,8 +66,9 @@ fn unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<String
     if known.contains(&word) {
         return None;
     }
-    // `block` for `blocked`, which is too far for a misspelt word.
+    // `block` for `blocked` and `passed` for `pass`, which are too far for a misspelt word.
     let begun = known.iter().find(|known| known.starts_with(word));
+    let begun = begun.or_else(|| known.iter().find(|known| word.starts_with(**known)));
     let near = begun
         .copied()
         .or_else(|| nearest(word, known.iter().copied()));
@@ -130,8 +131,8 @@ mod tests {
                 "it is one of pass, changed",
             ),
             (
-                "stop = \"dome\"",
-                "`expect.stop` is never `dome`; did you mean `done`?",
+                "stop = \"canceled\"",
+                "`expect.stop` is never `canceled`; did you mean `cancelled`?",
             ),
         ] {
             let said = said(toml);
