@@ -132,6 +132,7 @@ impl Default for Host {
             protected: vec![folder.path().join("data")],
             egress: EgressOptions::default(),
             is_cold: false,
+            fixed: None,
             meter: None,
         };
         std::fs::create_dir(&options.workspace).unwrap();

@@ -14,6 +14,7 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use super::access_log::{AccessLog, MAX_RECORDS};
 use super::convert::LentPayload;
+use super::fixed::{CallCount, CallNumbers, FixedWorld};
 use super::imports::MAX_LOG_LINES;
 use super::imports::PlaceHandles;
 use super::imports::StatusLine;
@@ -63,6 +64,9 @@ pub(super) struct PluginBacking {
     pub(super) reported: Mutex<ReportedMaskings>,
     /// Meter of its use of the host, in tests.
     pub(super) meter: Option<Arc<Meter>>,
+    /// Clock and random numbers in tests, in place of the real ones.
+    pub(super) fixed: Option<FixedWorld>,
+    pub(super) calls: CallCount,
 }
 
 impl PluginBacking {
@@ -121,6 +125,8 @@ pub(super) struct HostState {
     /// Files open through the guest's handles.
     pub(super) handles: PlaceHandles,
     stderr: StderrTail,
+    /// Random numbers of the instance in tests; unused otherwise.
+    numbers: CallNumbers,
 }
 
 impl HostState {
@@ -135,12 +141,16 @@ impl HostState {
         let stderr = StderrTail::new(STDERR_BYTES);
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
-        let wasi = WasiCtxBuilder::new()
-            .max_random_size(MAX_RANDOM_BYTES)
-            .stderr(stderr.clone())
-            .build();
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.max_random_size(MAX_RANDOM_BYTES)
+            .stderr(stderr.clone());
+        let numbers = CallNumbers::default();
+        if let Some(fixed) = backing.fixed {
+            fixed.give_guest(&mut wasi, &numbers);
+        }
         Self {
-            wasi,
+            wasi: wasi.build(),
+            numbers,
             wasi_http: WasiHttp::new(backing.egress.clone()),
             table,
             limiter: InstanceLimiter::new(memory_limit, backing.meter.clone()),
@@ -149,6 +159,15 @@ impl HostState {
             call: CurrentCall::default(),
             handles: PlaceHandles::default(),
             stderr,
+        }
+    }
+
+    /// Begins a call: what an earlier one left must not show in it.
+    pub(super) fn begin_call(&mut self, caller: &Caller) {
+        self.clear_stderr();
+        self.call.begin_call(caller);
+        if let Some(fixed) = self.backing.fixed {
+            self.numbers.begin_call(fixed, &self.backing.calls);
         }
     }
 
@@ -187,7 +206,7 @@ impl HostState {
     }
 
     /// Discards the standard error output of earlier calls.
-    pub(super) fn clear_stderr(&self) {
+    fn clear_stderr(&self) {
         self.stderr.clear_tail();
     }
 

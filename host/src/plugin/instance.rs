@@ -153,9 +153,7 @@ impl InstanceSlot {
         mut instance: Box<PluginInstance>,
         extra: Option<SemaphorePermit<'a>>,
     ) -> BusyInstance<'a> {
-        let state = instance.store.data_mut();
-        state.clear_stderr();
-        state.call.begin_call(caller);
+        instance.store.data_mut().begin_call(caller);
         BusyInstance {
             is_cold: self.template.is_cold,
             place,

@@ -19,6 +19,7 @@ use super::commands::CommandSpec;
 use super::contract::stamp::Stamp;
 use super::discover::{Found, discover};
 use super::engine::engine;
+use super::fixed::{CallCount, FixedWorld};
 use super::host::PluginBacking;
 use super::installed::{self, Installed};
 use super::instance::InstanceTemplate;
@@ -89,6 +90,7 @@ pub struct Loaded {
     pub(super) own_folder: PathBuf,
     pub(super) template: Option<Arc<InstanceTemplate>>,
     pub(super) meter: Option<Arc<Meter>>,
+    pub(super) fixed: Option<FixedWorld>,
 }
 
 debug_some!(Loaded, self, name = self.manifest.name, trust = self.trust);
@@ -267,6 +269,8 @@ impl Loaded {
             status: std::sync::Mutex::default(),
             reported: std::sync::Mutex::default(),
             meter: self.meter.clone(),
+            fixed: self.fixed,
+            calls: CallCount::default(),
         })
     }
 }

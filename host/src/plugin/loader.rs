@@ -103,6 +103,7 @@ impl PluginLoader<'_> {
             was_cached: false,
             stamp: None,
             meter: self.options.meter.clone(),
+            fixed: self.options.fixed,
             template: None,
             is_required: false,
             egress: None,

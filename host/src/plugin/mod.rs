@@ -31,6 +31,8 @@ pub mod error;
 mod exports;
 mod files;
 #[doc(hidden)]
+pub mod fixed;
+#[doc(hidden)]
 pub mod foreign;
 mod hooks;
 mod host;

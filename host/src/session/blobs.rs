@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Error;
 use super::guarded;
-use super::log::{sync_folder, write_private};
+use super::log::{DiskWait, sync_folder, write_private_as};
 use crate::disk::private_folder;
 use crate::lock::lock;
 use crate::message::Blob;
@@ -27,11 +27,22 @@ pub const MAX_BLOBS_BYTES: u64 = 256 << 20;
 
 /// A folder of files that are named by the hash of their content.
 #[derive(Clone, Debug)]
-pub(super) struct HashedFiles(PathBuf);
+pub(super) struct HashedFiles {
+    folder: PathBuf,
+    wait: DiskWait,
+}
 
 impl HashedFiles {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self(folder)
+        Self {
+            folder,
+            wait: DiskWait::default(),
+        }
+    }
+
+    /// Sets whether a write waits for the disk.
+    pub(super) fn with_wait(self, wait: DiskWait) -> Self {
+        Self { wait, ..self }
     }
 
     pub(super) fn hash_name(bytes: &[u8]) -> String {
@@ -42,7 +53,8 @@ impl HashedFiles {
     /// and from files that may have been tampered with.
     fn file_path(&self, name: &str) -> Option<PathBuf> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (name.len() == 2 * blake3::OUT_LEN && name.bytes().all(is_hex)).then(|| self.0.join(name))
+        (name.len() == 2 * blake3::OUT_LEN && name.bytes().all(is_hex))
+            .then(|| self.folder.join(name))
     }
 
     fn known_path(&self, name: &str) -> Result<PathBuf, Error> {
@@ -51,7 +63,7 @@ impl HashedFiles {
 
     /// Returns the error for a file whose hash does not match its name.
     pub(super) fn damaged_error(&self, name: &str) -> Error {
-        let path = self.file_path(name).unwrap_or_else(|| self.0.clone());
+        let path = self.file_path(name).unwrap_or_else(|| self.folder.clone());
         Error::Blob { path }
     }
 
@@ -63,23 +75,26 @@ impl HashedFiles {
         meta.map_or(0, |meta| meta.len())
     }
 
-    /// Writes a file atomically, and waits until it is on the disk.
+    /// Writes a file atomically, and waits until it is on the disk, unless the session waits for
+    /// nothing.
     pub(super) fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let path = self.known_path(name)?;
         if self.read_bytes(name).is_ok() {
             return Ok(());
         }
         let half = self
-            .0
+            .folder
             .join(format!("{name}.{}.half", crate::clock::new_id()));
-        private_folder(&self.0)
-            .and_then(|()| write_private(&half, bytes))
+        private_folder(&self.folder)
+            .and_then(|()| write_private_as(&half, bytes, self.wait))
             .and_then(|()| fs::rename(&half, &path))
             .map_err(|source| {
                 let _ = fs::remove_file(&half);
                 Error::write_error(&path, source)
             })?;
-        sync_folder(&self.0);
+        if self.wait == DiskWait::Waits {
+            sync_folder(&self.folder);
+        }
         Ok(())
     }
 
@@ -104,16 +119,16 @@ impl HashedFiles {
     /// copies.
     pub(super) fn copy_to(&self, to: &Self) -> Result<(), Error> {
         for (from, name) in self.files()? {
-            private_folder(&to.0).map_err(|source| Error::write_error(&to.0, source))?;
-            let copy = to.0.join(name);
+            private_folder(&to.folder).map_err(|source| Error::write_error(&to.folder, source))?;
+            let copy = to.folder.join(name);
             guarded::copy(&from, &copy)?;
         }
         Ok(())
     }
 
     fn files(&self) -> Result<Vec<(PathBuf, std::ffi::OsString)>, Error> {
-        let failed = |source| Error::read_error(&self.0, source);
-        match fs::read_dir(&self.0) {
+        let failed = |source| Error::read_error(&self.folder, source);
+        match fs::read_dir(&self.folder) {
             Ok(entries) => entries
                 .map(|entry| entry.map(|entry| (entry.path(), entry.file_name())))
                 .collect::<Result<_, _>>()
@@ -139,6 +154,14 @@ impl Blobs {
         Self {
             files: HashedFiles::new(folder.join(FOLDER)),
             total: Arc::default(),
+        }
+    }
+
+    /// Sets whether storing a blob waits for the disk.
+    pub(super) fn with_wait(self, wait: DiskWait) -> Self {
+        Self {
+            files: self.files.with_wait(wait),
+            ..self
         }
     }
 

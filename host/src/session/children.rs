@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::entry::{Body, Entry, Holder};
 use super::guarded;
 use super::live::Session;
-use super::log::FILE;
+use super::log::{DiskWait, FILE};
 use super::store::parse_entries;
 use super::{Error, SessionSpec};
 use crate::disk::private_folder;
@@ -194,6 +194,7 @@ fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
 pub struct SessionFolder {
     id: Arc<str>,
     path: PathBuf,
+    wait: DiskWait,
 }
 
 impl SessionFolder {
@@ -206,7 +207,7 @@ impl SessionFolder {
         private_folder(&agents)
             .and_then(|()| private_folder(&folder))
             .map_err(|source| Error::write_error(&folder, source))?;
-        Session::create(Some(&self.id), &id, &folder, spec)
+        Session::create(Some(&self.id), &id, &folder, spec, self.wait)
     }
 
     /// Opens the session of a subagent again, to continue the subagent. Repairs it like any
@@ -231,6 +232,7 @@ impl SessionFolder {
         Self {
             id: format!("{}/{AGENTS}/{agent}", self.id).into(),
             path: self.path.join(AGENTS).join(agent),
+            wait: self.wait,
         }
     }
 
@@ -261,6 +263,7 @@ impl Session {
         SessionFolder {
             id: self.id().clone(),
             path: self.folder().to_owned(),
+            wait: self.disk_wait(),
         }
     }
 

@@ -18,7 +18,7 @@ use super::entry::{
     Body, DueTurn, Entry, LastingSkill, RememberedSkill, Report, ReportLine, VERSION,
 };
 use super::interrupted::{InterruptedTurn, TakenInput};
-use super::log::{FILE, SessionLog};
+use super::log::{DiskWait, FILE, SessionLog};
 use super::state::PluginStates;
 use super::synced::UnsyncedData;
 use super::transcript::SessionTranscript;
@@ -41,6 +41,7 @@ pub struct Session {
     folder: PathBuf,
     is_resumed: bool,
     notices: Vec<String>,
+    wait: DiskWait,
     blobs: Blobs,
     inner: Mutex<SessionState>,
 }
@@ -62,8 +63,10 @@ impl Session {
         id: &str,
         folder: &Path,
         spec: &SessionSpec,
+        wait: DiskWait,
     ) -> Result<Self, Error> {
-        let session = Self::over_log(SessionLog::create_log(folder)?, id, folder);
+        let log = SessionLog::create_log(folder, wait)?;
+        let session = Self::over_log(log, id, folder);
         session.append(session_header(spec, parent))?;
         session.sync()?;
         Ok(session)
@@ -71,16 +74,18 @@ impl Session {
 
     /// Returns an empty session in `folder`.
     fn over_log(log: SessionLog, id: &str, folder: &Path) -> Self {
+        let wait = log.disk_wait();
         Self {
             id: id.into(),
             folder: folder.to_owned(),
             is_resumed: false,
             notices: Vec::new(),
-            blobs: Blobs::new(folder),
+            wait,
+            blobs: Blobs::new(folder).with_wait(wait),
             inner: Mutex::new(SessionState {
                 log,
                 transcript: SessionTranscript::default(),
-                states: PluginStates::new(folder),
+                states: PluginStates::new(folder, wait),
                 last_entry: None,
                 deferred: None,
             }),
@@ -138,6 +143,11 @@ impl Session {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Whether its data is waited for to be on the disk.
+    pub(super) fn disk_wait(&self) -> DiskWait {
+        self.wait
     }
 
     /// Returns the blobs that the messages refer to. Blobs of a subagent's messages are stored with

@@ -29,6 +29,17 @@ const LOCK: &str = "lock";
 /// Maximum size of the buffered lines, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
+/// Whether a session waits until its data is on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum DiskWait {
+    /// Entries survive a power failure.
+    #[default]
+    Waits,
+    /// No wait for the disk: the session is removed when its host ends, and nobody reads it after a
+    /// power failure. Waiting takes most of the time of a short session.
+    Skips,
+}
+
 /// File operations of the log. Tests replace them to simulate a full disk.
 pub(super) trait LogDisk: Send + Sync {
     /// Appends bytes. If the operation fails, some of them may have been written.
@@ -61,6 +72,7 @@ pub(super) struct SessionLog {
     /// Length of the file up to the end of the last complete line.
     len: u64,
     synced: Arc<SyncedFile>,
+    wait: DiskWait,
     /// Buffered lines, written together with the next one.
     waiting: Vec<u8>,
     /// Whether a failed write may have left part of a line after `len`.
@@ -81,17 +93,21 @@ pub(super) struct OpenedLog {
 
 impl SessionLog {
     /// Creates the file of a new session. `folder` must exist.
-    pub(super) fn create_log(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn create_log(folder: &Path, wait: DiskWait) -> Result<Self, Error> {
         let lock = lock_session(folder)?;
         let path = folder.join(FILE);
         let file = private_options(OpenOptions::new().append(true).create_new(true))
             .open(&path)
             .map_err(|source| Error::write_error(&path, source))?;
-        sync_folder(folder);
-        if let Some(parent) = folder.parent() {
-            sync_folder(parent);
+        if wait == DiskWait::Waits {
+            sync_folder(folder);
+            if let Some(parent) = folder.parent() {
+                sync_folder(parent);
+            }
         }
-        Ok(Self::over_disk(Arc::new(file), path, 0, Some(lock)))
+        let mut log = Self::over_disk(Arc::new(file), path, 0, Some(lock));
+        log.wait = wait;
+        Ok(log)
     }
 
     /// Opens the file of a session and repairs its end.
@@ -140,10 +156,16 @@ impl SessionLog {
             path,
             len,
             synced: Arc::new(SyncedFile::new(len)),
+            wait: DiskWait::default(),
             waiting: Vec::new(),
             has_rest: false,
             lock,
         }
+    }
+
+    /// Whether its lines are waited for to be on the disk.
+    pub(super) fn disk_wait(&self) -> DiskWait {
+        self.wait
     }
 
     /// Returns the length of the file after all buffered lines are written.
@@ -210,6 +232,9 @@ impl SessionLog {
     pub(super) fn take_unsynced(&mut self) -> Result<Option<UnsyncedData>, Error> {
         self.check()?;
         self.write_waiting()?;
+        if self.wait == DiskWait::Skips {
+            return Ok(None);
+        }
         let (disk, synced, len) = (self.disk.clone(), self.synced.clone(), self.len);
         Ok((len > self.synced.len()).then_some(UnsyncedData { disk, synced, len }))
     }
@@ -274,10 +299,18 @@ pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Writes a whole file that only its owner can read, and waits until it is on the disk.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_private_as(path, bytes, DiskWait::Waits)
+}
+
+/// Writes like [`write_private`], and waits for the disk if `wait` says so.
+pub(super) fn write_private_as(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
     let mut file =
         private_options(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
     file.write_all(bytes)?;
-    file.sync_data()
+    match wait {
+        DiskWait::Waits => file.sync_data(),
+        DiskWait::Skips => Ok(()),
+    }
 }
 
 /// Syncs a folder, so that a new directory entry survives a power failure. The error is ignored,

@@ -13,6 +13,7 @@ use std::path::Path;
 use super::Error;
 use super::blobs::HashedFiles;
 use super::entry::Body;
+use super::log::DiskWait;
 
 /// Maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
@@ -59,9 +60,9 @@ pub(super) struct PluginStates {
 
 impl PluginStates {
     /// Creates an empty state. `folder` is the folder of the session.
-    pub(super) fn new(folder: &Path) -> Self {
+    pub(super) fn new(folder: &Path, wait: DiskWait) -> Self {
         Self {
-            blobs: state_files(folder),
+            blobs: state_files(folder).with_wait(wait),
             plugins: BTreeMap::new(),
             written: BTreeMap::new(),
         }

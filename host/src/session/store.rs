@@ -19,7 +19,7 @@ use super::children;
 use super::entry::{Body, Entry, VERSION};
 use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_new_session_id};
 use super::live::Session;
-use super::log::{FILE, write_private};
+use super::log::{DiskWait, FILE, write_private};
 use super::state::copy_blobs;
 use super::{Error, SessionSpec};
 use crate::disk::{TemporaryFolder, private_folder, rename_new};
@@ -34,6 +34,7 @@ const FORKED: &str = ".forked-";
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     root: PathBuf,
+    wait: DiskWait,
 }
 
 /// A session in the list.
@@ -76,7 +77,18 @@ impl SessionStore {
     /// Returns the store in the folder `root`, which does not need to exist yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self {
+            root: root.into(),
+            wait: DiskWait::default(),
+        }
+    }
+
+    /// Creates sessions without waiting until their data is on the disk. For sessions that are
+    /// removed when the host ends: a power failure may lose their last entries.
+    #[must_use]
+    pub fn unsynced(self) -> Self {
+        let wait = DiskWait::Skips;
+        Self { wait, ..self }
     }
 
     /// Returns the folder that contains all sessions.
@@ -87,7 +99,7 @@ impl SessionStore {
     /// Creates a session.
     pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
         let (id, folder) = self.new_folder()?;
-        Session::create(None, &id, &folder, spec)
+        Session::create(None, &id, &folder, spec, self.wait)
     }
 
     /// Creates a session with an id that the caller chose. The id must be new.
@@ -103,7 +115,7 @@ impl SessionStore {
             ErrorKind::AlreadyExists => Error::Exists { id: id.to_owned() },
             _ => Error::write_error(&folder, source),
         })?;
-        Session::create(None, id, &folder, spec)
+        Session::create(None, id, &folder, spec, self.wait)
     }
 
     /// Creates a session that starts with the entries of the session `id`: with all of them, or

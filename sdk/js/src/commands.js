@@ -1,4 +1,4 @@
-import { asError } from "./hook.js";
+import { atOnce } from "./hook.js";
 
 /** Makes the export `commands` of functions with their descriptions; the key is the name of the command, without the slash. */
 export function commands(all) {
@@ -13,11 +13,7 @@ export function commands(all) {
     run(name, args) {
       if (!Object.hasOwn(all, name)) throw { tag: "not-found", val: `there is no command ${name}` };
       const command = all[name];
-      try {
-        return outcome(command.run(command.arguments ? JSON.parse(args) : args));
-      } catch (error) {
-        throw asError(error);
-      }
+      return outcome(atOnce(command.run(command.arguments ? JSON.parse(args) : args)));
     },
   };
 }

@@ -2,11 +2,11 @@
 export function hook(run, empty) {
   return {
     run(payload) {
-      try {
-        return { ...empty(), ...run(payload) };
-      } catch (error) {
-        throw asError(error);
-      }
+      const value = run(payload);
+      if (value === undefined || value === null) return empty();
+      // What is no outcome, a promise too, has no fields to fill in: it goes on as it is, and the component refuses it.
+      if (typeof value !== "object" || Array.isArray(value) || typeof value.then === "function") return value;
+      return { ...empty(), ...value };
     },
   };
 }
@@ -16,4 +16,10 @@ export function asError(error) {
   if (error && typeof error.tag === "string") return error;
   if (error && error.payload && typeof error.payload.tag === "string") return error.payload;
   return { tag: "failed", val: String(error?.message ?? error) };
+}
+
+/** Fails for a promise: the host waits for no answer. */
+export function atOnce(value) {
+  if (typeof value?.then === "function") throw new TypeError("the function returned a promise; it must answer at once, without `async`");
+  return value;
 }

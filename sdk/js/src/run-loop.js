@@ -1,14 +1,8 @@
-import { asError } from "./hook.js";
-
 /** Makes the export `loop` of a function that is one run. */
 export function runLoop(run) {
   return {
     run() {
-      try {
-        return run() ?? { tag: "done" };
-      } catch (error) {
-        throw asError(error);
-      }
+      return run() ?? { tag: "done" };
     },
   };
 }

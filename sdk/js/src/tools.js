@@ -1,4 +1,4 @@
-import { asError } from "./hook.js";
+import { atOnce } from "./hook.js";
 
 /** Makes the export `tools` of functions with their descriptions; the key is the name of the tool. */
 export function tools(all) {
@@ -13,11 +13,7 @@ export function tools(all) {
     },
     call(name, args) {
       if (!Object.hasOwn(all, name)) throw { tag: "not-found", val: `there is no tool ${name}` };
-      try {
-        return answer(all[name].run(JSON.parse(args)));
-      } catch (error) {
-        throw asError(error);
-      }
+      return answer(atOnce(all[name].run(JSON.parse(args))));
     },
   };
 }

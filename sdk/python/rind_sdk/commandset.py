@@ -32,14 +32,10 @@ class Commandset:
         function = self._all().get(name)
         if function is None:
             raise Err(types.Error_NotFound(f"there is no command {name}"))
-        try:
-            if function.rind_command["arguments"] is None:
-                return _outcome(function(arguments))
-            return _outcome(function(**json.loads(arguments)))
-        except Err:
-            raise
-        except Exception as error:
-            raise Err(types.Error_Failed(f"{type(error).__name__}: {error}"))
+        # An exception is a failed call: the component tells of its type, message and place.
+        if function.rind_command["arguments"] is None:
+            return _outcome(function(arguments))
+        return _outcome(function(**json.loads(arguments)))
 
 
 def command(arguments: Optional[dict] = None) -> Callable:

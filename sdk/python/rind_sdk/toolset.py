@@ -24,12 +24,8 @@ class Toolset:
         function = self._all().get(name)
         if function is None:
             raise Err(types.Error_NotFound(f"there is no tool {name}"))
-        try:
-            return _answer(function(**json.loads(arguments)))
-        except Err:
-            raise
-        except Exception as error:
-            raise Err(types.Error_Failed(f"{type(error).__name__}: {error}"))
+        # An exception is a failed call: the component tells of its type, message and place.
+        return _answer(function(**json.loads(arguments)))
 
 
 def tool(effect: types.EffectClass, parameters: dict) -> Callable:

@@ -88,6 +88,9 @@ pub mod prelude {
     pub use crate::types::{
         Effect, EffectClass, Injection, Message, Part, ToolCall, ToolResult, Usage,
     };
-    pub use crate::{ask, blobs, caller, config, log, session, shell, state, status, store};
+    pub use crate::{
+        agents, ask, blobs, caller, config, files, http, log, model, points, session, shell, state,
+        status, store, tools,
+    };
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
 }

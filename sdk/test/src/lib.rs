@@ -260,6 +260,7 @@ impl Case<'_> {
             name: String::new(),
             given,
             expect: CaseExpect::default(),
+            then: Vec::new(),
             line: 0,
         };
         let ran = block_on(run_case(

@@ -97,6 +97,7 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     ---- stdout
     wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which wants version 0.9.0 of the contract; this host supports 0.1.1, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
     wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
+    wrong/drifted/hello.wasm: it was built from other sources than those in the folder: build it again with `rind plugin build wrong/drifted` [component]
     wrong/drifted/plugin.toml:2: `version` is 0.1.0 here and 0.2.0 in Cargo.toml [version]
     wrong/ghost/plugin.toml:9: options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section [missing-export]
     wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
@@ -108,7 +109,7 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     wrong/unasked/plugin.toml:11: the component imports `rind:plugin/model@0.1.1`, which needs `model = true` under `[external]` in plugin.toml [missing-permission]
     wrong/unfit/plugin.toml:18: the default of `edits` does not fit: 0 is less than the minimum of 1 [schema]
     ---- stderr
-    ✗ 12 plugins checked, 12 faults; `--fix` corrects 4
+    ✗ 12 plugins checked, 13 faults; `--fix` corrects 4
     "#);
 }
 
@@ -184,7 +185,7 @@ fn what_asks_for_less_is_fixed_and_the_rest_of_the_manifest_stays() {
     fixed wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
     fixed wrong/slow/plugin.toml:9: `timeout` is above the 5 s that a hook of this plugin may take, which hold in its place [limits]
     fixed wrong/twice/plugin.toml:8: `data` is in `write` as `data` already, which includes reading: remove it here [unused-permission]
-    ✗ 12 plugins checked, 8 faults
+    ✗ 12 plugins checked, 9 faults
     "#);
     assert_snapshot!(manifest(&rind, "greedy"), @r#"
     name = "greedy"

@@ -50,6 +50,7 @@ mod skill_install_stopped;
 mod skill_migrate;
 mod skill_run;
 mod skill_test;
+mod stale;
 mod stdin;
 mod steer;
 mod subagent;

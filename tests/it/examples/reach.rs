@@ -37,12 +37,12 @@ const IN_A_TURN: [&str; 12] = [
     "turn-end",
 ];
 
-fn manifest(folder: &Path) {
+fn manifest(folder: &Path, further: &str) {
     let text = "name = \"reach\"\nversion = \"0.1.0\"\ndescription = \"Has every hook and every import.\"\n\
         component = \"reach.wasm\"\nside_effects = [\"session\", \"filesystem\", \"network\", \"external\"]\n\
         [filesystem]\nread = [\"workspace\"]\n[network]\nhosts = [\"example.com\"]\n\
         [external]\nmodel = true\nagents = true\ntools = [\"read_file\"]\n";
-    fs::write(folder.join("plugin.toml"), text).unwrap();
+    fs::write(folder.join("plugin.toml"), text.to_owned() + further).unwrap();
     fs::create_dir(folder.join("tests")).unwrap();
     fs::write(folder.join("tests/cases.toml"), CASES).unwrap();
 }
@@ -80,7 +80,7 @@ async fn every_point_and_import_is_reachable_from_javascript() {
     let (tree, reach) = (tree(), reach());
     let folder = tree.path().join("examples/reach");
     fs::create_dir(&folder).unwrap();
-    manifest(&folder);
+    manifest(&folder, "");
     fs::write(
         folder.join("package.json"),
         "{\"main\": \"plugin.js\", \"type\": \"module\"}",
@@ -115,7 +115,7 @@ async fn every_point_and_import_is_reachable_from_python() {
     let (tree, reach) = (tree(), reach());
     let folder = tree.path().join("examples/reach");
     fs::create_dir(&folder).unwrap();
-    manifest(&folder);
+    manifest(&folder, "[compat]\nsockets = \"inert\"\n");
     fs::write(
         folder.join("pyproject.toml"),
         "[tool.rind]\npath = [\"../../python\"]\n",

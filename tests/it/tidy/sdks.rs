@@ -2,6 +2,8 @@
 
 mod javascript;
 mod python;
+mod shapes;
+mod tables;
 mod typescript;
 
 use std::collections::BTreeMap;
@@ -136,6 +138,7 @@ fn files() -> Vec<(String, String)> {
     let mut files = typescript::files(&contract);
     files.extend(javascript::files(&contract));
     files.extend(python::files(&contract));
+    files.extend(shapes::files(&contract));
     files
 }
 

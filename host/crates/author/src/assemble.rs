@@ -182,6 +182,9 @@ mod tests {
             language: PluginLanguage::Rust {
                 package: "p".to_owned(),
             },
+            has_inert_sockets: false,
+            has_mypy: false,
+            sources: None,
         };
         let build = |n: u32| in_out(&plugin, n.to_string().as_bytes(), &out).unwrap();
         let place = build(0);

@@ -137,12 +137,16 @@ pub(super) fn place_component(
     })
 }
 
-/// Reads a component and appends the manifest to it.
+/// Reads a component and appends the digest of its sources and the manifest to it.
 fn with_manifest(plugin: &PluginFolder, component: &Path) -> Result<Vec<u8>, BuildError> {
     let read =
         |path: &Path| std::fs::read(path).map_err(|source| file_error(&plugin.name, path, source));
     let mut bytes = read(component)?;
     let manifest = read(&plugin.dir.join(FILE_NAME))?;
+    if let Some(digest) = &plugin.sources {
+        stamp::append_sources(&mut bytes, digest)
+            .map_err(|source| file_error(&plugin.name, component, source))?;
+    }
     stamp::append_manifest(&mut bytes, &manifest)
         .map_err(|source| file_error(&plugin.name, component, source))?;
     Ok(bytes)

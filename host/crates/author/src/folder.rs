@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::BuildError;
+use rind_lib::plugin::contract::sources::digest_sources;
 
 /// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 1024 * 1024;
@@ -24,6 +25,12 @@ pub(super) struct PluginFolder {
     pub(super) component: PathBuf,
     /// Language, with the values from its own manifest.
     pub(super) language: PluginLanguage,
+    /// Whether the manifest says `[compat] sockets = "inert"`.
+    pub(super) has_inert_sockets: bool,
+    /// Whether `pyproject.toml` configures mypy.
+    pub(super) has_mypy: bool,
+    /// Digest of the sources, taken before the build: what changes meanwhile is not in it.
+    pub(super) sources: Option<String>,
 }
 
 /// Language of a plugin, recognized by the manifest of its tools in the directory.
@@ -50,6 +57,13 @@ pub(super) enum PluginLanguage {
 struct PluginKeys {
     name: String,
     component: Option<String>,
+    #[serde(default)]
+    compat: CompatKeys,
+}
+
+#[derive(Default, Deserialize)]
+struct CompatKeys {
+    sockets: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +91,7 @@ struct PythonKeys {
 struct ToolKeys {
     #[serde(default)]
     rind: RindKeys,
+    mypy: Option<toml::Table>,
 }
 
 #[derive(Default, Deserialize)]
@@ -118,12 +133,15 @@ impl PluginFolder {
             let problem = format!("component {component:?} is not a path within the folder");
             return Err(reader.wrong_file("plugin.toml", problem));
         }
-        let language = reader.language()?;
+        let (language, has_mypy) = reader.language()?;
         Ok(Self {
+            sources: digest_sources(&reader.dir),
             dir: reader.dir,
             name: plugin.name,
             component,
             language,
+            has_inert_sockets: plugin.compat.sockets.is_some(),
+            has_mypy,
         })
     }
 
@@ -133,7 +151,8 @@ impl PluginFolder {
 }
 
 impl SourceReader {
-    fn language(&self) -> Result<PluginLanguage, BuildError> {
+    /// Reads the language, and whether its manifest configures a type checker of Python.
+    fn language(&self) -> Result<(PluginLanguage, bool), BuildError> {
         let files = ["Cargo.toml", "package.json", "pyproject.toml"];
         let mut found = files.iter().filter(|name| self.dir.join(name).is_file());
         let Some(file) = found.next() else {
@@ -151,9 +170,8 @@ impl SourceReader {
                 let package = keys
                     .package
                     .ok_or_else(|| self.wrong_file(file, "there is no [package]".to_owned()))?;
-                Ok(PluginLanguage::Rust {
-                    package: package.name,
-                })
+                let package = package.name;
+                Ok((PluginLanguage::Rust { package }, false))
             }
             "package.json" => {
                 let keys: NpmKeys = serde_json::from_str(&text)
@@ -167,7 +185,7 @@ impl SourceReader {
                     let problem = format!("`main` {entry:?} is not a file within the folder");
                     return Err(self.wrong_file(file, problem));
                 }
-                Ok(PluginLanguage::JavaScript { entry })
+                Ok((PluginLanguage::JavaScript { entry }, false))
             }
             _ => {
                 let keys: PythonKeys = self.parse_toml(file, &text)?;
@@ -175,6 +193,7 @@ impl SourceReader {
                     module,
                     path: paths,
                 } = keys.tool.rind;
+                let has_mypy = keys.tool.mypy.is_some();
                 let module = module.unwrap_or_else(|| PYTHON_MODULE.to_owned());
                 let path = format!("{module}.py");
                 let is_name = module
@@ -196,7 +215,7 @@ impl SourceReader {
                     Err(self.wrong_file(file, problem))
                 });
                 let path = folders.collect::<Result<_, _>>()?;
-                Ok(PluginLanguage::Python { module, path })
+                Ok((PluginLanguage::Python { module, path }, has_mypy))
             }
         }
     }

@@ -1,17 +1,22 @@
-//! JavaScript and TypeScript plugins: esbuild bundles the source into one module and reports its
-//! exports and imports; componentize-qjs turns the module into a component that contains QuickJS.
+//! JavaScript and TypeScript plugins: tsc checks the types, esbuild bundles the source with its entry
+//! into one module and reports its exports and imports, and componentize-qjs turns the module into a
+//! component that contains QuickJS.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::guest::{GuestEntry, camel_case};
 use super::interpreted::{ToolchainProgram, ToolchainWork};
-use super::{BuildError, lent, world};
+use super::{BuildError, lent, source_map, world};
 
 /// Command that installs the packages in `package.json`.
 const INSTALL: &str = "npm install";
+
+/// Import that `console` writes to.
+const LOG: &str = "log";
 
 /// Metafile of esbuild.
 #[derive(Deserialize)]
@@ -36,43 +41,22 @@ pub(super) async fn build_component(
     work: &ToolchainWork<'_>,
     entry: &Path,
 ) -> Result<PathBuf, BuildError> {
-    let bundler = find_tool(work, "esbuild");
+    check_types(work).await?;
     let compiler = find_tool(work, "componentize-qjs");
-    let module = work.folder.join("module.js");
-    let report = work.folder.join("module.json");
-    let path = |option: &str, path: &Path| {
-        let mut text = OsString::from(option);
-        text.push(path);
-        text
-    };
-    let args = [
-        entry.as_os_str().to_owned(),
-        "--bundle".into(),
-        "--format=esm".into(),
-        "--platform=neutral".into(),
-        "--target=es2022".into(),
-        "--main-fields=module,main".into(),
-        "--external:rind:*".into(),
-        "--log-level=warning".into(),
-        path("--outfile=", &module),
-        path("--metafile=", &report),
-    ];
-    work.run_tool(&bundler, args).await?;
-    let (exports, imports) = bundle_names(work, entry, &report)?;
+    let (exports, imports, module) = bundle_modules(work, entry).await?;
     let wit = world::write_world(work.folder, &exports, &imports)
         .map_err(|source| work.file_error(work.folder, source))?;
     let component = work.folder.join("component.wasm");
-    let args: [OsString; 11] = [
+    // WASI stays linked: the host gives every plugin the clocks and random numbers, and files and
+    // the network only as granted. The host makes synchronous calls.
+    let args: [OsString; 10] = [
         "--wit".into(),
         wit.into(),
         "--world".into(),
         world::WORLD.into(),
         "--js".into(),
         module.into(),
-        // The host makes synchronous calls, and WASI must give the plugin nothing: its permissions
-        // come from its own imports only.
         "--sync".into(),
-        "--stub-wasi".into(),
         "--opt-size".into(),
         "--output".into(),
         component.clone().into(),
@@ -87,6 +71,89 @@ pub(super) async fn build_component(
     })?;
     std::fs::write(&component, made).map_err(failed)?;
     Ok(component)
+}
+
+/// Checks the types of the source, where the plugin has a configuration for it and the checker is
+/// installed.
+async fn check_types(work: &ToolchainWork<'_>) -> Result<(), BuildError> {
+    let config = work.plugin.dir.join("tsconfig.json");
+    let checker = find_tool(work, "tsc");
+    // A checker from the search path would be one that the plugin did not choose.
+    if !config.is_file() || checker.program.is_relative() {
+        return Ok(());
+    }
+    let args = ["--noEmit", "--pretty", "false", "--project"].map(OsString::from);
+    let args = args.into_iter().chain([config.into()]);
+    work.run_tool(&checker, args).await.map(drop)
+}
+
+/// Bundles the plugin's module, and then the entry around it. Returns its exports and imports, and
+/// the path of the bundle.
+async fn bundle_modules(
+    work: &ToolchainWork<'_>,
+    entry: &Path,
+) -> Result<(Vec<String>, Vec<String>, PathBuf), BuildError> {
+    let bundler = find_tool(work, "esbuild");
+    let own = work.folder.join("own.js");
+    let report = work.folder.join("own.json");
+    work.run_tool(
+        &bundler,
+        bundle_args(entry, &own, &with_path("--metafile=", &report)),
+    )
+    .await?;
+    let (exports, mut imports) = bundle_names(work, entry, &report)?;
+    let read =
+        |path: &Path| std::fs::read_to_string(path).map_err(|source| work.file_error(path, source));
+    let write = |name: &str, text: String| {
+        let path = work.folder.join(name);
+        std::fs::write(&path, text).map_err(|source| work.file_error(&path, source))?;
+        Ok::<_, BuildError>(path)
+    };
+    let has_console = read(&own)?.contains("console");
+    if has_console {
+        write("console.js", GuestEntry::javascript_console())?;
+        imports.push(LOG.to_owned());
+        imports.sort();
+        imports.dedup();
+    }
+    let guarded = GuestEntry::entry_of(&exports)
+        .map_err(|error| work.file_error(&own, std::io::Error::other(error)))?;
+    let around = guarded.javascript_entry(&work.plugin.dir.join(entry), has_console);
+    let around = write("entry.js", around)?;
+    let module = work.folder.join("module.js");
+    let options = OsString::from("--sourcemap=external");
+    work.run_tool(&bundler, bundle_args(&around, &module, &options))
+        .await?;
+    let map = read(&work.folder.join("module.js.map"))?;
+    let folder = work.folder.canonicalize();
+    let folder = folder.map_err(|source| work.file_error(work.folder, source))?;
+    let places = source_map::find_places(&map, &folder, &work.plugin.dir);
+    let text = read(&module)? + &places;
+    Ok((exports, imports, write("module.js", text)?))
+}
+
+/// Returns the arguments of esbuild for one module and everything that it imports.
+fn bundle_args(module: &Path, out: &Path, further: &OsStr) -> Vec<OsString> {
+    let options = [
+        "--bundle",
+        "--format=esm",
+        "--platform=neutral",
+        "--target=es2022",
+        "--main-fields=module,main",
+        "--external:rind:*",
+        "--log-level=warning",
+        "--sources-content=false",
+    ];
+    let mut args = vec![module.as_os_str().to_owned()];
+    args.extend(options.map(OsString::from));
+    args.extend([with_path("--outfile=", out), further.to_owned()]);
+    args
+}
+
+fn with_path(option: &str, path: &Path) -> OsString {
+    let mut text = OsString::from(option);
+    text.push(path);
+    text
 }
 
 /// Finds a tool that npm installed in the directory, in a parent directory, or globally.
@@ -147,14 +214,4 @@ fn bundle_names(
     imports.sort();
     imports.dedup();
     Ok((exports, imports))
-}
-
-/// Returns the export name of an interface in a module, for example `preTool` for `pre-tool`.
-fn camel_case(name: &str) -> String {
-    let mut words = name.split('-');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |text, word| {
-        let (initial, rest) = word.split_at(word.len().min(1));
-        text + &initial.to_ascii_uppercase() + rest
-    })
 }

@@ -66,6 +66,12 @@ pub enum NewError {
 /// End of the manifest of a crate that is not a member of a workspace.
 const OWN_WORKSPACE: &str = "# A workspace of its own, wherever the folder lies.\n[workspace]";
 
+/// JSON Schema of case files, for editors.
+const CASES_SCHEMA: &str = include_str!("../../cases/src/cases.schema.json");
+
+/// End of a Python plugin's manifest.
+const INERT_SOCKETS: &str = "\n\n# Python's standard library imports sockets: they are linked, and denied at every use.\n[compat]\nsockets = \"inert\"\n";
+
 /// Properties of a language.
 struct LanguageFacts {
     /// Directory of the templates.
@@ -84,6 +90,8 @@ struct LanguageFacts {
     ci_setup: &'static str,
     /// Lines of `.gitignore`.
     ignored: &'static str,
+    /// End of the plugin's manifest.
+    compat: &'static str,
 }
 
 impl NewLanguage {
@@ -98,6 +106,7 @@ impl NewLanguage {
                 files: "| `rind-sdk/` | the SDK as source; `rind-sdk/wit` is the contract |\n",
                 ci_setup: "      - run: rustup target add wasm32-wasip2\n      - run: cargo test\n",
                 ignored: "target/",
+                compat: "",
             },
             Self::JavaScript => LanguageFacts {
                 folder: "js",
@@ -108,16 +117,18 @@ impl NewLanguage {
                 files: "| `rind-sdk/` | the SDK with its types; `rind-sdk/types` documents every point and import |\n",
                 ci_setup: "      - run: npm install\n",
                 ignored: "node_modules/",
+                compat: "",
             },
             Self::Python => LanguageFacts {
                 folder: "python",
                 ending: "py",
                 manifest: "pyproject.toml",
                 source: "plugin.py",
-                setup: "python3 -m venv .venv                  # brings componentize-py\n.venv/bin/pip install componentize-py==0.25.1\n",
+                setup: "python3 -m venv .venv                  # brings componentize-py, and mypy for types\n.venv/bin/pip install componentize-py==0.25.1 mypy\n",
                 files: "| `rind_sdk/`, `stubs/` | the SDK; `stubs/wit_world` documents every point and import for editors |\n",
-                ci_setup: "      - run: python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1\n",
-                ignored: ".venv/\n__pycache__/",
+                ci_setup: "      - run: python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1 mypy\n",
+                ignored: ".venv/\n__pycache__/\n.mypy_cache/",
+                compat: INERT_SOCKETS,
             },
         }
     }
@@ -314,6 +325,7 @@ fn fill_folder(
             ("files", facts.files),
             ("ci_setup", facts.ci_setup),
             ("ignored", facts.ignored),
+            ("compat", facts.compat),
             ("workspace", if is_member { "" } else { OWN_WORKSPACE }),
         ];
         let replace = |text: String, (key, value): (&str, &str)| {
@@ -339,6 +351,7 @@ fn fill_folder(
         put_file(&to.join(path), text(template).as_bytes())?;
     }
     put_file(&to.join("plugin.schema.json"), manifest_schema().as_bytes())?;
+    put_file(&to.join("tests/cases.schema.json"), CASES_SCHEMA.as_bytes())?;
     match language {
         NewLanguage::Rust => rust_sdk(&to.join("rind-sdk")),
         NewLanguage::JavaScript => {

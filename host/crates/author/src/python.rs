@@ -6,11 +6,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::guest::GuestEntry;
 use super::interpreted::{ToolchainProgram, ToolchainWork};
 use super::{BuildError, world};
+use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Command that installs the compiler in the location where it is searched.
 const INSTALL: &str = "python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1";
+
+/// Import that printed lines go to.
+const LOG: &str = "log";
+
+/// Module around the plugin's own.
+const ENTRY: &str = "rind_entry";
 
 /// Program that prints the names of a module's classes and of its imports from the contract,
 /// including those of its own submodules. It only parses the source: the module cannot run outside
@@ -22,6 +30,8 @@ const SCAN: &str = include_str!("scan.py");
 struct PythonScan {
     exports: Vec<String>,
     imports: Vec<String>,
+    /// Whether the code prints, or uses a module that does.
+    prints: bool,
 }
 
 pub(super) async fn build_component(
@@ -30,6 +40,16 @@ pub(super) async fn build_component(
     path: &[PathBuf],
 ) -> Result<PathBuf, BuildError> {
     let dir = &work.plugin.dir;
+    if !work.plugin.has_inert_sockets {
+        return Err(BuildError::Manifest {
+            plugin: work.plugin.name.clone(),
+            path: dir.join(FILE_NAME),
+            problem: "Python's standard library imports sockets, which no plugin may use; add `[compat]` with `sockets = \"inert\"`, \
+                      which links them and denies every use"
+                .to_owned(),
+        });
+    }
+    check_types(work, module).await?;
     let python = find_tool(dir, "python3", "python3", "install Python 3.10 or later");
     let compiler = find_tool(dir, "componentize-py", "componentize-py", INSTALL);
     let known = world::known_exports().collect::<Vec<_>>().join(",");
@@ -48,23 +68,45 @@ pub(super) async fn build_component(
                 .to_owned(),
         });
     }
-    let imports: Vec<String> = scanned
+    let mut imports: Vec<String> = scanned
         .imports
         .into_iter()
         .filter(|name| world::is_import(name))
         .collect();
+    if scanned.prints && !imports.iter().any(|name| name == LOG) {
+        imports.push(LOG.to_owned());
+    }
+    let entry = work.folder.join(format!("{ENTRY}.py"));
+    let guarded = GuestEntry::entry_of(&scanned.exports)
+        .map_err(|error| work.file_error(&entry, std::io::Error::other(error)))?;
+    let has_log = imports.iter().any(|name| name == LOG);
+    std::fs::write(&entry, guarded.python_entry(module, has_log))
+        .map_err(|source| work.file_error(&entry, source))?;
     let wit = world::write_world(work.folder, &scanned.exports, &imports)
         .map_err(|source| work.file_error(work.folder, source))?;
     let component = work.folder.join("component.wasm");
     let mut args: Vec<OsString> = vec!["--quiet".into(), "--wit-path".into()];
     args.push(wit.into());
-    args.extend(["--world", world::WORLD, "componentize", "--stub-wasi"].map(OsString::from));
+    args.extend(["--world", world::WORLD, "componentize"].map(OsString::from));
     args.extend(["--python-path".into(), dir.into()]);
     let further = path.iter().cloned().chain(site_packages(dir));
+    let further = further.chain([work.folder.to_owned()]);
     args.extend(further.flat_map(|path| ["--python-path".into(), path.into()]));
-    args.extend(["--output".into(), component.clone().into(), module.into()]);
+    args.extend(["--output".into(), component.clone().into(), ENTRY.into()]);
     work.run_tool(&compiler, args).await?;
     Ok(component)
+}
+
+/// Checks the types of the source, where `pyproject.toml` configures mypy and it is installed.
+async fn check_types(work: &ToolchainWork<'_>, module: &str) -> Result<(), BuildError> {
+    let dir = &work.plugin.dir;
+    let checker = find_tool(dir, "mypy", "mypy", INSTALL);
+    // A checker from the search path would be one that the plugin did not choose.
+    if !work.plugin.has_mypy || checker.program.is_relative() {
+        return Ok(());
+    }
+    let args = ["--no-error-summary".into(), format!("{module}.py").into()];
+    work.run_tool(&checker, args).await.map(drop)
 }
 
 /// Finds a tool in the directory's virtual environment, or otherwise on the search path.

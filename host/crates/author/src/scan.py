@@ -1,9 +1,9 @@
-# Prints which interfaces of the contract the classes of a module export, and which its code imports. It parses and never runs
+# Prints which interfaces of the contract the classes of a module export, which its code imports, and whether it prints. It parses and never runs
 # the module, which works only inside a component. Called as: python3 -c … MODULE KNOWN,EXPORTS
 import ast, json, pathlib, sys
 
 module, known = sys.argv[1], sys.argv[2].split(",")
-exports, imports, seen, waiting = set(), set(), set(), [module]
+exports, imports, seen, waiting, prints = set(), set(), set(), [module], False
 
 
 def camel(name):
@@ -15,6 +15,8 @@ def note(path):
     for prefix in ("wit_world.imports.", "rind_sdk."):
         if path.startswith(prefix):
             imports.add(path[len(prefix):].split(".")[0].replace("_", "-"))
+    global prints
+    prints = prints or path.split(".")[0] in ("logging", "pprint", "warnings")
     waiting.append(path)
 
 
@@ -31,6 +33,8 @@ while waiting:
     except SyntaxError as error:
         sys.exit(f"{path}:{error.lineno}: {error.msg}")
     for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "print" or isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr"):
+            prints = True
         if isinstance(node, ast.Import):
             for alias in node.names:
                 note(alias.name)
@@ -49,4 +53,4 @@ while waiting:
                 names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             exports.update(point for point in known if camel(point) in names)
 
-print(json.dumps({"exports": sorted(exports), "imports": sorted(imports)}))
+print(json.dumps({"exports": sorted(exports), "imports": sorted(imports), "prints": prints}))

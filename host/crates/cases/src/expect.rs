@@ -75,6 +75,7 @@ pub fn find_differences(expect: &CaseExpect, seen: &SeenTurn) -> Vec<String> {
     for (what, expected, is) in [
         ("notices", &expect.notices, &seen.notices),
         ("injected", &expect.injected, &seen.injected),
+        ("system", &expect.system, &seen.system),
         ("notes", &expect.notes, &seen.notes),
         ("log", &expect.log, &seen.log),
     ] {

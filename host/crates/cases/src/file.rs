@@ -1,26 +1,29 @@
 //! Format of case files: `[[case]]` tables with `given` and `expect`.
 //!
-//! The types here are the format; [`CaseFile`] reads a file and checks each case for
-//! contradictions, for example a case without expectations, which could never fail.
+//! The types here are the format; [`CaseFormat::fault`] checks a case for contradictions, for
+//! example a case without expectations, which could never fail. `read` reads the files, and `steps`
+//! are the further turns of a case.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::event::{GivenEvent, one_or_more};
-use super::folder::TestFolder;
 use super::payload::deserialize_messages;
-use super::snapshot::snapshot_slug;
+pub use super::read::FileError;
+use super::skill::CannedTool;
+use super::steps::{CaseStep, fault_of_steps};
+use super::words::{find_unknown, no_such_point};
 use rind_lib::message::Message;
+use rind_lib::plugin::fixed::FixedWorld;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
-/// Maximum size of a case file, in bytes.
-const MAX_FILE_BYTES: u64 = 1 << 20;
+/// JSON Schema of a case file, for editors.
+pub const SCHEMA: &str = include_str!("cases.schema.json");
 
 /// Error message for a case without expectations.
 pub(super) const NOTHING_EXPECTED: &str =
@@ -63,6 +66,9 @@ pub struct PluginCase {
     /// Expected behaviour.
     #[serde(default)]
     pub expect: CaseExpect,
+    /// Further turns, commands, runs of the loop or calls of hooks, in order.
+    #[serde(default)]
+    pub then: Vec<CaseStep>,
     /// Line in the file.
     #[serde(skip)]
     pub line: usize,
@@ -94,10 +100,22 @@ pub struct CaseGiven {
     pub config: toml::Table,
     /// Values of the plugin's store.
     pub store: BTreeMap<String, String>,
+    /// Values of the plugin's session state.
+    pub state: BTreeMap<String, String>,
     /// Files of the workspace.
     pub files: BTreeMap<String, String>,
+    /// Files of the workspace that are copied from `tests`, of any content: the path in the
+    /// workspace, and the path in `tests`.
+    pub fixtures: BTreeMap<String, String>,
+    /// Test doubles of tools that other plugins or the program offer, such as `bash`: each by its
+    /// name.
+    pub tools: BTreeMap<String, CannedTool>,
     /// Answers of servers.
     pub http: Vec<CannedAnswer>,
+    /// Time that the plugin's clock shows, in RFC 3339; the beginning of 2026 if absent.
+    pub clock: Option<String>,
+    /// Seed of the plugin's random numbers; 0 if absent.
+    pub seed: Option<u64>,
     /// Secrets for credentials.
     pub secrets: BTreeMap<String, String>,
     /// Scripted answers to approval questions: `yes`, `always`, or `no REASON`. If absent, every
@@ -192,6 +210,8 @@ pub struct CaseExpect {
     pub denials: Option<Vec<String>>,
     /// Texts that occur in the notices, in order; an empty list expects no notices.
     pub notices: Option<Vec<String>>,
+    /// Texts that occur in the system prompt of the last request, in order.
+    pub system: Option<Vec<String>>,
     /// Texts that occur in the added messages, in order.
     pub injected: Option<Vec<String>>,
     /// Texts that occur in the warnings for the model, in order; for cases that call hooks.
@@ -256,14 +276,20 @@ impl CaseFormat for PluginCase {
 
     fn fault(&self) -> Option<String> {
         let (given, expect) = (&self.given, &self.expect);
+        if let Err(why) = FixedWorld::with_clock(given.clock.as_deref(), given.seed) {
+            return Some(format!("`given.clock`: {why}"));
+        }
+        if let Some(fault) = find_unknown(expect).or_else(|| fault_of_steps(&self.then)) {
+            return Some(fault);
+        }
         if let Some(event) = given
             .event
             .iter()
             .find(|event| !event.is_of_plugin() && catalog::find(&event.point).is_none())
         {
             return Some(format!(
-                "there is no point `{}`; the README of the contract lists them",
-                event.point
+                "{}; the README of the contract lists them",
+                no_such_point(&event.point)
             ));
         }
         let is_of_command = ("expect.prompt", expect.prompt.is_some());
@@ -318,142 +344,5 @@ impl CaseFormat for PluginCase {
                 "`{name}` is about a turn, and `given.event` calls hooks without one"
             ))
         }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CaseDocument<C> {
-    #[serde(default = "Vec::new")]
-    case: Vec<toml::Spanned<C>>,
-}
-
-/// Error of reading a case file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileError {
-    /// The file or its directory cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Io {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// The file is not a valid case file.
-    #[error("{}:{line}:{column}: {message}", path.display())]
-    Format {
-        /// Path of the file.
-        path: PathBuf,
-        /// Line of the fault.
-        line: usize,
-        /// Column of the fault, from 1.
-        column: usize,
-        /// Problem.
-        message: String,
-    },
-}
-
-impl FileError {
-    /// Returns the path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Io { path, .. } | Self::Format { path, .. } => path,
-        }
-    }
-
-    /// Returns the line of the error; 1 if it has none.
-    #[must_use]
-    pub fn line(&self) -> usize {
-        match self {
-            Self::Io { .. } => 1,
-            Self::Format { line, .. } => *line,
-        }
-    }
-}
-
-impl<C: CaseFormat> CaseFile<C> {
-    /// Reads all files `tests/*.toml` in the directory of a plugin or a skill, sorted by name.
-    ///
-    /// # Errors
-    /// A file cannot be read, or is not a valid case file.
-    pub fn read_all(folder: &Path) -> Result<Vec<Self>, FileError> {
-        Self::read_each(folder).into_iter().collect()
-    }
-
-    /// Reads the same files, each with its own error. Only regular files of at most 1 MiB are read:
-    /// running the cases of an untrusted plugin must not read other files of the user.
-    #[must_use]
-    pub fn read_each(folder: &Path) -> Vec<Result<Self, FileError>> {
-        let fault = |path: PathBuf| move |source| FileError::Io { path, source };
-        let opened =
-            TestFolder::open_bundle(folder, C::MAY_BE_LINKED).and_then(|tests| match tests {
-                Some(tests) => Ok(Some((tests.names()?, tests))),
-                None => Ok(None),
-            });
-        let (names, tests) = match opened.map_err(fault(folder.join("tests"))) {
-            Ok(Some(opened)) => opened,
-            Ok(None) => return Vec::new(),
-            Err(error) => return vec![Err(error)],
-        };
-        let read = |name: &OsString| {
-            let path = tests.file_path(name);
-            let text = tests.read_text(name, MAX_FILE_BYTES);
-            // A file that was removed since the directory was listed has no cases.
-            let text = text.map_err(fault(path.clone()))?.unwrap_or_default();
-            Self::parse_file(&path, &text)
-        };
-        names.iter().map(read).collect()
-    }
-
-    /// Parses the text of the file at this path.
-    ///
-    /// # Errors
-    /// The text is not a valid case file.
-    fn parse_file(path: &Path, text: &str) -> Result<Self, FileError> {
-        let place = |at: usize| {
-            let before = text.get(..at).unwrap_or_default();
-            let last = before.rsplit('\n').next().unwrap_or_default();
-            (before.matches('\n').count() + 1, last.chars().count() + 1)
-        };
-        let format = |(line, column), message| FileError::Format {
-            path: path.to_owned(),
-            line,
-            column,
-            message,
-        };
-        let file: CaseDocument<C> = toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            format(place(at), error.message().to_owned())
-        })?;
-        let mut cases: Vec<C> = Vec::new();
-        for spanned in file.case {
-            let place = place(spanned.span().start);
-            let mut case = spanned.into_inner();
-            if cases.iter().any(|other| other.name() == case.name()) {
-                let message = format!("there are two cases `{}`", case.name());
-                return Err(format(place, message));
-            }
-            if let Some(fault) = case.fault() {
-                return Err(format(place, format!("case `{}`: {fault}", case.name())));
-            }
-            let is_taken = |other: &C| {
-                other.has_snapshot() && snapshot_slug(other.name()) == snapshot_slug(case.name())
-            };
-            if case.has_snapshot() && cases.iter().any(is_taken) {
-                let message = format!(
-                    "another case has the snapshot `{}`",
-                    snapshot_slug(case.name())
-                );
-                return Err(format(place, message));
-            }
-            case.set_line(place.0);
-            cases.push(case);
-        }
-        Ok(Self {
-            path: path.to_owned(),
-            cases,
-        })
     }
 }

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, open, openat, statat};
@@ -18,6 +18,9 @@ use rind_lib::clock::new_id;
 
 /// Name of the directory.
 const TESTS: &str = "tests";
+
+/// Maximum size of a fixture, in bytes.
+const MAX_FIXTURE_BYTES: u64 = 64 << 20;
 
 /// Maximum number of files per directory.
 const MAX_FILES: usize = 1_000;
@@ -108,6 +111,19 @@ impl TestFolder {
     /// # Errors
     /// The file is not a regular file, is larger, is not UTF-8, or cannot be read.
     pub(super) fn read_text(&self, name: &OsStr, max_bytes: u64) -> io::Result<Option<String>> {
+        let Some(bytes) = self.read_bytes(name, max_bytes)? else {
+            return Ok(None);
+        };
+        let text = String::from_utf8(bytes);
+        text.map(Some)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+    }
+
+    /// Reads a file of at most `max_bytes` and of any content; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file is not a regular file, is larger, or cannot be read.
+    fn read_bytes(&self, name: &OsStr, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
         // Check the type before opening: opening a device or a pipe may have side effects.
         match self.file_kind(name)? {
             None => return Ok(None),
@@ -121,17 +137,42 @@ impl TestFolder {
         if kind != FileType::RegularFile {
             return Err(self.other_kind(name, kind, "file"));
         }
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let n_read = File::from(file)
             .take(max_bytes.saturating_add(1))
-            .read_to_string(&mut text)?;
+            .read_to_end(&mut bytes)?;
         if n_read as u64 > max_bytes {
             return Err(io::Error::other(format!(
                 "it has more than {} MiB",
                 max_bytes >> 20
             )));
         }
-        Ok(Some(text))
+        Ok(Some(bytes))
+    }
+
+    /// Reads a file below the directory, at a path of plain names.
+    ///
+    /// # Errors
+    /// The path leads out of the directory or through a symlink, or its file cannot be read.
+    pub(super) fn read_fixture(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut names: Vec<&OsStr> = Vec::new();
+        for part in Path::new(path).components() {
+            let Component::Normal(name) = part else {
+                return Err(io::Error::other("it is not a path inside `tests`"));
+            };
+            names.push(name);
+        }
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let file = names.pop().ok_or_else(missing)?;
+        let mut folder: Option<Self> = None;
+        for name in names {
+            let above = folder.as_ref().unwrap_or(self);
+            folder = Some(above.open_subfolder(name, false)?.ok_or_else(missing)?);
+        }
+        let folder = folder.as_ref().unwrap_or(self);
+        folder
+            .read_bytes(file, MAX_FIXTURE_BYTES)?
+            .ok_or_else(missing)
     }
 
     /// Writes a file atomically, replacing a regular file of this name.

@@ -1,11 +1,13 @@
 //! Cases of plugins: turns with a scripted model, or single hooks, in the real sandbox, compared
 //! with the expected behavior.
 //!
-//! `file` is the format of case files, read through `folder`; `event` and `payload` are for cases
+//! `file` is the format of case files with their `steps`, checked by `words` and read by `read`
+//! through `folder`; `event` and `payload` are for cases
 //! that call a hook directly. `run` runs a case, with the required plugins (`needed`), the host
 //! (`setup`), its directories (`workspace`) and test doubles (`doubles`). `seen` is the observed
 //! behavior, compared by `expect` and `snapshot`; `oversight` finds mistakes in the case itself;
-//! `last` keeps costs for the next run. `suite` runs all cases of a plugin.
+//! `last` keeps costs for the next run. `suite` runs the cases of a plugin that `select` names, and
+//! `coverage` counts what they reached.
 //!
 //! A case runs with all permissions that the plugin asks for; requests pass every check of the real
 //! egress and are then answered from the case. Each case runs warm (one instance) and cold (a fresh
@@ -17,7 +19,9 @@
 //!
 //! Start from [`run::run`].
 
+mod coverage;
 mod doubles;
+mod error;
 pub mod event;
 pub mod expect;
 pub mod file;
@@ -30,12 +34,16 @@ pub mod log;
 pub mod needed;
 mod oversight;
 mod payload;
+mod read;
 pub mod run;
 pub mod seen;
+mod select;
 mod setup;
 pub mod skill;
 pub mod snapshot;
+pub mod steps;
 pub mod suite;
+mod words;
 mod workspace;
 
 pub use file::{CaseFile, PluginCase};

@@ -1,8 +1,7 @@
 //! Runs a case: creates a host with the plugin and the plugins that it needs, in temporary
-//! directories, and runs two turns warm and two turns cold.
+//! directories, and runs its steps warm and cold; without further steps, its turn twice in each.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,19 +12,20 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
+pub use super::error::RunError;
 use super::event::fire_events;
 use super::expect::find_differences;
-use super::file::{CaseGiven, PluginCase};
+use super::file::{CaseGiven, GivenCommand, PluginCase};
 use super::ids::AgentIds;
 use super::log::CapturedLines;
 use super::needed::NeededPlugins;
 use super::seen::{AgainSeen, SeenTurn, text_of};
 use super::setup::{build_host, keep_in_store, script_replies, session_options, unused_replies_of};
+use super::steps::GivenTurn;
 use super::workspace::CaseWorkspace;
 use rind_lib::event::Stamped;
 use rind_lib::grant::Trust;
-use rind_lib::host::{self, CommandError, LoopError, Session};
-use rind_lib::plugin;
+use rind_lib::host::{CommandError, Host, LoopError, Session};
 use rind_lib::plugin::commands::CommandReply;
 use rind_lib::plugin::compile::Compiler;
 use rind_lib::plugin::discover::Found;
@@ -33,11 +33,8 @@ use rind_lib::plugin::load::{LoadOptions, PluginSet};
 use rind_lib::plugin::loops::LoopReply;
 use rind_lib::plugin::meter::Meter;
 use rind_lib::point::payload::StopReason;
-use rind_lib::provider::scripted::{Script, Scripted};
+use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::{Body, SessionSpec};
-
-/// Number of turns per session. In the second turn, a warm instance was called before.
-pub(super) const TURNS: usize = 2;
 
 /// Configuration for running cases.
 #[derive(Clone, Debug)]
@@ -70,61 +67,6 @@ impl CaseRunner {
     }
 }
 
-/// Error that prevents a case from running.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// A directory or file of the case cannot be created.
-    #[error("cannot make the workspace of the case: {0}")]
-    Io(#[from] io::Error),
-    /// A file of the case is outside of its workspace.
-    #[error("given.files: `{0}` is not a path inside the workspace")]
-    Outside(String),
-    /// A payload does not fit its point.
-    #[error("given.event: the payload of `{point}`: {message}")]
-    Event {
-        /// Name of the point.
-        point: String,
-        /// Problem.
-        message: String,
-    },
-    /// A value cannot be stored.
-    #[error("given.store: `{key}`: {message}")]
-    Store {
-        /// Key of the value.
-        key: String,
-        /// Problem.
-        message: String,
-    },
-    /// The skill cannot be used.
-    #[error("the skill cannot be used: {0}")]
-    Skill(String),
-    /// The environment for running commands cannot be determined.
-    #[error("commands cannot be confined: {0}")]
-    Commands(String),
-    /// The plugin cannot be loaded.
-    #[error("the plugin cannot be loaded: {0}")]
-    NotLoaded(String),
-    /// The host cannot load plugins.
-    #[error(transparent)]
-    Plugin(#[from] plugin::Error),
-    /// The host cannot be created.
-    #[error(transparent)]
-    Host(#[from] host::Error),
-    /// The session failed.
-    #[error(transparent)]
-    Session(#[from] rind_lib::session::Error),
-    /// The command of the case cannot be called.
-    #[error("given.command: {0}")]
-    Command(#[from] CommandError),
-    /// The loop of the case cannot be run.
-    #[error("given.loop: {0}")]
-    Loop(#[from] LoopError),
-    /// The turn failed.
-    #[error(transparent)]
-    Agent(#[from] rind_lib::agent::Error),
-}
-
 /// Time, memory and host calls of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseCost {
@@ -141,11 +83,12 @@ pub struct CaseCost {
 pub struct CaseOutcome {
     /// Behavior in the first warm turn, which the expectations are compared with.
     pub seen: SeenTurn,
+    /// Behavior in the further steps, warm.
+    pub then: Vec<SeenTurn>,
     /// Differences from the expected behavior, and between warm and cold.
     pub differences: Vec<String>,
-    /// Indexes in `given.reply` of responses that the model was never asked for in the first warm
-    /// turn.
-    pub unused_replies: Vec<usize>,
+    /// Indexes in `given.reply` of responses that the model was never asked for, for each warm step.
+    pub unused_replies: Vec<Vec<usize>>,
     /// Cost of the first warm turn.
     pub cost: CaseCost,
 }
@@ -161,26 +104,53 @@ pub async fn run_case(
     case: &PluginCase,
 ) -> Result<CaseOutcome, RunError> {
     let heard = CapturedLines::default();
-    let both = async {
-        let warm = open_session(runner, folder, name, &case.given, &heard, false).await?;
-        let cold = open_session(runner, folder, name, &case.given, &heard, true).await?;
-        Ok::<_, RunError>((warm, cold.0))
+    let turns = case.turns();
+    let place = CasePlace {
+        runner,
+        folder,
+        name,
+        given: &case.given,
+        heard: &heard,
+        compares_system: case.expectations().any(|expect| expect.system.is_some()),
+        n_repeats: if case.then.is_empty() { turns.len() } else { 1 },
     };
-    let ((warm, cost, unused_replies), cold) = both.with_subscriber(heard.subscriber()).await?;
-    let mut differences = warm
-        .first()
-        .map_or_else(Vec::new, |seen| find_differences(&case.expect, seen));
-    for (n, (warm, cold)) in warm.iter().zip(&cold).enumerate() {
+    let both = async {
+        let warm = place.run_turns(&turns, false).await?;
+        // A call that ran into its deadline does so in every turn, and each costs the same seconds.
+        if warm.turns.iter().any(|seen| seen.is_overdue) {
+            return Ok((warm, Vec::new()));
+        }
+        let cold = place.run_turns(&turns, true).await?;
+        Ok::<_, RunError>((warm, cold.turns))
+    };
+    let (warm, cold) = both.with_subscriber(heard.subscriber()).await?;
+    let mut differences = Vec::new();
+    for (n, (expect, seen)) in case.expectations().zip(&warm.turns).enumerate() {
+        let found = find_differences(expect, seen).into_iter();
+        differences.extend(found.map(|found| name_step(n, found)));
+    }
+    for (n, (warm, cold)) in warm.turns.iter().zip(&cold).enumerate() {
         if warm != cold {
             differences.push(warm_and_cold(n + 1, warm, cold));
         }
     }
+    let n_steps = case.then.len();
+    let mut seen = warm.turns.into_iter();
     Ok(CaseOutcome {
-        seen: warm.into_iter().next().unwrap_or_default(),
+        seen: seen.next().unwrap_or_default(),
+        then: seen.take(n_steps).collect(),
         differences,
-        unused_replies,
-        cost,
+        unused_replies: warm.unused,
+        cost: warm.cost,
     })
+}
+
+/// Says which step a difference is about; nothing for the first one, which is the case itself.
+pub(super) fn name_step(index: usize, text: String) -> String {
+    match index {
+        0 => text,
+        _ => format!("step {}: {text}", index + 1),
+    }
 }
 
 /// Describes the fields that differ between a warm instance and fresh ones.
@@ -210,72 +180,94 @@ fn warm_and_cold(turn: usize, warm: &SeenTurn, cold: &SeenTurn) -> String {
     )
 }
 
-/// Session of a case in fresh directories.
-struct RunningCase<'a> {
+/// Common parts of the sessions of a case.
+struct CasePlace<'a> {
+    runner: &'a CaseRunner,
+    folder: &'a Path,
     name: &'a str,
     given: &'a CaseGiven,
     heard: &'a CapturedLines,
+    /// Whether an expectation is about the system prompt.
+    compares_system: bool,
+    /// Number of times that the person gives all answers.
+    n_repeats: usize,
+}
+
+/// Session of a case in fresh directories.
+struct RunningCase<'a> {
+    place: &'a CasePlace<'a>,
     workspace: CaseWorkspace,
     own_tools: Vec<String>,
     meter: Arc<Meter>,
     model: Arc<Scripted>,
+    host: Host,
     session: Session,
     events: UnboundedReceiver<Stamped>,
     /// Subagents of all turns so far.
     agents: AgentIds,
 }
 
-/// Runs the turns of a session. Returns the behavior in each, and the cost and the unused replies
-/// of the first.
-async fn open_session(
-    runner: &CaseRunner,
-    folder: &Path,
-    name: &str,
-    given: &CaseGiven,
-    heard: &CapturedLines,
-    is_cold: bool,
-) -> Result<(Vec<SeenTurn>, CaseCost, Vec<usize>), RunError> {
-    let mut running = RunningCase::open_case(runner, folder, name, given, heard, is_cold).await?;
-    let mut all = Vec::new();
-    let mut cost = CaseCost::default();
-    let mut unused = Vec::new();
-    // Drop lines that were captured before this session.
-    heard.take();
-    for turn in 0..TURNS {
-        running.meter.restart();
-        let (seen, took) = running.run_turn().await?;
-        if turn == 0 {
-            unused = unused_replies_of(given, &running.model);
-            let metered = running.meter.read();
-            let host_calls = metered.host_calls.into_iter();
-            cost = CaseCost {
-                took,
-                memory_bytes: metered.memory_bytes,
-                host_calls: host_calls.map(|(name, n)| (name.to_owned(), n)).collect(),
-            };
-        }
-        all.push(seen);
-    }
-    running.session.close().await?;
-    Ok((all, cost, unused))
+/// Behavior in the turns of a session.
+#[derive(Default)]
+struct RanTurns {
+    turns: Vec<SeenTurn>,
+    /// Cost of the first turn.
+    cost: CaseCost,
+    /// Unused replies of each turn.
+    unused: Vec<Vec<usize>>,
 }
 
-impl<'a> RunningCase<'a> {
-    async fn open_case(
-        runner: &CaseRunner,
-        folder: &Path,
-        name: &'a str,
-        given: &'a CaseGiven,
-        heard: &'a CapturedLines,
-        is_cold: bool,
-    ) -> Result<Self, RunError> {
+impl CasePlace<'_> {
+    /// Runs the turns, with one instance or with a fresh one for each call.
+    async fn run_turns(&self, turns: &[GivenTurn], is_cold: bool) -> Result<RanTurns, RunError> {
+        let scripts: Vec<Vec<Reply>> = turns
+            .iter()
+            .map(|turn| script_replies(&turn.given, self.n_repeats > 1))
+            .collect();
+        let script = Script::new(scripts.iter().flatten().cloned().collect());
+        let mut running = self.open_case(script, is_cold).await?;
+        let mut ran = RanTurns::default();
+        let mut n_before = 0;
+        // Drop lines that were captured before this session.
+        self.heard.take();
+        for (turn, script) in turns.iter().zip(&scripts) {
+            if turn.new_session {
+                running.renew_session().await?;
+            }
+            running.meter.restart();
+            let (seen, took) = running.run_turn(&turn.given).await?;
+            if ran.turns.is_empty() {
+                let metered = running.meter.read();
+                let host_calls = metered.host_calls.into_iter();
+                ran.cost = CaseCost {
+                    took,
+                    memory_bytes: metered.memory_bytes,
+                    host_calls: host_calls.map(|(name, n)| (name.to_owned(), n)).collect(),
+                };
+            }
+            let unused = unused_replies_of(&turn.given, &running.model, n_before);
+            ran.unused.push(unused);
+            n_before += script.len();
+            let is_overdue = seen.is_overdue;
+            ran.turns.push(seen);
+            if is_overdue {
+                break;
+            }
+        }
+        running.session.close().await?;
+        Ok(ran)
+    }
+
+    async fn open_case(&self, script: Script, is_cold: bool) -> Result<RunningCase<'_>, RunError> {
+        let (given, name) = (self.given, self.name);
         let workspace = CaseWorkspace::new(&given.files)?;
+        workspace.copy_fixtures(self.folder, &given.fixtures)?;
         let meter = Arc::new(Meter::default());
-        let needed = NeededPlugins::needed_by(folder);
+        let needed = NeededPlugins::needed_by(self.folder);
         let options = LoadOptions {
             meter: Some(meter.clone()),
             is_cold,
-            ..session_options(runner, folder, name, given, &workspace, &needed)
+            ..session_options(self.runner, self.folder, name, given, &workspace, &needed)
         };
         let plugins = Arc::new(PluginSet::load(&options).await?);
         keep_in_store(&plugins, name, given)?;
@@ -297,90 +289,142 @@ impl<'a> RunningCase<'a> {
             .filter(|plugin| plugin.manifest.name == name);
         let tools = own.flat_map(|plugin| &plugin.tools);
         let own_tools = tools.map(|tool| tool.name.clone()).collect();
-        let model = Arc::new(Scripted::new(Script::new(script_replies(given))));
-        let host = build_host(given, &workspace, plugins, model.clone()).await?;
-        let session = Arc::new(host.store().create(&SessionSpec {
-            workspace: workspace.path.clone(),
-            provider: "scripted".to_owned(),
-            model: "test-model".to_owned(),
-        })?);
-        for message in &given.conversation {
-            let message = message.clone();
-            session.append(Body::Message { message })?;
-        }
-        let session = host.session().on(session)?;
-        Ok(Self {
-            name,
-            given,
-            heard,
+        let model = Scripted::new(script);
+        let model = Arc::new(match self.compares_system {
+            true => model.recording(),
+            false => model,
+        });
+        let host = build_host(given, &workspace, plugins, model.clone(), self.n_repeats).await?;
+        let session = self.open_session(&host, &workspace, true)?;
+        Ok(RunningCase {
+            place: self,
             workspace,
             own_tools,
             meter,
             model,
+            host,
             events: session.events(),
             session,
             agents: AgentIds::default(),
         })
     }
 
-    /// Runs a turn, or instead of it a command, the loop, or the hooks of the case.
-    async fn run_turn(&mut self) -> Result<(SeenTurn, Duration), RunError> {
-        let mut seen = SeenTurn::default();
-        let took = if let Some(command) = &self.given.command {
-            let started = Instant::now();
-            let arguments = match &command.arguments {
-                None => String::new(),
-                Some(Value::String(text)) => text.clone(),
-                Some(value) => value.to_string(),
-            };
-            let never = CancellationToken::new();
-            let ran = self
-                .session
-                .run_command(self.name, &command.name, arguments, &never);
-            match ran.await {
-                Ok(CommandReply::Text(text)) => seen.output = text,
-                Ok(CommandReply::Prompt(text)) => seen.prompt = text,
-                Ok(CommandReply::Nothing) => {}
-                Err(CommandError::Failed { why, .. }) => seen.output = why,
-                Err(error) => return Err(error.into()),
+    /// Opens a session of the host, the first one with the given conversation and state.
+    fn open_session(
+        &self,
+        host: &Host,
+        workspace: &CaseWorkspace,
+        is_first: bool,
+    ) -> Result<Session, RunError> {
+        let session = host.store().create(&SessionSpec {
+            workspace: workspace.path.clone(),
+            provider: "scripted".to_owned(),
+            model: "test-model".to_owned(),
+        })?;
+        if is_first {
+            for message in &self.given.conversation {
+                let message = message.clone();
+                session.append(Body::Message { message })?;
             }
-            started.elapsed()
-        } else if self.given.runs_loop {
-            let started = Instant::now();
+            for (key, value) in &self.given.state {
+                let set = session.state_set(self.name, key, Some(value));
+                set.map_err(|error| RunError::State {
+                    key: key.clone(),
+                    message: error.to_string(),
+                })?;
+            }
+        }
+        Ok(host.session().on(Arc::new(session))?)
+    }
+}
+
+impl RunningCase<'_> {
+    /// Ends the session and begins another one, with the same files and stores.
+    async fn renew_session(&mut self) -> Result<(), RunError> {
+        let session = self
+            .place
+            .open_session(&self.host, &self.workspace, false)?;
+        self.events = session.events();
+        let before = std::mem::replace(&mut self.session, session);
+        before.close().await?;
+        Ok(())
+    }
+
+    /// Runs a turn, or instead of it a command, the loop, or the hooks of the case.
+    async fn run_turn(&mut self, given: &CaseGiven) -> Result<(SeenTurn, Duration), RunError> {
+        let mut seen = SeenTurn::default();
+        let name = self.place.name;
+        let started = Instant::now();
+        let mut took = None;
+        if let Some(command) = &given.command {
+            self.run_command(command, &mut seen).await?;
+        } else if given.runs_loop {
             let never = CancellationToken::new();
-            match self.session.run_loop(self.name, &never).await {
+            match self.session.run_loop(name, &never).await {
                 Ok(LoopReply::Done) => seen.done = true,
                 Ok(LoopReply::Again { after, reason }) => {
                     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                     seen.again = Some(AgainSeen { after_ms, reason });
                 }
-                Err(LoopError::Failed { why, .. }) => seen.output = why,
+                Err(LoopError::Failed { why, .. }) => seen.fail_call(why),
                 Err(error) => return Err(error.into()),
             }
-            started.elapsed()
-        } else if self.given.event.is_empty() {
-            let started = Instant::now();
-            let input = self.given.input.as_deref().unwrap_or("go");
+        } else if given.event.is_empty() {
+            let input = given.input.as_deref().unwrap_or("go");
             let outcome = self.session.turn(input).await?;
             seen.output = outcome.output;
             seen.stop = text_of(&outcome.summary.stop);
-            started.elapsed()
         } else {
-            let fired = fire_events(&mut self.session, &self.given.event).await?;
+            let fired = fire_events(&mut self.session, &given.event).await?;
             (seen.payload, seen.notes) = (fired.payload, fired.notes);
             if fired.is_halted {
                 seen.stop = text_of(&StopReason::Blocked);
             }
-            fired.took
-        };
+            took = Some(fired.took);
+        }
+        let took = took.unwrap_or_else(|| started.elapsed());
         seen.files = self.workspace.files();
+        seen.system = last_system_prompt(&self.model);
         while let Ok(stamped) = self.events.try_recv() {
             self.agents.see_event(&stamped.event);
-            seen.see_event(&stamped, self.name, &self.own_tools);
+            seen.see_event(&stamped, name, &self.own_tools);
         }
-        let lines = self.heard.take().into_iter();
-        let own = lines.filter(|line| line.plugin == self.name);
+        let lines = self.place.heard.take().into_iter();
+        let own = lines.filter(|line| line.plugin == name);
         seen.log = own.map(|line| line.text).collect();
         Ok((seen.without_names(&self.workspace.root, &self.agents), took))
     }
+
+    async fn run_command(
+        &mut self,
+        command: &GivenCommand,
+        seen: &mut SeenTurn,
+    ) -> Result<(), RunError> {
+        let arguments = match &command.arguments {
+            None => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        let never = CancellationToken::new();
+        let name = self.place.name;
+        let ran = self
+            .session
+            .run_command(name, &command.name, arguments, &never);
+        match ran.await {
+            Ok(CommandReply::Text(text)) => seen.output = text,
+            Ok(CommandReply::Prompt(text)) => seen.prompt = text,
+            Ok(CommandReply::Nothing) => {}
+            Err(CommandError::Failed { why, .. }) => seen.fail_call(why),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+/// Returns the blocks of the system prompt of the last request, if requests are recorded.
+fn last_system_prompt(model: &Scripted) -> Vec<String> {
+    let bodies = model.bodies();
+    let blocks = bodies.last().and_then(|body| body["system"].as_array());
+    let texts = blocks.into_iter().flatten().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
 }

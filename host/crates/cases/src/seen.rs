@@ -70,9 +70,15 @@ pub struct SeenTurn {
     /// Calls of the plugin's hooks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookSeen>,
+    /// Blocks of the system prompt of the last request, if the case compares them.
+    #[serde(skip)]
+    pub system: Vec<String>,
     /// Results of calls of tools that do not exist.
     #[serde(skip)]
     pub unknown_tools: Vec<String>,
+    /// Whether a call of the plugin was stopped at its deadline.
+    #[serde(skip)]
+    pub is_overdue: bool,
 }
 
 /// Next run of a loop.
@@ -99,6 +105,28 @@ pub struct HookSeen {
     pub reason: Option<String>,
 }
 
+/// Beginning of the failure of a call that was stopped at its deadline, as
+/// [`Failure::Deadline`](rind_lib::point::failure::Failure::Deadline) says it.
+const OVERDUE: &str = "stopped at its deadline of ";
+
+/// Whether an event says that a call of the plugin was stopped at its deadline.
+fn is_overdue(event: &Event, plugin: &str) -> bool {
+    match event {
+        Event::Hook { record } => {
+            &*record.plugin == plugin
+                && record.was_called()
+                && record.reason.as_deref().is_some_and(says_overdue)
+        }
+        Event::ToolEnd { result, .. } => result.is_error && says_overdue(&result.content.text()),
+        _ => false,
+    }
+}
+
+/// Whether a text is the failure of a call that was stopped at its deadline.
+fn says_overdue(text: &str) -> bool {
+    text.contains(OVERDUE)
+}
+
 /// Returns the name of a value that serializes as a string.
 pub(super) fn text_of(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
@@ -106,8 +134,15 @@ pub(super) fn text_of(value: &impl Serialize) -> String {
 }
 
 impl SeenTurn {
+    /// Notes that the command or the loop failed, and why.
+    pub(super) fn fail_call(&mut self, why: String) {
+        self.is_overdue |= says_overdue(&why);
+        self.output = why;
+    }
+
     /// Adds an event, if it is about the plugin of this name.
     pub(super) fn see_event(&mut self, stamped: &Stamped, plugin: &str, own_tools: &[String]) {
+        self.is_overdue |= is_overdue(&stamped.event, plugin);
         let unknown = unknown_tool(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());
         self.unknown_tools.extend(unknown);
@@ -179,6 +214,7 @@ impl SeenTurn {
             &mut self.notes,
             &mut self.log,
             &mut self.asked,
+            &mut self.system,
             unknown,
         ];
         let reasons = self.hooks.iter_mut().flat_map(|hook| &mut hook.reason);

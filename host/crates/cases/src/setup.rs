@@ -9,13 +9,16 @@ use std::sync::Arc;
 use super::doubles::{CannedNames, CaseSecrets, ScriptedPerson, canned_answer};
 use super::file::CaseGiven;
 use super::needed::NeededPlugins;
-use super::run::{CaseRunner, RunError, TURNS};
+use super::run::{CaseRunner, RunError};
+use super::skill::tools::ToolDouble;
 use super::workspace::CaseWorkspace;
 use rind_lib::config::PluginSettings;
 use rind_lib::egress::EgressOptions;
 use rind_lib::host::{self, Host};
+use rind_lib::plugin::fixed::FixedWorld;
 use rind_lib::plugin::load::{LoadOptions, PluginSet};
 use rind_lib::provider::scripted::{Reply, Scripted};
+use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
 
 /// Writes the given values into the plugin's store.
@@ -36,13 +39,14 @@ pub(super) fn keep_in_store(
     Ok(())
 }
 
-/// Creates the host of a case: the plugin, a scripted model, the built-in file tools, and the
-/// person who is asked.
+/// Creates the host of a case: the plugin, a scripted model, the built-in file tools, the doubles of
+/// tools, and the person who is asked, whose answers are repeated in each of `n_repeats` turns.
 pub(super) async fn build_host(
     given: &CaseGiven,
     workspace: &CaseWorkspace,
     plugins: Arc<PluginSet>,
     model: Arc<Scripted>,
+    n_repeats: usize,
 ) -> Result<Host, host::Error> {
     let policy = ToolPolicy {
         mode: PolicyMode {
@@ -54,15 +58,18 @@ pub(super) async fn build_host(
     };
     let answers = given.answers.as_deref().unwrap_or_default();
     let replies = given.replies.as_deref().unwrap_or_default();
-    Host::builder()
+    let host = Host::builder()
         .provider(model, "test-model")
         .paths(workspace.paths.clone())
+        .store(SessionStore::new(workspace.paths.sessions()).unsynced())
         .plugins(plugins)
         .file_tools()
         .policy(Arc::new(policy))
-        .approver(Arc::new(ScriptedPerson::new(answers, replies, TURNS)))
-        .build()
-        .await
+        .approver(Arc::new(ScriptedPerson::new(answers, replies, n_repeats)));
+    let doubles = given.tools.iter();
+    let doubles = doubles.map(|(name, canned)| Arc::new(ToolDouble::new(name, canned)));
+    let host = doubles.fold(host, |host, double| host.tool(double));
+    host.build().await
 }
 
 /// Returns options that load the plugins for a case: all requested permissions are granted, and no
@@ -82,6 +89,8 @@ pub(super) fn session_options(
             canned: Some(canned_answer(given.http.clone())),
             ..EgressOptions::default()
         },
+        // A clock that is no time was refused when the case was read.
+        fixed: FixedWorld::with_clock(given.clock.as_deref(), given.seed).ok(),
         ..runner.load_options(folder, needed)
     }
     .at(&workspace.paths);
@@ -100,23 +109,30 @@ pub(super) fn session_options(
     options
 }
 
-/// Returns the indexes in `given.reply` that the model was not asked for in the first turn.
-pub(super) fn unused_replies_of(given: &CaseGiven, model: &Scripted) -> Vec<usize> {
-    let n_before = usize::from(given.tool.is_some());
+/// Returns the indexes in `given.reply` that the model was not asked for in a turn whose replies are
+/// preceded by `n_before` others in the script.
+pub(super) fn unused_replies_of(
+    given: &CaseGiven,
+    model: &Scripted,
+    n_before: usize,
+) -> Vec<usize> {
+    let n_before = n_before + usize::from(given.tool.is_some());
     let places = model.unused().into_iter();
     let places = places.filter_map(|place| place.checked_sub(n_before));
     places.filter(|place| *place < given.reply.len()).collect()
 }
 
-/// Returns the responses of the model in all turns.
-pub(super) fn script_replies(given: &CaseGiven) -> Vec<Reply> {
+/// Returns the responses of the model in a turn. A command or a loop may ask the model, too; in a
+/// sequence (unless `is_alone`), an answer that it does not ask for would go to the next step.
+pub(super) fn script_replies(given: &CaseGiven, is_alone: bool) -> Vec<Reply> {
     let call = given
         .tool
         .iter()
         .map(|tool| Reply::call(&tool.name, tool.arguments.clone()));
     let mut replies: Vec<Reply> = call.chain(given.reply.iter().cloned()).collect();
-    if given.reply.is_empty() && given.event.is_empty() {
+    let may_ask = is_alone || (given.command.is_none() && !given.runs_loop);
+    if given.reply.is_empty() && given.event.is_empty() && may_ask {
         replies.push(Reply::text("done"));
     }
-    std::iter::repeat_n(replies, TURNS).flatten().collect()
+    replies
 }

@@ -3,15 +3,20 @@
 //! Start from [`CaseSuite::read_suite`], then [`CaseSuite::run_suite`].
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::coverage::LOOP;
+pub use super::coverage::PluginCoverage;
 use super::file::{CaseExpect, CaseFile, CaseFormat, FileError, NOTHING_EXPECTED, PluginCase};
-use super::needed::NeededPlugins;
 use super::oversight::{FAILED, failed_turn, unknown_tools, unused_replies};
-use super::run::{CaseCost, CaseOutcome, CaseRunner, run_case};
+use super::run::{CaseCost, CaseOutcome, CaseRunner, name_step, run_case};
+use super::seen::SeenTurn;
+pub use super::select::{CaseSelection, CaseShard, DEFAULT_DEADLINE};
 use super::snapshot::{self, CaseSnapshot, UnusedSnapshot};
-use rind_lib::plugin::load::{Loaded, PluginSet};
 use rind_lib::plugin::manifest::Manifest;
-use rind_lib::point::catalog;
 
 /// Error that prevents the cases of a plugin from running.
 #[derive(Debug, thiserror::Error)]
@@ -20,21 +25,6 @@ pub enum SuiteError {
     /// The manifest cannot be read, or the host cannot load plugins.
     #[error(transparent)]
     Plugin(#[from] rind_lib::plugin::Error),
-}
-
-/// Selection of cases, and how their snapshots are treated.
-#[derive(Clone, Debug, Default)]
-pub struct CaseSelection {
-    /// Substring of the names of the selected cases; all cases if absent.
-    pub only: Option<String>,
-    /// Whether snapshots are written instead of compared (`--accept`).
-    pub accept: bool,
-}
-
-impl CaseSelection {
-    pub(super) fn takes_case(&self, name: &str) -> bool {
-        name.contains(self.only.as_deref().unwrap_or_default())
-    }
 }
 
 /// Case that was run.
@@ -50,6 +40,8 @@ pub struct CaseRun {
     pub name: String,
     /// Cost of the first turn.
     pub cost: CaseCost,
+    /// Duration of the whole case: all turns, warm and cold.
+    pub total: Duration,
     /// Cost in the last run.
     pub last: Option<CaseCost>,
     /// Differences from the expected behavior, or the reason why the case cannot run; empty if it
@@ -61,6 +53,10 @@ pub struct CaseRun {
     pub is_accepted: bool,
     /// Names of points, tools and commands that the case reached, and `the loop`.
     pub reached: Vec<String>,
+    /// Outcomes of hooks that occurred in the case: the point, and the outcome.
+    pub outcomes: Vec<(String, String)>,
+    /// Whether the case could not run, so that nothing is known about the plugin's behavior.
+    pub is_error: bool,
 }
 
 impl CaseRun {
@@ -73,6 +69,7 @@ impl CaseRun {
             line: fault.line(),
             name: name.to_string_lossy().into_owned(),
             failures: vec![fault.to_string()],
+            is_error: true,
             ..Self::default()
         }
     }
@@ -127,37 +124,6 @@ pub(super) fn clear_snapshots<C: CaseFormat>(
     (unused, failed)
 }
 
-/// Name of a plugin's loop in the coverage; no tool can have this name.
-const LOOP: &str = "the loop";
-
-/// Hooks, tools, commands and the loop of a plugin, each with the number of cases that reached it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PluginCoverage {
-    /// Hooks by point, including those of other plugins.
-    pub hooks: Vec<(String, usize)>,
-    /// Tools.
-    pub tools: Vec<(String, usize)>,
-    /// Slash commands, with their slash.
-    pub commands: Vec<(String, usize)>,
-    /// The plugin's loop, if it has one.
-    pub loops: Vec<(String, usize)>,
-}
-
-impl PluginCoverage {
-    /// Returns the names of hooks, tools, commands and the loop that no case reached.
-    pub fn never_called(&self) -> impl Iterator<Item = &str> {
-        let all = self.hooks.iter().chain(&self.tools);
-        let all = all.chain(&self.commands).chain(&self.loops);
-        all.filter(|(_, n)| *n == 0).map(|(name, _)| name.as_str())
-    }
-
-    /// Returns the number of hooks, tools, commands and loops.
-    #[must_use]
-    pub fn n_all(&self) -> usize {
-        self.hooks.len() + self.tools.len() + self.commands.len() + self.loops.len()
-    }
-}
-
 /// Cases of one plugin.
 #[derive(Debug)]
 pub struct CaseSuite {
@@ -187,7 +153,31 @@ impl CaseSuite {
         })
     }
 
-    /// Runs the selected cases, and calls `on_case` after each.
+    /// Returns the selected cases, in the order of their files.
+    pub fn selected_cases<'a>(
+        &'a self,
+        selection: &'a CaseSelection,
+    ) -> impl Iterator<Item = (&'a CaseFile, &'a PluginCase)> {
+        let in_file = |file: &'a CaseFile| file.cases.iter().map(move |case| (file, case));
+        let all = self.files.iter().flat_map(in_file);
+        let named = all.filter(|(_, case)| selection.takes_case(&case.name));
+        let share = selection.shard;
+        let taken = named.enumerate();
+        let taken =
+            taken.filter(move |(index, _)| share.is_none_or(|share| share.takes_nth(*index)));
+        taken.map(|(_, found)| found)
+    }
+
+    /// Returns the number of cases with a selected name, in all shares.
+    #[must_use]
+    pub fn n_named(&self, selection: &CaseSelection) -> usize {
+        let cases = self.files.iter().flat_map(|file| &file.cases);
+        cases
+            .filter(|case| selection.takes_case(&case.name))
+            .count()
+    }
+
+    /// Runs the selected cases, and calls `on_case` after each, in their order.
     pub async fn run_suite(
         &self,
         runner: &CaseRunner,
@@ -201,69 +191,32 @@ impl CaseSuite {
             .map(|fault| CaseRun::unread_case(name, fault));
         let mut all: Vec<CaseRun> = faults.collect();
         all.iter_mut().for_each(&mut on_case);
-        for file in &self.files {
-            for case in file
-                .cases
-                .iter()
-                .filter(|case| selection.takes_case(&case.name))
-            {
-                let mut ran = self.run_case(runner, file, case, selection.accept).await;
-                on_case(&mut ran);
-                all.push(ran);
+        if selection.fail_fast && !all.is_empty() {
+            return all;
+        }
+        let work = self.selected_cases(selection);
+        let work: Vec<CaseWork> = work
+            .map(|(file, case)| CaseWork {
+                runner: runner.clone(),
+                folder: self.folder.clone(),
+                plugin: name.clone(),
+                file: file.path.clone(),
+                case: case.clone(),
+                accept: selection.accept,
+                deadline: selection.case_deadline(),
+            })
+            .collect();
+        let started = futures_util::stream::iter(work).map(CaseWork::start_case);
+        let mut running = std::pin::pin!(started.buffered(selection.n_jobs()));
+        while let Some(mut ran) = running.next().await {
+            on_case(&mut ran);
+            let is_last = selection.fail_fast && !ran.passed();
+            all.push(ran);
+            if is_last {
+                break;
             }
         }
         all
-    }
-
-    async fn run_case(
-        &self,
-        runner: &CaseRunner,
-        file: &CaseFile,
-        case: &PluginCase,
-        accept: bool,
-    ) -> CaseRun {
-        let name = &self.manifest.name;
-        let mut ran = CaseRun {
-            plugin: name.clone(),
-            file: file.path.clone(),
-            line: case.line,
-            name: case.name.clone(),
-            ..CaseRun::default()
-        };
-        match run_case(runner, &self.folder, name, case).await {
-            Ok(outcome) => {
-                ran.failures.clone_from(&outcome.differences);
-                ran.failures.extend(find_oversights(case, &outcome));
-                if case.expect.snapshot {
-                    // If the case fails for another reason, its behavior is not accepted as a
-                    // snapshot.
-                    match keep_snapshot(
-                        &file.path,
-                        case,
-                        &outcome,
-                        accept && ran.failures.is_empty(),
-                    ) {
-                        Ok(is_accepted) => ran.is_accepted = is_accepted,
-                        Err(why) => ran.failures.push(why),
-                    }
-                }
-                let hooks = outcome.seen.hooks.into_iter().map(|hook| hook.point);
-                let command = case.given.command.iter();
-                let command = command.map(|command| format!("/{}", command.name));
-                let own_loop = case.given.runs_loop.then(|| LOOP.to_owned());
-                let called = outcome
-                    .seen
-                    .tools
-                    .into_iter()
-                    .chain(command)
-                    .chain(own_loop);
-                ran.reached = hooks.chain(called).collect();
-                ran.log = outcome.seen.log;
-                ran.cost = outcome.cost;
-            }
-            Err(error) => ran.failures.push(error.to_string()),
-        }
-        ran
     }
 
     /// Finds snapshots that belong to no case, and removes them if `is_accepted`. Also returns
@@ -272,61 +225,131 @@ impl CaseSuite {
     pub fn clear_snapshots(&self, is_accepted: bool) -> (Vec<UnusedSnapshot>, Vec<CaseRun>) {
         clear_snapshots(&self.manifest.name, &self.files, is_accepted)
     }
+}
 
-    /// Counts how many cases reached each hook and tool; `None` if the plugin cannot be loaded.
-    ///
-    /// # Errors
-    /// The host cannot load plugins.
-    pub async fn measure_coverage(
-        &self,
-        runner: &CaseRunner,
-        ran: &[CaseRun],
-    ) -> Result<Option<PluginCoverage>, SuiteError> {
-        let needed = NeededPlugins::needed_by(&self.folder);
-        let set = PluginSet::load(&runner.load_options(&self.folder, &needed)).await?;
-        let is_it = |plugin: &&std::sync::Arc<Loaded>| plugin.manifest.name == self.manifest.name;
-        let Some(plugin) = set.plugins.iter().find(is_it) else {
-            return Ok(None);
-        };
-        let counted = |name: &String| {
-            let cases = ran.iter().filter(|case| case.reached.contains(name));
-            (name.clone(), cases.count())
-        };
-        let hooks = plugin.exports.iter();
-        let hooks = hooks.filter(|export| catalog::find(export).is_some());
-        let hooks = hooks.chain(plugin.manifest.implements.keys());
-        Ok(Some(PluginCoverage {
-            hooks: hooks.map(counted).collect(),
-            tools: plugin
-                .tools
-                .iter()
-                .map(|tool| counted(&tool.name))
-                .collect(),
-            commands: plugin
-                .commands
-                .iter()
-                .map(|command| counted(&format!("/{}", command.name)))
-                .collect(),
-            loops: plugin
-                .has_loop()
-                .then(|| counted(&LOOP.to_owned()))
-                .into_iter()
-                .collect(),
-        }))
+/// A case with all that running it takes, for a task of its own.
+struct CaseWork {
+    runner: CaseRunner,
+    folder: PathBuf,
+    plugin: String,
+    file: PathBuf,
+    case: PluginCase,
+    accept: bool,
+    deadline: Duration,
+}
+
+impl CaseWork {
+    /// Starts the case on the threads of the runtime. It is stopped when the future is dropped.
+    async fn start_case(self) -> CaseRun {
+        let mut lost = self.new_run();
+        let running = AbortOnDropHandle::new(tokio::spawn(self.run_case()));
+        match running.await {
+            Ok(ran) => ran,
+            Err(error) => {
+                lost.is_error = true;
+                lost.failures.push(format!("the case was lost: {error}"));
+                lost
+            }
+        }
+    }
+
+    fn new_run(&self) -> CaseRun {
+        CaseRun {
+            plugin: self.plugin.clone(),
+            file: self.file.clone(),
+            line: self.case.line,
+            name: self.case.name.clone(),
+            ..CaseRun::default()
+        }
+    }
+
+    async fn run_case(self) -> CaseRun {
+        let mut ran = self.new_run();
+        let started = Instant::now();
+        let running = run_case(&self.runner, &self.folder, &self.plugin, &self.case);
+        match tokio::time::timeout(self.deadline, running).await {
+            Ok(Ok(outcome)) => self.judge_outcome(&mut ran, outcome),
+            Ok(Err(error)) => {
+                ran.is_error = true;
+                ran.failures.push(error.to_string());
+            }
+            Err(_) => ran.failures.push(format!(
+                "the case was stopped at its deadline of {} s; `--deadline SECONDS` sets another one",
+                self.deadline.as_secs_f64()
+            )),
+        }
+        ran.total = started.elapsed();
+        ran
+    }
+
+    /// Compares the behavior in the case with the expected one, and with its snapshot.
+    fn judge_outcome(&self, ran: &mut CaseRun, outcome: CaseOutcome) {
+        let case = &self.case;
+        ran.failures.clone_from(&outcome.differences);
+        ran.failures.extend(find_oversights(case, &outcome));
+        if case.expect.snapshot {
+            // If the case fails for another reason, its behavior is not accepted as a snapshot.
+            let accept = self.accept && ran.failures.is_empty();
+            match keep_snapshot(&self.file, case, &outcome, accept) {
+                Ok(is_accepted) => ran.is_accepted = is_accepted,
+                Err(why) => ran.failures.push(why),
+            }
+        }
+        ran.reached = reached_parts(case, &outcome);
+        let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
+        let hooks = steps.flat_map(|seen| &seen.hooks);
+        ran.outcomes = hooks
+            .map(|hook| (hook.point.clone(), hook.outcome.clone()))
+            .collect();
+        ran.log = outcome.seen.log;
+        ran.cost = outcome.cost;
     }
 }
 
-/// Finds mistakes of a case that no expectation compares.
+/// Names of points, tools and commands that the steps of a case reached, and [`LOOP`].
+fn reached_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
+    let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
+    let seen = steps.flat_map(|seen| {
+        let hooks = seen.hooks.iter().map(|hook| hook.point.clone());
+        hooks.chain(seen.tools.iter().cloned())
+    });
+    let first = std::iter::once((&case.given.command, case.given.runs_loop));
+    let then = case.then.iter();
+    let then = then.map(|step| (&step.given.command, step.given.runs_loop));
+    let called = first.chain(then).flat_map(|(command, runs_loop)| {
+        let command = command.iter();
+        let command = command.map(|command| format!("/{}", command.name));
+        command.chain(runs_loop.then(|| LOOP.to_owned()))
+    });
+    seen.chain(called).collect()
+}
+
+/// Finds mistakes of a case that no expectation compares, in each of its steps.
 fn find_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
-    let (expect, seen) = (&case.expect, &outcome.seen);
+    let none = Vec::new();
+    let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
+    let runs_loop = std::iter::once(case.given.runs_loop);
+    let runs_loop = runs_loop.chain(case.then.iter().map(|step| step.given.runs_loop));
+    let all = case.expectations().zip(steps).zip(runs_loop).enumerate();
+    all.flat_map(|(n, ((expect, seen), runs_loop))| {
+        let unused = outcome.unused_replies.get(n).unwrap_or(&none);
+        let found = step_oversights(expect, seen, unused, runs_loop);
+        found.into_iter().map(move |text| name_step(n, text))
+    })
+    .collect()
+}
+
+fn step_oversights(
+    expect: &CaseExpect,
+    seen: &SeenTurn,
+    unused: &[usize],
+    runs_loop: bool,
+) -> Vec<String> {
     let mut found = Vec::new();
     if *expect == CaseExpect::default() {
         found.push(NOTHING_EXPECTED.to_owned());
     }
-    found.extend(unused_replies(
-        &outcome.unused_replies,
-        expect.stop.as_deref(),
-    ));
+    found.extend(unused_replies(unused, expect.stop.as_deref()));
     if expect.snapshot {
         return found;
     }
@@ -338,7 +361,7 @@ fn find_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     }
     let has_outcome = seen.again.is_some() || seen.done;
     let is_compared = expect.output.is_some() || expect.again.is_some() || expect.done.is_some();
-    if case.given.runs_loop && !has_outcome && !is_compared {
+    if runs_loop && !has_outcome && !is_compared {
         found.push(format!(
             "the loop failed, and `output` does not say so: {}",
             seen.output

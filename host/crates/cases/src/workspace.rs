@@ -1,8 +1,10 @@
 //! Temporary directories of a run: a home and a workspace with its files.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use super::folder::TestFolder;
 use super::run::RunError;
 use rind_lib::paths::Paths;
 
@@ -32,7 +34,7 @@ impl CaseWorkspace {
         std::fs::create_dir_all(&home)?;
         std::fs::create_dir_all(&path)?;
         for (name, text) in files {
-            write_file(&path, name, text)?;
+            write_file(&path, name, text.as_bytes())?;
         }
         Ok(Self {
             paths: Paths::under(&home, &path),
@@ -40,6 +42,32 @@ impl CaseWorkspace {
             root,
             path,
         })
+    }
+
+    /// Copies files from the directory `tests` of the plugin in `folder`.
+    ///
+    /// # Errors
+    /// A file is missing, or is outside of its directory.
+    pub(super) fn copy_fixtures(
+        &self,
+        folder: &Path,
+        fixtures: &BTreeMap<String, String>,
+    ) -> Result<(), RunError> {
+        if fixtures.is_empty() {
+            return Ok(());
+        }
+        let tests = TestFolder::open_bundle(folder, true)?;
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        for (path, from) in fixtures {
+            let read = tests.as_ref().ok_or_else(missing);
+            let read = read.and_then(|tests| tests.read_fixture(from));
+            let bytes = read.map_err(|source| RunError::Fixture {
+                path: from.clone(),
+                source,
+            })?;
+            write_file(&self.path, path, &bytes)?;
+        }
+        Ok(())
     }
 
     /// Reads the text files of the workspace, by path.
@@ -67,7 +95,7 @@ impl CaseWorkspace {
     }
 }
 
-fn write_file(workspace: &Path, path: &str, text: &str) -> Result<(), RunError> {
+fn write_file(workspace: &Path, path: &str, bytes: &[u8]) -> Result<(), RunError> {
     let is_inside = Path::new(path)
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
@@ -76,5 +104,5 @@ fn write_file(workspace: &Path, path: &str, text: &str) -> Result<(), RunError> 
     }
     let file = workspace.join(path);
     std::fs::create_dir_all(file.parent().unwrap_or(workspace))?;
-    Ok(std::fs::write(file, text)?)
+    Ok(std::fs::write(file, bytes)?)
 }

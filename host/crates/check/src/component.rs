@@ -7,6 +7,7 @@
 use super::FaultCollector;
 use rind_lib::plugin::cache::ComponentBytes;
 use rind_lib::plugin::contract;
+use rind_lib::plugin::contract::sources::find_staleness;
 use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::{Error, authority, foreign};
@@ -26,8 +27,10 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
         return None;
     }
     let file = path.file_name().unwrap_or_default().to_owned();
+    let mut stale = None;
     let read = ComponentBytes::read_component(&path, None);
     let surface = read.and_then(|read| {
+        stale = find_staleness(found.folder, &read.bytes);
         let surface = Surface::read(&path, &read.bytes)?;
         match foreign::foreign_proposals(&read.bytes) {
             Some(message) => Err(read.foreign_error(message)),
@@ -48,6 +51,9 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
             return None;
         }
     };
+    if let Some(why) = stale {
+        found.add_fault("component", &file, None, why);
+    }
     if surface.debug_bytes > 0 {
         let message = format!(
             "{} of its {} bytes are debug information, which nothing reads: build it with `rind plugin build`, which strips it",

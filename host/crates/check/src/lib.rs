@@ -32,7 +32,7 @@ pub const RULES: &[(&str, &str)] = &[
     ("manifest", "plugin.toml cannot be read as a manifest"),
     (
         "component",
-        "the component is missing, too large, or exports nothing",
+        "the component is missing, older than its sources, too large, or exports nothing",
     ),
     (
         "contract",

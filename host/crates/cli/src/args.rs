@@ -333,6 +333,9 @@ pub(super) struct ShowArgs {
     /// Print every event as a line of JSON on standard output
     #[arg(long)]
     pub(super) json: bool,
+    /// Leaves the model's answer out: standard output is for something else.
+    #[arg(skip)]
+    pub(super) hides_answer: bool,
     /// Show the turn as a tree with every hook, what it did, and how long it took; `--trace=full`
     /// folds and cuts nothing
     #[arg(
@@ -368,16 +371,24 @@ pub(super) struct SchemaArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum SchemaOf {
+    /// A file of cases of a plugin, `tests/NAME.toml`
+    Cases,
+    /// Output of `rind plugin check --json`
+    CheckReport,
     /// One line of `rind run --json`
     Events,
     /// Calls and outcomes of scripts at each point
     Hooks,
     /// `plugin.toml`, the manifest of a plugin
     Manifest,
+    /// Output of `rind plugin list --json`
+    PluginList,
     /// One line of the file of a session
     Session,
     /// The front matter of `SKILL.md`
     Skill,
+    /// Report of `rind plugin test`, `--report json=FILE`
+    TestReport,
 }
 
 #[derive(Debug, Subcommand)]

@@ -26,6 +26,24 @@ pub(super) struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+    /// Write a report: `sarif=FILE`, or `github` for annotations on standard output
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
+    pub(super) report: Vec<CheckReport>,
+}
+
+/// Report for other programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CheckReport {
+    Sarif(PathBuf),
+    Github,
+}
+
+fn parse_report(text: &str) -> Result<CheckReport, String> {
+    match text.split_once('=') {
+        Some(("sarif", file)) if !file.is_empty() => Ok(CheckReport::Sarif(file.into())),
+        None if text == "github" => Ok(CheckReport::Github),
+        _ => Err("write `sarif=FILE` or `github`".to_owned()),
+    }
 }
 
 fn parse_rule(name: &str) -> Result<String, String> {
@@ -60,6 +78,16 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
             }
         }
         all.push(checked);
+    }
+    for report in &args.report {
+        match report {
+            CheckReport::Sarif(file) => {
+                let text = serde_json::to_string_pretty(&render::sarif::sarif_of(&all))? + "\n";
+                std::fs::write(file, text)
+                    .with_context(|| format!("write the report {}", file.display()))?;
+            }
+            CheckReport::Github => render::check::annotate_faults(&all),
+        }
     }
     if args.json {
         render::check::print_json(&all)?;

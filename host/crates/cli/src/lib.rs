@@ -206,27 +206,33 @@ fn hidden_command() -> Option<ExitCode> {
     })
 }
 
+/// Prints a JSON Schema.
+fn print_schema(of: SchemaOf) -> anyhow::Result<ExitStatus> {
+    let text = match of {
+        SchemaOf::Events => return render::print_json(&event::schema()).map(|()| ExitStatus::Done),
+        SchemaOf::Hooks => return render::print_json(&script::schema()).map(|()| ExitStatus::Done),
+        SchemaOf::Session => {
+            let schema = rind_lib::session::schema();
+            return render::print_json(&schema).map(|()| ExitStatus::Done);
+        }
+        SchemaOf::Skill => rind_lib::skill::SCHEMA,
+        SchemaOf::Manifest => rind_author::new::manifest_schema(),
+        SchemaOf::Cases => rind_cases::file::SCHEMA,
+        SchemaOf::TestReport => include_str!("schemas/test-report.json"),
+        SchemaOf::CheckReport => include_str!("schemas/check-report.json"),
+        SchemaOf::PluginList => include_str!("schemas/plugin-list.json"),
+    };
+    render::print_answer(text);
+    Ok(ExitStatus::Done)
+}
+
 async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
     match command {
         CliCommand::Chat(args) => chat::run_chat(args).await,
         CliCommand::Run(run) => run::run_prompt(run).await,
         CliCommand::Serve(serve) => serve::run_serve(serve).await,
         CliCommand::Demo(demo) => demo::run_demo(demo).await,
-        CliCommand::Schema(schema) => match schema.of {
-            SchemaOf::Events => render::print_json(&event::schema()).map(|()| ExitStatus::Done),
-            SchemaOf::Hooks => render::print_json(&script::schema()).map(|()| ExitStatus::Done),
-            SchemaOf::Session => {
-                render::print_json(&rind_lib::session::schema()).map(|()| ExitStatus::Done)
-            }
-            SchemaOf::Skill => {
-                render::print_answer(rind_lib::skill::SCHEMA);
-                Ok(ExitStatus::Done)
-            }
-            SchemaOf::Manifest => {
-                render::print_answer(rind_author::new::manifest_schema());
-                Ok(ExitStatus::Done)
-            }
-        },
+        CliCommand::Schema(schema) => print_schema(schema.of),
         CliCommand::Config {
             command: ConfigCommand::Show(args),
         } => config::show_config(args).await,

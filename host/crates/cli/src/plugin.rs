@@ -225,7 +225,7 @@ async fn build_all(
 
 /// Builds one plugin while another view owns the screen. The error contains the output that its
 /// author needs.
-async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Result<(), String> {
+pub(super) async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Result<(), String> {
     let options = BuildOptions {
         dirs: vec![dir.to_owned()],
         out: None,

@@ -13,6 +13,7 @@ use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
 use rind_lib::grant::held::{self, HeldFolder};
+use rind_lib::plugin::contract::sources::find_staleness;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Path in the plugin's directory, and content of the file.
@@ -69,6 +70,11 @@ impl PluginContents {
                 folder.display()
             );
             read(path)?;
+            let bytes = files.get(&split_path(path)?);
+            let stale = bytes.and_then(|bytes| find_staleness(folder, bytes));
+            if let Some(why) = stale {
+                bail!("{}: {why}", folder.join(path).display());
+            }
         }
         for name in FOLDERS {
             let path = folder.join(name);

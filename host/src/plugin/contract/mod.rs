@@ -9,6 +9,7 @@
 #[path = "../../../../tests/evolution/next.rs"]
 mod next;
 pub mod skew;
+pub mod sources;
 pub mod stamp;
 
 use include_dir::{Dir, include_dir};

@@ -10,6 +10,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use wasmparser::{Parser, Payload};
 
+use super::sources::SOURCES_SECTION;
 use super::{Error, check_version, split_interface};
 use crate::text;
 
@@ -68,15 +69,33 @@ pub fn append_manifest(component: &mut Vec<u8>, manifest: &[u8]) -> io::Result<(
     Ok(())
 }
 
+/// Appends the section with the [digest of the sources](super::sources) to a component that has
+/// none.
+///
+/// # Errors
+/// The bytes are not a component.
+pub fn append_sources(component: &mut Vec<u8>, digest: &str) -> io::Result<()> {
+    if !Parser::is_component(component) {
+        return refuse_stamp("it is not a component");
+    }
+    append_section(component, SOURCES_SECTION, digest.as_bytes());
+    Ok(())
+}
+
 /// Returns the manifest that a component was built with; `None` if it carries none.
 #[must_use]
 pub fn manifest_of(component: &[u8]) -> Option<Vec<u8>> {
+    section_of(component, MANIFEST_SECTION)
+}
+
+/// Returns the first section of this name of the outermost component.
+pub(super) fn section_of(component: &[u8], name: &str) -> Option<Vec<u8>> {
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(component) {
         match payload.ok()? {
             Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::CustomSection(section) if depth == 1 && section.name() == MANIFEST_SECTION => {
+            Payload::CustomSection(section) if depth == 1 && section.name() == name => {
                 return Some(section.data().to_vec());
             }
             _ => {}

@@ -13,6 +13,7 @@ use crate::grant::held::HeldFolder;
 use crate::paths::Paths;
 use crate::plugin::compile::Compiler;
 use crate::plugin::discover::{Found, Source};
+use crate::plugin::fixed::FixedWorld;
 use crate::plugin::installed::Installed;
 use crate::plugin::meter::Meter;
 
@@ -64,6 +65,8 @@ pub struct LoadOptions {
     pub is_cold: bool,
     /// Counts the use that the plugins make of the host.
     pub meter: Option<Arc<Meter>>,
+    /// Clock and random numbers that the plugins get in place of the real ones, in tests.
+    pub fixed: Option<FixedWorld>,
 }
 
 /// Callback with the name of a plugin.

@@ -135,7 +135,7 @@ fn after_room_was_made_the_line_can_be_written_again() {
 #[test]
 fn a_closed_session_can_be_opened_again_though_somebody_still_has_its_lock_open() {
     let folder = tempfile::tempdir().unwrap();
-    let log = SessionLog::create_log(folder.path()).unwrap();
+    let log = SessionLog::create_log(folder.path(), DiskWait::Waits).unwrap();
     // Simulates a child process between fork and exec, which inherits the descriptor.
     let inherited = log.lock.as_ref().unwrap().try_clone().unwrap();
     assert!(matches!(
@@ -153,7 +153,7 @@ fn a_session_is_not_opened_through_a_link_and_what_it_leads_to_stays() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         std::fs::create_dir(at("session")).unwrap();
-        drop(SessionLog::create_log(&at("session")).unwrap());
+        drop(SessionLog::create_log(&at("session"), DiskWait::Waits).unwrap());
         std::fs::write(at("elsewhere"), "mine").unwrap();
         std::fs::remove_file(at("session").join(name)).unwrap();
         std::os::unix::fs::symlink(at("elsewhere"), at("session").join(name)).unwrap();
@@ -165,4 +165,17 @@ fn a_session_is_not_opened_through_a_link_and_what_it_leads_to_stays() {
         assert!(said.contains("links are not followed"), "{said}");
         assert_eq!(std::fs::read_to_string(at("elsewhere")).unwrap(), "mine");
     }
+}
+
+#[test]
+fn a_session_that_is_thrown_away_waits_for_no_disk_and_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = SessionLog::create_log(folder.path(), DiskWait::Skips).unwrap();
+    log.append_line(b"{}\n").unwrap();
+    log.append_with_next(b"{\"a\":1}\n").unwrap();
+    assert!(log.take_unsynced().unwrap().is_none());
+    log.sync_file().unwrap();
+    drop(log);
+    let opened = SessionLog::open_log(folder.path()).unwrap();
+    assert_eq!(opened.bytes, b"{}\n{\"a\":1}\n");
 }

@@ -25,6 +25,28 @@ fn a_wrong_point_name_lists_the_right_ones() {
 }
 
 #[test]
+fn a_misspelt_point_and_one_of_another_system_get_the_point_that_is_meant() {
+    for (name, meant) in [
+        ("pre_tol", Some("pre_tool")),
+        ("turn_start_", Some("turn_start")),
+        ("before_tool", Some("pre_tool")),
+        ("before_llm", Some("pre_reason")),
+        ("session_compact", Some("after_compact")),
+        ("elsewhere", None),
+        ("x", None),
+    ] {
+        let faults = faults(&format!("mod p {{ #[hook] fn {name}(x: X) {{}} }}"));
+        let said = meant.map(|meant| format!("`{name}`, did you mean `{meant}`?"));
+        assert_eq!(
+            said.as_ref().is_some_and(|said| faults.contains(said)),
+            meant.is_some(),
+            "{faults}"
+        );
+        assert_eq!(faults.contains("did you mean"), meant.is_some(), "{faults}");
+    }
+}
+
+#[test]
 fn two_hooks_of_one_point_are_refused() {
     let hook = "#[hook] fn turn_end(summary: TurnSummary) {}";
     let faults = faults(&format!("mod p {{ {hook} {hook} }}"));

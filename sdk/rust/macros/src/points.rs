@@ -10,6 +10,8 @@ use syn::Ident;
 pub(crate) struct Point {
     /// Name, that of its WIT interface.
     pub(crate) name: &'static str,
+    /// Names that other systems use.
+    aliases: &'static [&'static str],
     /// The type of its payload as the table writes it.
     payload: &'static str,
     /// The type of its outcome as the table writes it.
@@ -22,7 +24,7 @@ macro_rules! points {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
         /// All of them, in the order of a session.
         pub(crate) const POINTS: &[Point] = &[
-            $(Point { name: $name, payload: stringify!($payload), outcome: stringify!($outcome) },)*
+            $(Point { name: $name, aliases: &[$($alias),*], payload: stringify!($payload), outcome: stringify!($outcome) },)*
         ];
     };
 }
@@ -60,11 +62,47 @@ pub(crate) fn find(function: &Ident) -> syn::Result<&'static Point> {
         .iter()
         .map(|point| format!("`{}`", point.snake()))
         .collect();
+    let meant = meant(&name).map(|point| format!(", did you mean `{}`?", point.snake()));
     let message = format!(
-        "there is no extension point `{name}`; a hook is named after its point, one of {}",
+        "there is no extension point `{name}`{}; a hook is named after its point, one of {}",
+        meant.unwrap_or_default(),
         names.join(", ")
     );
     Err(syn::Error::new(function.span(), message))
+}
+
+/// The point that an author means by a name: one that another system has for it, or the nearest.
+fn meant(name: &str) -> Option<&'static Point> {
+    let is_alias = |alias: &&str| alias.rsplit('.').next() == Some(name);
+    let mut points = POINTS.iter();
+    if let Some(point) = points.find(|point| point.aliases.iter().any(|alias| is_alias(&alias))) {
+        return Some(point);
+    }
+    let distances = POINTS
+        .iter()
+        .map(|point| (distance(&point.snake(), name), point));
+    let (distance, point) = distances.min_by_key(|(distance, _)| *distance)?;
+    // Short names are near each other by chance.
+    (distance <= (name.len() / 4).min(3)).then_some(point)
+}
+
+/// Letters in which two names differ (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut before = at;
+        let mut left = at + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, wanted) in row.iter_mut().skip(1).zip(other.chars()) {
+            let changed = before + usize::from(letter != wanted);
+            before = *cell;
+            left = changed.min(left + 1).min(before + 1);
+            *cell = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 /// The inner type of `Vec<T>` or `Lent<T>`.

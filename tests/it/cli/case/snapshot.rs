@@ -152,7 +152,7 @@ fn coverage_names_what_no_case_called_in_every_report() {
     assert_eq!(coverage["never_called"], serde_json::json!(["greet"]));
     let junit = std::fs::read_to_string(rind.workspace().join("out.xml")).unwrap();
     for property in [
-        "name=\"never-called.hello\" value=\"greet\"",
+        "name=\"never-called\" value=\"greet\"",
         "name=\"host-calls.log\" value=\"1\"",
         "name=\"memory-bytes\"",
     ] {

@@ -13,7 +13,7 @@ mod file;
 mod run;
 mod seen;
 mod suite;
-mod tools;
+pub(crate) mod tools;
 
 pub use file::{CannedTool, SkillCase, SkillExpect, SkillGiven};
 pub use run::{FindCommands, SkillRunner, run_skill_case};

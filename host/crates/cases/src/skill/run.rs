@@ -25,6 +25,7 @@ use rind_lib::grant::Trust;
 use rind_lib::host::{Host, Session};
 use rind_lib::paths::Paths;
 use rind_lib::provider::scripted::{Script, Scripted};
+use rind_lib::session::SessionStore;
 use rind_lib::skill::{Available, Root, Skill, Skills, Source, discover};
 use rind_lib::tool::builtin::{Commands, Confining};
 use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
@@ -148,6 +149,7 @@ async fn build_host(
     let host = Host::builder()
         .provider(model, "test-model")
         .paths(workspace.paths.clone())
+        .store(SessionStore::new(workspace.paths.sessions()).unsynced())
         .built_in_tools(commands)
         .skills(Skills::new([skill], Vec::new()))
         .policy(Arc::new(HeardPolicy {

@@ -1,4 +1,4 @@
-//! Test doubles of tools that a skill uses and the program does not have.
+//! Test doubles of tools that a case uses and its host does not have.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
 
 /// Tool that returns the same text for all arguments.
-pub(super) struct ToolDouble {
+pub(crate) struct ToolDouble {
     spec: ToolSpec,
     result: String,
     is_error: bool,
 }
 
 impl ToolDouble {
-    pub(super) fn new(name: &str, canned: &CannedTool) -> Self {
+    pub(crate) fn new(name: &str, canned: &CannedTool) -> Self {
         let (result, effect, is_error) = match canned {
             CannedTool::Result(text) => (text, None, false),
             CannedTool::Whole {

@@ -97,6 +97,8 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
     };
     let show = ShowArgs {
         json: false,
+        // The answer of the tool is all that other programs are to read.
+        hides_answer: true,
         trace: Some(Detail::Full),
     };
     run::run_turn(

@@ -1,10 +1,14 @@
-//! Reports of `rind plugin test` and `rind skill test` for other programs: JSON, and JUnit for CI.
+//! Reports of `rind plugin test` and `rind skill test` for other programs: JSON, JUnit for CI, and
+//! annotations for GitHub.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use super::super::render;
+use super::super::render::annotation::Annotation;
+use super::junit;
 use rind_cases::CaseCost;
 use rind_cases::suite::{CaseRun, PluginCoverage};
 
@@ -12,14 +16,17 @@ use rind_cases::suite::{CaseRun, PluginCoverage};
 pub(in super::super) enum CaseReportFormat {
     Json,
     Junit,
+    /// Lines that GitHub shows at the place of a failure, on standard output.
+    Github,
 }
 
-/// Reads `FORMAT=FILE`.
+/// Reads `FORMAT=FILE`, or `github`.
 pub(in super::super) fn parse_report(text: &str) -> Result<(CaseReportFormat, PathBuf), String> {
     match text.split_once('=') {
         Some(("json", file)) if !file.is_empty() => Ok((CaseReportFormat::Json, file.into())),
         Some(("junit", file)) if !file.is_empty() => Ok((CaseReportFormat::Junit, file.into())),
-        _ => Err("write `json=FILE` or `junit=FILE`".to_owned()),
+        None if text == "github" => Ok((CaseReportFormat::Github, PathBuf::new())),
+        _ => Err("write `json=FILE`, `junit=FILE` or `github`".to_owned()),
     }
 }
 
@@ -30,6 +37,8 @@ pub(in super::super) struct CaseReport {
     pub(in super::super) of: &'static str,
     pub(in super::super) cases: Vec<CaseRun>,
     pub(in super::super) coverage: Vec<(String, PluginCoverage)>,
+    /// Time at which the first case began.
+    pub(super) started: jiff::Timestamp,
 }
 
 impl CaseReport {
@@ -39,6 +48,7 @@ impl CaseReport {
             of,
             cases: Vec::new(),
             coverage: Vec::new(),
+            started: jiff::Timestamp::now(),
         }
     }
 
@@ -47,6 +57,11 @@ impl CaseReport {
         format: CaseReportFormat,
         file: &Path,
     ) -> anyhow::Result<()> {
+        if format == CaseReportFormat::Github {
+            let failed = self.cases.iter().filter(|case| !case.passed());
+            failed.for_each(|case| render::annotation::print_annotation(&annotation_of(case)));
+            return Ok(());
+        }
         std::fs::write(file, self.render_report(format)?)
             .with_context(|| format!("write the report {}", file.display()))
     }
@@ -57,7 +72,8 @@ impl CaseReport {
     ) -> anyhow::Result<String> {
         Ok(match format {
             CaseReportFormat::Json => serde_json::to_string_pretty(&self.json())? + "\n",
-            CaseReportFormat::Junit => self.junit(),
+            CaseReportFormat::Junit => junit::write_junit(self),
+            CaseReportFormat::Github => String::new(),
         })
     }
 
@@ -74,7 +90,11 @@ impl CaseReport {
                 self.of: case.plugin,
                 "name": case.name,
                 "place": case_place(case),
+                "file": case_file(case),
+                "line": case.line,
                 "passed": case.passed(),
+                "is_error": case.is_error,
+                "seconds": case.total.as_secs_f64(),
                 "cost": cost(&case.cost),
                 "last": case.last.as_ref().map(cost),
                 "failures": case.failures,
@@ -91,6 +111,11 @@ impl CaseReport {
                 "commands": counts(&coverage.commands),
                 "loops": counts(&coverage.loops),
                 "never_called": coverage.never_called().collect::<Vec<_>>(),
+                "outcomes": outcome_counts(coverage),
+                "never_seen": coverage
+                    .never_seen()
+                    .map(|(point, outcome)| format!("{point} {outcome}"))
+                    .collect::<Vec<_>>(),
             });
             (plugin.clone(), counted)
         });
@@ -99,79 +124,34 @@ impl CaseReport {
             "coverage": Value::Object(coverage.collect()),
         })
     }
+}
 
-    fn junit(&self) -> String {
-        let n_failed = self.cases.iter().filter(|case| !case.passed()).count();
-        let mut text = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"rind {} test\" tests=\"{}\" failures=\"{n_failed}\">\n",
-            self.of,
-            self.cases.len()
-        );
-        let never = self.coverage.iter().map(|(plugin, coverage)| {
-            let names: Vec<&str> = coverage.never_called().collect();
-            (format!("never-called.{plugin}"), names.join(" "))
-        });
-        text.push_str(&write_properties("  ", never));
-        for case in &self.cases {
-            let (plugin, name) = (escape_xml(&case.plugin), escape_xml(&case.name));
-            let seconds = case.cost.took.as_secs_f64();
-            text.push_str(&format!(
-                "  <testcase classname=\"{plugin}\" name=\"{name}\" time=\"{seconds:.6}\">\n"
-            ));
-            let memory = (
-                "memory-bytes".to_owned(),
-                case.cost.memory_bytes.to_string(),
-            );
-            let calls = case.cost.host_calls.iter();
-            let calls = calls.map(|(name, n)| (format!("host-calls.{name}"), n.to_string()));
-            text.push_str(&write_properties("    ", [memory].into_iter().chain(calls)));
-            if !case.passed() {
-                let (place, why) = (
-                    escape_xml(&case_place(case)),
-                    escape_xml(&case.failures.join("\n")),
-                );
-                text.push_str(&format!(
-                    "    <failure message=\"{place}\">{why}</failure>\n"
-                ));
-            }
-            text.push_str("  </testcase>\n");
-        }
-        text + "</testsuite>\n"
-    }
+/// Number of cases by point and outcome.
+fn outcome_counts(coverage: &PluginCoverage) -> Value {
+    let points = coverage.outcomes.iter().map(|hook| {
+        let counts = hook.counts.iter();
+        let counts = counts.map(|(outcome, n)| ((*outcome).to_owned(), json!(n)));
+        (hook.point.clone(), Value::Object(counts.collect()))
+    });
+    Value::Object(points.collect())
+}
+
+/// Path of the file of a case.
+pub(super) fn case_file(case: &CaseRun) -> String {
+    let path = case.file.display().to_string();
+    path.strip_prefix("./").unwrap_or(&path).to_owned()
 }
 
 /// `FILE:LINE` of a case.
 pub(in super::super) fn case_place(case: &CaseRun) -> String {
-    let path = case.file.display().to_string();
-    let path = path.strip_prefix("./").unwrap_or(&path);
-    format!("{path}:{}", case.line)
+    format!("{}:{}", case_file(case), case.line)
 }
 
-fn write_properties(indent: &str, all: impl Iterator<Item = (String, String)>) -> String {
-    let lines: String = all
-        .map(|(name, value)| {
-            let (name, value) = (escape_xml(&name), escape_xml(&value));
-            format!("{indent}  <property name=\"{name}\" value=\"{value}\"/>\n")
-        })
-        .collect();
-    if lines.is_empty() {
-        return lines;
+fn annotation_of(case: &CaseRun) -> Annotation {
+    Annotation {
+        file: case_file(case),
+        line: Some(case.line),
+        title: format!("{}: {}", case.plugin, case.name),
+        message: case.failures.join("\n"),
     }
-    format!("{indent}<properties>\n{lines}{indent}</properties>\n")
-}
-
-/// Escapes a text for XML. Other control characters have no place in it at all.
-fn escape_xml(text: &str) -> String {
-    let shown = text
-        .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
-    let entities = shown.map(|c| match c {
-        '&' => "&amp;".to_owned(),
-        '<' => "&lt;".to_owned(),
-        '>' => "&gt;".to_owned(),
-        '"' => "&quot;".to_owned(),
-        '\n' => "&#10;".to_owned(),
-        other => other.to_string(),
-    });
-    entities.collect()
 }

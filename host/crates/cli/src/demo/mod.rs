@@ -99,6 +99,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let acted = Arc::new(Mutex::new(TurnActivity::default()));
     let watched = acted.clone();
     let show = ShowArgs {
+        hides_answer: false,
         json: args.json,
         trace: (!args.all).then_some(Detail::Short),
     };

@@ -45,6 +45,20 @@ pub(in super::super) fn show_ran(case: &CaseRun) {
     }
 }
 
+/// Prints the name and the place of a case that is not run.
+pub(in super::super) fn show_name(plugin: &str, name: &str, file: &Path, line: usize) {
+    let file = file.strip_prefix(".").unwrap_or(file).display();
+    answer_line(format!(
+        "{}: {} {}",
+        style_text(BOLD, plugin),
+        printable_text(name),
+        style_text(
+            DIM,
+            format!("({}:{line})", printable_text(&file.to_string()))
+        )
+    ));
+}
+
 /// Formats time, memory and host calls, each with the value of the last run if it differs.
 fn format_cost(now: &CaseCost, last: Option<&CaseCost>) -> String {
     let micros = |took: Duration| format_duration(took.as_secs_f64() * 1e6);
@@ -108,7 +122,7 @@ pub(in super::super) fn show_none(folder: &Path, plugin: &str) {
     ));
 }
 
-/// Names the hooks, tools, commands and loops that no case reached.
+/// Names the hooks, tools, commands and loops that no case reached, and the outcomes that none saw.
 pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
     let never: Vec<&str> = coverage.never_called().collect();
     if !never.is_empty() {
@@ -118,6 +132,13 @@ pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
             coverage.n_all(),
             never.join(", ")
         ));
+    }
+    let unseen: Vec<String> = coverage
+        .never_seen()
+        .map(|(point, outcome)| format!("`{outcome}` of {point}"))
+        .collect();
+    if !unseen.is_empty() {
+        print_note(&format!("{plugin}: no case sees {}", unseen.join(", ")));
     }
 }
 

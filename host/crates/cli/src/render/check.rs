@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::annotation::{Annotation, print_annotation};
 use super::{
     BAD, BOLD, DIM, GOOD, answer_line, format_count, printable_text, say_line, style_text,
 };
@@ -51,6 +52,19 @@ fn fault_line(fault: &PluginFault) -> String {
         printable_text(&fault.message),
         style_text(DIM, format_args!("[{}]", fault.rule))
     )
+}
+
+/// Prints each fault as an annotation for GitHub.
+pub(in super::super) fn annotate_faults(all: &[CheckedPlugin]) {
+    for fault in all.iter().flat_map(|checked| &checked.faults) {
+        let path = fault.path.display().to_string();
+        print_annotation(&Annotation {
+            file: path.strip_prefix("./").unwrap_or(&path).to_owned(),
+            line: fault.line,
+            title: format!("rind plugin check: {}", fault.rule),
+            message: fault.message.clone(),
+        });
+    }
 }
 
 pub(in super::super) fn print_json(all: &[CheckedPlugin]) -> anyhow::Result<()> {

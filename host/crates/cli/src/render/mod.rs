@@ -6,6 +6,7 @@
 //! makes the program fail at its end; a closed pipe does not.
 
 pub(super) mod activity;
+pub(super) mod annotation;
 pub(super) mod case;
 pub(super) mod changes;
 pub(super) mod check;
@@ -23,6 +24,7 @@ mod output;
 pub(super) mod plain;
 pub(super) mod plugins;
 mod row;
+pub(super) mod sarif;
 pub(super) mod scripts;
 pub(super) mod serve;
 pub(super) mod session;

@@ -31,6 +31,7 @@ pub(in super::super) struct TurnRenderer {
     /// Whether the streamed text ends in the middle of a line.
     is_line_open: bool,
     is_scripted: bool,
+    hides_answer: bool,
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
     hooks: TraceTotals,
@@ -41,12 +42,13 @@ pub(in super::super) struct TurnRenderer {
 
 impl TurnRenderer {
     pub(in super::super) fn new(show: ShowArgs) -> Self {
-        let is_live = super::is_live();
+        let is_live = super::is_live() && !show.hides_answer;
         Self {
             is_json: show.json,
             // Ask once: `is_terminal` is a system call, and the answer is needed after every event.
             is_elsewhere: show.json && !std::io::stdout().is_terminal(),
             is_live,
+            hides_answer: show.hides_answer,
             waiting: WaitLine::new(!show.json && has_terminal()),
             trace: show.trace.map(|detail| Trace::new(detail, is_live)),
             ..Self::default()
@@ -266,6 +268,7 @@ impl TurnRenderer {
         self.end_line();
         let output = output.trim_end();
         match summary.stop {
+            StopReason::Done if self.hides_answer => {}
             StopReason::Done => {
                 let rest = unshown_rest(output, &self.streamed);
                 if !rest.trim().is_empty() {

@@ -31,7 +31,7 @@ pub(in super::super) struct SkillTestArgs {
     /// Write snapshots of what cases do now
     #[arg(long)]
     accept: bool,
-    /// Write a report: `json=FILE` or `junit=FILE`
+    /// Write a report: `json=FILE`, `junit=FILE`, or `github` for annotations on standard output
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report)]
     report: Vec<(CaseReportFormat, PathBuf)>,
     /// Print the report as JSON
@@ -54,6 +54,7 @@ pub(super) async fn test(args: SkillTestArgs) -> anyhow::Result<ExitStatus> {
     let selection = CaseSelection {
         only: args.only.clone(),
         accept: args.accept,
+        ..CaseSelection::default()
     };
     let mut report = CaseReport::report_of("skill");
     for suite in &suites {

@@ -1,0 +1,228 @@
+//! Entry of a component with an interpreter: the module that stands between the host and the
+//! plugin's own module.
+//!
+//! The entry checks each value that the plugin returns against the contract, because the engines
+//! turn a wrong one into a default value or a trap without a word, and it tells of exceptions with
+//! type, message and place. This module fills the templates in `guest` with the types that the
+//! plugin's exports return. It must not know how components are built. Start from
+//! [`GuestEntry::entry_of`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use rind_lib::plugin::contract;
+
+/// Types that exports return, generated from the contract.
+const SHAPES: &str = include_str!("guest/shapes.json");
+
+const JAVASCRIPT: &str = include_str!("guest/entry.js");
+const CONSOLE: &str = include_str!("guest/console.js");
+const PYTHON: &str = include_str!("guest/entry.py");
+
+/// Content of [`SHAPES`].
+#[derive(Deserialize)]
+struct ContractShapes {
+    /// Functions of each export, each with its type; null for a function that cannot fail.
+    results: BTreeMap<String, BTreeMap<String, Value>>,
+    types: BTreeMap<String, ContractShape>,
+}
+
+/// Record, variant or enumeration.
+#[derive(Deserialize)]
+struct ContractShape {
+    kind: String,
+    /// Fields or cases, each with its type; null for a case without a value.
+    parts: Map<String, Value>,
+}
+
+/// Language whose names the types get.
+#[derive(Clone, Copy)]
+enum GuestLanguage {
+    JavaScript,
+    Python,
+}
+
+/// Types that the exports of one plugin return.
+pub(super) struct GuestEntry {
+    shapes: ContractShapes,
+    exports: Vec<String>,
+}
+
+impl GuestEntry {
+    /// Finds the types that these exports return.
+    pub(super) fn entry_of(exports: &[String]) -> serde_json::Result<Self> {
+        let mut shapes: ContractShapes = serde_json::from_str(SHAPES)?;
+        shapes.results.retain(|export, _| exports.contains(export));
+        let mut reached = BTreeSet::new();
+        let mut open: Vec<&str> = Vec::new();
+        let results = shapes.results.values().flat_map(BTreeMap::values);
+        results.for_each(|ty| push_names(ty, &mut open));
+        while let Some(name) = open.pop() {
+            if let Some(shape) = shapes.types.get(name)
+                && reached.insert(name.to_owned())
+            {
+                shape
+                    .parts
+                    .values()
+                    .for_each(|ty| push_names(ty, &mut open));
+            }
+        }
+        shapes.types.retain(|name, _| reached.contains(name));
+        Ok(Self {
+            shapes,
+            exports: exports.to_vec(),
+        })
+    }
+
+    /// Returns the entry of a JavaScript module at this path. Its import of `./console.js` is left
+    /// out unless `has_console`.
+    pub(super) fn javascript_entry(&self, module: &Path, has_console: bool) -> String {
+        let results = self.shapes.results.iter().map(|(export, methods)| {
+            let wrapper = match export.as_str() {
+                "tools" => "tools({ … })".to_owned(),
+                "commands" => "commands({ … })".to_owned(),
+                "loop" => "runLoop(() => …)".to_owned(),
+                "implement" => "{ run(point, payload) { … } }".to_owned(),
+                point => format!("hooks.{}(…)", camel_case(point)),
+            };
+            (camel_case(export), json!([wrapper, methods]))
+        });
+        let results: Map<String, Value> = results.collect();
+        let code = JAVASCRIPT
+            .replace("{{results}}", &Value::Object(results).to_string())
+            .replace("{{shapes}}", &self.shapes_in(GuestLanguage::JavaScript));
+        let console = if has_console {
+            "import \"./console.js\";\n"
+        } else {
+            ""
+        };
+        let module = Value::from(module.to_string_lossy()).to_string();
+        let exports = self.exports.iter().map(|export| camel_case(export));
+        let exports: String = exports
+            .map(|name| format!("export const {name} = guard(\"{name}\", plugin.{name});\n"))
+            .collect();
+        format!("{console}import * as plugin from {module};\n{code}\n{exports}")
+    }
+
+    /// Returns the module that gives JavaScript its `console`.
+    pub(super) fn javascript_console() -> String {
+        let log = format!("rind:plugin/log@{}", contract::CURRENT);
+        CONSOLE.replace("{{log}}", &log)
+    }
+
+    /// Returns the entry of the Python module of this name. What the plugin prints goes to the log
+    /// if `has_log`.
+    pub(super) fn python_entry(&self, module: &str, has_log: bool) -> String {
+        let results = self.shapes.results.iter().map(|(export, methods)| {
+            let class = pascal_case(export);
+            (export.clone(), json!([class, methods]))
+        });
+        let results: Map<String, Value> = results.collect();
+        // A text of JSON is also a text of Python: both escape with the same characters.
+        let literal = |text: String| Value::from(text).to_string();
+        PYTHON
+            .replace("{{module}}", module)
+            .replace("{{results}}", &literal(Value::Object(results).to_string()))
+            .replace(
+                "{{shapes}}",
+                &literal(self.shapes_in(GuestLanguage::Python)),
+            )
+            .replace("{{has_log}}", if has_log { "True" } else { "False" })
+    }
+
+    /// Returns the types as JSON: kind, name, and parts with the names that the language gives
+    /// them.
+    fn shapes_in(&self, language: GuestLanguage) -> String {
+        let types = self.shapes.types.iter().map(|(name, shape)| {
+            let part_name = |part: &str| language.part_name(&shape.kind, part);
+            let parts = match shape.kind.as_str() {
+                "enum" => shape.parts.keys().map(|part| part_name(part)).collect(),
+                _ => {
+                    let parts = shape.parts.iter();
+                    let parts = parts.map(|(part, ty)| (part_name(part), ty.clone()));
+                    Value::Object(parts.collect())
+                }
+            };
+            (name.clone(), json!([shape.kind, pascal_case(name), parts]))
+        });
+        Value::Object(types.collect()).to_string()
+    }
+}
+
+impl GuestLanguage {
+    /// Returns the name of a field or case.
+    fn part_name(self, kind: &str, part: &str) -> String {
+        match (self, kind) {
+            (Self::JavaScript, "record") => camel_case(part),
+            // The engine takes cases of variants and enumerations by their own names.
+            (Self::JavaScript, _) => part.to_owned(),
+            (Self::Python, "variant") => pascal_case(part),
+            (Self::Python, "enum") => part.replace('-', "_").to_uppercase(),
+            (Self::Python, _) => part.replace('-', "_"),
+        }
+    }
+}
+
+/// Adds the names of types that a type consists of.
+fn push_names<'a>(ty: &'a Value, names: &mut Vec<&'a str>) {
+    match ty {
+        Value::String(name) => names.push(name),
+        Value::Object(around) => around.values().for_each(|inner| push_names(inner, names)),
+        _ => {}
+    }
+}
+
+/// Returns the export name of an interface in a JavaScript module, for example `preTool` for
+/// `pre-tool`.
+pub(super) fn camel_case(name: &str) -> String {
+    let mut words = name.split('-');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |text, word| text + &capital(word))
+}
+
+/// Returns the name of a type or of the class of an interface, for example `PreTool`.
+fn pascal_case(name: &str) -> String {
+    name.split('-').map(capital).collect()
+}
+
+fn capital(word: &str) -> String {
+    let (initial, rest) = word.split_at(word.len().min(1));
+    initial.to_ascii_uppercase() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_has_the_types_of_its_exports_in_the_names_of_the_language_and_no_others() {
+        let exports = ["pre-tool".to_owned(), "loop".to_owned()];
+        let entry = GuestEntry::entry_of(&exports).unwrap();
+        let js = entry.javascript_entry(Path::new("/a \"b\"/plugin.js"), true);
+        assert!(js.starts_with(
+            "import \"./console.js\";\nimport * as plugin from \"/a \\\"b\\\"/plugin.js\";\n"
+        ));
+        assert!(js.contains("export const preTool = guard(\"preTool\", plugin.preTool);"));
+        assert!(js.contains("\"next-run\":[\"record\",\"NextRun\",{\"afterMs\":\"u64\""));
+        assert!(
+            !js.contains("command-outcome") && !js.contains("{{"),
+            "{js}"
+        );
+        let python = entry.python_entry("plugin", false);
+        for part in ["CallVerdict", "after_ms", "\\\"Block\\\"", "\\\"WARN\\\""] {
+            assert!(python.contains(part), "{part}\n{python}");
+        }
+        assert!(!python.contains("{{"), "{python}");
+    }
+
+    #[test]
+    fn every_export_has_its_types() {
+        for export in crate::world::known_exports() {
+            let entry = GuestEntry::entry_of(&[export.to_owned()]).unwrap();
+            assert!(!entry.shapes.results.is_empty(), "{export}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Reads a source map, to say at run time which line of the plugin's source a line of the bundle
+//! comes from.
+//!
+//! Only lines count, since the bundle is not minified. Start from [`find_places`].
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::json;
+
+/// Directory of packages, as opposed to the plugin's own sources.
+const SDK: &str = "rind-sdk";
+
+/// Source map, version 3 of the format (ECMA-426).
+#[derive(Deserialize)]
+struct SourceMap {
+    sources: Vec<String>,
+    mappings: String,
+}
+
+/// Returns a line of JavaScript that tells the entry the place of each line. `map` is the text of
+/// the source map, `folder` the directory of the bundle, and `plugin` that of the plugin: sources
+/// outside of it, and the SDK, are left out. Empty if the map cannot be read: messages lack places
+/// then.
+pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
+    let Ok(map) = serde_json::from_str::<SourceMap>(map) else {
+        return String::new();
+    };
+    let own_name = |source: &String| {
+        let path = folder.join(source).canonicalize().ok()?;
+        let own = path.strip_prefix(plugin).ok()?;
+        (!own.starts_with(SDK)).then(|| own.display().to_string())
+    };
+    let sources: Vec<Option<String>> = map.sources.iter().map(own_name).collect();
+    // Two numbers for each line of the bundle, which counts from 1: source and line.
+    let mut lines: Vec<i64> = vec![-1, 0];
+    let (mut source, mut line) = (0, 0);
+    for group in map.mappings.split(';') {
+        let mut first = None;
+        for segment in group.split(',').filter(|segment| !segment.is_empty()) {
+            let Some(fields) = read_numbers(segment) else {
+                return String::new();
+            };
+            if let [_, source_step, line_step, ..] = fields[..] {
+                source += source_step;
+                line += line_step;
+                first.get_or_insert((source, line));
+            }
+        }
+        let (at, line) = first.unwrap_or((-1, 0));
+        let is_own = usize::try_from(at)
+            .ok()
+            .and_then(|at| sources.get(at))
+            .is_some_and(Option::is_some);
+        lines.extend([if is_own { at } else { -1 }, line + 1]);
+    }
+    let places = json!({ "sources": sources, "lines": lines });
+    format!("\nglobalThis.__rindPlaces = {places};\n")
+}
+
+/// Reads the numbers of a segment: base 64, least significant digits first, the lowest bit is the
+/// sign.
+fn read_numbers(segment: &str) -> Option<Vec<i64>> {
+    let mut numbers = Vec::new();
+    let (mut number, mut shift) = (0_i64, 0_u32);
+    for byte in segment.bytes() {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        number |= i64::from(digit & 31).checked_shl(shift)?;
+        if digit & 32 == 0 {
+            let is_negative = number & 1 == 1;
+            number >>= 1;
+            numbers.push(if is_negative { -number } else { number });
+            (number, shift) = (0, 0);
+        } else {
+            shift += 5;
+            if shift > 40 {
+                return None;
+            }
+        }
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_segment_are_read() {
+        for (segment, numbers) in [
+            ("AAAA", Some(vec![0, 0, 0, 0])),
+            ("ACDgB", Some(vec![0, 1, -1, 16])),
+            ("", Some(vec![])),
+            ("A!", None),
+            ("//////////", None),
+        ] {
+            assert_eq!(read_numbers(segment), numbers, "{segment}");
+        }
+    }
+
+    #[test]
+    fn each_line_leads_to_the_plugins_source_and_the_sdk_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let plugin = root.join("plugin");
+        for file in ["src/plugin.js", "rind-sdk/src/hook.js"] {
+            let file = plugin.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        let map = r#"{"version":3,"sources":["../plugin/rind-sdk/src/hook.js","../plugin/src/plugin.js"],"mappings":"AAAA;;ACCA;AAEA"}"#;
+        std::fs::create_dir(root.join("made")).unwrap();
+        let found = find_places(map, &root.join("made"), &plugin);
+        assert_eq!(
+            found,
+            "\nglobalThis.__rindPlaces = {\"sources\":[null,\"src/plugin.js\"],\"lines\":[-1,0,-1,1,-1,1,1,2,1,4]};\n"
+        );
+        assert_eq!(find_places("{", &root, &plugin), "");
+    }
+}

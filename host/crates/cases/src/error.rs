@@ -1,0 +1,78 @@
+//! Errors that keep a case from running.
+
+use std::io;
+
+use rind_lib::host::{self, CommandError, LoopError};
+use rind_lib::plugin;
+
+/// Error that prevents a case from running.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A directory or file of the case cannot be created.
+    #[error("cannot make the workspace of the case: {0}")]
+    Io(#[from] io::Error),
+    /// A file of the case is outside of its workspace.
+    #[error("given.files: `{0}` is not a path inside the workspace")]
+    Outside(String),
+    /// A fixture cannot be copied.
+    #[error("given.fixtures: `{path}` in `tests`: {source}")]
+    Fixture {
+        /// Path in the directory `tests`.
+        path: String,
+        /// Error of the system.
+        #[source]
+        source: io::Error,
+    },
+    /// A payload does not fit its point.
+    #[error("given.event: the payload of `{point}`: {message}")]
+    Event {
+        /// Name of the point.
+        point: String,
+        /// Problem.
+        message: String,
+    },
+    /// A value cannot be stored.
+    #[error("given.store: `{key}`: {message}")]
+    Store {
+        /// Key of the value.
+        key: String,
+        /// Problem.
+        message: String,
+    },
+    /// A value cannot be put into the session state.
+    #[error("given.state: `{key}`: {message}")]
+    State {
+        /// Key of the value.
+        key: String,
+        /// Problem.
+        message: String,
+    },
+    /// The skill cannot be used.
+    #[error("the skill cannot be used: {0}")]
+    Skill(String),
+    /// The environment for running commands cannot be determined.
+    #[error("commands cannot be confined: {0}")]
+    Commands(String),
+    /// The plugin cannot be loaded.
+    #[error("the plugin cannot be loaded: {0}")]
+    NotLoaded(String),
+    /// The host cannot load plugins.
+    #[error(transparent)]
+    Plugin(#[from] plugin::Error),
+    /// The host cannot be created.
+    #[error(transparent)]
+    Host(#[from] host::Error),
+    /// The session failed.
+    #[error(transparent)]
+    Session(#[from] rind_lib::session::Error),
+    /// The command of the case cannot be called.
+    #[error("given.command: {0}")]
+    Command(#[from] CommandError),
+    /// The loop of the case cannot be run.
+    #[error("given.loop: {0}")]
+    Loop(#[from] LoopError),
+    /// The turn failed.
+    #[error(transparent)]
+    Agent(#[from] rind_lib::agent::Error),
+}

@@ -1,0 +1,126 @@
+//! Selection of the cases of a plugin, by name or by share of several machines, and how they run:
+//! side by side, and for how long.
+//!
+//! It must not know what a case does. Start from [`CaseSelection`].
+
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Time after which a case is stopped, if the caller sets none. A hook has a deadline of its own,
+/// of a few seconds.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Selection of cases, how they run, and how their snapshots are treated.
+#[derive(Clone, Debug, Default)]
+pub struct CaseSelection {
+    /// Substring of the names of the selected cases; all cases if absent.
+    pub only: Option<String>,
+    /// Share of the cases that runs here; all if absent.
+    pub shard: Option<CaseShard>,
+    /// Whether snapshots are written instead of compared (`--accept`).
+    pub accept: bool,
+    /// Number of cases that run at the same time; one if absent. Their results keep their order.
+    pub jobs: Option<NonZeroUsize>,
+    /// Whether no case runs after the first one that failed.
+    pub fail_fast: bool,
+    /// Time after which a case is stopped; [`DEFAULT_DEADLINE`] if absent.
+    pub deadline: Option<Duration>,
+}
+
+impl CaseSelection {
+    pub(super) fn takes_case(&self, name: &str) -> bool {
+        name.contains(self.only.as_deref().unwrap_or_default())
+    }
+
+    /// Whether every case runs: costs and snapshots of all cases are known then.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.only.is_none() && self.shard.is_none()
+    }
+
+    pub(super) fn n_jobs(&self) -> usize {
+        self.jobs.map_or(1, NonZeroUsize::get)
+    }
+
+    pub(super) fn case_deadline(&self) -> Duration {
+        self.deadline.unwrap_or(DEFAULT_DEADLINE)
+    }
+}
+
+/// One of several equal shares of all cases, written `2/5`. Cases are dealt out in turn, so that
+/// slow neighbors fall into different shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaseShard {
+    /// Number of the share, from 1.
+    number: usize,
+    /// Number of shares.
+    of: NonZeroUsize,
+    /// Number of cases that plugins before this one have.
+    n_before: usize,
+}
+
+impl CaseShard {
+    /// Whether the case at this index of its plugin belongs to the share.
+    pub(super) fn takes_nth(&self, index: usize) -> bool {
+        (self.n_before + index) % self.of == self.number - 1
+    }
+
+    /// Counts the cases of a plugin: those of the next plugin are dealt out after them.
+    pub fn pass_cases(&mut self, n_cases: usize) {
+        self.n_before += n_cases;
+    }
+}
+
+impl FromStr for CaseShard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no share: write `1/4` for the first of four");
+        let (number, of) = text.split_once('/').ok_or_else(wrong)?;
+        let number: usize = number.parse().map_err(|_| wrong())?;
+        let of: NonZeroUsize = of.parse().map_err(|_| wrong())?;
+        if number == 0 || number > of.get() {
+            return Err(format!(
+                "there is no share {number} of {of}: write 1 to {of}"
+            ));
+        }
+        Ok(Self {
+            number,
+            of,
+            n_before: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_is_in_exactly_one_share_also_across_plugins() {
+        let mut shards: Vec<CaseShard> = ["1/3", "2/3", "3/3"]
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let mut taken = [0; 3];
+        for n_cases in [1, 1, 1, 4, 2] {
+            for index in 0..n_cases {
+                let takers: Vec<usize> = (0..3).filter(|n| shards[*n].takes_nth(index)).collect();
+                assert_eq!(takers.len(), 1);
+                taken[takers[0]] += 1;
+            }
+            for shard in &mut shards {
+                shard.pass_cases(n_cases);
+            }
+        }
+        assert_eq!(taken, [3, 3, 3]);
+    }
+
+    #[test]
+    fn what_is_no_share_is_refused() {
+        for text in ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3"] {
+            assert!(text.parse::<CaseShard>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Further steps of a case: what happens after its first turn, in the same session or in a new one.
+
+use serde::Deserialize;
+
+use super::event::{GivenEvent, one_or_more};
+use super::file::{CaseExpect, CaseGiven, GivenCall, GivenCommand, NOTHING_EXPECTED, PluginCase};
+use super::words::find_unknown;
+use rind_lib::point::catalog;
+use rind_lib::provider::scripted::Reply;
+
+/// One further turn, command, run of the loop or list of hooks, with what is expected of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaseStep {
+    /// Events of the step.
+    #[serde(default)]
+    pub given: StepGiven,
+    /// Expected behavior of this step alone.
+    #[serde(default)]
+    pub expect: CaseExpect,
+}
+
+/// Situation of a step. All fields are optional; they mean what they mean in a case.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StepGiven {
+    /// Whether the step begins a session, with the same files and store and without the state.
+    pub new_session: bool,
+    /// Input of the turn.
+    pub input: Option<String>,
+    /// A tool call that the model makes before it answers.
+    pub tool: Option<GivenCall>,
+    /// Hooks that are called instead of a turn, in order.
+    #[serde(deserialize_with = "one_or_more")]
+    pub event: Vec<GivenEvent>,
+    /// Slash command that the person calls, instead of a turn.
+    pub command: Option<GivenCommand>,
+    /// Whether the plugin's loop runs once, instead of a turn.
+    #[serde(rename = "loop")]
+    pub runs_loop: bool,
+    /// Responses of the model.
+    pub reply: Vec<Reply>,
+}
+
+/// One turn of a case.
+pub(super) struct GivenTurn {
+    /// The case, with what happens in this turn in place of its own.
+    pub(super) given: CaseGiven,
+    /// Whether the turn begins a session.
+    pub(super) new_session: bool,
+}
+
+impl PluginCase {
+    /// Returns the turns that each session of the case runs: its steps, or without steps the same
+    /// turn twice, because a warm instance was called before in the second one.
+    pub(super) fn turns(&self) -> Vec<GivenTurn> {
+        let first = || GivenTurn {
+            given: self.given.clone(),
+            new_session: false,
+        };
+        if self.then.is_empty() {
+            return vec![first(), first()];
+        }
+        let steps = self.then.iter().map(|step| {
+            let StepGiven {
+                new_session,
+                input,
+                tool,
+                event,
+                command,
+                runs_loop,
+                reply,
+            } = step.given.clone();
+            GivenTurn {
+                given: CaseGiven {
+                    input,
+                    tool,
+                    event,
+                    command,
+                    runs_loop,
+                    reply,
+                    ..self.given.clone()
+                },
+                new_session,
+            }
+        });
+        std::iter::once(first()).chain(steps).collect()
+    }
+
+    /// Returns what is expected of each step, the first one included.
+    pub(super) fn expectations(&self) -> impl Iterator<Item = &CaseExpect> {
+        let steps = self.then.iter().map(|step| &step.expect);
+        std::iter::once(&self.expect).chain(steps)
+    }
+}
+
+/// Describes the first contradiction in the steps of a case.
+pub(super) fn fault_of_steps(steps: &[CaseStep]) -> Option<String> {
+    steps.iter().enumerate().find_map(|(n, step)| {
+        let fault = find_unknown(&step.expect).or_else(|| step_fault(step))?;
+        // The first step is the case itself.
+        Some(format!("step {}: {fault}", n + 2))
+    })
+}
+
+fn step_fault(step: &CaseStep) -> Option<String> {
+    let given = &step.given;
+    if step.expect == CaseExpect::default() {
+        return Some(NOTHING_EXPECTED.to_owned());
+    }
+    if step.expect.snapshot {
+        return Some("`expect.snapshot` is of the first step alone".to_owned());
+    }
+    let is_known =
+        |event: &GivenEvent| event.is_of_plugin() || catalog::find(&event.point).is_some();
+    if let Some(event) = given.event.iter().find(|event| !is_known(event)) {
+        return Some(super::words::no_such_point(&event.point));
+    }
+    let kinds = [
+        ("input", given.input.is_some() || given.tool.is_some()),
+        ("event", !given.event.is_empty()),
+        ("command", given.command.is_some()),
+        ("loop", given.runs_loop),
+    ];
+    let named: Vec<&str> = kinds
+        .iter()
+        .filter(|(_, is_there)| *is_there)
+        .map(|(name, _)| *name)
+        .collect();
+    (named.len() > 1).then(|| {
+        format!(
+            "`{}` are for different steps; write one step for each",
+            named.join("` and `")
+        )
+    })
+}

@@ -1,0 +1,65 @@
+//! Annotations for GitHub: lines on standard output that the runner shows at a place in a file.
+
+use super::{answer_line, printable_text};
+
+/// Fault at a place.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Annotation {
+    pub(in super::super) file: String,
+    pub(in super::super) line: Option<usize>,
+    pub(in super::super) title: String,
+    pub(in super::super) message: String,
+}
+
+/// Prints an annotation. Its texts cannot end the line or begin another command of the runner.
+pub(in super::super) fn print_annotation(of: &Annotation) {
+    answer_line(format_annotation(of));
+}
+
+fn format_annotation(of: &Annotation) -> String {
+    let line = of.line.map(|line| format!(",line={line}"));
+    let lines: Vec<String> = of
+        .message
+        .lines()
+        .map(|line| printable_text(line).to_string())
+        .collect();
+    format!(
+        "::error file={}{},title={}::{}",
+        escape_property(&of.file),
+        line.unwrap_or_default(),
+        escape_property(&of.title),
+        escape_data(&lines.join("\n"))
+    )
+}
+
+/// Escapes the message, as the runner unescapes it.
+fn escape_data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// Escapes a property, which a comma or a colon would end.
+fn escape_property(text: &str) -> String {
+    let text = printable_text(text).to_string();
+    escape_data(&text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_end_neither_a_property_nor_the_line() {
+        let found = format_annotation(&Annotation {
+            file: "a,b.toml".to_owned(),
+            line: Some(3),
+            title: "x::y".to_owned(),
+            message: "50 %\n::error::forged".to_owned(),
+        });
+        assert_eq!(
+            found,
+            "::error file=a%2Cb.toml,line=3,title=x%3A%3Ay::50 %25%0A::error::forged"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! Faults of plugins as SARIF 2.1.0 (OASIS), for tools that show the results of static analyses.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use rind_check::{CheckedPlugin, PluginFault, RULES};
+
+/// Schema of the format.
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+
+/// Returns the report.
+pub(in super::super) fn sarif_of(all: &[CheckedPlugin]) -> Value {
+    let rules = RULES.iter().map(|(rule, subject)| {
+        json!({
+            "id": rule,
+            "shortDescription": { "text": subject },
+            "defaultConfiguration": { "level": "error" },
+        })
+    });
+    let faults = all.iter().flat_map(|checked| &checked.faults);
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "rind plugin check",
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules.collect::<Vec<_>>(),
+            } },
+            "columnKind": "unicodeCodePoints",
+            "results": faults.map(result_of).collect::<Vec<_>>(),
+        }],
+    })
+}
+
+fn result_of(fault: &PluginFault) -> Value {
+    let mut place = json!({ "artifactLocation": { "uri": uri_of(&fault.path) } });
+    if let Some(line) = fault.line {
+        place["region"] = json!({ "startLine": line });
+    }
+    json!({
+        "ruleId": fault.rule,
+        "level": "error",
+        "message": { "text": fault.message },
+        "locations": [{ "physicalLocation": place }],
+    })
+}
+
+/// Writes a path as a reference relative to the root of the sources (RFC 3986).
+fn uri_of(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let path = path.strip_prefix("./").unwrap_or(&path);
+    let encoded = path.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    });
+    encoded.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_references() {
+        assert_eq!(uri_of(Path::new("./a b/%.toml")), "a%20b/%25.toml");
+        assert_eq!(uri_of(Path::new("p/plugin.toml")), "p/plugin.toml");
+    }
+}

@@ -1,0 +1,158 @@
+//! Digest of the sources that a component was built from, in a section of the component: tells
+//! whether the component is older than the sources beside it.
+//!
+//! Only files in the plugin's own folder count. It must not know how a plugin is built. Start from
+//! [`find_staleness`].
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::stamp;
+
+/// Name of the custom section: `blake3:` and 64 hex digits.
+pub const SOURCES_SECTION: &str = "rind:sources";
+
+/// Manifests of the languages' tools; a folder without one has no sources.
+const MANIFESTS: [&str; 3] = ["Cargo.toml", "package.json", "pyproject.toml"];
+
+/// Extensions of sources and of files that a build reads.
+const EXTENSIONS: [&str; 14] = [
+    "rs", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "json", "py", "pyi", "wit", "toml",
+];
+
+/// Directories that tools write, and the cases: no source of a component.
+const OTHER_FOLDERS: [&str; 4] = ["target", "node_modules", "__pycache__", "tests"];
+
+/// Files that tools write, and the manifest of the plugin, which has a section of its own.
+const OTHER_FILES: [&str; 3] = ["plugin.toml", "plugin.schema.json", "package-lock.json"];
+
+/// Maximum number of sources; the staleness of a larger plugin is not known.
+const MAX_FILES: usize = 5_000;
+
+/// Maximum size of all sources, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Maximum depth of directories.
+const MAX_DEPTH: usize = 16;
+
+/// Returns the digest of the sources in a plugin's folder; `None` if there are none, or too many,
+/// or one cannot be read. Symlinks are not followed.
+#[must_use]
+pub fn digest_sources(folder: &Path) -> Option<String> {
+    if !MANIFESTS.iter().any(|name| folder.join(name).is_file()) {
+        return None;
+    }
+    let mut found = Vec::new();
+    find_sources(folder, folder, MAX_DEPTH, &mut found).ok()?;
+    found.sort();
+    let mut hasher = blake3::Hasher::new();
+    let mut n_bytes = 0;
+    for path in found {
+        let full = folder.join(&path);
+        n_bytes += full.metadata().ok()?.len();
+        if n_bytes > MAX_BYTES {
+            return None;
+        }
+        let content = fs::read(full).ok()?;
+        // With their lengths, so that no two sets of files have one text.
+        for part in [path.as_bytes(), &content] {
+            hasher.update(&part.len().to_le_bytes());
+            hasher.update(part);
+        }
+    }
+    Some(format!("blake3:{}", hasher.finalize().to_hex()))
+}
+
+/// Adds the sources below `folder`, as paths relative to `root`.
+fn find_sources(
+    root: &Path,
+    folder: &Path,
+    depth: usize,
+    found: &mut Vec<String>,
+) -> io::Result<()> {
+    let too_many = || io::Error::other("there are too many sources");
+    if depth == 0 {
+        return Err(too_many());
+    }
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
+            continue;
+        };
+        if kind.is_dir() && !OTHER_FOLDERS.contains(&name) {
+            find_sources(root, &path, depth - 1, found)?;
+            continue;
+        }
+        let extension = path.extension().and_then(|end| end.to_str());
+        let is_source = extension.is_some_and(|end| EXTENSIONS.contains(&end));
+        if !kind.is_file() || !is_source || OTHER_FILES.contains(&name) {
+            continue;
+        }
+        let own = path.strip_prefix(root).ok().and_then(Path::to_str);
+        found.extend(own.map(str::to_owned));
+        if found.len() > MAX_FILES {
+            return Err(too_many());
+        }
+    }
+    Ok(())
+}
+
+/// Says that a component was built from other sources than those in the plugin's folder, and what
+/// to do; `None` if it was built from these, or if that is not known.
+#[must_use]
+pub fn find_staleness(folder: &Path, component: &[u8]) -> Option<String> {
+    let built = stamp::section_of(component, SOURCES_SECTION)?;
+    let now = digest_sources(folder)?;
+    (built != now.as_bytes()).then(|| {
+        format!(
+            "it was built from other sources than those in the folder: build it again with `rind plugin build {}`",
+            folder.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_source_makes_a_component_stale_and_other_files_do_not() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path();
+        let put = |path: &str, text: &str| {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("src/lib.rs", "one");
+        assert_eq!(digest_sources(folder), None, "no manifest of a language");
+        put("Cargo.toml", "[package]");
+        let mut component = b"\0asm\x0d\0\x01\0".to_vec();
+        assert_eq!(find_staleness(folder, &component), None, "no section");
+        let digest = digest_sources(folder).unwrap();
+        stamp::append_sources(&mut component, &digest).unwrap();
+        assert_eq!(find_staleness(folder, &component), None);
+        for (path, text) in [
+            ("plugin.toml", "name = 1"),
+            ("tests/cases.toml", "[[case]]"),
+            ("target/debug/a.rs", "x"),
+            (".git/config.toml", "x"),
+            ("README.md", "x"),
+            ("x.wasm", "x"),
+        ] {
+            put(path, text);
+            assert_eq!(find_staleness(folder, &component), None, "{path}");
+        }
+        std::os::unix::fs::symlink("/dev/zero", folder.join("src/zero.rs")).unwrap();
+        assert_eq!(find_staleness(folder, &component), None, "a link");
+        put("src/lib.rs", "two");
+        let why = find_staleness(folder, &component).unwrap();
+        assert!(why.contains("rind plugin build"), "{why}");
+        put("src/lib.rs", "one");
+        put("src/more.rs", "");
+        assert!(find_staleness(folder, &component).is_some());
+    }
+}

@@ -1,0 +1,163 @@
+//! Clock and random numbers of guests in tests, in place of the real ones: a case that is run again
+//! must do the same.
+//!
+//! The monotonic clock stays real, since guests wait with it. Start from [`FixedWorld`].
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rand_core::TryRng;
+use wasmtime_wasi::{HostWallClock, WasiCtxBuilder};
+
+/// Time of guests if the caller names none: the beginning of 2026.
+const DEFAULT_SECONDS: u64 = 1_767_225_600;
+
+/// Step of the generator `SplitMix64`, which turns any seed into well-mixed numbers.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Wall clock and random numbers that guests get. Every call of a session has numbers of its own,
+/// which do not depend on whether its instance was called before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedWorld {
+    /// Time since 1970 that every reading of the wall clock returns.
+    now: Duration,
+    seed: u64,
+}
+
+impl Default for FixedWorld {
+    fn default() -> Self {
+        Self {
+            now: Duration::from_secs(DEFAULT_SECONDS),
+            seed: 0,
+        }
+    }
+}
+
+impl FixedWorld {
+    /// Creates a world with this time, in RFC 3339, and this seed; what is absent has a default.
+    ///
+    /// # Errors
+    /// The text is no time, or one before 1970.
+    pub fn with_clock(clock: Option<&str>, seed: Option<u64>) -> Result<Self, String> {
+        let default = Self::default();
+        let now = clock.map_or(Ok(default.now), |text| {
+            let wrong =
+                || format!("`{text}` is no time from 1970 on: write it as `2026-01-31T12:00:00Z`");
+            let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
+            let since = time.as_duration();
+            Duration::try_from(since).map_err(|_| wrong())
+        })?;
+        Ok(Self {
+            now,
+            seed: seed.unwrap_or(default.seed),
+        })
+    }
+
+    /// Gives the guest its clock and its numbers.
+    pub(super) fn give_guest(self, wasi: &mut WasiCtxBuilder, numbers: &CallNumbers) {
+        wasi.wall_clock(FixedClock(self.now))
+            .secure_random(numbers.clone())
+            .insecure_random(numbers.clone())
+            .insecure_random_seed(u128::from(self.seed));
+    }
+}
+
+struct FixedClock(Duration);
+
+impl HostWallClock for FixedClock {
+    fn resolution(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+
+    fn now(&self) -> Duration {
+        self.0
+    }
+}
+
+/// Calls of a plugin in one session, counted over all its instances.
+#[derive(Debug, Default)]
+pub(super) struct CallCount(AtomicU64);
+
+/// Random numbers of one instance: the generator `SplitMix64`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallNumbers(Arc<AtomicU64>);
+
+impl CallNumbers {
+    /// Begins the numbers of the next call.
+    pub(super) fn begin_call(&self, world: FixedWorld, calls: &CallCount) {
+        let number = calls.0.fetch_add(1, Ordering::Relaxed);
+        self.0
+            .store(mix(world.seed ^ mix(number)), Ordering::Relaxed);
+    }
+
+    fn next(&self) -> u64 {
+        mix(self.0.fetch_add(STEP, Ordering::Relaxed))
+    }
+}
+
+fn mix(number: u64) -> u64 {
+    let mixed = number.wrapping_add(STEP);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl TryRng for CallNumbers {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        let [a, b, c, d, ..] = self.next().to_le_bytes();
+        Ok(u32::from_le_bytes([a, b, c, d]))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.next())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        for part in bytes.chunks_mut(size_of::<u64>()) {
+            let number = self.next().to_le_bytes();
+            part.iter_mut()
+                .zip(number)
+                .for_each(|(byte, from)| *byte = from);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_a_call_depend_on_the_seed_and_its_number_alone() {
+        let numbers_of = |world: FixedWorld, n_before: usize, n_instances: usize| {
+            let calls = CallCount::default();
+            let mut all: Vec<CallNumbers> =
+                (0..n_instances).map(|_| CallNumbers::default()).collect();
+            let mut bytes = [0; 20];
+            for n in 0..=n_before {
+                let instance = &mut all[n % n_instances];
+                instance.begin_call(world, &calls);
+                instance.try_fill_bytes(&mut bytes).unwrap();
+            }
+            bytes
+        };
+        let world = FixedWorld::default();
+        assert_eq!(numbers_of(world, 3, 1), numbers_of(world, 3, 4));
+        assert_ne!(numbers_of(world, 3, 1), numbers_of(world, 2, 1));
+        let other = FixedWorld::with_clock(None, Some(1)).unwrap();
+        assert_ne!(numbers_of(world, 0, 1), numbers_of(other, 0, 1));
+    }
+
+    #[test]
+    fn a_clock_is_a_time_from_1970_on() {
+        let world = FixedWorld::with_clock(Some("1970-01-01T00:01:00+00:00"), None).unwrap();
+        assert_eq!(FixedClock(world.now).now(), Duration::from_secs(60));
+        for text in ["", "noon", "2026-01-01", "1969-12-31T23:59:59Z"] {
+            assert!(FixedWorld::with_clock(Some(text), None).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Components that are older than their sources: `test` builds them, `check`, `pack` and `install` refuse them.
+
+use rind::plugin::contract::sources::digest_sources;
+use rind::plugin::contract::stamp;
+use rind_tests::cli::Rind;
+use rind_tests::guests;
+
+/// A plugin with sources and a component that says that it was built from them.
+fn with_sources() -> Rind {
+    let rind = Rind::default();
+    let folder = guests::put("hello", &rind.workspace(), |manifest| manifest);
+    // No language that this machine could build: what cannot be built is told as such.
+    rind.file("hello/pyproject.toml", "[tool.rind]\nmodule = \"plugin\"\n");
+    rind.file("hello/plugin.py", "one = 1\n");
+    rind.file(
+        "hello/tests/cases.toml",
+        "[[case]]\nname = \"a\"\nexpect.stop = \"done\"\n",
+    );
+    let path = folder.join("hello.wasm");
+    let mut component = std::fs::read(&path).unwrap();
+    // The first section of a name counts: take one that has none yet.
+    let digest = digest_sources(&folder).unwrap();
+    component = without_sources(&component);
+    stamp::append_sources(&mut component, &digest).unwrap();
+    std::fs::write(path, component).unwrap();
+    rind
+}
+
+/// The component without the section that its own build left.
+fn without_sources(component: &[u8]) -> Vec<u8> {
+    let name = b"rind:sources";
+    let mut out = component.to_vec();
+    if let Some(at) = out.windows(name.len()).position(|part| part == name) {
+        // Renamed, which keeps all lengths.
+        out[at..at + 4].copy_from_slice(b"else");
+    }
+    out
+}
+
+#[test]
+fn a_component_older_than_its_sources_is_not_tested_checked_packed_or_installed() {
+    let rind = with_sources();
+    rind.run(&["plugin", "test", "hello"]).exits(0);
+    let ran = rind.run(&["plugin", "check", "hello"]);
+    assert!(!ran.stdout.contains("other sources"), "{}", ran.stdout);
+    rind.run(&["plugin", "pack", "hello"]).exits(0);
+    rind.file("hello/plugin.py", "one = 2\n");
+    let why = "it was built from other sources than those in the folder: build it again with `rind plugin build hello`";
+    let ran = rind.run(&["plugin", "check", "hello"]).exits(1);
+    assert!(ran.stdout.contains(why), "{}", ran.stdout);
+    for command in ["pack", "install"] {
+        let ran = rind.run(&["plugin", command, "hello"]);
+        assert_ne!(ran.code, Some(0), "{command}");
+        assert!(
+            ran.stderr.contains("it was built from other sources"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = rind.run(&["plugin", "test", "hello"]).exits(1);
+    assert!(ran.stdout.contains("✗ hello: build"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains(
+            "its component is older than its sources, and cannot be built: plugin `hello`: "
+        ),
+        "{}",
+        ran.stdout
+    );
+}

@@ -1,0 +1,102 @@
+//! Types that exports of plugins return, for the entry that `rind plugin build` puts around modules in JavaScript and Python.
+
+use serde_json::{Map, Value, json};
+use wit_parser::{Type, TypeDefKind, TypeId};
+
+use super::{Contract, OTHERS};
+
+/// Path of the generated file.
+const FILE: &str = "host/crates/author/src/guest/shapes.json";
+
+pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
+    let mut types = Map::new();
+    let mut results = Map::new();
+    for export in contract.points().into_iter().chain(OTHERS) {
+        let interface = contract.interface(contract.interfaces()[export]);
+        let methods = interface.functions.iter().map(|(name, function)| {
+            let result = function.result.expect("every export returns something");
+            (name.clone(), returned(contract, result, &mut types))
+        });
+        results.insert(export.to_owned(), Value::Object(methods.collect()));
+    }
+    types.sort_keys();
+    let shapes = json!({ "results": results, "types": types });
+    let text = serde_json::to_string_pretty(&shapes).unwrap() + "\n";
+    vec![(FILE.to_owned(), text)]
+}
+
+/// The type that a function returns when it succeeds; null for one that cannot fail, which is called while a plugin is loaded.
+fn returned(contract: &Contract, result: Type, types: &mut Map<String, Value>) -> Value {
+    let Type::Id(id) = result else {
+        return Value::Null;
+    };
+    match &contract.ty(contract.target(id)).kind {
+        TypeDefKind::Result(result) => described(contract, &result.ok.unwrap(), types),
+        _ => Value::Null,
+    }
+}
+
+/// A type by its name, after it was added to the types.
+fn described(contract: &Contract, ty: &Type, types: &mut Map<String, Value>) -> Value {
+    let id = match ty {
+        Type::Id(id) => contract.target(*id),
+        Type::String => return json!("string"),
+        Type::Bool => return json!("bool"),
+        Type::U8 => return json!("u8"),
+        Type::U16 => return json!("u16"),
+        Type::U32 => return json!("u32"),
+        Type::U64 => return json!("u64"),
+        Type::F64 => return json!("f64"),
+        other => panic!("{other:?} has no description"),
+    };
+    let def = contract.ty(id);
+    let (kind, parts): (&str, Vec<(&str, Option<Type>)>) = match &def.kind {
+        TypeDefKind::Option(inner) => {
+            return json!({ "option": described(contract, inner, types) });
+        }
+        TypeDefKind::List(inner) => return json!({ "list": described(contract, inner, types) }),
+        TypeDefKind::Type(inner) => return described(contract, inner, types),
+        TypeDefKind::Record(record) => {
+            let fields = record.fields.iter();
+            let fields = fields.map(|field| (field.name.as_str(), Some(field.ty)));
+            ("record", fields.collect())
+        }
+        TypeDefKind::Variant(variant) => {
+            let cases = variant.cases.iter();
+            (
+                "variant",
+                cases.map(|case| (case.name.as_str(), case.ty)).collect(),
+            )
+        }
+        TypeDefKind::Enum(all) => {
+            let cases = all.cases.iter();
+            (
+                "enum",
+                cases.map(|case| (case.name.as_str(), None)).collect(),
+            )
+        }
+        other => panic!("{} has no description", other.as_str()),
+    };
+    name_type(contract, id, kind, &parts, types)
+}
+
+fn name_type(
+    contract: &Contract,
+    id: TypeId,
+    kind: &str,
+    parts: &[(&str, Option<Type>)],
+    types: &mut Map<String, Value>,
+) -> Value {
+    let name = contract.ty(id).name.clone().unwrap();
+    let parts = parts.iter().map(|(part, ty)| {
+        let ty = ty.map(|ty| described(contract, &ty, types));
+        ((*part).to_owned(), ty.unwrap_or_default())
+    });
+    let shape = json!({ "kind": kind, "parts": Value::Object(parts.collect()) });
+    let known = types.insert(name.clone(), shape.clone());
+    assert!(
+        known.is_none_or(|known| known == shape),
+        "{name} is there twice"
+    );
+    json!(name)
+}
