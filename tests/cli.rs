@@ -262,12 +262,41 @@ impl Rind {
 
     /// Runs a [command](Self::command) that was changed to its end.
     pub fn finish(&self, command: &mut Command) -> Ran {
+        self.choose_script(command);
         self.ran(command.output().unwrap())
+    }
+
+    /// Lets a script answer where a test names no model: without one no turn is run.
+    pub fn choose_script(&self, command: &mut Command) {
+        let args: Vec<String> = command
+            .get_args()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect();
+        let first = args.first().map(String::as_str);
+        // A file to start from has every section as a comment.
+        let has_provider = |text: &str| text.lines().any(|line| line.starts_with("[provider"));
+        let opens_session = matches!(first, Some("run" | "chat" | "serve"));
+        let names_model = args.iter().any(|arg| {
+            let flags = ["--provider", "--model", "--script", "--help", "provider."];
+            flags.iter().any(|flag| arg.starts_with(flag))
+        });
+        let has_key = command.get_envs().any(|(name, _)| {
+            let name = name.to_string_lossy();
+            name.ends_with("_API_KEY") || name.ends_with("_BASE_URL")
+        });
+        let of_file = |name: &str| std::fs::read_to_string(self.home().join(name));
+        let is_set = of_file("config/config.toml").is_ok_and(|text| has_provider(&text))
+            || of_file("config/secrets.toml").is_ok_and(|text| text.contains("_API_KEY"));
+        if opens_session && !names_model && !has_key && !is_set && !self.is_new {
+            command.args(["--provider", "scripted"]);
+        }
     }
 
     /// Runs the program to its end with this input.
     pub fn run_with_input(&self, args: &[impl AsRef<OsStr>], input: &str) -> Ran {
-        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut command = self.command(args);
+        self.choose_script(&mut command);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(input.as_bytes()).unwrap();
         drop(stdin);
@@ -338,10 +367,7 @@ impl Rind {
             return None;
         }
         let mut run = self.command(args);
-        let is_run = args.first() == Some(&"run");
-        if is_run && !self.is_new && !self.root().join("script.toml").is_file() {
-            run.args(["--provider", "scripted"]);
-        }
+        self.choose_script(&mut run);
         let words: Vec<String> = std::iter::once(run.get_program())
             .chain(run.get_args())
             .map(|word| format!("'{}'", word.to_str().unwrap()))
@@ -402,6 +428,7 @@ impl Rind {
 
     /// Starts a [command](Self::command) that was changed, and comes back at once.
     pub fn begin(&self, command: &mut Command) -> Running<'_> {
+        self.choose_script(command);
         Running {
             rind: self,
             child: Some(command.spawn().unwrap()),

@@ -10,6 +10,8 @@
 //! The module must not know which paths are allowed: callers decide with the names in
 //! [`WalkedPath`]. All functions block. Start from [`walk_beneath`].
 
+mod hidden;
+
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,6 +20,9 @@ use std::path::{Path, PathBuf};
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt, Permissions};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, statat};
 use rustix::io::Errno;
+
+pub(crate) use hidden::HiddenFolders;
+pub use hidden::{own_below, real_path};
 
 /// Maximum number of symlinks on one path; the limit of Linux.
 const MAX_LINKS: usize = 40;

@@ -69,6 +69,12 @@ impl Paths {
         }
     }
 
+    /// Returns the folders of Rind's own, which no tool, command or plugin may reach.
+    #[must_use]
+    pub fn own_folders(&self) -> [PathBuf; 3] {
+        [&self.config, &self.data, &self.cache].map(Clone::clone)
+    }
+
     /// Returns the path of the user's settings.
     #[must_use]
     pub fn user_config(&self) -> PathBuf {

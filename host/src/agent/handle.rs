@@ -252,7 +252,7 @@ pub(super) fn to_handle(error: Error) -> HandleError {
     match error {
         Error::Limit { what, .. } => HandleError::Limit(what),
         other => {
-            tracing::error!(error = %other, "cannot write to the session for a plugin");
+            tracing::debug!(error = %other, "cannot write to the session for a plugin");
             HandleError::Failed("the session cannot be written".to_owned())
         }
     }

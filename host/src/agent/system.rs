@@ -95,6 +95,9 @@ impl TurnRun<'_> {
             &spec.session,
             spec.config.archival.list.max_tokens,
         ));
+        // A subagent only looks; the plan is the answer of the main agent.
+        let is_planning = spec.depth == 0 && spec.policy.is_planning();
+        parts.extend(is_planning.then(prompt::plan_part));
         let schema = self.answers.schema().map(AnswerSchema::schema);
         parts.extend(schema.map(|schema| prompt::answer_part(schema)));
         if spec.config.context_files {

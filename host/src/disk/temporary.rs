@@ -42,7 +42,7 @@ impl TemporaryFolder {
 
     /// Creates a folder in `above` whose name begins with `prefix`. The first call of a process
     /// first removes the folders with that prefix whose owners have ended.
-    pub(crate) fn new_in(prefix: &str, above: &Path) -> io::Result<Self> {
+    pub fn new_in(prefix: &str, above: &Path) -> io::Result<Self> {
         let unlocked = format!("{UNLOCKED}{prefix}");
         Self::named_folder(prefix, Builder::new().prefix(&unlocked).tempdir_in(above)?)
     }

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use crate::beneath::{MissingParents, walk_beneath};
+use crate::beneath::{MissingParents, real_path, walk_beneath};
 use crate::disk::private_folder;
 use crate::git::is_reserved;
 use crate::grant::{Access, Folder, Granted, Root};
@@ -308,8 +308,10 @@ impl GrantedFolders {
     ) -> Result<(), FolderError> {
         let real = root.join(names.iter().collect::<PathBuf>());
         let is_protected = |own: &PathBuf| {
+            // A symlink on the way to it could be replaced, so its path as written counts too.
+            let is_below = own.starts_with(&real);
             let own = real_path(own);
-            own.starts_with(&real) || real.starts_with(&own)
+            is_below || own.starts_with(&real) || real.starts_with(&own)
         };
         if self.places.protected.iter().any(is_protected) {
             return Err(FolderError::Protected {
@@ -346,17 +348,4 @@ impl GrantedFolders {
 
 fn open_path(path: &Path) -> io::Result<File> {
     Ok(Dir::open_ambient_dir(path, ambient_authority())?.into_std_file())
-}
-
-/// Resolves symlinks in a path, even if its last components do not exist yet.
-fn real_path(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
-    match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => {
-            real_path(parent).join(name)
-        }
-        _ => path.to_owned(),
-    }
 }

@@ -230,10 +230,12 @@ impl HostBuilder {
             None => base_folders(self.home, self.workspace)?,
         };
         check_apart(&paths)?;
-        let workspace = Workspace::open(&paths.workspace).map_err(|source| Error::Folder {
-            path: paths.workspace.clone(),
-            source,
-        })?;
+        let workspace = Workspace::open(&paths.workspace)
+            .and_then(|workspace| workspace.hiding(&paths.own_folders()))
+            .map_err(|source| Error::Folder {
+                path: paths.workspace.clone(),
+                source,
+            })?;
         let plugins = self.plugins.load_plugins(&paths).await?;
         let names = plugins.plugins.iter().map(|plugin| &*plugin.manifest.name);
         let left_out = plugins.left_out.iter().map(|left| &*left.name);

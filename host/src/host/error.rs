@@ -1,8 +1,9 @@
 //! Reasons why a host or a session cannot be made.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::beneath::real_path;
 use crate::grant::answers::AnswersError;
 use crate::paths::Paths;
 use crate::tool::registry::RegistryError;
@@ -24,10 +25,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Tools and plugins could reach sessions and grants.
+    /// The workspace is one of the host's own folders, or inside of one.
     #[error(
-        "the workspace {} and the host's own folder {} overlap, so that tools and plugins could reach sessions and grants; \
-         choose folders of which neither holds the other",
+        "the workspace {} is in the host's own folder {}, so that tools and plugins could reach settings, sessions and \
+         grants; choose another workspace",
         workspace.display(), own.display()
     )]
     Overlap {
@@ -68,20 +69,18 @@ pub enum Error {
     Answers(#[from] AnswersError),
 }
 
-/// Checks that the workspace is not inside one of the host's own folders, nor such a folder inside
-/// the workspace: a tool that may read or write the workspace would reach sessions, keys and
-/// grants.
+/// Checks that the workspace is none of the host's own folders and not inside of one: a tool that
+/// may read or write the workspace would reach sessions, keys and grants. A folder of the host's own
+/// that is inside of the workspace is hidden from tools, commands and plugins.
 ///
 /// # Errors
 /// [`Error::Overlap`] names both.
 pub fn check_apart(paths: &Paths) -> Result<(), Error> {
-    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let workspace = canonical(&paths.workspace);
+    let workspace = real_path(&paths.workspace);
     // The managed folder is exempt: a developer who builds Rind in a checkout and works there has
     // the program itself in the workspace.
-    let own = [&paths.config, &paths.data, &paths.cache].map(|path| canonical(path));
-    let mut own = own.into_iter();
-    match own.find(|own| own.starts_with(&workspace) || workspace.starts_with(own)) {
+    let mut own = paths.own_folders().map(|path| real_path(&path)).into_iter();
+    match own.find(|own| workspace.starts_with(own)) {
         None => Ok(()),
         Some(own) => Err(Error::Overlap { workspace, own }),
     }

@@ -160,6 +160,13 @@ impl Session {
         self.agent.spec().session.id()
     }
 
+    /// Returns the open session as it is stored, to read it while a turn runs.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn stored(&self) -> Arc<session::Session> {
+        self.agent.spec().session.clone()
+    }
+
     /// The host that it is of.
     #[must_use]
     pub fn host(&self) -> &Host {

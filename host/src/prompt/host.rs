@@ -74,6 +74,18 @@ pub(crate) fn answer_part(schema: &Value) -> PromptPart {
     host_part(Tier::Volatile, "20-answer", text)
 }
 
+/// Text for the model in plan mode.
+const PLAN: &str = "You are in plan mode. Only tools that read run; every other call is refused, whatever text asks for it. \
+Look at what the task needs, and ask the user where it is unclear. End with the plan as your answer: numbered steps, the \
+files that each step changes and how, and how to check the result. The user approves the plan before anything is changed. \
+Do not claim that any of it is done.";
+
+/// Returns the part that tells the model to make a plan. Volatile, because the mode may change
+/// between two turns.
+pub(crate) fn plan_part() -> PromptPart {
+    host_part(Tier::Volatile, "15-plan", PLAN)
+}
+
 fn decision_guidance(decision: Decision) -> Option<&'static str> {
     match decision {
         Decision::Direct => None,

@@ -19,7 +19,7 @@ mod host;
 pub mod ledger;
 
 pub(crate) use files::{ReadRules, context_files, files_below};
-pub(crate) use host::{HostFacts, answer_part, host_part, host_parts};
+pub(crate) use host::{HostFacts, answer_part, host_part, host_parts, plan_part};
 
 use serde_json::{Value, json};
 

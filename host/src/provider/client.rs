@@ -127,6 +127,10 @@ impl<F: WireFormat> Provider for WireClient<F> {
         self.server.answer_limit(model, wanted, prompt_tokens)
     }
 
+    fn base_url(&self) -> Option<String> {
+        Some(self.http.shown_url())
+    }
+
     fn models<'a>(
         &'a self,
         cancel: &'a CancellationToken,

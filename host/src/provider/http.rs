@@ -151,6 +151,17 @@ impl HttpPool {
         &self.endpoint.provider
     }
 
+    /// Returns the base URL without credentials and query.
+    pub(super) fn shown_url(&self) -> String {
+        let mut url = self.endpoint.url.clone();
+        // These fail only for URLs that cannot have credentials.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.set_query(None);
+        url.set_fragment(None);
+        url.to_string()
+    }
+
     /// Posts `body`, a request to `model`, to `path` under the base URL. Each attempt reads the
     /// answer with a fresh decoder.
     pub(crate) async fn exchange_stream<D: WireDecoder>(

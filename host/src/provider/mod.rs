@@ -193,6 +193,11 @@ pub trait Provider: Send + Sync {
         wanted
     }
 
+    /// Returns the base URL of the server, without credentials, for display. Default: none.
+    fn base_url(&self) -> Option<String> {
+        None
+    }
+
     /// Lists the names of the models that the server offers; empty if the provider has no such
     /// list.
     fn models<'a>(

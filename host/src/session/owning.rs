@@ -5,7 +5,7 @@
 
 use super::entry::{Body, Entry};
 use super::log::{self, FILE, SessionLog};
-use super::{Error, SessionStore, parts};
+use super::{Error, Session, SessionStore, parts};
 use crate::disk::{TemporaryFolder, rename_new};
 
 /// Name prefix of the folders in which sessions are removed.
@@ -25,11 +25,28 @@ pub struct Stored {
     pub bytes: u64,
 }
 
+/// Returns a title on one line, cut to its longest length.
+fn clean_title(title: &str) -> String {
+    let words: Vec<&str> = title.split_whitespace().collect();
+    words.join(" ").chars().take(MAX_TITLE_CHARS).collect()
+}
+
+impl Session {
+    /// Gives this session a title, and returns it as it is kept.
+    pub fn set_title(&self, title: &str) -> Result<String, Error> {
+        let title = clean_title(title);
+        self.append(Body::Title {
+            title: title.clone(),
+        })?;
+        self.sync()?;
+        Ok(title)
+    }
+}
+
 impl SessionStore {
     /// Gives a session a title. Nothing else of the session changes: an open turn stays open.
     pub fn rename(&self, id: &str, title: &str) -> Result<String, Error> {
-        let title: Vec<&str> = title.split_whitespace().collect();
-        let title: String = title.join(" ").chars().take(MAX_TITLE_CHARS).collect();
+        let title = clean_title(title);
         let folder = self.folder_of(id)?;
         let path = folder.join(FILE);
         // A newer version is refused before its end is repaired.

@@ -35,6 +35,8 @@ pub struct Question {
     pub plugin: Option<String>,
     /// Name of the plugin that makes the call; `None` for the model.
     pub by: Option<String>,
+    /// Name of the skill that the question is about, rather than a tool.
+    pub skill: Option<String>,
     /// Permissions of the plugin that provides the tool, in plain words.
     pub may: Vec<String>,
     /// Complete preview of the call, for the user.
@@ -61,7 +63,11 @@ impl Question {
         reasons: &[AttributedText],
     ) -> Self {
         let tool = one_line(&spec.name);
-        let covers = subject.covers(&tool);
+        // What a hook asks is about this one call, and asked again at the next.
+        let covers = match reasons.is_empty() {
+            true => subject.covers(&tool),
+            false => Err("a plugin asks about each call".to_owned()),
+        };
         let parts = covers.clone().unwrap_or_default();
         Self {
             covers: covers
@@ -72,6 +78,7 @@ impl Question {
             effect_class: spec.effect_class,
             plugin: spec.plugin.as_deref().map(one_line),
             by: None,
+            skill: None,
             may: Vec::new(),
             arguments: preview(spec, arguments),
             reasons: reasons
@@ -111,6 +118,14 @@ impl Question {
     pub fn made_by(mut self, plugin: &str) -> Self {
         self.tool_key = *blake3::keyed_hash(&self.tool_key, plugin.as_bytes()).as_bytes();
         self.by = Some(one_line(plugin));
+        self
+    }
+
+    /// Makes the question one about the use of a skill, told in these lines.
+    #[must_use]
+    pub(crate) fn about_skill(mut self, skill: &str, lines: Vec<ShownLine>) -> Self {
+        self.skill = Some(one_line(skill));
+        self.arguments = lines;
         self
     }
 
@@ -369,6 +384,7 @@ mod tests {
             text: "looks\u{1b} odd".to_owned(),
         }];
         let asked = Question::new(&spec("t", "d"), &json!({}), &Subject::Any, &reasons);
+        assert!(asked.covers.is_err(), "always would not hold");
         assert_eq!(asked.reasons[0].1, "looks\\u{1b} odd");
         assert!(matches!(
             approvals.ask(&approver, &asked).await,

@@ -6,6 +6,7 @@
 //! narrowest. Start from [`ToolPolicy::decide`].
 
 mod fault;
+mod mode;
 mod overview;
 mod rule;
 
@@ -14,6 +15,7 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use mode::{ApprovalMode, ModeSwitch};
 #[doc(hidden)]
 pub use overview::ToolOverview;
 pub use rule::PolicyRule;
@@ -151,6 +153,11 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Whether only calls that read run, so that the model is to make a plan. Defaults to no.
+    fn is_planning(&self) -> bool {
+        false
+    }
+
     /// Whether an "always" answer may cover a call that is asked about. Defaults to yes.
     fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
         _ = call;
@@ -172,6 +179,10 @@ pub struct ToolPolicy {
     /// Modes of this run, from flags and never from a file.
     #[serde(skip)]
     pub mode: PolicyMode,
+    /// Mode of approval, which may change while the program runs. `yes` in [`Self::mode`] overrides
+    /// it.
+    #[serde(skip)]
+    pub switch: ModeSwitch,
 }
 
 impl Section for ToolPolicy {
@@ -227,6 +238,17 @@ impl Policy for ToolPolicy {
                 rule,
             };
         }
+        let mode = self.approval_mode();
+        if is_planned(mode, spec) {
+            return Decision {
+                verdict: ToolVerdict::Deny(format!(
+                    "`{}` ({}) does not only read, and nothing else runs in plan mode. Go on with what reading tells, and \
+                     answer with the plan",
+                    spec.name, spec.effect_class
+                )),
+                rule: "plan mode".to_owned(),
+            };
+        }
         if is_asked && strictness == RuleStrictness::Allow {
             strictness = RuleStrictness::Ask;
             rule = "a hook that asks for approval".to_owned();
@@ -244,11 +266,15 @@ impl Policy for ToolPolicy {
             };
         }
         let verdict = match strictness {
-            RuleStrictness::Ask if self.mode.yes => {
+            RuleStrictness::Ask if mode == ApprovalMode::Full => {
                 rule = "--yes".to_owned();
                 ToolVerdict::Allow
             }
-            RuleStrictness::AskPerson if self.mode.yes || !self.mode.has_terminal => {
+            RuleStrictness::Ask if mode.accepts_edit(call) && self.asks_by_default(call) => {
+                rule = "accept-edits mode".to_owned();
+                ToolVerdict::Allow
+            }
+            RuleStrictness::AskPerson if mode == ApprovalMode::Full || !self.mode.has_terminal => {
                 ToolVerdict::Deny(format!(
                     "`{}` may do what is denied: {rule}. Only a person at a terminal can allow it, without --yes; write it as \
                      simple commands, in separate calls",
@@ -273,11 +299,47 @@ impl Policy for ToolPolicy {
             RuleStrictness::Ask | RuleStrictness::AskPerson => true,
             RuleStrictness::Deny => false,
         };
-        asks && !self.mode.yes && !self.mode.has_terminal
+        let mode = self.approval_mode();
+        let is_full = mode == ApprovalMode::Full;
+        asks && !is_full && !self.mode.has_terminal && !is_planned(mode, call.spec)
+    }
+
+    fn is_planning(&self) -> bool {
+        self.approval_mode() == ApprovalMode::Plan
     }
 
     /// Allows it if only a default asks, and no rule mentions any part of the call.
     fn may_spare(&self, call: &PolicyCall<'_>) -> bool {
+        let is_planned = is_planned(self.approval_mode(), call.spec);
+        self.asks_by_default(call) && !is_planned && !self.mode.dry_run
+    }
+
+    /// Forbids it for a command that a denying rule may match: the same answer could cover a denied
+    /// command.
+    fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
+        let is_command = matches!(call.subject, Subject::Command(_));
+        let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
+        ruling.is_none_or(|ruling| ruling.strictness != RuleStrictness::AskPerson)
+    }
+}
+
+/// Whether plan mode refuses the calls of a tool.
+fn is_planned(mode: ApprovalMode, spec: &ToolSpec) -> bool {
+    mode == ApprovalMode::Plan && spec.effect_class != EffectClass::Read
+}
+
+impl ToolPolicy {
+    /// Returns the mode of approval that is in force.
+    #[must_use]
+    pub fn approval_mode(&self) -> ApprovalMode {
+        match self.mode.yes {
+            true => ApprovalMode::Full,
+            false => self.switch.mode(),
+        }
+    }
+
+    /// Whether only a default asks about a call: no rule mentions any part of it, and no hook asks.
+    fn asks_by_default(&self, call: &PolicyCall<'_>) -> bool {
         let ruled = |facet| {
             let mut rules = self.rules.iter();
             rules.any(|rule| rule.match_rule(call.spec, facet) != Matched::No)
@@ -292,19 +354,9 @@ impl Policy for ToolPolicy {
             }
         };
         let default = self.defaults.of(call.spec.effect_class);
-        !call.is_asked && !is_ruled && default == Rule::Ask && !self.mode.dry_run
+        !call.is_asked && !is_ruled && default == Rule::Ask
     }
 
-    /// Forbids it for a command that a denying rule may match: the same answer could cover a denied
-    /// command.
-    fn may_cover(&self, call: &PolicyCall<'_>) -> bool {
-        let is_command = matches!(call.subject, Subject::Command(_));
-        let ruling = is_command.then(|| self.ruling(call.spec, call.subject));
-        ruling.is_none_or(|ruling| ruling.strictness != RuleStrictness::AskPerson)
-    }
-}
-
-impl ToolPolicy {
     /// Returns the rules that match no call of these tools, each with its index and the reason.
     #[must_use]
     pub fn faults(&self, tools: &[&ToolSpec]) -> Vec<(usize, String)> {

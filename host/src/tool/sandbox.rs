@@ -166,6 +166,7 @@ mod tests {
             mechanism: Mechanism::Landlock,
             write: Vec::new(),
             read: Vec::new(),
+            hidden: Vec::new(),
             network: false,
             limits: Limits::default(),
             git_settings: String::new(),

@@ -131,7 +131,10 @@ impl WorkspaceWalk<'_> {
             }
             let path = folder.join(&name);
             let is_folder = kind == WalkEntryKind::Folder;
-            if name == ".git" || self.is_ignored(&path, is_folder) {
+            if name == ".git"
+                || self.workspace.hides(&dir, &path)
+                || self.is_ignored(&path, is_folder)
+            {
                 continue;
             }
             if (self.visit)(&dir, &path, kind).is_break() {

@@ -19,7 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::known::FileVersion;
 use super::subject::WorkspacePath;
-use crate::beneath::{MissingParents, WalkedPath, open_regular, walk_beneath};
+use crate::beneath::{
+    HiddenFolders, MissingParents, WalkedPath, open_regular, own_below, walk_beneath,
+};
+use crate::disk::private_folder;
 pub use error::WorkspaceError;
 pub(super) use write::{ExpectedFile, stamp_of};
 
@@ -38,6 +41,8 @@ pub struct Workspace {
     /// Path as given by the caller, made absolute; may contain symlinks.
     given: PathBuf,
     dir: Dir,
+    /// Folders of Rind's own inside of the root, which no path may reach.
+    hidden: HiddenFolders,
 }
 
 impl Workspace {
@@ -49,7 +54,27 @@ impl Workspace {
         let given = std::path::absolute(root)?;
         let root = root.canonicalize()?;
         let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
-        Ok(Self { root, given, dir })
+        let hidden = HiddenFolders::default();
+        Ok(Self {
+            root,
+            given,
+            dir,
+            hidden,
+        })
+    }
+
+    /// Hides those of these folders that are inside of the workspace: no path reaches them, and no
+    /// listing names them. Creates the missing ones, so that nothing can be put in their place.
+    ///
+    /// # Errors
+    /// The workspace cannot be examined.
+    pub fn hiding(mut self, own: &[PathBuf]) -> io::Result<Self> {
+        for folder in own_below(&self.root, own) {
+            // One that cannot be made is hidden by its name.
+            let _ = private_folder(&folder);
+        }
+        self.hidden = HiddenFolders::below(&self.root, own)?;
+        Ok(self)
     }
 
     /// Returns the canonical absolute path.
@@ -119,8 +144,24 @@ impl Workspace {
             "" => ".",
             relative => relative,
         };
-        walk_beneath(&self.dir, relative, true, missing)
-            .map_err(|errno| WorkspaceError::from_io(path, errno.into()))
+        let walk = |missing| {
+            let walked = walk_beneath(&self.dir, relative, true, missing)
+                .map_err(|errno| WorkspaceError::from_io(path, errno.into()))?;
+            if self.hidden.hide_walked(&walked) {
+                return Err(WorkspaceError::Hidden(path.to_owned()));
+            }
+            Ok(walked)
+        };
+        if missing == MissingParents::Made && !self.hidden.is_empty() {
+            // Check the location before creating anything.
+            walk(MissingParents::Named)?;
+        }
+        walk(missing)
+    }
+
+    /// Whether an entry that was listed in `folder` is hidden. The path is relative to the root.
+    pub(super) fn hides(&self, folder: &Dir, path: &Path) -> bool {
+        self.hidden.hide_listed(folder, path)
     }
 
     /// Resolves a path. Symlinks and `..` are followed as far as the path exists; the remaining

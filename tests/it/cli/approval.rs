@@ -34,7 +34,7 @@ fn yes_allows_it() {
     ---- stdout
     So it is.
     ---- stderr
-    model: scripted (the script [FOLDER]/script.toml was asked for)
+    model: scripted (the script [FOLDER]/script.toml was asked for) · mode full
     session [SESSION] (new)
     ● write_file new.txt
       └ 27 B in 1 line, [T]
@@ -53,7 +53,7 @@ fn yes_does_not_allow_what_the_settings_deny() {
     ---- stdout
     So it is.
     ---- stderr
-    model: scripted (the script [FOLDER]/script.toml was asked for)
+    model: scripted (the script [FOLDER]/script.toml was asked for) · mode full
     session [SESSION] (new)
     ✗ write_file refused by policy: `write_file` is denied by tool rule 1 (`write_file`)
     2 steps · 1 tool call · [N] tokens in, [N] out · [T]
@@ -69,7 +69,7 @@ fn a_dry_run_says_what_would_be_done() {
     ---- stdout
     So it is.
     ---- stderr
-    model: scripted (the script [FOLDER]/script.toml was asked for)
+    model: scripted (the script [FOLDER]/script.toml was asked for) · dry run
     session [SESSION] (new)
     ○ write_file dry run, nothing was done. `write_file` (write) would have been called with: file: new.txt size: 6 bytes, 1 line + words
     2 steps · 1 tool call · [N] tokens in, [N] out · [T]

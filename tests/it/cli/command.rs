@@ -107,19 +107,28 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
     Built in:
       /help [command]                 List commands, or explain one
       /model [name]                   Show the model, or ask another one from the next turn on
+      /mode [name]                    List the modes of approval, or switch to one
+      /status                         Show session, model, mode, folder and plugins
       /plugins                        List plugins that run, and why others do not
-      /permissions                    List what plugins were granted, and the rules for tool calls
+      /permissions                    List the mode, what plugins were granted, and the rules for tool calls
       /skills                         List skills: who may run them, and which are active
       /done                           End the skills that stay active from turn to turn
       /cost                           Show tokens and cost of this session
       /context                        Show what fills the window of the model
       /compact                        Replace older messages with a summary now
+      /diff [turn]                    Show which files a turn changed, with the changed lines
       /undo [parts]                   Take back the last turn: the conversation, the files, or both
       /rewind [turn]                  Go back to before a turn, as /undo does; without a number, list turns
       /continue                       Go on with the turn that was interrupted when the program ended
       /fork                           Go on in a copy of this session up to now
+      /rename <title>                 Give this session a title
+      /copy                           Put the last answer into the clipboard, through the terminal
       /export [file]                  Write the conversation to a Markdown file
       /resume [session]               List sessions of this folder, or go on with one
+      /new                            Begin a new conversation; this one is kept
+      /clear                          The same as /new
+      /init                           Let the model look at the project and write AGENTS.md, its notes for agents
+      /reload                         Read settings, plugins, skills and templates again, and go on here
       /quit                           End the program
 
     Your prompts:

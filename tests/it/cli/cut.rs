@@ -73,7 +73,7 @@ fn ctrl_c_ends_the_turn_in_good_order_and_the_session_goes_on() {
     assert_snapshot!(ran.screen(), @r#"
     exit 130
     ---- stderr
-    model: scripted (the script [FOLDER]/script.toml was asked for)
+    model: scripted (the script [FOLDER]/script.toml was asked for) · mode full
     session [SESSION] (new)
     First.
     ● write_file one.txt

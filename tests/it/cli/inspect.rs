@@ -95,7 +95,7 @@ fn a_broken_plugin_that_may_be_a_guard_keeps_the_run_from_starting_until_it_is_l
     let ran = rind.run(&["run", "hello", "--without", "echo"]).exits(0);
     assert_snapshot!(masked(&ran.stderr), @r#"
     ▲ plugin hello is not loaded: shadowed by [RIND_HOME]/managed/hello
-    model: scripted (no key and no model server is configured)
+    model: scripted (scripted was asked for)
     session [SESSION] (new)
     1 step · 0 tool calls · [N] tokens in, [N] out · [T] · 1 hook call of 1 plugin in [T]
     "#);

@@ -216,7 +216,11 @@ fn a_project_cannot_name_keys_or_plugins_that_were_installed() {
     let config = rind.home().join("config");
     let ran = rind.run(&["run", "--workspace", config.to_str().unwrap(), "hello"]);
     let ran = ran.exits(2);
-    assert!(ran.stderr.contains("overlap"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("is in Rind's own folder"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod doctor;
 mod events;
 mod first_use;
 mod grants;
+mod hidden;
 mod hostile;
 mod inspect;
 mod install;

@@ -112,7 +112,7 @@ fn git_guard_asks_before_a_commit_on_a_protected_branch() {
     ---- stdout
     Done.
     ---- stderr
-    model: scripted (the script [FOLDER]/script.toml was asked for)
+    model: scripted (the script [FOLDER]/script.toml was asked for) · mode full
     session [SESSION] (new)
     ▪ git-guard on main, protected
     ✗ bash refused by plugin git-guard: git commit on main, protected: nobody said yes; make a branch: git switch -c NAME

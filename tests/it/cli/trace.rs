@@ -124,7 +124,7 @@ fn a_subagent_stands_below_the_call_that_started_it() {
     ---- stdout
     Done.
     ---- stderr
-    model: scripted (the script [FOLDER]/script.toml was asked for)
+    model: scripted (the script [FOLDER]/script.toml was asked for) · mode full
     session [SESSION] (new)
     turn 1 go on
       assessed as direct (0.80): a plain request

@@ -16,23 +16,91 @@ text = "It is about tides."
 "#;
 
 #[test]
-fn on_a_bare_machine_the_scripted_model_answers_and_says_what_it_is() {
+fn a_script_that_was_asked_for_answers_and_says_what_it_is() {
     let rind = Rind::default();
     assert_snapshot!(rind.run(&["run", "hello", "--no-plugins"]).screen(), @r#"
     exit 0
     ---- stdout
-    I am the scripted model, used because no key and no model server is configured. You said: hello
+    I am the scripted model: I follow a script and cannot judge what I read. You said: hello
 
     Ask me "what does this project do" to see tool calls at work, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real model.
     ---- stderr
-    model: scripted (no key and no model server is configured)
+    model: scripted (scripted was asked for)
     session [SESSION] (new)
     1 step · 0 tool calls · [N] tokens in, [N] out · [T]
     "#);
 }
 
 #[test]
-fn on_a_bare_machine_the_scripted_model_looks_at_the_project() {
+fn without_a_key_nothing_answers_and_the_error_says_what_to_set() {
+    let rind = Rind::without_model();
+    for args in [
+        &["run", "hello"][..],
+        &["chat", "--plain", "hello"],
+        &["serve"],
+    ] {
+        let ran = rind.run(args).exits(2);
+        assert_eq!(ran.stdout, "", "{args:?}");
+        for part in [
+            "no model is set up: no key and no model server is configured",
+            "ANTHROPIC_API_KEY",
+            "[RIND_HOME]/config/config.toml",
+            "--provider scripted",
+        ] {
+            assert!(
+                ran.stderr.contains(part),
+                "{args:?}: {part}: {}",
+                ran.stderr
+            );
+        }
+    }
+    let ran = rind.run(&["run", "/help"]).exits(0);
+    assert!(ran.stdout.contains("/model"), "{}", ran.stdout);
+    let shown = rind.run(&["config", "show"]).exits(0).stdout;
+    assert!(
+        shown.contains("no model: no key and no model server"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn the_settings_that_are_in_use_are_shown_with_provider_model_and_base_url() {
+    let rind = Rind::without_model();
+    rind.config(
+        "[provider]\nname = \"openai\"\nmodel = \"m\"\nbase_url = \"http://u:p@127.0.0.1:1/v1?key=x\"\n",
+    );
+    let mut command = rind.command(&["config", "show"]);
+    let shown = rind.finish(command.env("OPENAI_API_KEY", "k-123456789"));
+    let shown = shown.exits(0).stdout;
+    for part in [
+        "provider openai",
+        "model m\n",
+        "base URL http://127.0.0.1:1/v1\n",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(
+        !shown.contains("u:p@127.0.0.1:1/v1\n") && !shown.contains("k-1234"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_home_that_cannot_be_written_names_the_variable_that_moves_it() {
+    let rind = Rind::default();
+    rind.user_file("blocked", "a file");
+    let mut command = rind.command(&["run", "hello"]);
+    let home = rind.home().join("blocked");
+    let ran = rind.finish(command.env("RIND_HOME", home)).exits(2);
+    assert!(
+        ran.stderr.contains("set RIND_HOME to a folder"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_script_that_was_asked_for_looks_at_the_project() {
     let rind = Rind::default();
     rind.file("README.md", "# Tide station\n\nMeasures the sea.\n");
     rind.file("src/main.rs", "fn main() {}\n");
@@ -48,7 +116,7 @@ fn on_a_bare_machine_the_scripted_model_looks_at_the_project() {
 
     Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama and add `--provider ollama --model NAME`, to ask a real model.
     ---- stderr
-    model: scripted (no key and no model server is configured)
+    model: scripted (scripted was asked for)
     session [SESSION] (new)
     I am the scripted model. A real one would now look around, so I do the same: first the files.
     ● list_files .

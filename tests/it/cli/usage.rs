@@ -5,12 +5,15 @@ use rind_tests::cli::Rind;
 
 #[test]
 fn help_names_the_commands_and_the_exit_codes() {
-    assert_snapshot!(Rind::default().run(&["--help"]).screen(), @r"
+    assert_snapshot!(Rind::default().run(&["--help"]).screen(), @r#"
     exit 0
     ---- stdout
     An agent host whose plugins are sandboxed WebAssembly components
 
-    Usage: rind [COMMAND]
+    Usage: rind ["PROMPT"]     chat, with a first prompt of several words
+           rind -c             chat: continue the last session of this folder
+           rind -r [ID]        chat: continue a session, or choose one
+           rind <COMMAND>
 
     Commands:
       chat         Chat: type while it works, steer it, and answer its questions
@@ -40,7 +43,7 @@ fn help_names_the_commands_and_the_exit_codes() {
 
     Exit codes: 0 done · 1 failed · 2 wrong usage or settings · 3 blocked by a hook or the policy · 4
     step limit reached · 130 interrupted
-    ");
+    "#);
 }
 
 #[test]
@@ -69,6 +72,9 @@ fn help_of_run_explains_every_flag() {
                                   gives only that
           --yes                   Say yes to every tool call that would be asked about; what is denied
                                   stays denied
+          --mode <MODE>           Mode of approval: ask, accept-edits, plan (only reading runs, and the
+                                  answer is a plan) or full (the same as --yes); Shift-Tab switches it
+                                  in the chat
           --dry-run               Only describe what tool calls would do, except those that just read
           --events <FILE>         Append every event as a line of JSON to this file
           --workspace <DIR>       Folder to work in, in place of the current one

@@ -8,6 +8,7 @@ mod inline;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rind::paths::Paths;
 use rind_tests::cli::{Rind, program};
 use rind_tests::guests;
 
@@ -86,6 +87,10 @@ fn machine() -> Rind {
         rind.managed(name);
     }
     let workspace = rind.workspace();
+    // Settings of the user for this workspace, so that a command can write `config.toml`.
+    let settings = Paths::under(&rind.home(), &workspace).workspace_config();
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(settings, "[provider]\nname = \"scripted\"\n").unwrap();
     let hello = guests::put("hello", &workspace.join("plugins"), |manifest| manifest);
     let readme = guests::workspace().join("plugins/hello/README.md");
     std::fs::copy(readme, hello.join("README.md")).unwrap();

@@ -34,6 +34,7 @@ pub(crate) fn confinement(fixture: &Fixture) -> Confinement {
         mechanism: Mechanism::Namespaces,
         write: vec![fixture.inside("")],
         read,
+        hidden: Vec::new(),
         network: false,
         limits: Limits::default(),
         git_settings: String::new(),

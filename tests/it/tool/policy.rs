@@ -59,6 +59,7 @@ fn policy() -> impl Strategy<Value = ToolPolicy> {
                 dry_run,
                 has_terminal,
             },
+            ..ToolPolicy::default()
         },
     )
 }

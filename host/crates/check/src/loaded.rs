@@ -13,9 +13,11 @@ use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::tools::BUILT_IN_TOOLS;
 
 /// Names of the built-in commands, which hide a plugin's command of the same name.
-pub const BUILT_IN_COMMANDS: [&str; 16] = [
+pub const BUILT_IN_COMMANDS: [&str; 25] = [
     "help",
     "model",
+    "mode",
+    "status",
     "plugins",
     "permissions",
     "skills",
@@ -23,12 +25,19 @@ pub const BUILT_IN_COMMANDS: [&str; 16] = [
     "cost",
     "context",
     "compact",
+    "diff",
     "undo",
     "rewind",
     "continue",
     "fork",
+    "rename",
+    "copy",
     "export",
     "resume",
+    "new",
+    "clear",
+    "init",
+    "reload",
     "quit",
 ];
 

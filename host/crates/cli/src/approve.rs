@@ -139,6 +139,27 @@ impl Approver for TerminalApprover {
     }
 }
 
+/// The line that says which tool is called by whom, and what it does.
+fn call_head(
+    head: QuestionLine,
+    by: Option<&str>,
+    tool: impl FnOnce(QuestionLine) -> QuestionLine,
+    question: &Question,
+) -> QuestionLine {
+    let head = match by {
+        None => tool(head).own_words(" wants to "),
+        Some(by) => {
+            let head = head
+                .own_words("plugin ")
+                .their_words(PLUGIN, by)
+                .own_words(" calls ");
+            tool(head).own_words(", which wants to ")
+        }
+    };
+    head.own_words(effect_words(question.effect_class))
+        .styled_words(DIM, &format!(" ({})", question.effect_class))
+}
+
 pub(super) fn question_screen(question: &AskedQuestion) -> QuestionScreen {
     match question {
         AskedQuestion::Call(question) => screen_of_call(question),
@@ -156,19 +177,19 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
         }
     };
     let head = QuestionLine::new("").styled_words(WARN.bold(), "? ");
-    let head = match &question.by {
-        None => tool(head).own_words(" wants to "),
-        Some(by) => {
-            let head = head
-                .own_words("plugin ")
-                .their_words(PLUGIN, by)
-                .own_words(" calls ");
-            tool(head).own_words(", which wants to ")
+    let head = match (&question.skill, &question.by) {
+        (Some(skill), by) => {
+            let head = match by {
+                None => head.own_words("use the skill "),
+                Some(by) => head
+                    .own_words("plugin ")
+                    .their_words(PLUGIN, by)
+                    .own_words(" wants to use the skill "),
+            };
+            head.their_words(BOLD, skill)
         }
+        (None, by) => call_head(head, by.as_deref(), tool, question),
     };
-    let head = head
-        .own_words(effect_words(question.effect_class))
-        .styled_words(DIM, &format!(" ({})", question.effect_class));
     let arguments = question
         .arguments
         .iter()

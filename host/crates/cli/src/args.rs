@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::completion;
@@ -20,15 +21,21 @@ use super::session::args::{
 };
 use super::skill::SkillCommand;
 use rind_lib::grant::decide::GrantFlag;
-use rind_lib::tool::policy::PolicyMode;
+use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
+
+/// Usage of the program: those of `rind chat` first, which needs no name.
+const USAGE: &str = "\
+rind [\"PROMPT\"]     chat, with a first prompt of several words
+       rind -c             chat: continue the last session of this folder
+       rind -r [ID]        chat: continue a session, or choose one
+       rind <COMMAND>";
 
 /// An agent host whose plugins are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "rind", version, after_help = super::exit_code::HELP)]
+#[command(name = "rind", version, override_usage = USAGE, after_help = super::exit_code::HELP)]
 pub(super) struct CliArgs {
-    /// Without one: `rind chat`, also with its options (`rind -c`) or a first prompt
-    /// (`rind "fix the test"`)
+    /// Without one: `rind chat`, with all its options
     #[command(subcommand)]
     pub(super) command: Option<CliCommand>,
 }
@@ -234,6 +241,17 @@ pub(super) struct OpenArgs {
     /// Say yes to every tool call that would be asked about; what is denied stays denied
     #[arg(long)]
     pub(super) yes: bool,
+    /// Mode of approval: ask, accept-edits, plan (only reading runs, and the answer is a plan) or full
+    /// (the same as --yes); Shift-Tab switches it in the chat
+    #[arg(
+        long,
+        value_name = "MODE",
+        conflicts_with = "yes",
+        hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(ApprovalMode::ALL.map(ApprovalMode::name))
+            .try_map(|name| name.parse::<ApprovalMode>())
+    )]
+    pub(super) mode: Option<ApprovalMode>,
     /// Only describe what tool calls would do, except those that just read
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -263,6 +281,7 @@ impl OpenArgs {
                 dry_run: self.dry_run,
                 has_terminal,
             },
+            approval: self.mode.unwrap_or_default(),
         })
     }
 }

@@ -8,7 +8,8 @@ use anyhow::Context;
 
 use super::exit_code::Usage;
 use super::{carried, render};
-use rind_lib::paths::Paths;
+use rind_lib::disk::{TemporaryFolder, private_folder};
+use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_operator::environment::OperatorEnvironment;
 use rind_operator::project;
 use rind_operator::settings::ModelSelection;
@@ -42,6 +43,25 @@ pub(super) fn find_paths(workspace: Option<&Path>) -> anyhow::Result<Paths> {
         None => std::env::current_dir().context("find the current folder")?,
     };
     operator_environment().paths(&workspace)
+}
+
+/// Returns advice after a command has failed with this error, if it is one of the system and Rind's
+/// own folders cannot be written.
+pub(super) fn unwritable_home(error: &anyhow::Error) -> Option<String> {
+    let is_of_system = |cause: &(dyn std::error::Error + 'static)| cause.is::<std::io::Error>();
+    if !error.chain().any(is_of_system) {
+        return None;
+    }
+    let paths = find_paths(None).ok()?;
+    paths.own_folders().into_iter().find_map(|folder| {
+        let error = private_folder(&folder)
+            .and_then(|()| TemporaryFolder::new_in("probe-", &folder).map(drop))
+            .err()?;
+        let folder = folder.display();
+        Some(format!(
+            "Rind keeps its files in {folder}, which cannot be written ({error}): set {HOME_VARIABLE} to a folder that can be"
+        ))
+    })
 }
 
 /// Reads the settings for a workspace, including those of its project if it is trusted. Asks no

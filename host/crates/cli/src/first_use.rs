@@ -19,7 +19,9 @@ use rind_lib::config::{Config, Layer};
 use rind_lib::paths::Paths;
 use rind_lib::provider::endpoint::Endpoint;
 use rind_lib::provider::profile::ServerProfile;
-use rind_lib::provider::{HttpConfig, Selected, Wire, connect, key_issuer, local_servers};
+use rind_lib::provider::{
+    HttpConfig, Selected, Wire, connect, key_issuer, local_servers, scripted,
+};
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::{model, secrets};
@@ -54,10 +56,12 @@ struct OfferedModel {
 enum FirstChoice {
     Model(usize),
     Key,
+    /// A key that was pasted in place of a letter.
+    Pasted(String),
     Demo,
 }
 
-/// Returns the provider that the person chooses now; none for the demo.
+/// Returns the provider that the person chooses now; none without an answer.
 pub(super) async fn choose_model(setup: &OperatorSetup) -> anyhow::Result<Option<Selected>> {
     let paths = &setup.paths;
     let offered = offered_models().await;
@@ -75,7 +79,19 @@ pub(super) async fn choose_model(setup: &OperatorSetup) -> anyhow::Result<Option
                     break;
                 }
             }
-            Some(FirstChoice::Demo) | None => return Ok(None),
+            Some(FirstChoice::Pasted(key)) => {
+                if keep_key(paths, &key).await? {
+                    break;
+                }
+            }
+            Some(FirstChoice::Demo) => {
+                let scripted = ModelSelection {
+                    provider: Some(scripted::NAME.to_owned()),
+                    ..ModelSelection::default()
+                };
+                return model::select(setup, &scripted, None).map(Some);
+            }
+            None => return Ok(None),
         }
     }
     choose_again(paths).map(Some)
@@ -99,18 +115,26 @@ async fn offered_models() -> Vec<OfferedModel> {
         let url = own.unwrap_or_else(|| usual.to_owned());
         async move {
             let models = fetch_models(&url).await.unwrap_or_default().into_iter();
-            models.map(move |model| OfferedModel {
-                provider,
-                server,
-                is_usual_url: url == usual,
-                url: url.clone(),
-                model,
-            })
+            models
+                .filter(|model| is_chat_model(model))
+                .map(move |model| OfferedModel {
+                    provider,
+                    server,
+                    is_usual_url: url == usual,
+                    url: url.clone(),
+                    model,
+                })
         }
     });
     let found = futures_util::future::join_all(servers).await;
     let offered = found.into_iter().flatten();
     offered.take(MAX_OFFERED).collect()
+}
+
+/// Whether a model may answer in a chat, by its name: local servers list models for embeddings too.
+fn is_chat_model(name: &str) -> bool {
+    let name = name.to_lowercase();
+    !["embed", "rerank"].iter().any(|part| name.contains(part))
 }
 
 async fn fetch_models(url: &str) -> anyhow::Result<Vec<String>> {
@@ -179,9 +203,12 @@ async fn ask_choice(offered: &[OfferedModel], paths: &Paths) -> Option<FirstChoi
         parts: vec![vec![head], models.chain([key, demo]).collect()],
         covers: Vec::new(),
         keys,
+        // A key may be pasted here, and must not stay on the screen.
+        is_secret: true,
         ..QuestionScreen::default()
     };
     let parse = |line: &str| match line.to_lowercase().as_str() {
+        _ if key_issuer(line).is_some() => Some(FirstChoice::Pasted(line.to_owned())),
         "k" | "key" => Some(FirstChoice::Key),
         "d" | "demo" => Some(FirstChoice::Demo),
         number => {
@@ -196,15 +223,19 @@ async fn ask_choice(offered: &[OfferedModel], paths: &Paths) -> Option<FirstChoi
 async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
     let line = terminal::read_secret(|| at_once("  the key (it is not shown): ")).await;
     at_once("\n");
-    let key = line.unwrap_or_default().trim().to_owned();
-    let Some((name, variable)) = key_issuer(&key) else {
+    keep_key(paths, line.unwrap_or_default().trim()).await
+}
+
+/// Keeps a key when it is one of a known issuer. Returns whether it is.
+async fn keep_key(paths: &Paths, key: &str) -> anyhow::Result<bool> {
+    let Some((name, variable)) = key_issuer(key) else {
         render::print_warning(
             "this is no key of Anthropic (sk-ant-…), OpenRouter (sk-or-…) or OpenAI (sk-…); keys of others go into the \
              environment, with `base_url` and `api_key_env` in [provider]",
         );
         return Ok(false);
     };
-    let file = keep_secret(&paths.config, variable, &key)?;
+    let file = keep_secret(&paths.config, variable, key)?;
     let mut settings = vec![("name", name.to_owned())];
     if name == "openrouter" {
         settings.push(("model", OPENROUTER_MODEL.to_owned()));

@@ -131,6 +131,9 @@ fn run_program() -> ExitCode {
         .block_on(dispatch_command(command))
         .unwrap_or_else(|error| {
             render::print_error(&error);
+            if let Some(note) = environment::unwritable_home(&error) {
+                render::print_note(&note);
+            }
             exit_code::of_error(&error)
         });
     // Limit the shutdown: a thread that is blocked reading input would delay the exit forever.

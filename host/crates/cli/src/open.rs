@@ -20,7 +20,7 @@ use rind_lib::provider::Selected;
 use rind_lib::skill::Skills;
 use rind_lib::tool::approval::{Approver, DenyAll};
 use rind_lib::tool::builtin::Commands as ShellCommands;
-use rind_lib::tool::policy::ToolPolicy;
+use rind_lib::tool::policy::{ModeSwitch, ToolPolicy};
 use rind_operator::load::PluginLoad;
 use rind_operator::project::AskProject;
 use rind_operator::settings::RunSettings;
@@ -101,6 +101,10 @@ pub(super) struct OpenedSession {
     pub(super) commands: ShellCommands,
     /// The model and why it is this one, in words.
     pub(super) chosen: String,
+    /// Mode of approval.
+    pub(super) switch: ModeSwitch,
+    /// Whether calls are only described.
+    pub(super) is_dry_run: bool,
     /// Exit at signals, until the new listener for signals drops it.
     pub(super) exits: ExitAtSignals,
 }
@@ -136,6 +140,7 @@ impl PreparedSession {
 
     /// Opens the session.
     pub(super) async fn open_session(self) -> anyhow::Result<OpenedSession> {
+        let is_dry_run = self.run.mode.dry_run;
         let ready = self.build_host().await?;
         Ok(OpenedSession {
             session: ready.run.session()?,
@@ -144,6 +149,8 @@ impl PreparedSession {
             setup: ready.run.setup,
             commands: ready.run.commands,
             chosen: ready.run.chosen,
+            switch: ready.run.switch,
+            is_dry_run,
             exits: ready.exits,
         })
     }
@@ -169,6 +176,8 @@ fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
         rules: policy.rules.iter().map(ToString::to_string).collect(),
         skills: run.skills.clone(),
         compact: run.setup.agent_config()?.compact,
+        switch: run.switch.clone(),
+        is_dry_run: run.mode.dry_run,
     })
 }
 

@@ -51,6 +51,7 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
         covers: default.into_iter().chain(hint).collect(),
         keys,
         takes_text: matches!(question.kind, QuestionKind::Text { .. }),
+        ..QuestionScreen::default()
     }
 }
 

@@ -106,6 +106,8 @@ pub(super) struct QuestionScreen {
     pub(super) keys: String,
     /// Whether any text is an answer.
     pub(super) takes_text: bool,
+    /// Whether the typed line is not shown, because a secret may be in it.
+    pub(super) is_secret: bool,
 }
 
 impl QuestionScreen {
@@ -138,8 +140,14 @@ impl QuestionScreen {
                 terminal::settle_terminal().await;
             }
             terminal::drop_typed();
-            at_once(self.prompt_text(is_cut && !is_seen));
-            let line = terminal::read_line().await?;
+            let prompt = self.prompt_text(is_cut && !is_seen);
+            let line = match self.is_secret {
+                true => read_hidden(&prompt).await?,
+                false => {
+                    at_once(prompt);
+                    terminal::read_line().await?
+                }
+            };
             let line = line.trim();
             if self.is_view(line, is_cut) {
                 is_paged = true;
@@ -233,6 +241,22 @@ impl QuestionScreen {
     }
 }
 
+/// Longest line that is shown after it was typed without echo: a letter or a number. Keys are
+/// longer.
+const MAX_SHOWN_BYTES: usize = 4;
+
+/// Reads a line that is not shown while it is typed. Shows a short one afterwards.
+async fn read_hidden(prompt: &str) -> Option<String> {
+    let line = terminal::read_secret(|| at_once(prompt)).await;
+    let typed = line.as_deref().unwrap_or_default().trim();
+    let shown = match typed.len() {
+        0..=MAX_SHOWN_BYTES => text::one_line(typed),
+        _ => "(not shown)".to_owned(),
+    };
+    at_once(format_args!("{shown}\n"));
+    line
+}
+
 /// Reads a yes or a no.
 pub(super) fn yes_or_no(line: &str) -> Option<bool> {
     match line.to_lowercase().as_str() {
@@ -310,7 +334,7 @@ mod tests {
             ],
             covers: vec![QuestionLine::new("  ").own_words("always covers: make test")],
             keys: "[y]es or [n]o".to_owned(),
-            takes_text: false,
+            ..QuestionScreen::default()
         }
     }
 

@@ -23,6 +23,7 @@ use rind_lib::agent::{self, AnswerSchema, SteerHandle, TurnOutcome};
 use rind_lib::event::{Events, Stamped};
 use rind_lib::host::{Session, Turn};
 use rind_lib::message::Attachment;
+use rind_lib::tool::policy::ApprovalMode;
 use rind_operator::settings::SessionChoice;
 
 pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
@@ -58,6 +59,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         None => SessionChoice::resume(args.resume.as_deref()),
     };
     let mut settings = args.open.run_settings(session, has_terminal)?;
+    let is_planning = settings.approval == ApprovalMode::Plan;
     let max_steps = args.max_steps.map(|n| format!("agent.max_steps={n}"));
     settings.model.set.extend(max_steps);
     let prepared = open::prepare_session(settings).await?;
@@ -91,18 +93,34 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
     };
     let opened = prepared.open_session().await?;
     if !args.show.json {
-        render::print_note(&opened.chosen);
+        render::print_note(&format!("{}{}", opened.chosen, mode_words(&opened)));
     }
     if let RunInput::Command { commands, .. } = &input {
         commands.set_asker(opened.asker);
     }
     let (session, questions) = (opened.session, opened.questions);
     drop(opened.exits);
+    let id = session.id().clone();
     let exit = run_turn(session, questions, input, args.show, programs).await;
+    if is_planning && !args.show.json && matches!(exit, Ok(ExitStatus::Done)) {
+        render::print_note(&format!(
+            "to carry out the plan: rind run --resume {id} --mode accept-edits \"carry out the plan\""
+        ));
+    }
     if has_terminal {
         super::terminal::drop_typed();
     }
     exit
+}
+
+/// Words on the mode in which calls are approved, where it is not the usual one.
+fn mode_words(opened: &open::OpenedSession) -> String {
+    let mode = match opened.switch.mode() {
+        ApprovalMode::Ask => String::new(),
+        mode => format!(" · mode {mode}"),
+    };
+    let dry_run = if opened.is_dry_run { " · dry run" } else { "" };
+    mode + dry_run
 }
 
 /// Input of a run.
@@ -202,6 +220,10 @@ fn said_by(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
         CommandCallResult::Action(OwnerAction::Resume { id, text }) => Ok(Some(format!(
             "{text}; to continue: rind run --resume {id} \"…\""
         ))),
+        CommandCallResult::Action(OwnerAction::Copy(text)) => Ok(Some(text)),
+        CommandCallResult::Action(OwnerAction::New | OwnerAction::Reload) => {
+            bail_usage!("this command is for the chat: a run without --resume begins a new session")
+        }
         CommandCallResult::Action(OwnerAction::Model(name)) => bail_usage!(
             "a run has one model: pass --model {} with the prompt",
             name.escape_debug()

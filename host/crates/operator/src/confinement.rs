@@ -10,7 +10,9 @@ use super::environment::OperatorEnvironment;
 use super::git_settings::git_settings;
 use super::setup::OperatorSetup;
 use super::usage::{Usage, bail_usage};
-use rind_lib::paths::Paths;
+use rind_lib::beneath::{own_below, real_path};
+use rind_lib::disk::private_folder;
+use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_lib::tool::builtin::{Commands, Confining, Retried};
 use rind_lib::tool::process::confine::{
     Confinement, Detected, Mechanism, Obstacle, check_apart, detect, program_in, system_folders,
@@ -41,10 +43,58 @@ struct MechanismSearch {
     /// Folders of Rind's own, and the one of them that the trial must not reach.
     own: Vec<PathBuf>,
     forbidden: PathBuf,
+    /// Canonical path of the workspace.
+    workspace: PathBuf,
 }
 
 impl MechanismSearch {
     async fn run(&self) -> Result<Detected, Obstacle> {
+        if self.wanted.hidden.is_empty() {
+            return self.detect_mechanism().await;
+        }
+        self.check_hidden().map_err(Obstacle::Failed)?;
+        let failed = |why: &str| {
+            Obstacle::Failed(format!(
+                "the workspace contains folders of Rind's own, and only namespaces can hide them from commands: {why}; start \
+                 in a folder below, or move Rind's folders with {HOME_VARIABLE}"
+            ))
+        };
+        // Never `Missing`: with it, commands could run unconfined.
+        match self.detect_mechanism().await {
+            Ok(detected) if detected.confinement.mechanism.is_apart() => Ok(detected),
+            Ok(detected) => Err(failed(
+                detected
+                    .passed_over
+                    .as_deref()
+                    .unwrap_or("`mechanism` is Landlock"),
+            )),
+            Err(obstacle) => Err(failed(obstacle.why())),
+        }
+    }
+
+    /// Creates the folders to hide, and checks that each can be hidden.
+    fn check_hidden(&self) -> Result<(), String> {
+        if self.workspace == Path::new("/") {
+            return Err(
+                "no command is run with the whole system as its workspace; start in a folder below"
+                    .to_owned(),
+            );
+        }
+        for folder in &self.wanted.hidden {
+            private_folder(folder)
+                .map_err(|error| format!("cannot hide {}: {error}", folder.display()))?;
+        }
+        Ok(())
+    }
+
+    async fn detect_mechanism(&self) -> Result<Detected, Obstacle> {
+        if let Some(link) = link_to_own(&self.workspace, &self.own) {
+            return Err(Obstacle::Failed(format!(
+                "{} is a link in the workspace that leads to a folder of Rind's own, and a command could replace it; start in \
+                 a folder below, or set {HOME_VARIABLE} to a path without links",
+                link.display()
+            )));
+        }
         let overlap = self.wanted.check(&self.own);
         overlap.map_err(|overlap| Obstacle::Failed(overlap.to_string()))?;
         let mut confinement = self.wanted.clone();
@@ -129,6 +179,7 @@ pub async fn find_with(
         bwrap: program_in("bwrap", folders),
         own: own.to_vec(),
         forbidden: paths.data.clone(),
+        workspace: real_path(&paths.workspace),
     };
     let detected = search.run().await;
     Ok(CommandConfinement {
@@ -188,9 +239,22 @@ pub fn warn_unconfined(environment: &OperatorEnvironment, why: &str) {
 /// Returns Rind's own folders, which no command may see.
 #[must_use]
 pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
-    [&paths.config, &paths.data, &paths.cache]
-        .map(Clone::clone)
-        .to_vec()
+    paths.own_folders().to_vec()
+}
+
+/// Returns a symlink inside of the workspace on the way to one of these folders.
+fn link_to_own(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
+    let is_inside = |path: &Path| {
+        let parent = path.parent().map(real_path);
+        parent.is_some_and(|parent| parent.starts_with(workspace))
+    };
+    let is_link = |path: &Path| {
+        path.symlink_metadata()
+            .is_ok_and(|found| found.is_symlink())
+    };
+    let mut links = own.iter().flat_map(|own| own.ancestors());
+    let link = links.find(|path| is_link(path) && is_inside(path));
+    link.map(Path::to_owned)
 }
 
 /// Returns the folders that tools of the agent may write in: the workspace, and those that the
@@ -243,6 +307,7 @@ fn build_confinement(
             .clone()
             .context("find rind's own program")?,
         mechanism: Mechanism::Namespaces,
+        hidden: own_below(&real_path(&paths.workspace), own),
         write,
         read,
         network: config.network,
@@ -361,6 +426,20 @@ mod tests {
         fs::create_dir(&other).unwrap();
         fs::copy(workspace.join(".git"), other.join(".git")).unwrap();
         assert_eq!(worktree_folder(&other), None, "it names another workspace");
+    }
+
+    #[test]
+    fn a_link_in_the_workspace_that_leads_to_a_folder_of_rinds_own_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (home, elsewhere) = (root.join("home"), root.join("elsewhere"));
+        fs::create_dir_all(elsewhere.join("rind")).unwrap();
+        fs::create_dir_all(home.join("project")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, home.join(".config")).unwrap();
+        let own = [home.join(".config/rind"), home.join(".cache/rind")];
+        assert_eq!(link_to_own(&home, &own), Some(home.join(".config")));
+        assert_eq!(link_to_own(&home.join("project"), &own), None);
+        assert_eq!(link_to_own(&home, &own[1..]), None);
     }
 
     #[test]

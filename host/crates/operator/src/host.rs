@@ -18,7 +18,7 @@ use rind_lib::script::Script;
 use rind_lib::skill::Skills;
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::Commands;
-use rind_lib::tool::policy::{Policy, PolicyMode, ToolPolicy};
+use rind_lib::tool::policy::{ModeSwitch, Policy, PolicyMode, ToolPolicy};
 
 /// Parts of a host that a run has chosen.
 pub struct HostParts {
@@ -32,6 +32,8 @@ pub struct HostParts {
     pub presets: Arc<Skills>,
     /// Way in which the policy decides.
     pub mode: PolicyMode,
+    /// Mode of approval, which may be switched while sessions run.
+    pub switch: ModeSwitch,
     /// Asked about tool calls.
     pub approver: Arc<dyn Approver>,
     /// Way in which commands run.
@@ -56,6 +58,7 @@ impl OperatorHost {
     pub async fn new(setup: &OperatorSetup, parts: HostParts) -> anyhow::Result<Self> {
         let mut policy: ToolPolicy = setup.config.section()?;
         policy.mode = parts.mode;
+        policy.switch = parts.switch;
         let policy = Arc::new(policy);
         let scripts = scripts::read(setup)?;
         scripts::warn_writable(setup, &scripts)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::environment::OperatorEnvironment;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::paths::Paths;
-use rind_lib::tool::policy::PolicyMode;
+use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 
 /// Choice of a model for a run; an empty one leaves the choice to the settings.
 #[derive(Clone, Debug, Default)]
@@ -74,4 +74,6 @@ pub struct RunSettings {
     pub session: SessionChoice,
     /// Way in which the policy decides on tool calls.
     pub mode: PolicyMode,
+    /// Mode of approval at the start.
+    pub approval: ApprovalMode,
 }

@@ -148,15 +148,15 @@ impl OperatorSetup {
     }
 }
 
-/// Refuses a workspace that overlaps with Rind's own folders, and names the remedies.
+/// Refuses a workspace in one of Rind's own folders, and names the remedies.
 ///
 /// # Errors
-/// They overlap.
+/// It is in one.
 pub fn check_apart(paths: &Paths) -> anyhow::Result<()> {
     host::check_apart(paths).map_err(|error| match error {
         host::Error::Overlap { workspace, own } => Usage(format!(
-            "the workspace {} and Rind's own folder {} overlap, so tools and plugins could access sessions and grants; choose \
-             a subfolder with --workspace, or move Rind's folders with {HOME_VARIABLE}",
+            "the workspace {} is in Rind's own folder {}, so tools and plugins could access sessions and grants; choose \
+             another one with --workspace, or move Rind's folders with {HOME_VARIABLE}",
             workspace.display(),
             own.display()
         ))

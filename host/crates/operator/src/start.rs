@@ -29,7 +29,7 @@ use rind_lib::session::{Resolved, SessionStore};
 use rind_lib::skill::{Skills, discover};
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::Commands;
-use rind_lib::tool::policy::PolicyMode;
+use rind_lib::tool::policy::{ApprovalMode, ModeSwitch, PolicyMode};
 
 /// The front end of a run while it starts: answers questions and shows the plugins that were left
 /// out.
@@ -46,7 +46,8 @@ pub trait RunFrontend: Send + Sync {
         None
     }
 
-    /// Has a model chosen where none is set up. `None` continues without one.
+    /// Has a model chosen where none is set up. `None` continues without one, so that no session can
+    /// be opened.
     fn choose_model<'a>(
         &'a self,
         _setup: &'a OperatorSetup,
@@ -81,8 +82,11 @@ pub struct PreparedRun {
     pub skills: Arc<Skills>,
     /// Files of presets of subagents that were found.
     pub presets: Arc<Skills>,
+    /// Way in which the policy decides.
+    pub mode: PolicyMode,
+    /// Mode of approval, which may be switched while the run goes on.
+    pub switch: ModeSwitch,
     selection: PluginSelection,
-    mode: PolicyMode,
     provider: Selected,
     /// Session of the run; one to continue by its whole id.
     session: SessionChoice,
@@ -99,6 +103,8 @@ pub struct ReadyRun {
     pub commands: Commands,
     /// The model and why it is this one, in words.
     pub chosen: String,
+    /// Mode of approval, which may be switched while the run goes on.
+    pub switch: ModeSwitch,
     /// Session of the run; one to continue by its whole id.
     session: SessionChoice,
 }
@@ -115,8 +121,14 @@ impl PreparedRun {
             model,
             plugins: selection,
             session,
-            mode,
+            mut mode,
+            approval,
         } = settings;
+        // `--yes` is the mode that asks nothing, which a person may switch off again.
+        let switch = ModeSwitch::new(match std::mem::take(&mut mode.yes) {
+            true => ApprovalMode::Full,
+            false => approval,
+        });
         let misspelt = overlooked::of_variables(&environment);
         misspelt.iter().for_each(|text| environment.warn_once(text));
         check_apart(&paths)?;
@@ -170,8 +182,9 @@ impl PreparedRun {
             plugins,
             skills: Arc::new(skills),
             presets: Arc::new(presets),
-            selection,
             mode,
+            switch,
+            selection,
             provider,
             session,
             confinement,
@@ -209,8 +222,16 @@ impl PreparedRun {
     /// Makes the host, which asks `approver` about tool calls.
     ///
     /// # Errors
-    /// A setting is wrong, or the parts do not fit together.
+    /// No model is set up, a setting is wrong, or the parts do not fit together.
     pub async fn host(self, approver: Arc<dyn Approver>) -> anyhow::Result<ReadyRun> {
+        if self.provider.is_stand_in {
+            bail_usage!(
+                "no model is set up: {}; set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or name a provider in \
+                 [provider] of {}. A script answers with --provider scripted or --script FILE",
+                self.provider.why,
+                self.setup.paths.user_config().display()
+            );
+        }
         let mut setup = self.setup;
         setup.project = None;
         let chosen = format!(
@@ -226,6 +247,7 @@ impl PreparedRun {
             skills: self.skills,
             presets: self.presets,
             mode: self.mode,
+            switch: self.switch.clone(),
             approver,
             commands: commands.clone(),
         };
@@ -234,6 +256,7 @@ impl PreparedRun {
             setup,
             commands,
             chosen,
+            switch: self.switch,
             session: self.session,
         })
     }
@@ -308,6 +331,7 @@ mod tests {
             plugins: PluginSelection::default(),
             session: SessionChoice::New,
             mode: PolicyMode::default(),
+            approval: ApprovalMode::default(),
         }
     }
 
@@ -322,6 +346,25 @@ mod tests {
         let session = ready.session().unwrap();
         assert!(!session.tools().is_empty());
         session.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn without_a_model_no_host_is_made_and_the_error_says_what_to_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = settings(&folder);
+        settings.model.provider = None;
+        let run = PreparedRun::new(settings, &Embedder).await.unwrap();
+        let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
+        let refused = run.host(nobody).await.err().unwrap();
+        assert!(refused.is::<super::super::usage::Usage>());
+        let refused = refused.to_string();
+        for part in [
+            "ANTHROPIC_API_KEY",
+            "OPENAI_BASE_URL",
+            "--provider scripted",
+        ] {
+            assert!(refused.contains(part), "{refused}");
+        }
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@ use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
+use crate::tool::preview::ShownLine;
 use crate::tool::subject::Subject;
 
 impl SkillGate<'_> {
@@ -60,6 +61,7 @@ impl SkillGate<'_> {
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
                 let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
+                let question = question.about_skill(&skill.id, skill_lines(skill));
                 let mut question = question.only_now("it is asked once in a session");
                 if let SkillInvoker::Plugin(name) = by {
                     question = question.made_by(name);
@@ -161,6 +163,23 @@ fn skill_arguments(skill: &Skill) -> Value {
         "description": crate::text::clean_line(&skill.description, 300),
         "it": declared_effects(skill),
     })
+}
+
+/// Lines about a skill, for the person who is asked.
+fn skill_lines(skill: &Skill) -> Vec<ShownLine> {
+    let line = |mark, text: String| ShownLine { mark, text };
+    vec![
+        line("what: ", crate::text::clean_line(&skill.description, 300)),
+        line("file: ", skill.file.display().to_string()),
+        line("from: ", skill.trust.to_string()),
+        line(
+            "does: ",
+            format!(
+                "it {}; each of its calls is still judged",
+                declared_effects(skill)
+            ),
+        ),
+    ]
 }
 
 /// Declared side effects of a skill, in words.

@@ -63,22 +63,26 @@ fn edit_target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String
     Ok(Some(format!("{place}{names}")))
 }
 
-/// Checks whether the file changed since the model read it. Other errors are reported by the edit
-/// itself.
+/// Checks whether the edit can work: the file is as the model read it and contains the text.
 fn check_edit(
     workspace: &Workspace,
     call: &FileCall,
     asked: &Arguments,
 ) -> Result<Option<String>, WorkspaceError> {
-    match call.known {
-        Some(_) => Ok(stale_refusal(
-            workspace,
-            call,
-            &asked.path,
-            workspace.version(&asked.path, CAP_BYTES)?,
-        )),
-        None => Ok(None),
+    let path = &asked.path;
+    let content = workspace.read(path, CAP_BYTES)?;
+    let version = FileVersion::version_of(&content);
+    if let Some(why) = stale_refusal(workspace, call, path, version) {
+        return Ok(Some(why));
     }
+    Ok(plan_edit(content, asked)
+        .err()
+        .map(|why| unchanged(path, &why)))
+}
+
+/// Words the reason for which an edit is impossible.
+fn unchanged(path: &str, why: &str) -> String {
+    format!("`{path}` is unchanged: {why}")
 }
 
 fn stale_refusal(
@@ -137,7 +141,7 @@ fn edit_file(
     }
     let plan = match plan_edit(content, asked) {
         Ok(plan) => plan,
-        Err(why) => return Ok(ToolOutput::error(format!("`{path}` is unchanged: {why}"))),
+        Err(why) => return Ok(ToolOutput::error(unchanged(path, &why))),
     };
     let expected = ExpectedFile::Version {
         version,

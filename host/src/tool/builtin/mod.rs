@@ -268,7 +268,12 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
                 check(workspace, &call.with_cancel(cancel), &asked)
             };
             let found = self.workspace.looking(&ctx.cancel, MAX_TARGET, look).await;
-            found.ok().flatten()
+            match found {
+                Ok(found) => found,
+                // The call itself waits longer.
+                Err(WorkspaceError::TooLong { .. } | WorkspaceError::Cancelled) => None,
+                Err(error) => Some(error.to_string()),
+            }
         }
         .boxed()
     }

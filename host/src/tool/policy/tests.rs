@@ -137,6 +137,106 @@ fn modes_change_the_verdict_as_the_table_says() {
 }
 
 #[test]
+fn modes_of_approval_never_loosen_a_rule_or_what_a_hook_asks() {
+    use ApprovalMode::{AcceptEdits, Ask, Full, Plan};
+    let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
+    let rules = r#"
+    rules = [
+        { tool = "read_secret", decision = "deny" },
+        { tool = "*", path = "locked/*", decision = "ask" },
+        { tool = "*", path = "closed/*", decision = "deny" },
+        { tool = "bash", command = "git status", decision = "allow" },
+    ]
+    "#;
+    let policy = policy(rules, TERMINAL);
+    for (mode, tool, class, subject, is_asked, verdict) in [
+        (Ask, "write_file", Write, file("a"), false, "ask"),
+        (AcceptEdits, "write_file", Write, file("a"), false, "allow"),
+        (AcceptEdits, "write_file", Write, file("a"), true, "ask"),
+        (
+            AcceptEdits,
+            "write_file",
+            Write,
+            file("locked/a"),
+            false,
+            "ask",
+        ),
+        (
+            AcceptEdits,
+            "write_file",
+            Write,
+            file("closed/a"),
+            false,
+            "deny",
+        ),
+        (
+            AcceptEdits,
+            "write_file",
+            Write,
+            file(".rind/config.toml"),
+            false,
+            "ask",
+        ),
+        (
+            AcceptEdits,
+            "write_file",
+            Write,
+            file(".Claude/x"),
+            false,
+            "ask",
+        ),
+        (AcceptEdits, "other:write", Write, file("a"), false, "ask"),
+        (AcceptEdits, "tool", Write, Subject::Any, false, "ask"),
+        (
+            AcceptEdits,
+            "write_file",
+            Write,
+            Subject::File(WorkspacePath::Unknown),
+            false,
+            "ask",
+        ),
+        (AcceptEdits, "bash", Execute, Subject::Any, false, "ask"),
+        (AcceptEdits, "fetch", External, Subject::Any, false, "ask"),
+        (Plan, "read_file", Read, file("a"), false, "allow"),
+        (Plan, "read_file", Read, file("a"), true, "ask"),
+        (Plan, "read_secret", Read, file("a"), false, "deny"),
+        (Plan, "write_file", Write, file("a"), false, "deny"),
+        (Plan, "fetch", External, Subject::Any, false, "deny"),
+        (
+            Plan,
+            "bash",
+            Execute,
+            Subject::Command(Command::read("git status")),
+            false,
+            "deny",
+        ),
+        (Full, "write_file", Write, file("a"), false, "allow"),
+        (Full, "write_file", Write, file("closed/a"), false, "deny"),
+        (Full, "bash", Execute, Subject::Any, true, "allow"),
+    ] {
+        policy.switch.set(mode);
+        let spec = spec(tool, class);
+        let decision = decide_with(&policy, &spec, &subject, &json!({}), is_asked);
+        assert_eq!(
+            word(&decision.verdict),
+            verdict,
+            "{mode} {tool} {subject:?}"
+        );
+        let arguments = json!({});
+        let call = PolicyCall {
+            spec: &spec,
+            arguments: &arguments,
+            subject: &subject,
+            may: &[],
+            is_asked,
+        };
+        let is_refused = mode == Plan && class != Read;
+        assert!(!(is_refused && policy.may_spare(&call)), "{mode} {tool}");
+        assert_eq!(policy.is_planning(), mode == Plan);
+    }
+}
+
+#[test]
 fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
     let decision = decide(&ToolPolicy::default(), "web:fetch", External, &Subject::Any);
     let ToolVerdict::Deny(reason) = decision.verdict else {

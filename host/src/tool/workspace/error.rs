@@ -14,6 +14,11 @@ pub enum WorkspaceError {
         "`{0}` is outside the workspace: use a path within it (no `..` above it, no link that leads out)"
     )]
     Escape(String),
+    /// The path is a folder of Rind's own, or leads into one.
+    #[error(
+        "`{0}` is in a folder of Rind's own, with its settings, permissions and sessions: no tool reads or changes it"
+    )]
+    Hidden(String),
     /// No file at the path.
     #[error("`{0}` does not exist")]
     Missing(String),

@@ -118,12 +118,16 @@ fn ctrl_c_twice_quits_and_what_waited_is_on_the_screen() {
 }
 
 #[test]
-fn ctrl_c_where_nothing_runs_and_nothing_is_typed_quits() {
+fn ctrl_c_where_nothing_runs_and_nothing_is_typed_quits_when_it_is_pressed_twice() {
     let rind = Rind::with_script(SCRIPT);
     let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins"], SIZE, &[]) else {
         return;
     };
-    terminal.sees("/help").keys(CTRL_C);
+    terminal
+        .sees("/help")
+        .keys(CTRL_C)
+        .sees("Ctrl-C again quits")
+        .keys(CTRL_C);
     assert_eq!(terminal.ends(), Some(0));
 }
 

@@ -15,10 +15,10 @@ fn a_paste_of_five_hundred_lines_is_a_note_until_it_is_sent_whole() {
     terminal.sees("scripted").keys("sum up: ");
     terminal.keys(&pasted(&lines.concat())).keys(" in short");
     assert_snapshot!(terminal.sees("in short").picture(), @r"
-    scripted · /help lists commands and keys
+    scripted · mode ask (Shift-Tab) · /help lists commands and keys
 
     › sum up: [paste 1: 500 lines] in short
-    scripted
+    scripted · ask
     ");
     terminal
         .keys("\r")
@@ -39,14 +39,15 @@ fn names_of_commands_and_files_are_completed() {
     };
     terminal.sees("scripted").keys("/co").sees("▸ cost");
     assert_snapshot!(terminal.picture(), @r"
-    scripted · /help lists commands and keys
+    scripted · mode ask (Shift-Tab) · /help lists commands and keys
 
     › /co
       ▸ cost Show tokens and cost of this session
         context Show what fills the window of the model
         compact Replace older messages with a summary now
         continue Go on with the turn that was interrupted when the program e
-    scripted
+        copy Put the last answer into the clipboard, through the terminal
+    scripted · ask
     ");
     terminal
         .keys("\u{15}see @gui")
@@ -203,7 +204,7 @@ fn a_change_of_a_file_is_shown_with_its_line_numbers() {
     };
     terminal.sees("The end.").sees_no("Enter steers");
     assert_snapshot!(terminal.picture(), @"
-    scripted · /help lists commands and keys
+    scripted · mode full (Shift-Tab) · /help lists commands and keys
 
     › go
 
@@ -220,7 +221,7 @@ fn a_change_of_a_file_is_shown_with_its_line_numbers() {
     The end.
 
     ›
-    scripted · 1.6k/80k tokens (1 %)
+    scripted · full: nothing is asked · 1.6k/80k tokens (1 %)
     ");
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));

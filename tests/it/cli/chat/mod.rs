@@ -4,6 +4,7 @@ mod ask;
 mod attach;
 mod interrupt;
 mod line;
+mod operate;
 mod rewind;
 mod screen;
 mod sessions;

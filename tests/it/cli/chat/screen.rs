@@ -63,7 +63,8 @@ fn forty_columns_are_enough() {
     };
     terminal.sees("The end.").sees_no("Enter steers");
     assert_snapshot!(terminal.picture(), @r#"
-    scripted · /help lists commands and keys
+    scripted · mode ask (Shift-Tab) · /help
+      lists commands and keys
 
     › go
 
@@ -89,7 +90,7 @@ fn forty_columns_are_enough() {
     The end.
 
     ›
-    scripted · 1.6k/80k tokens (1 %)
+    scripted · ask · 1.6k/80k tokens (1 %)
     "#);
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));
@@ -157,7 +158,7 @@ fn alone_without_a_terminal_the_help_is_shown() {
     let rind = Rind::default();
     let ran = rind.run(&[""; 0]).exits(2);
     assert!(
-        masked(&ran.stderr).contains("Usage: rind [COMMAND]"),
+        masked(&ran.stderr).contains("Usage: rind [\"PROMPT\"]"),
         "{}",
         ran.stderr
     );

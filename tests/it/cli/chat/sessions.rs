@@ -89,7 +89,11 @@ fn another_model_answers_from_the_next_turn_on() {
         return;
     };
     terminal.sees("scripted").keys("/model\r");
-    terminal.sees("(scripted)").keys("/model other-one\r");
+    terminal
+        .sees("which model")
+        .sees("the server lists no models");
+    terminal.keys("\u{1b}").sees_no("which model");
+    terminal.keys("/model other-one\r");
     terminal.sees("model from the next turn on: other-one");
     terminal.keys("hello\r").sees("You said: hello");
     terminal.sees_no("Enter steers").keys("/quit\r");

@@ -36,13 +36,13 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
         .sees("waiting for the model")
         .keys("make it shorter");
     assert_snapshot!(terminal.sees("make it shorter").picture(), @r"
-    scripted · /help lists commands and keys
+    scripted · mode ask (Shift-Tab) · /help lists commands and keys
 
     › look at a.txt
     … waiting for the model [T]
 
     › make it shorter
-    scripted
+    scripted · ask
     Enter steers · Tab queues for later · Ctrl-C ends the turn
     ");
     terminal.keys("\r").sees("next: make it shorter");
@@ -50,7 +50,7 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
         .keys("and later thank me\t")
         .sees("later: and later thank me");
     assert_snapshot!(terminal.picture(), @r"
-    scripted · /help lists commands and keys
+    scripted · mode ask (Shift-Tab) · /help lists commands and keys
 
     › look at a.txt
     … waiting for the model [T]
@@ -58,7 +58,7 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
       ↳ next: make it shorter
       ↳ later: and later thank me
     ›
-    scripted
+    scripted · ask
     Enter steers · Tab queues for later · Ctrl-C ends the turn
     ");
     terminal.sees("And at the end: and later thank me");
@@ -81,7 +81,7 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
     And at the end: and later thank me
 
     ›
-    scripted · 1.6k/80k tokens (2 %)
+    scripted · ask · 1.6k/80k tokens (2 %)
     ");
     terminal.keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));
@@ -122,7 +122,7 @@ fn what_waits_can_be_taken_back_and_an_interrupted_turn_hands_everything_back() 
     › one
       two!
       half a li
-    scripted
+    scripted · ask
     ");
     // Within a second of the first, Ctrl-C would leave the chat.
     terminal.waits(1100).keys("\u{3}").sees_no("half a li");

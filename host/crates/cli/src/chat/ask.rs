@@ -223,9 +223,19 @@ impl OpenQuestion {
         LineEffect::Answered(words)
     }
 
-    /// Refuses on behalf of a person who leaves the chat.
-    pub(super) fn refuse_question(mut self) {
-        let answer = self.asked.question.unanswered_reply("the chat was closed");
+    /// Leaves the page that is open. Returns whether one was.
+    pub(super) fn close_page(&mut self) -> bool {
+        self.page.take().is_some()
+    }
+
+    /// Returns the first row of the question, which says what it is about.
+    pub(super) fn head_row(&self, size: TerminalSize) -> String {
+        self.kept_rows(size).into_iter().next().unwrap_or_default()
+    }
+
+    /// Refuses on behalf of a person who leaves the question, for this reason.
+    pub(super) fn refuse_question(mut self, why: &str) {
+        let answer = self.asked.question.unanswered_reply(why);
         self.send_answer(answer);
     }
 

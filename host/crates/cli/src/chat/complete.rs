@@ -14,6 +14,9 @@ const MAX_FILES: usize = 50_000;
 /// Deepest folder that is looked into.
 const MAX_DEPTH: usize = 16;
 
+/// Entries of a folder that are looked at for a command of the shell.
+const MAX_LISTED: usize = 5_000;
+
 /// Most ends that are shown.
 const MAX_SHOWN: usize = 6;
 
@@ -21,7 +24,10 @@ const MAX_SHOWN: usize = 6;
 #[derive(Debug, Default)]
 pub(super) struct CompletionMenu {
     items: Vec<LineCompletion>,
-    chosen: usize,
+    /// The marked entry. None is marked where the line means something without one.
+    chosen: Option<usize>,
+    /// Whether the person moved the mark.
+    is_moved: bool,
 }
 
 /// The files of a workspace, without those that `.gitignore` leaves out. Reads the disk.
@@ -65,7 +71,36 @@ impl CompletionMenu {
         } else {
             Vec::new()
         };
-        Self { items, chosen: 0 }
+        // After `/model ` a line can be sent as it is.
+        let begun = items.first().and_then(|item| before.get(item.start..));
+        let is_open = begun.is_some_and(str::is_empty) && !before.ends_with(['/', '@']);
+        Self {
+            chosen: (!items.is_empty() && !is_open).then_some(0),
+            items,
+            is_moved: false,
+        }
+    }
+
+    /// Proposes files for the last word of a command of the shell, when Tab asks for them.
+    pub(super) fn of_shell(before: &str, workspace: &Path) -> Self {
+        let items = shell_files(before, workspace);
+        Self {
+            chosen: (!items.is_empty()).then_some(0),
+            items,
+            is_moved: false,
+        }
+    }
+
+    /// Whether Enter takes the marked entry: not when the line already is an entry, and nobody moved
+    /// the mark.
+    pub(super) fn takes_enter(&self, before: &str) -> bool {
+        let is_exact = |item: &LineCompletion| before.get(item.start..) == Some(&*item.text);
+        self.chosen.is_some() && (self.is_moved || !self.items.iter().any(is_exact))
+    }
+
+    /// Whether Tab alone decides.
+    pub(super) fn has_one(&self) -> bool {
+        self.items.len() == 1
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -75,27 +110,76 @@ impl CompletionMenu {
     /// Moves the choice, from the last to the first.
     pub(super) fn move_choice(&mut self, is_up: bool) {
         let n = self.items.len().max(1);
-        let step = if is_up { n - 1 } else { 1 };
-        self.chosen = (self.chosen + step) % n;
+        self.is_moved = true;
+        self.chosen = Some(match (self.chosen, is_up) {
+            (None, true) => n - 1,
+            (None, false) => 0,
+            (Some(at), true) => (at + n - 1) % n,
+            (Some(at), false) => (at + 1) % n,
+        });
     }
 
+    /// Returns the entry that Tab takes: the marked one, or else the first.
     pub(super) fn chosen(&self) -> Option<&LineCompletion> {
-        self.items.get(self.chosen)
+        self.items.get(self.chosen.unwrap_or(0))
     }
 
     pub(super) fn rows(&self) -> Vec<String> {
-        let first = (self.chosen + 1).saturating_sub(MAX_SHOWN);
+        let first = self
+            .chosen
+            .map_or(0, |at| (at + 1).saturating_sub(MAX_SHOWN));
         let items = self.items.iter().enumerate().skip(first).take(MAX_SHOWN);
         let rows = items.map(|(at, item)| {
             let text = one_line(&item.text, 60);
             let help = style_text(DIM, one_line(&item.help, 100));
-            match at == self.chosen {
+            match Some(at) == self.chosen {
                 true => format!("  {} {help}", style_text(BOLD, format_args!("▸ {text}"))),
                 false => format!("    {text} {help}"),
             }
         });
         rows.collect()
     }
+}
+
+/// Files that begin with the last word of a command, which is in the workspace.
+fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
+    let start = before.rfind([' ', '\t', '!', '=', '>', '<', '|', ';', '&']);
+    let start = start.map_or(0, |at| at + 1);
+    let word = before.get(start..).unwrap_or_default();
+    let (folder, begun) = word
+        .rsplit_once('/')
+        .map_or(("", word), |(folder, begun)| (folder, begun));
+    // What needs quotes is left to the person.
+    if word.starts_with(['/', '~', '-']) || folder.split('/').any(|name| name == "..") {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(workspace.join(folder))
+        .into_iter()
+        .flatten();
+    let entries = entries.filter_map(Result::ok).take(MAX_LISTED);
+    let mut found: Vec<LineCompletion> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let is_plain = |c: char| c.is_alphanumeric() || "._-+@%,:".contains(c);
+            let is_hidden = name.starts_with('.') && !begun.starts_with('.');
+            if !name.starts_with(begun) || is_hidden || !name.chars().all(is_plain) {
+                return None;
+            }
+            let slash = if entry.path().is_dir() { "/" } else { "" };
+            let folder = if folder.is_empty() {
+                String::new()
+            } else {
+                format!("{folder}/")
+            };
+            Some(LineCompletion {
+                start,
+                text: format!("{folder}{name}{slash}"),
+                help: String::new(),
+            })
+        })
+        .collect();
+    found.sort_by(|one, other| one.text.cmp(&other.text));
+    found
 }
 
 /// Files that match the typed text: first those whose name begins with it, then those that contain
@@ -145,6 +229,50 @@ mod tests {
             ["src/deep/", "src/deep/domain.rs"]
         );
         assert!(matching_files(&files, "target").is_empty());
+    }
+
+    #[test]
+    fn enter_takes_the_marked_entry_unless_the_line_is_one_already() {
+        let item = |start, text: &str| LineCompletion {
+            start,
+            text: text.to_owned(),
+            help: String::new(),
+        };
+        let menu = |items: Vec<LineCompletion>, chosen| CompletionMenu {
+            items,
+            chosen,
+            is_moved: false,
+        };
+        let names = || vec![item(1, "cost"), item(1, "context")];
+        assert!(menu(names(), Some(0)).takes_enter("/co"));
+        assert!(!menu(names(), Some(0)).takes_enter("/context"));
+        assert!(!menu(names(), None).takes_enter("/x "));
+        let mut moved = menu(names(), None);
+        moved.move_choice(true);
+        assert_eq!(moved.chosen().map(|item| &*item.text), Some("context"));
+        assert!(moved.takes_enter("/cost"));
+        moved.move_choice(false);
+        assert_eq!(moved.chosen().map(|item| &*item.text), Some("cost"));
+        assert!(!CompletionMenu::default().takes_enter("/"));
+    }
+
+    #[test]
+    fn files_of_a_command_are_those_of_its_last_word() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("src")).unwrap();
+        for name in ["src/main.rs", "setup.py", ".hidden", "two words"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = |before: &str| {
+            let found = shell_files(before, folder.path()).into_iter();
+            found.map(|item| item.text).collect::<Vec<_>>()
+        };
+        assert_eq!(found("!cat s"), ["setup.py", "src/"]);
+        assert_eq!(found("!cat src/m"), ["src/main.rs"]);
+        assert_eq!(found("!cat .h"), [".hidden"]);
+        for before in ["!cat ../", "!cat /etc/pass", "!cat t", "!ls -"] {
+            assert!(found(before).is_empty(), "{before}");
+        }
     }
 
     #[test]

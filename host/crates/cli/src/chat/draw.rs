@@ -46,7 +46,14 @@ impl LiveChat {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
             Some(question) => (question.render_rows(self.room()), &self.answer, Vec::new()),
-            None => (self.above(), &self.editor, self.below()),
+            None => match &self.picker {
+                Some(picker) => {
+                    let mut above = self.above();
+                    above.extend(picker.rows(size.rows));
+                    (above, &picker.query, self.below())
+                }
+                None => (self.above(), &self.editor, self.below()),
+            },
         };
         let laid = editor.lay_out(size.columns, (size.rows / 2).max(1));
         let n_beside = laid.rows.len() + below.len() + 1;
@@ -87,6 +94,7 @@ impl LiveChat {
             };
             rows.push(style_text(DIM, format_args!("  ! {command} runs; {keys}")));
         }
+        rows.extend(self.search_row());
         if !self.asked.is_empty() {
             rows.push(style_text(
                 WARN,
@@ -98,6 +106,9 @@ impl LiveChat {
 
     fn below(&self) -> Vec<String> {
         let mut rows = self.menu.rows();
+        if self.is_quitting() && !self.worker.is_running() {
+            rows.push(style_text(WARN, "Ctrl-C again quits"));
+        }
         rows.push(self.view.status.line());
         if self.worker.is_running() {
             let keys = match self.interrupted {

@@ -4,6 +4,7 @@
 //! A long paste is one character of the text, shown as a note, until the text is taken. It must not
 //! know terminals or turns. Start from [`LineEditor`].
 
+use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -33,7 +34,7 @@ const TAB: &str = "    ";
 pub(super) const MARK: &str = "› ";
 const HANG: &str = "  ";
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LineEditor {
     text: String,
     /// Offset of the cursor in bytes, between two letters.
@@ -46,7 +47,8 @@ pub(super) struct LineEditor {
     is_typing: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum EditorPiece {
     Own(String),
     /// A long paste, shown as a note: the person has not read its words.
@@ -137,17 +139,30 @@ impl LineEditor {
         self.put_own(text);
     }
 
-    /// Inserts a text before the current one, on lines of its own; the cursor is at the end.
-    pub(super) fn put_first(&mut self, pieces: &[EditorPiece]) {
+    /// Replaces everything with a text of the history, whose pastes are notes again; the cursor is at
+    /// the end.
+    pub(super) fn set_pieces(&mut self, pieces: &[EditorPiece]) {
         self.keep_undo();
-        let rest = std::mem::take(&mut self.text);
+        self.text.clear();
         self.at = 0;
+        self.put_pieces(pieces);
+    }
+
+    fn put_pieces(&mut self, pieces: &[EditorPiece]) {
         for piece in pieces {
             match piece {
                 EditorPiece::Own(text) => self.put_own(text),
                 EditorPiece::Pasted(text) => self.put_paste(text),
             }
         }
+    }
+
+    /// Inserts a text before the current one, on lines of its own; the cursor is at the end.
+    pub(super) fn put_first(&mut self, pieces: &[EditorPiece]) {
+        self.keep_undo();
+        let rest = std::mem::take(&mut self.text);
+        self.at = 0;
+        self.put_pieces(pieces);
         if !rest.is_empty() {
             self.put_letter('\n');
             self.text.push_str(&rest);

@@ -5,7 +5,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Name of the file in the folder for data. A line is one text as a JSON string.
+use serde::{Deserialize, Serialize};
+
+use super::editor::EditorPiece;
+
+/// Name of the file in the folder for data. A line is one text: a JSON string, or an array of pieces
+/// where a part was pasted.
 const FILE: &str = "history";
 
 /// Most texts that are read.
@@ -20,11 +25,47 @@ const MAX_TEXT_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct ChatHistory {
     path: PathBuf,
-    texts: Vec<String>,
+    texts: Vec<HistoryText>,
     /// The shown entry, counted from the last one; `None` is the text being written.
     at: Option<usize>,
     /// The text that was being written when the first older one was asked for.
-    begun: String,
+    begun: Vec<EditorPiece>,
+}
+
+/// A text of the history, as it is written to the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum HistoryText {
+    Own(String),
+    Pieces(Vec<EditorPiece>),
+}
+
+impl HistoryText {
+    fn of(pieces: &[EditorPiece]) -> Self {
+        match pieces {
+            [EditorPiece::Own(text)] => Self::Own(text.trim_end().to_owned()),
+            pieces => Self::Pieces(pieces.to_vec()),
+        }
+    }
+
+    fn pieces(&self) -> Vec<EditorPiece> {
+        match self {
+            Self::Own(text) => vec![EditorPiece::Own(text.clone())],
+            Self::Pieces(pieces) => pieces.clone(),
+        }
+    }
+
+    /// Whether a typed part contains a text, in letters of either case.
+    fn has_typed(&self, text: &str) -> bool {
+        let has = |own: &str| own.to_lowercase().contains(text);
+        match self {
+            Self::Own(own) => has(own),
+            Self::Pieces(pieces) => pieces.iter().any(|piece| match piece {
+                EditorPiece::Own(own) => has(own),
+                EditorPiece::Pasted(_) => false,
+            }),
+        }
+    }
 }
 
 impl ChatHistory {
@@ -35,7 +76,7 @@ impl ChatHistory {
         if let Ok(file) = File::open(&path) {
             let lines = BufReader::new(file).lines().map_while(Result::ok);
             // Skip a torn line.
-            texts.extend(lines.filter_map(|line| serde_json::from_str::<String>(&line).ok()));
+            texts.extend(lines.filter_map(|line| serde_json::from_str::<HistoryText>(&line).ok()));
         }
         let n_old = texts.len().saturating_sub(MAX_TEXTS);
         texts.drain(..n_old);
@@ -51,43 +92,64 @@ impl ChatHistory {
     /// Adds a text. Skips a text that begins with a blank, as shells do, and a very long one.
     /// Returns whether the text is in the history.
     pub(super) fn add_line(&mut self, text: &str) -> bool {
-        (self.at, self.begun) = (None, String::new());
-        let text = text.trim_end();
+        self.add_pieces(&[EditorPiece::Own(text.to_owned())])
+    }
+
+    /// Adds a text with its pastes, as [`Self::add_line`] does.
+    pub(super) fn add_pieces(&mut self, pieces: &[EditorPiece]) -> bool {
+        (self.at, self.begun) = (None, Vec::new());
+        let whole = joined_pieces(pieces);
+        let text = whole.trim_end();
         let is_kept = !text.is_empty() && !text.starts_with(' ') && text.len() <= MAX_TEXT_BYTES;
-        if !is_kept || self.texts.last().is_some_and(|last| last == text) {
+        let added = HistoryText::of(pieces);
+        if !is_kept || self.texts.last() == Some(&added) {
             return is_kept;
         }
-        self.texts.push(text.to_owned());
-        if let (Ok(mut file), Ok(line)) = (self.open_file(false), serde_json::to_string(text)) {
+        if let (Ok(mut file), Ok(line)) = (self.open_file(false), serde_json::to_string(&added)) {
             // Append with a single write, so that concurrent chats do not mix their lines. A
             // failure only loses a history entry.
             let _ = file.write_all((line + "\n").as_bytes());
         }
+        self.texts.push(added);
         true
     }
 
     /// Returns the text before the one that is shown; `now` is shown again after the newest.
-    pub(super) fn older_line(&mut self, now: &str) -> Option<String> {
+    pub(super) fn older_line(&mut self, now: &[EditorPiece]) -> Option<Vec<EditorPiece>> {
         let at = self.at.map_or(0, |at| at + 1);
         let text = self.texts.len().checked_sub(at + 1)?;
         if self.at.is_none() {
-            self.begun = now.to_owned();
+            self.begun = now.to_vec();
         }
         self.at = Some(at);
-        self.texts.get(text).cloned()
+        self.texts.get(text).map(HistoryText::pieces)
     }
 
     /// Returns the text after the one that is shown.
-    pub(super) fn newer_line(&mut self) -> Option<String> {
+    pub(super) fn newer_line(&mut self) -> Option<Vec<EditorPiece>> {
         let at = self.at?;
         self.at = at.checked_sub(1);
         match self.at {
-            Some(at) => self
-                .texts
-                .get(self.texts.len().checked_sub(at + 1)?)
-                .cloned(),
+            Some(at) => {
+                let text = self.texts.len().checked_sub(at + 1)?;
+                self.texts.get(text).map(HistoryText::pieces)
+            }
             None => Some(std::mem::take(&mut self.begun)),
         }
+    }
+
+    /// Returns the newest text with these typed letters among those older than `before`, and its
+    /// place, which counts from the last text.
+    pub(super) fn find_line(
+        &self,
+        letters: &str,
+        before: Option<usize>,
+    ) -> Option<(usize, Vec<EditorPiece>)> {
+        let letters = letters.to_lowercase();
+        let from = before.map_or(0, |at| at + 1);
+        let mut texts = self.texts.iter().rev().enumerate().skip(from);
+        let (at, found) = texts.find(|(_, text)| text.has_typed(&letters))?;
+        Some((at, found.pieces()))
     }
 
     /// Opens the file with mode 0600.
@@ -110,6 +172,13 @@ impl ChatHistory {
             }
         }
     }
+}
+
+fn joined_pieces(pieces: &[EditorPiece]) -> String {
+    let texts = pieces.iter().map(|piece| match piece {
+        EditorPiece::Own(text) | EditorPiece::Pasted(text) => text.as_str(),
+    });
+    texts.collect()
 }
 
 #[cfg(test)]
@@ -139,11 +208,37 @@ mod tests {
         );
         std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + "\"torn").unwrap();
         let mut history = ChatHistory::open_history(folder.path());
-        assert_eq!(history.older_line("begun").as_deref(), Some("two\nlines"));
-        assert_eq!(history.older_line("").as_deref(), Some("one"));
-        assert_eq!(history.older_line(""), None);
-        assert_eq!(history.newer_line().as_deref(), Some("two\nlines"));
-        assert_eq!(history.newer_line().as_deref(), Some("begun"));
+        let own = |text: &str| vec![EditorPiece::Own(text.to_owned())];
+        assert_eq!(history.older_line(&own("begun")), Some(own("two\nlines")));
+        assert_eq!(history.older_line(&[]), Some(own("one")));
+        assert_eq!(history.older_line(&[]), None);
+        assert_eq!(history.newer_line(), Some(own("two\nlines")));
+        assert_eq!(history.newer_line(), Some(own("begun")));
         assert_eq!(history.newer_line(), None);
+    }
+
+    #[test]
+    fn a_paste_comes_back_as_a_paste_and_letters_find_what_was_typed() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = |text: &str| EditorPiece::Own(text.to_owned());
+        let pasted = vec![own("explain "), EditorPiece::Pasted("secret\n".repeat(40))];
+        let mut history = ChatHistory::open_history(folder.path());
+        for pieces in [vec![own("make Test")], pasted.clone(), vec![own("test it")]] {
+            assert!(history.add_pieces(&pieces));
+            assert!(history.add_pieces(&pieces), "the same twice is kept once");
+        }
+        let mut history = ChatHistory::open_history(folder.path());
+        assert_eq!(
+            history.find_line("TEST", None),
+            Some((0, vec![own("test it")]))
+        );
+        assert_eq!(
+            history.find_line("test", Some(0)),
+            Some((2, vec![own("make Test")]))
+        );
+        assert_eq!(history.find_line("test", Some(2)), None);
+        assert_eq!(history.find_line("secret", None), None, "it was not typed");
+        history.older_line(&[]);
+        assert_eq!(history.older_line(&[]), Some(pasted));
     }
 }

@@ -11,7 +11,7 @@ impl LiveChat {
     pub(super) async fn leave_chat(&mut self) -> anyhow::Result<ChatExit> {
         if let Some(question) = self.question.take() {
             self.close_question();
-            question.refuse_question();
+            question.refuse_question("the chat was closed");
         }
         // Nothing can be asked any more. Dropping the questions, and closing their channel, answers
         // the current askers and those that come while the session ends.
@@ -47,10 +47,23 @@ impl LiveChat {
             telemetry.finish_export().await;
         }
         closed?;
+        if matches!(self.leaving, None | Some(ChatExit::Quit(_))) && self.has_history() {
+            render::print_note(&self.farewell());
+        }
         Ok(self
             .leaving
             .take()
             .unwrap_or(ChatExit::Quit(ExitStatus::Done)))
+    }
+
+    /// Whether there is a conversation to go on with.
+    fn has_history(&self) -> bool {
+        self.is_resumed || self.view.status.n_turns > 0
+    }
+
+    /// Returns the line that says which session it was, its cost, and how to go on.
+    fn farewell(&self) -> String {
+        super::farewell_line(&self.id, self.view.status.cost_usd)
     }
 
     /// Ends the screen; a text that was typed and not sent stays visible on it.
@@ -61,9 +74,10 @@ impl LiveChat {
         while let Ok(text) = self.written.try_recv() {
             self.note_line(&text);
         }
+        let pieces = self.editor.pieces();
         let unsent = self.editor.take_text();
         if !unsent.trim().is_empty() {
-            let words = match self.history.add_line(&unsent) {
+            let words = match self.history.add_pieces(&pieces) {
                 true => "not sent (kept in the history):",
                 false => "not sent:",
             };

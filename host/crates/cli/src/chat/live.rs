@@ -11,10 +11,11 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::super::approve::TerminalQuestion;
-use super::super::command::CommandSet;
+use super::super::approve::{AskedAnswer, TerminalQuestion};
+use super::super::command::{CommandSet, OpenFacts};
 use super::super::environment;
 use super::super::exit_code::ExitStatus;
 use super::super::open::OpenedSession;
@@ -25,11 +26,16 @@ use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::QUIET;
 use super::ask::OpenQuestion;
-use super::complete::{CompletionMenu, file_begun, list_files};
+use super::complete::CompletionMenu;
 use super::diff::ChatDiffs;
 use super::editor::LineEditor;
 use super::history::ChatHistory;
 use super::keys::KeyInput;
+use super::lookup::FoundChoices;
+use super::modes::wait_plan;
+use super::picker::ChatPicker;
+use super::press::QUITS;
+use super::recall::HistorySearch;
 use super::screen::ChatScreen;
 use super::shell::{ChatShell, ShellResult};
 use super::status::{ChatStatus, ContextWindow};
@@ -38,8 +44,10 @@ use super::view::ChatView;
 use super::waiting::TypedLine;
 use super::worker::{ChatJobDone, ChatWorker};
 use rind_lib::agent::{AgentConfig, SteerHandle};
-use rind_lib::event::Stamped;
+use rind_lib::event::{Event, Stamped};
+use rind_lib::point::payload::StopReason;
 use rind_lib::tool::approval::SessionApprovals;
+use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 use rind_operator::setup::OperatorSetup;
 
 /// Least time between two updates that no key asked for. With it a piece of an answer is on the
@@ -48,9 +56,6 @@ const FRAME: Duration = Duration::from_millis(5);
 
 /// Interval at which the seconds of a wait are counted.
 const TICK: Duration = Duration::from_millis(250);
-
-/// Time after which the files of the workspace are looked for again.
-const STALE: Duration = Duration::from_secs(5);
 
 /// Most events between two looks at everything else.
 const MAX_EVENTS: usize = 256;
@@ -79,13 +84,37 @@ pub(super) struct LiveChat {
     pub(super) interrupted: Option<Instant>,
     /// Whether that Ctrl-C cleared a text that the history does not keep.
     pub(super) is_dropped: bool,
+    /// Time of the Ctrl-C on an empty line that the next one makes quit.
+    pub(super) quitting: Option<Instant>,
     pub(super) menu: CompletionMenu,
+    /// The open list of models or sessions.
+    pub(super) picker: Option<ChatPicker>,
+    /// The open search of the history.
+    pub(super) search: Option<HistorySearch>,
     pub(super) shell: ChatShell,
     /// Files of the workspace, as they were when they were last looked for.
     pub(super) files: Vec<String>,
-    looked: Option<Instant>,
-    found: UnboundedReceiver<Vec<String>>,
-    finder: UnboundedSender<Vec<String>>,
+    pub(super) looked: Option<Instant>,
+    /// Whether the server was asked for its models.
+    pub(super) has_asked_models: bool,
+    /// Name of the model that was chosen in this chat, as it was typed.
+    pub(super) chosen_model: Option<String>,
+    /// Name of a chosen model that the server may not have.
+    pub(super) unchecked_model: Option<String>,
+    found: UnboundedReceiver<FoundChoices>,
+    pub(super) finder: UnboundedSender<FoundChoices>,
+    /// Mode of approval.
+    pub(super) switch: ModeSwitch,
+    /// Whether Shift-Tab reaches the mode that asks nothing.
+    pub(super) has_full_mode: bool,
+    /// Whether the last turn began in plan mode.
+    is_planning: bool,
+    /// The answer to the question about a plan.
+    pub(super) plan: Option<oneshot::Receiver<AskedAnswer>>,
+    /// Id of the session.
+    pub(super) id: Arc<str>,
+    /// Whether the session had turns before.
+    pub(super) is_resumed: bool,
     /// Reason for which the chat is to end.
     pub(super) leaving: Option<ChatExit>,
     pub(super) setup: OperatorSetup,
@@ -118,6 +147,10 @@ pub(super) enum ChatExit {
     Quit(ExitStatus),
     /// Another session, by its whole id.
     Resume(String),
+    /// A new session, which asks this model.
+    New(Option<String>),
+    /// The same session, with settings, plugins and skills that are read again.
+    Reload(String),
 }
 
 /// An occurrence that the loop waits for.
@@ -129,8 +162,11 @@ enum ChatOccurrence {
     Written(String),
     Done(Option<ChatJobDone>),
     Ran(ShellResult),
-    Found(Vec<String>),
+    Found(FoundChoices),
+    Planned(Option<AskedAnswer>),
     Resized,
+    /// The hint that the next Ctrl-C quits has become untrue.
+    Faded,
     Ended,
     /// A frame is due, or a second has passed.
     Draw,
@@ -169,6 +205,7 @@ impl LiveChat {
         let agent: AgentConfig = opened.setup.config.section()?;
         let session = opened.session;
         commands.set_asker(opened.asker);
+        commands.note_open(OpenFacts::of(&session));
         let history = ChatHistory::open_history(&opened.setup.paths.data);
         let signals = ChatSignals {
             resized: signal(SignalKind::window_change())?,
@@ -188,11 +225,14 @@ impl LiveChat {
         let window = ContextWindow::new(session.provider().clone(), agent.compact);
         let mut view = ChatView::new(
             size.columns,
-            ChatStatus::new(session.model().1, window),
+            ChatStatus::new(session.model().1, window)
+                .with_mode(opened.switch.clone(), opened.is_dry_run),
             diffs,
         );
         let (_, model) = session.model();
-        let words = format!("{model} · /help lists commands and keys");
+        let dry_run = if opened.is_dry_run { " · dry run" } else { "" };
+        let mode = format!("{}{dry_run}", opened.switch.mode());
+        let words = format!("{model} · mode {mode} (Shift-Tab) · /help lists commands and keys");
         view.say_line(style_text(DIM, printable_text(&words)));
         view.add_earlier(&session.last_messages(MAX_EARLIER));
         if let Some(text) = super::interrupted_text(&session) {
@@ -213,6 +253,18 @@ impl LiveChat {
             waiting: HashMap::new(),
             interrupted: None,
             is_dropped: false,
+            quitting: None,
+            picker: None,
+            search: None,
+            has_asked_models: false,
+            chosen_model: None,
+            unchecked_model: None,
+            has_full_mode: opened.switch.mode() == ApprovalMode::Full,
+            switch: opened.switch,
+            is_planning: false,
+            plan: None,
+            id: session.id().clone(),
+            is_resumed: session.turn_number() > 0,
             menu: CompletionMenu::default(),
             shell: ChatShell::new(&opened.setup.paths.workspace, opened.commands),
             files: Vec::new(),
@@ -241,6 +293,7 @@ impl LiveChat {
         let quiet = self.last_key + QUIET;
         let is_quiet_due = self.question.is_none() && !self.asked.is_empty();
         let opens = self.question.as_ref().and_then(OpenQuestion::opens);
+        let fades = self.quitting.map(|at| at + QUITS);
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         tokio::select! {
@@ -256,10 +309,12 @@ impl LiveChat {
             done = self.worker.next_done() => ChatOccurrence::Done(done),
             ran = self.shell.wait_ended() => ChatOccurrence::Ran(ran),
             Some(files) = self.found.recv() => ChatOccurrence::Found(files),
+            answer = wait_plan(&mut self.plan) => ChatOccurrence::Planned(answer),
             Some(asked) = self.questions.recv() => ChatOccurrence::Asked(asked),
             () = wait_withdrawn(&mut self.question) => ChatOccurrence::Withdrawn,
             () = tokio::time::sleep_until(quiet), if is_quiet_due => ChatOccurrence::Draw,
             () = sleep_until(opens) => ChatOccurrence::Draw,
+            () = sleep_until(fades) => ChatOccurrence::Faded,
             _ = tick.tick(), if self.worker.is_running() => ChatOccurrence::Draw,
         }
     }
@@ -285,16 +340,18 @@ impl LiveChat {
             }
             ChatOccurrence::Asked(asked) => self.asked.push_back(asked),
             ChatOccurrence::Withdrawn => {
+                let size = self.screen.size();
+                let head = self.question.as_ref().map(|open| open.head_row(size));
                 self.close_question();
-                self.view.say_line(style_text(DIM, "no longer asked"));
+                self.view.say_line(head.unwrap_or_default());
+                self.view.say_line(style_text(DIM, "  no longer asked"));
             }
             ChatOccurrence::Written(text) => self.note_line(&text),
             ChatOccurrence::Done(done) => self.finish_job(done),
             ChatOccurrence::Ran(ran) => self.view.show_ran(&ran.command, &ran.output, ran.is_error),
-            ChatOccurrence::Found(files) => {
-                self.files = files;
-                self.propose_completions();
-            }
+            ChatOccurrence::Found(found) => self.take_found(found),
+            ChatOccurrence::Planned(answer) => self.plan_answered(answer),
+            ChatOccurrence::Faded => self.quitting = None,
             ChatOccurrence::Resized => {
                 let size = tty::terminal_size();
                 self.screen.resize_screen(size);
@@ -318,6 +375,9 @@ impl LiveChat {
     }
 
     pub(super) fn take_event(&mut self, event: &Stamped) {
+        if matches!(event.event, Event::TurnStart { .. }) && event.is_main() {
+            self.is_planning = self.switch.mode() == ApprovalMode::Plan;
+        }
         self.view.take_event(event);
         self.programs.take_event(event);
         if let Some(telemetry) = &mut self.telemetry {
@@ -339,7 +399,16 @@ impl LiveChat {
 
     fn finish_job(&mut self, done: Option<ChatJobDone>) {
         match done {
-            Some(ChatJobDone::Turn(Ok(outcome))) => self.turn_ended(&outcome),
+            Some(ChatJobDone::Turn(Ok(outcome))) => {
+                self.turn_ended(&outcome);
+                let is_planned = self.is_planning && self.switch.mode() == ApprovalMode::Plan;
+                if is_planned
+                    && outcome.summary.stop == StopReason::Done
+                    && !self.worker.is_running()
+                {
+                    self.ask_about_plan();
+                }
+            }
             Some(ChatJobDone::Turn(Err(error))) => {
                 self.take_back_all();
                 self.view.say_line(style_text(
@@ -361,19 +430,6 @@ impl LiveChat {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Failed));
             }
         }
-    }
-
-    /// Proposes completions of the text before the cursor.
-    pub(super) fn propose_completions(&mut self) {
-        let before = self.editor.before();
-        let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
-        if is_stale && file_begun(before).is_some() {
-            self.looked = Some(Instant::now());
-            let (finder, workspace) = (self.finder.clone(), self.setup.paths.workspace.clone());
-            // Ignore a closed channel: the chat may be over.
-            tokio::task::spawn_blocking(move || drop(finder.send(list_files(&workspace))));
-        }
-        self.menu = CompletionMenu::new(before, self.worker.commands(), &self.files);
     }
 }
 

@@ -16,10 +16,14 @@ mod history;
 mod keys;
 mod leave;
 mod live;
+mod lookup;
 mod markdown;
+mod modes;
 mod permissions;
+mod picker;
 mod plain;
 mod press;
+mod recall;
 mod screen;
 mod shell;
 mod slash;
@@ -65,26 +69,45 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
         },
         (false, other) => other.map(str::to_owned),
     };
-    let (mut resume, mut prompt) = (resume, args.prompt);
+    let (mut resume, mut prompt, mut args) = (resume, args.prompt.clone(), args);
+    // The modes that were chosen hold in the next session of this chat too.
+    let mut mode = None;
     let mut programs = FollowingPrograms::open_programs(args.open.events.as_deref(), None)?;
     loop {
-        let settings = args
+        let mut settings = args
             .open
             .run_settings(SessionChoice::resume(resume.as_deref()), has_terminal)?;
+        if let Some(mode) = mode.take() {
+            (settings.mode.yes, settings.approval) = (false, mode);
+        }
         let prepared = open::prepare_session(settings).await?;
         let commands = Arc::new(prepared.commands().await?);
         warn_of_faults(&commands);
         let opened = prepared.open_session().await?;
-        let prompt = prompt.take();
+        let (prompt, switch) = (prompt.take(), opened.switch.clone());
         let left = match is_plain {
             true => plain::run_plain(opened, commands, prompt, is_typed, &mut programs).await?,
             false => live::run_live(opened, commands, prompt, &mut programs).await?,
         };
         match left {
             ChatExit::Quit(exit) => return Ok(exit),
-            ChatExit::Resume(id) => resume = Some(id),
+            ChatExit::Resume(id) | ChatExit::Reload(id) => resume = Some(id),
+            ChatExit::New(model) => {
+                resume = None;
+                if model.is_some() {
+                    args.open.model.model = model;
+                }
+            }
         }
+        mode = Some(switch.mode());
     }
+}
+
+/// Returns the line at the end of a chat: the session, its cost, and how to go on.
+fn farewell_line(id: &str, cost_usd: f64) -> String {
+    let cost = render::format_dollars(cost_usd);
+    let cost = cost.map_or_else(String::new, |usd| format!(" · {usd}"));
+    format!("session {id}{cost} · to go on: rind -c, or rind -r {id}")
 }
 
 /// Tells of the turn that was interrupted when the program ended.
@@ -124,10 +147,16 @@ pub(super) async fn in_session(
     Ok(match left {
         ChatExit::Quit(exit) => exit,
         // The plugin under development is replaced in this session only.
-        ChatExit::Resume(id) => {
+        ChatExit::Resume(id) | ChatExit::Reload(id) => {
             render::print_note(&format!(
                 "a session with a plugin under development cannot go on in another one; to chat there: rind chat --resume {id}"
             ));
+            ExitStatus::Done
+        }
+        ChatExit::New(_) => {
+            render::print_note(
+                "a chat with a plugin under development has one session; start the command again for another",
+            );
             ExitStatus::Done
         }
     })
@@ -147,33 +176,75 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
     let rows = SessionStore::new(paths.sessions()).heads()?.rows;
     let is_here =
         |row: &SessionHead| Path::new(&row.workspace) == paths.workspace && row.aside.is_none();
-    let rows: Vec<SessionHead> = rows.into_iter().filter(is_here).take(MAX_OFFERED).collect();
+    let rows: Vec<SessionHead> = rows.into_iter().filter(is_here).collect();
     if rows.is_empty() {
         bail_usage!("there is no session of this folder yet; `rind chat` begins one");
     }
-    let lines = rows.iter().enumerate().map(|(n, row)| {
-        let title = match row.title.is_empty() {
-            true => "(nothing was said)",
-            false => &row.title,
+    let mut wanted = String::new();
+    loop {
+        let text = wanted.to_lowercase();
+        let has = |row: &&SessionHead| {
+            let first = row.first_input.as_deref().unwrap_or_default();
+            let texts = [&*row.id, &*row.title, first];
+            texts.iter().any(|own| own.to_lowercase().contains(&text))
         };
-        let title: String = title.chars().take(120).collect();
+        let found: Vec<&SessionHead> = rows.iter().filter(has).collect();
+        match ask_session(&found, &wanted).await {
+            Some(PickedSession::Of(id)) => return Ok(Some(id)),
+            Some(PickedSession::Search(text)) => wanted = text,
+            Some(PickedSession::None) | None => return Ok(None),
+        }
+    }
+}
+
+/// Answer to the question which session to continue.
+enum PickedSession {
+    Of(String),
+    None,
+    /// Show those that have this text.
+    Search(String),
+}
+
+/// Asks for one of these sessions, the first of which are shown with their age and length.
+async fn ask_session(found: &[&SessionHead], wanted: &str) -> Option<PickedSession> {
+    let now = rind_lib::clock::now_ms();
+    let shown = found.len().min(MAX_OFFERED);
+    let lines = found.iter().take(shown).enumerate().map(|(n, row)| {
         QuestionLine::new(format!("  {} ", n + 1))
-            .their_words(DIM, &row.id)
+            .their_words(BOLD, &row.id)
             .own_words(" ")
-            .their_words(BOLD, &title)
+            .their_words(DIM, &render::session::describe_head(row, now))
     });
+    let mut head = QuestionLine::new("").own_words("? which session, the last used first");
+    if !wanted.is_empty() {
+        head = head.own_words(", with ").their_words(BOLD, wanted);
+    }
+    let n_more = found.len() - shown;
+    let more = match (shown, n_more) {
+        (0, _) => Some("  none has this text".to_owned()),
+        (_, 0) => None,
+        (_, n) => Some(format!("  … {n} more: type a word of one to find it")),
+    };
+    let more = more.map(|words| QuestionLine::new("").styled_words(DIM, &words));
+    let keys = match shown {
+        0 => "a text to search, or [q]uit".to_owned(),
+        n => format!("[1-{n}], a text to search, or [q]uit"),
+    };
     let screen = QuestionScreen {
-        parts: vec![
-            vec![QuestionLine::new("").own_words("? which session, the last used first")],
-            lines.collect(),
-        ],
+        parts: vec![vec![head], lines.chain(more).collect()],
         covers: Vec::new(),
-        keys: format!("[1-{}], or [q]uit", rows.len()),
+        keys,
         ..QuestionScreen::default()
     };
-    let chosen = screen.ask_person(|line| match line.parse::<usize>() {
-        Ok(n) => rows.get(n.checked_sub(1)?).map(|row| Some(row.id.clone())),
-        Err(_) => line.eq_ignore_ascii_case("q").then_some(None),
-    });
-    Ok(chosen.await.flatten())
+    screen
+        .ask_person(|line| match (line, line.parse::<usize>()) {
+            ("", _) => None,
+            ("q" | "Q" | "/quit", _) => Some(PickedSession::None),
+            (_, Ok(n)) if n <= shown => {
+                let row = found.get(n.checked_sub(1)?)?;
+                Some(PickedSession::Of(row.id.clone()))
+            }
+            (text, _) => Some(PickedSession::Search(text.to_owned())),
+        })
+        .await
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
 
 use super::super::approve::{self, AskedAnswer, TerminalQuestion};
 use super::super::attach;
-use super::super::command::{CommandCallResult, CommandSet, OwnerAction};
+use super::super::command::{CommandCallResult, CommandSet, OpenFacts, OwnerAction};
 use super::super::exit_code::ExitStatus;
 use super::super::open::OpenedSession;
 use super::super::programs::FollowingPrograms;
@@ -29,10 +29,11 @@ use super::live::ChatExit;
 use super::slash::{is_command, permission_number};
 use super::worker::{ChatJobDone, ChatPrompt, ChatWorker};
 use rind_lib::agent::SteerHandle;
-use rind_lib::event::Stamped;
+use rind_lib::event::{Event, Stamped};
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::{Source, StopReason};
 use rind_lib::tool::approval::{ApprovalAnswer, SessionApprovals};
+use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 use rind_operator::model;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
@@ -44,6 +45,15 @@ const TWICE: Duration = Duration::from_secs(1);
 const MAX_AHEAD: usize = 64;
 
 struct PlainChat {
+    /// Id of the session.
+    id: String,
+    /// Whether there is a conversation to go on with.
+    has_history: bool,
+    cost_usd: f64,
+    /// Mode of approval.
+    switch: ModeSwitch,
+    /// Name of the model that was chosen in this chat, as it was typed.
+    chosen_model: Option<String>,
     worker: ChatWorker,
     steering: SteerHandle,
     approvals: Arc<SessionApprovals>,
@@ -78,7 +88,18 @@ pub(super) async fn run_plain(
         render::print_warning(&text);
     }
     commands.set_asker(opened.asker);
+    commands.note_open(OpenFacts::of(&session));
+    if is_typed || opened.is_dry_run || opened.switch.mode() != ApprovalMode::Ask {
+        let dry_run = if opened.is_dry_run { ", dry run" } else { "" };
+        let mode = opened.switch.mode();
+        render::print_note(&format!("mode {mode}{dry_run}; /mode lists the others"));
+    }
     let mut plain = PlainChat {
+        id: session.id().to_string(),
+        has_history: session.turn_number() > 0,
+        cost_usd: 0.0,
+        switch: opened.switch,
+        chosen_model: None,
         steering: session.steering(),
         approvals: session.approvals(),
         setup: opened.setup,
@@ -262,9 +283,19 @@ impl PlainChat {
             Ok(CommandCallResult::Action(OwnerAction::Resume { id, .. })) => {
                 self.leaving = Some(ChatExit::Resume(id))
             }
+            Ok(CommandCallResult::Action(OwnerAction::New)) => {
+                self.leaving = Some(ChatExit::New(self.chosen_model.take()));
+            }
+            Ok(CommandCallResult::Action(OwnerAction::Reload)) => {
+                self.leaving = Some(ChatExit::Reload(self.id.clone()));
+            }
+            // Lines have no clipboard: the text is shown.
+            Ok(CommandCallResult::Action(OwnerAction::Copy(text))) => {
+                render::answer_line(render::printable_prose(text.trim_end()));
+            }
             Ok(CommandCallResult::Action(OwnerAction::Model(name))) => {
                 let model = ModelSelection {
-                    model: Some(name),
+                    model: Some(name.clone()),
                     ..ModelSelection::default()
                 };
                 match model::select_in_session(&self.setup, &model) {
@@ -273,6 +304,8 @@ impl PlainChat {
                             "model from the next turn on: {}",
                             selected.model
                         ));
+                        self.worker.commands().note_model(&selected);
+                        self.chosen_model = Some(name);
                         self.worker.set_model(selected);
                     }
                     Err(error) => render::print_error(&error),
@@ -307,6 +340,14 @@ impl PlainChat {
         match done {
             Some(ChatJobDone::Turn(Ok(outcome))) => {
                 self.last = ExitStatus::from(outcome.summary.stop);
+                self.has_history = true;
+                if outcome.summary.stop == StopReason::Done
+                    && self.switch.mode() == ApprovalMode::Plan
+                {
+                    render::print_note(
+                        "to carry out the plan: /mode ask or /mode accept-edits, then say so",
+                    );
+                }
                 if outcome.summary.stop != StopReason::Done {
                     for input in self.steering.take_all() {
                         render::print_warning(&format!("not sent: {}", input.text));
@@ -341,7 +382,14 @@ impl PlainChat {
 
     fn interrupt_job(&mut self) {
         let is_second = self.interrupted.is_some_and(|at| at.elapsed() < TWICE);
-        if is_second || !self.worker.interrupt() {
+        let is_idle = !self.worker.is_running();
+        if is_idle && self.is_typed && !is_second {
+            // One Ctrl-C may have been meant for a turn that has just ended.
+            at_once("\n");
+            render::print_note("Ctrl-C again quits");
+            self.interrupted = Some(Instant::now());
+            self.show_prompt();
+        } else if is_second || !self.worker.interrupt() {
             self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted));
         } else {
             self.renderer.show_interrupted();
@@ -459,6 +507,9 @@ impl PlainChat {
 
     /// Shows an event, and passes it to telemetry and programs.
     fn show_event(&mut self, event: &Stamped, programs: &mut FollowingPrograms) {
+        if let Event::RequestEnd { cost_usd, .. } = &event.event {
+            self.cost_usd += cost_usd.unwrap_or(0.0);
+        }
         self.renderer.show_event(event);
         self.telemetry.take_event(event);
         programs.take_event(event);
@@ -496,6 +547,10 @@ impl PlainChat {
             render::print_warning(&format!("not sent: {}", input.text));
         }
         closed?;
+        let is_over = matches!(self.leaving, None | Some(ChatExit::Quit(_)));
+        if is_over && self.has_history && self.is_typed {
+            render::print_note(&super::farewell_line(&self.id, self.cost_usd));
+        }
         Ok(self.leaving.unwrap_or(ChatExit::Quit(ExitStatus::Done)))
     }
 }

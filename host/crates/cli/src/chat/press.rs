@@ -8,7 +8,7 @@ use super::super::attach;
 use super::super::exit_code::ExitStatus;
 use super::super::render::{BOLD, DIM, one_line, style_text, warning_text};
 use super::super::terminal::QUIET;
-use super::ask::LineEffect;
+use super::ask::{LineEffect, OpenQuestion};
 use super::complete::CompletionMenu;
 use super::editor::EditTarget;
 use super::keys::{KeyCode, KeyInput, TypedKey};
@@ -18,6 +18,9 @@ use rind_lib::point::payload::Source;
 
 /// Time in which a second Ctrl-C quits.
 const TWICE: Duration = Duration::from_secs(1);
+
+/// Time in which a second Ctrl-C on an empty line quits: enough to read that it will.
+pub(super) const QUITS: Duration = Duration::from_secs(2);
 
 /// Texts that answer a question or page through it, and mean nothing as a message.
 const ANSWERS: [&str; 9] = ["y", "yes", "n", "no", "a", "always", "v", "view", "q"];
@@ -31,6 +34,12 @@ impl LiveChat {
             return self.press_in_question(input);
         }
         self.last_key = Instant::now();
+        if self.picker.is_some() {
+            return self.press_in_picker(&input);
+        }
+        if self.press_in_search(&input) {
+            return;
+        }
         let key = match input {
             KeyInput::Paste(text) => return self.paste_text(&text),
             KeyInput::Key(key) => key,
@@ -47,9 +56,18 @@ impl LiveChat {
             // Ignore an Enter meant for a question that has just closed. The text stays; a second
             // Enter sends it.
             (KeyCode::Enter, false, false, false) if self.is_late_answer() => {}
+            (KeyCode::Enter, false, false, false)
+                if self.menu.takes_enter(self.editor.before()) =>
+            {
+                return self.take_entry();
+            }
             (KeyCode::Enter, false, false, false) => self.enter_line(),
+            (KeyCode::Tab, false, false, true) => return self.switch_mode(),
             (KeyCode::Tab, false, false, false) if !self.menu.is_empty() => {
                 return self.complete_line();
+            }
+            (KeyCode::Tab, false, false, false) if self.editor.before().starts_with('!') => {
+                return self.complete_shell();
             }
             (KeyCode::Tab, false, false, false) if self.worker.is_running() => self.send_line(true),
             (KeyCode::Up | KeyCode::Down, false, false, false) if !self.menu.is_empty() => {
@@ -58,6 +76,10 @@ impl LiveChat {
             (KeyCode::Esc, ..) if !self.menu.is_empty() => {
                 self.menu = CompletionMenu::default();
                 return;
+            }
+            (KeyCode::Char('r'), true, ..) => {
+                self.menu = CompletionMenu::default();
+                return self.search_history();
             }
             (KeyCode::Char('o'), true, ..) => self.view.open_last(),
             (KeyCode::Char('g'), true, ..) => self.open_editor(),
@@ -71,9 +93,9 @@ impl LiveChat {
             }
             (KeyCode::Down, false, false, false) | (KeyCode::Char('n'), true, false, false) => {
                 if !self.editor.go_line(false)
-                    && let Some(text) = self.history.newer_line()
+                    && let Some(pieces) = self.history.newer_line()
                 {
-                    self.editor.set_text(&text);
+                    self.editor.set_pieces(&pieces);
                 }
             }
             _ => {
@@ -95,6 +117,31 @@ impl LiveChat {
             self.editor.complete_word(chosen.start, &text);
         }
         self.propose_completions();
+    }
+
+    /// Proposes files for a command of the shell, or completes the only one.
+    fn complete_shell(&mut self) {
+        self.menu = CompletionMenu::of_shell(self.editor.before(), &self.setup.paths.workspace);
+        if self.menu.has_one() {
+            self.complete_line();
+        }
+    }
+
+    /// Takes the marked entry. A built-in command that needs nothing more runs at once.
+    fn take_entry(&mut self) {
+        self.complete_line();
+        let line = self.editor.whole();
+        let line = line.trim_end();
+        let commands = self.worker.commands();
+        let is_whole = is_command(line)
+            && commands
+                .parse_call(line)
+                .is_ok_and(|call| commands.is_built_in(&call));
+        if is_whole {
+            self.menu = CompletionMenu::default();
+            self.enter_line();
+            self.propose_completions();
+        }
     }
 
     /// Keeps the keys typed while the chat was about to end.
@@ -144,7 +191,11 @@ impl LiveChat {
         };
         match (key.code, key.ctrl) {
             (KeyCode::Char('c'), true) => self.interrupt_job(),
+            // A page goes back to its question first.
+            (KeyCode::Esc, _) if self.question.as_mut().is_some_and(OpenQuestion::close_page) => {}
+            (KeyCode::Esc, _) => self.decline_question(),
             _ if !is_taken => {}
+            (KeyCode::Char('d'), true) if self.answer.is_empty() => self.decline_question(),
             (KeyCode::Enter, _) => self.answer_question(),
             _ => {
                 edit_line(&mut self.answer, key);
@@ -183,6 +234,20 @@ impl LiveChat {
         }
     }
 
+    /// Esc and Ctrl-D: answers with no, and ends the turn or the command that asks.
+    fn decline_question(&mut self) {
+        let size = self.screen.size();
+        let Some(question) = self.question.take() else {
+            return;
+        };
+        let kept = question.kept_rows(size);
+        question.refuse_question("the user ended the turn");
+        self.close_question();
+        kept.into_iter().for_each(|row| self.view.say_line(row));
+        self.view.say_line(style_text(BOLD, "  no"));
+        self.stop_turn();
+    }
+
     /// Closes the question. An unfinished answer goes into the editor.
     pub(super) fn close_question(&mut self) {
         self.question = None;
@@ -205,6 +270,10 @@ impl LiveChat {
                 self.history.add_line(&line);
             }
             return;
+        }
+        if line == "/" && text.starts_with('/') {
+            let words = "type the name of a command behind the slash; /help lists them";
+            return self.view.say_line(warning_text(words));
         }
         if line.starts_with('!') && !text.starts_with(' ') {
             match self.shell.run_line(line) {
@@ -233,6 +302,8 @@ impl LiveChat {
             }
         } else if self.shell.interrupt() {
             self.interrupted = Some(Instant::now());
+        } else if self.editor.is_empty() && !is_second && !self.is_quitting() {
+            self.quitting = Some(Instant::now());
         } else if self.editor.is_empty() || is_second {
             if is_second && std::mem::take(&mut self.is_dropped) {
                 // Restore the dropped text, so that it is visible at the end.
@@ -240,7 +311,7 @@ impl LiveChat {
             }
             self.leaving = Some(ChatExit::Quit(ExitStatus::Done));
         } else {
-            self.is_dropped = !self.history.add_line(&self.editor.whole());
+            self.is_dropped = !self.history.add_pieces(&self.editor.pieces());
             self.editor.discard_text();
             if self.is_dropped {
                 let words = "cleared, and not kept in the history: Ctrl-_ brings it back";
@@ -248,6 +319,11 @@ impl LiveChat {
             }
             self.interrupted = Some(Instant::now());
         }
+    }
+
+    /// Whether a Ctrl-C on an empty line came so recently that another one quits.
+    pub(super) fn is_quitting(&self) -> bool {
+        self.quitting.is_some_and(|at| at.elapsed() < QUITS)
     }
 
     /// Interrupts the turn. Returns whether a turn ran that was not already interrupted.
@@ -268,9 +344,9 @@ impl LiveChat {
         if self.editor.is_empty() && self.take_back_last() {
             return;
         }
-        let now = self.editor.whole();
-        if let Some(text) = self.history.older_line(&now) {
-            self.editor.set_text(&text);
+        let now = self.editor.pieces();
+        if let Some(pieces) = self.history.older_line(&now) {
+            self.editor.set_pieces(&pieces);
         }
     }
 }
@@ -282,7 +358,7 @@ fn is_mere_answer(text: &str) -> bool {
 }
 
 /// Applies a key to a text. Returns whether it had an effect.
-fn edit_line(editor: &mut super::editor::LineEditor, key: TypedKey) -> bool {
+pub(super) fn edit_line(editor: &mut super::editor::LineEditor, key: TypedKey) -> bool {
     match (key.code, key.ctrl, key.alt) {
         (KeyCode::Char(letter), false, false) => editor.type_letter(letter),
         (KeyCode::Enter, ..) | (KeyCode::Char('j'), true, false) => editor.type_letter('\n'),

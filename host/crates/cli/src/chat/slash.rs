@@ -1,9 +1,14 @@
 //! Slash commands in a chat: those of the registry, and those that only a chat has.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
 use super::super::command::{CommandCallResult, OwnerAction, split_command};
 use super::super::exit_code::ExitStatus;
-use super::super::render::{BOLD, DIM, WARN, one_line, printable_prose, style_text, warning_text};
+use super::super::render::{
+    BOLD, DIM, WARN, format_count, one_line, printable_prose, style_text, warning_text,
+};
 use super::live::{ChatExit, LiveChat};
+use super::tty;
 use super::worker::ChatPrompt;
 use rind_operator::model;
 use rind_operator::settings::ModelSelection;
@@ -13,8 +18,11 @@ pub(super) const KEYS: &str = "\
 Keys of the chat:
   Enter        sends; while a turn runs it steers: the model reads it before its next request, and calls that have not begun are skipped
   Tab          completes; while a turn runs it keeps the text for the end of the turn
+  Shift-Tab    switches the mode: ask, accept-edits, plan (/mode lists them)
   Up           goes through lines, takes back what waits, then goes through the history
   Ctrl-C       ends the turn, twice quits; so does Ctrl-D on an empty line
+  Esc          ends the turn; at a question it answers no as well
+  Ctrl-R       searches the history
   Ctrl-O       shows the last tool call whole
   Ctrl-G       opens the text in $VISUAL or $EDITOR
   Ctrl-Z       stops the chat until the shell continues it (`fg`)
@@ -36,6 +44,9 @@ pub(super) fn permission_number(line: &str) -> Option<&str> {
 impl LiveChat {
     /// Runs a line that is a command. Returns whether the command can be run.
     pub(super) fn run_command(&mut self, line: &str) -> bool {
+        if self.open_picker(line) {
+            return true;
+        }
         if let Some(number) = permission_number(line) {
             let lines = super::permissions::permissions_command(&self.approvals, number);
             self.worker.tell_permissions(&lines);
@@ -92,6 +103,13 @@ impl LiveChat {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Done))
             }
             Ok(CommandCallResult::Action(OwnerAction::Model(name))) => self.choose_model(name),
+            Ok(CommandCallResult::Action(OwnerAction::New)) => {
+                self.leaving = Some(ChatExit::New(self.chosen_model.take()));
+            }
+            Ok(CommandCallResult::Action(OwnerAction::Reload)) => {
+                self.leaving = Some(ChatExit::Reload(self.id.to_string()));
+            }
+            Ok(CommandCallResult::Action(OwnerAction::Copy(text))) => self.copy_text(&text),
             Ok(CommandCallResult::Action(OwnerAction::Resume { id, text })) => {
                 self.view.say_line(style_text(DIM, one_line(&text, 400)));
                 self.leaving = Some(ChatExit::Resume(id));
@@ -102,9 +120,23 @@ impl LiveChat {
         }
     }
 
+    /// Puts a text into the clipboard, with the sequence OSC 52 that most terminals obey.
+    fn copy_text(&mut self, text: &str) {
+        let encoded = BASE64_STANDARD.encode(text);
+        let n = format_count(text.lines().count() as u64, "line");
+        let words = match tty::put_text(&format!("\x1b]52;c;{encoded}\x07")) {
+            Ok(()) => style_text(
+                DIM,
+                format_args!("{n} sent to the clipboard, if the terminal allows it (OSC 52)"),
+            ),
+            Err(error) => warning_text(&format!("cannot write to the terminal: {error}")),
+        };
+        self.view.say_line(words);
+    }
+
     fn choose_model(&mut self, name: String) {
         let model = ModelSelection {
-            model: Some(name),
+            model: Some(name.clone()),
             ..ModelSelection::default()
         };
         match model::select_in_session(&self.setup, &model) {
@@ -112,7 +144,11 @@ impl LiveChat {
                 let words = format!("model from the next turn on: {}", selected.model);
                 self.view.say_line(style_text(DIM, printable_prose(&words)));
                 self.view.status.set_model(&selected);
+                self.worker.commands().note_model(&selected);
+                self.chosen_model = Some(name);
+                let asked = selected.model.clone();
                 self.worker.set_model(selected);
+                self.check_model(asked);
             }
             Err(error) => self
                 .view

@@ -9,6 +9,7 @@ use rind_lib::agent::CompactConfig;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::provider::{Provider, Selected};
 use rind_lib::text::one_line;
+use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 
 /// Tokens of a conversation from which on it is made shorter, which follow the window of the model:
 /// that is asked of some servers with the first request only.
@@ -39,7 +40,13 @@ pub(super) struct ChatStatus {
     /// Tokens of the last request and its answer.
     n_tokens: u64,
     window: ContextWindow,
-    cost_usd: f64,
+    pub(super) cost_usd: f64,
+    /// Turns that started since the chat was opened.
+    pub(super) n_turns: u64,
+    /// Mode of approval.
+    switch: ModeSwitch,
+    /// Whether calls are only described.
+    is_dry_run: bool,
     /// Plugins that held the last answer back.
     holding: BTreeSet<String>,
     n_left_out: usize,
@@ -60,6 +67,21 @@ impl ChatStatus {
         }
     }
 
+    /// Shows the mode of approval too.
+    pub(super) fn with_mode(mut self, switch: ModeSwitch, is_dry_run: bool) -> Self {
+        (self.switch, self.is_dry_run) = (switch, is_dry_run);
+        self
+    }
+
+    /// Describes the mode, in a few words.
+    pub(super) fn mode_words(&self) -> String {
+        let dry_run = if self.is_dry_run { " · dry run" } else { "" };
+        match self.switch.mode() {
+            ApprovalMode::Full => format!("full: nothing is asked{dry_run}"),
+            mode => format!("{mode}{dry_run}"),
+        }
+    }
+
     pub(super) fn set_model(&mut self, selected: &Selected) {
         self.model = one_line(&selected.model);
         self.asked.clone_from(&selected.model);
@@ -74,7 +96,10 @@ impl ChatStatus {
             }
             Event::PluginLeftOut { cause, .. } if cause != "switched-off" => self.n_left_out += 1,
             Event::SkillLeftOut { .. } => self.n_skills_left_out += 1,
-            Event::TurnStart { .. } if stamped.is_main() => self.holding.clear(),
+            Event::TurnStart { .. } if stamped.is_main() => {
+                self.n_turns += 1;
+                self.holding.clear();
+            }
             Event::Status { plugin, text } if text.is_empty() => {
                 self.lines.remove(plugin);
             }
@@ -106,7 +131,7 @@ impl ChatStatus {
     }
 
     pub(super) fn line(&self) -> String {
-        let mut words = vec![self.model.clone()];
+        let mut words = Vec::new();
         if self.n_tokens > 0 {
             let used = short_number(self.n_tokens);
             words.push(
@@ -124,7 +149,16 @@ impl ChatStatus {
             );
         }
         words.extend(format_dollars(self.cost_usd));
-        let mut line = style_text(DIM, words.join(" · "));
+        // The mode comes early: a narrow screen must not cut it.
+        let style = match (self.switch.mode(), self.is_dry_run) {
+            (ApprovalMode::Ask, false) => DIM,
+            _ => WARN,
+        };
+        let mut line = style_text(DIM, format_args!("{} · ", self.model));
+        line.push_str(&style_text(style, self.mode_words()));
+        if !words.is_empty() {
+            line.push_str(&style_text(DIM, format_args!(" · {}", words.join(" · "))));
+        }
         if !self.skills.is_empty() {
             let words = format!(" · skill {}", self.skills.join(", "));
             line.push_str(&style_text(PLUGIN, words));

@@ -37,7 +37,7 @@ impl LiveChat {
             return;
         }
         self.editor.clear_text();
-        self.history.add_line(&text);
+        self.history.add_pieces(&pieces);
         let untold = self.shell.take_untold();
         let typed = TypedLine {
             text,

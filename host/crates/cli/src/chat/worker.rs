@@ -261,6 +261,8 @@ mod tests {
             skills: Arc::default(),
             rules: Vec::new(),
             compact: rind_lib::agent::CompactConfig::default(),
+            switch: rind_lib::tool::policy::ModeSwitch::default(),
+            is_dry_run: false,
         };
         Arc::new(CommandSet::new(about, None, "/none/rind".into()).await)
     }

@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Write as _};
 
 use anyhow::Context;
 
+use super::OpenFacts;
 use crate::exit_code::{Usage, bail_usage};
 use crate::input::fence_input;
 use crate::render;
@@ -17,18 +18,18 @@ use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry};
 use rind_lib::tokens;
 
-fn read_entries(session: &Session) -> anyhow::Result<Vec<Entry>> {
-    let (entries, _) = session.host().store().read(session.id())?;
+fn read_entries(open: &OpenFacts) -> anyhow::Result<Vec<Entry>> {
+    let (entries, _) = open.host.store().read(open.stored.id())?;
     Ok(entries)
 }
 
 /// Tokens and cost of the turns that ended, and of each model.
-pub(super) fn describe_cost(session: &Session) -> anyhow::Result<String> {
+pub(super) fn describe_cost(open: &OpenFacts) -> anyhow::Result<String> {
     let (mut n_turns, mut n_cut) = (0, 0);
     let (mut usd, mut unpriced) = (0.0, 0);
     let mut usage = rind_lib::message::Usage::default();
     let mut models: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
-    for entry in read_entries(session)? {
+    for entry in read_entries(open)? {
         match entry.body {
             Body::TurnEnd { summary, .. } => {
                 n_turns += 1;
@@ -91,10 +92,10 @@ pub(super) fn describe_cost(session: &Session) -> anyhow::Result<String> {
 
 /// Parts of the system prompt and kinds of messages, with their tokens.
 pub(super) fn describe_context(
-    session: &Session,
+    open: &OpenFacts,
     compact: &CompactConfig,
 ) -> anyhow::Result<String> {
-    let entries = read_entries(session)?;
+    let entries = read_entries(open)?;
     let turns = ledger::turn_ledgers(&entries);
     let mut rows: Vec<(String, u64)> = Vec::new();
     if let Some(turn) = turns.iter().rev().find(|turn| !turn.parts.is_empty()) {
@@ -111,7 +112,7 @@ pub(super) fn describe_context(
             (format!("system prompt: {key} ({source})"), part.tokens)
         }));
     }
-    let specs = session.tools();
+    let specs = &open.tools;
     let tools = specs.iter().map(|spec| {
         let text = format!("{}{}{}", spec.name, spec.description, spec.parameters);
         tokens::estimate_tokens(&text)
@@ -120,7 +121,7 @@ pub(super) fn describe_context(
         render::format_count(specs.len() as u64, "tool"),
         tools.sum(),
     ));
-    let messages = session.messages();
+    let messages = open.stored.messages();
     for (role, what) in [
         (Role::User, "input"),
         (Role::Assistant, "answer"),
@@ -139,7 +140,7 @@ pub(super) fn describe_context(
         let _ = writeln!(text, "{tokens:>9}  {what}");
     }
     let _ = write!(text, "{total:>9}  tokens in all, estimated");
-    let profile = session.provider().profile(session.model().1);
+    let profile = open.provider.profile(&open.model);
     if let Some(most) = compact.threshold(&profile) {
         let part = total * 100 / most.max(1);
         let _ = write!(

@@ -9,8 +9,12 @@ pub(super) struct BuiltIn {
     pub(super) description: &'static str,
     /// The one argument and a few words on it.
     argument: Option<(&'static str, &'static str)>,
+    /// Whether it does nothing without the argument.
+    needs_argument: bool,
     /// Whether it is about a conversation that there is.
     pub(super) is_about_session: bool,
+    /// Whether it only reads, so that it answers while a turn runs.
+    is_beside: bool,
     /// Values to propose for the argument, each with a few words.
     pub(super) values: Option<Values>,
     pub(super) does: BuiltInWork,
@@ -38,6 +42,14 @@ pub(super) enum BuiltInWork {
     Export,
     Resume,
     Quit,
+    Mode,
+    Status,
+    Diff,
+    Copy,
+    Rename,
+    New,
+    Reload,
+    Init,
 }
 
 impl BuiltIn {
@@ -46,7 +58,9 @@ impl BuiltIn {
             name,
             description,
             argument: None,
+            needs_argument: false,
             is_about_session: false,
+            is_beside: false,
             values: None,
             does,
         }
@@ -57,9 +71,25 @@ impl BuiltIn {
         self
     }
 
+    const fn needing_argument(mut self) -> Self {
+        self.needs_argument = true;
+        self
+    }
+
     const fn about_session(mut self) -> Self {
         self.is_about_session = true;
         self
+    }
+
+    const fn beside_turn(mut self) -> Self {
+        self.is_beside = true;
+        self
+    }
+
+    /// Whether it has to wait for the end of a running turn.
+    pub(super) fn waits_for_turn(&self) -> bool {
+        let makes_input = self.does == BuiltInWork::Init;
+        makes_input || (self.is_about_session && !self.is_beside)
     }
 
     const fn proposing_values(mut self, values: Values) -> Self {
@@ -81,6 +111,19 @@ const TABLE: &[BuiltIn] = &[
     .taking_argument(
         "name",
         "Name of a model of the same provider, or PROVIDER/NAME",
+    )
+    .proposing_values(own::model_values),
+    BuiltIn::new(
+        "mode",
+        BuiltInWork::Mode,
+        "List the modes of approval, or switch to one",
+    )
+    .taking_argument("name", "ask, accept-edits, plan or full")
+    .proposing_values(own::mode_values),
+    BuiltIn::new(
+        "status",
+        BuiltInWork::Status,
+        "Show session, model, mode, folder and plugins",
     ),
     BuiltIn::new(
         "plugins",
@@ -90,7 +133,7 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new(
         "permissions",
         BuiltInWork::Permissions,
-        "List what plugins were granted, and the rules for tool calls",
+        "List the mode, what plugins were granted, and the rules for tool calls",
     ),
     BuiltIn::new(
         "skills",
@@ -108,19 +151,32 @@ const TABLE: &[BuiltIn] = &[
         BuiltInWork::Cost,
         "Show tokens and cost of this session",
     )
-    .about_session(),
+    .about_session()
+    .beside_turn(),
     BuiltIn::new(
         "context",
         BuiltInWork::Context,
         "Show what fills the window of the model",
     )
-    .about_session(),
+    .about_session()
+    .beside_turn(),
     BuiltIn::new(
         "compact",
         BuiltInWork::Compact,
         "Replace older messages with a summary now",
     )
     .about_session(),
+    BuiltIn::new(
+        "diff",
+        BuiltInWork::Diff,
+        "Show which files a turn changed, with the changed lines",
+    )
+    .taking_argument(
+        "turn",
+        "Number of the turn; the last one that changed files without it",
+    )
+    .about_session()
+    .beside_turn(),
     BuiltIn::new(
         "undo",
         BuiltInWork::Undo,
@@ -151,6 +207,18 @@ const TABLE: &[BuiltIn] = &[
         "Go on in a copy of this session up to now",
     )
     .about_session(),
+    BuiltIn::new("rename", BuiltInWork::Rename, "Give this session a title")
+        .taking_argument("title", "The title, a few words")
+        .needing_argument()
+        .about_session()
+        .beside_turn(),
+    BuiltIn::new(
+        "copy",
+        BuiltInWork::Copy,
+        "Put the last answer into the clipboard, through the terminal",
+    )
+    .about_session()
+    .beside_turn(),
     BuiltIn::new(
         "export",
         BuiltInWork::Export,
@@ -168,6 +236,24 @@ const TABLE: &[BuiltIn] = &[
     )
     .taking_argument("session", "Id of a session, the beginning of it, or `last`")
     .proposing_values(own::session_values),
+    BuiltIn::new(
+        "new",
+        BuiltInWork::New,
+        "Begin a new conversation; this one is kept",
+    )
+    .about_session(),
+    BuiltIn::new("clear", BuiltInWork::New, "The same as /new").about_session(),
+    BuiltIn::new(
+        "init",
+        BuiltInWork::Init,
+        "Let the model look at the project and write AGENTS.md, its notes for agents",
+    ),
+    BuiltIn::new(
+        "reload",
+        BuiltInWork::Reload,
+        "Read settings, plugins, skills and templates again, and go on here",
+    )
+    .about_session(),
     BuiltIn::new("quit", BuiltInWork::Quit, "End the program"),
 ];
 
@@ -193,5 +279,9 @@ fn command_schema(command: &BuiltIn) -> Value {
         let property = json!({"type": "string", "description": help});
         properties.insert(name.to_owned(), property);
     }
-    json!({"type": "object", "properties": properties})
+    let required: Vec<String> = match command.needs_argument {
+        true => properties.keys().cloned().collect(),
+        false => Vec::new(),
+    };
+    json!({"type": "object", "properties": properties, "required": required})
 }

@@ -7,6 +7,7 @@
 
 mod about;
 mod arguments;
+mod beside;
 mod built_in;
 mod find;
 mod help;
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
 
+pub(super) use self::beside::OpenFacts;
 use self::built_in::BuiltIn;
 use self::helper::TemplateHelper;
 use self::list::CommandList;
@@ -36,7 +38,9 @@ use rind_lib::grant::held::HeldFolder;
 use rind_lib::lock::lock;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::load::{Loaded, PluginSet};
+use rind_lib::provider::{Provider, Selected};
 use rind_lib::skill::{Skill, Skills, key};
+use rind_lib::tool::policy::ModeSwitch;
 
 /// Longest description of a command, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
@@ -51,6 +55,10 @@ pub(super) struct CommandSet {
     helper: TemplateHelper,
     /// The way to ask the person; none outside of a session.
     asker: Mutex<Asker>,
+    /// The open session; none outside of one.
+    open: Mutex<Option<OpenFacts>>,
+    /// Names of the models that the server listed; empty before it was asked.
+    models: Mutex<Vec<String>>,
 }
 
 /// Parts of the host that built-in commands tell of.
@@ -62,6 +70,10 @@ pub(super) struct CommandFacts {
     /// Settings for compaction.
     pub(super) compact: CompactConfig,
     pub(super) skills: Arc<Skills>,
+    /// Mode of approval.
+    pub(super) switch: ModeSwitch,
+    /// Whether calls are only described.
+    pub(super) is_dry_run: bool,
 }
 
 struct CommandEntry {
@@ -137,6 +149,12 @@ pub(super) enum OwnerAction {
     Continue,
     /// Ask this model from the next turn on.
     Model(String),
+    /// Begin a new session.
+    New,
+    /// Read settings, plugins, skills and templates again, in the same session.
+    Reload,
+    /// Put this text into the clipboard of the terminal.
+    Copy(String),
     /// Continue another session: its full id, and a text to show.
     Resume {
         id: String,
@@ -238,12 +256,49 @@ impl CommandSet {
             about,
             helper,
             asker: Mutex::default(),
+            open: Mutex::default(),
+            models: Mutex::default(),
         }
     }
 
     /// Sets the way in which commands ask the person at the terminal.
     pub(super) fn set_asker(&self, asker: Asker) {
         *lock(&self.asker) = asker;
+    }
+
+    /// Notes the open session, so that commands about it answer while a turn has it.
+    pub(super) fn note_open(&self, open: OpenFacts) {
+        *lock(&self.open) = Some(open);
+    }
+
+    /// Notes the model that the open session asks from now on.
+    pub(super) fn note_model(&self, selected: &Selected) {
+        if let Some(open) = &mut *lock(&self.open) {
+            open.provider = selected.provider.clone();
+            open.model.clone_from(&selected.model);
+        }
+        lock(&self.models).clear();
+    }
+
+    /// Returns the client and the name of the model of the open session.
+    pub(super) fn open_model(&self) -> Option<(Arc<dyn Provider>, String)> {
+        let open = lock(&self.open);
+        open.as_ref()
+            .map(|open| (open.provider.clone(), open.model.clone()))
+    }
+
+    fn open_facts(&self) -> Option<OpenFacts> {
+        lock(&self.open).clone()
+    }
+
+    /// Sets the names of models to propose.
+    pub(super) fn set_models(&self, names: Vec<String>) {
+        *lock(&self.models) = names;
+    }
+
+    /// Returns the names of the models that the server listed.
+    pub(super) fn models(&self) -> Vec<String> {
+        lock(&self.models).clone()
     }
 
     fn asker(&self) -> Asker {
@@ -309,13 +364,17 @@ impl CommandSet {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if command.is_about_session)
     }
 
+    /// Whether a call is of a built-in command.
+    pub(super) fn is_built_in(&self, call: &CommandCall) -> bool {
+        matches!(call.entry.kind, CommandKind::BuiltIn(_))
+    }
+
     /// Whether a call has to wait for the end of a running turn, which has the session to itself.
     pub(super) fn waits_for_turn(&self, call: &CommandCall) -> bool {
-        let makes_input = matches!(
-            &call.entry.kind,
-            CommandKind::Plugin(_) | CommandKind::Template(_) | CommandKind::Skill(_)
-        );
-        makes_input || self.is_about_session(call)
+        match &call.entry.kind {
+            CommandKind::BuiltIn(command) => command.waits_for_turn(),
+            _ => true,
+        }
     }
 
     /// Whether a call does its work without any session.

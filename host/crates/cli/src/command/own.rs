@@ -6,16 +6,25 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::built_in::{BuiltIn, BuiltInWork};
-use super::{CommandCallResult, CommandKind, CommandSet, OwnerAction, about, help, rewind};
+use super::{
+    CommandCallResult, CommandKind, CommandSet, OpenFacts, OwnerAction, about, help, rewind,
+};
 use crate::exit_code::{Usage, bail_usage};
 use crate::render;
 use rind_lib::host::Session;
 use rind_lib::plugin::load::Why;
-use rind_lib::session::SessionStore;
+use rind_lib::session::{SessionHead, SessionStore};
 use rind_lib::skill::Skill;
+use rind_lib::tool::policy::ApprovalMode;
 
 /// Sessions that `/resume` lists.
 const MAX_LISTED: usize = 20;
+
+/// Prompt of `/init`.
+const INIT: &str = "Look at this project and write notes for agents that will work on it, to the file AGENTS.md in the \
+workspace. If the file exists, improve it and keep what is right in it. Say, as far as the project tells: what it is for, the \
+layout of its folders, the commands that build, test, format and check it, rules of its code that are not obvious, and traps. \
+Use only what you read in files or saw a command do; do not invent anything. At most 60 lines, no general advice.";
 
 pub(super) async fn run_built_in(
     commands: &CommandSet,
@@ -27,11 +36,10 @@ pub(super) async fn run_built_in(
     let argument = arguments.as_object().and_then(|all| all.values().next());
     let argument = argument.and_then(Value::as_str);
     let Some(session) = session else {
-        return without_session(commands, command, argument);
+        let open = commands.open_facts();
+        return without_session(commands, command, argument, open.as_ref());
     };
     Ok(CommandCallResult::Text(match command.does {
-        BuiltInWork::Cost => about::describe_cost(session)?,
-        BuiltInWork::Context => about::describe_context(session, &commands.about.compact)?,
         BuiltInWork::Compact => {
             // Return no text: the renderer of the turn shows the output.
             session.compact().until(cancel).await?;
@@ -61,27 +69,43 @@ pub(super) async fn run_built_in(
             return Ok(CommandCallResult::Action(OwnerAction::Resume { id, text }));
         }
         BuiltInWork::Export => about::export_session(session, argument)?,
-        BuiltInWork::Model => match argument {
-            Some(name) => {
-                return Ok(CommandCallResult::Action(OwnerAction::Model(
-                    name.to_owned(),
-                )));
-            }
-            None => {
-                let (provider, model) = session.model();
-                format!("{model} ({provider})")
-            }
-        },
-        _ => return without_session(commands, command, argument),
+        _ => {
+            let open = OpenFacts::of(session);
+            return without_session(commands, command, argument, Some(&open));
+        }
     }))
 }
 
+/// Runs a command that does not change the session. `open` is the open one.
 fn without_session(
     commands: &CommandSet,
     command: &BuiltIn,
     argument: Option<&str>,
+    open: Option<&OpenFacts>,
 ) -> anyhow::Result<CommandCallResult> {
+    let needs_open = || {
+        let why = format!("/{} is about a session, and none is open", command.name);
+        open.ok_or_else(|| anyhow::Error::new(Usage(why)))
+    };
     Ok(CommandCallResult::Text(match command.does {
+        BuiltInWork::Cost => about::describe_cost(needs_open()?)?,
+        BuiltInWork::Context => about::describe_context(needs_open()?, &commands.about.compact)?,
+        BuiltInWork::Diff => needs_open()?.describe_diff(argument)?,
+        BuiltInWork::Rename => needs_open()?.rename(argument)?,
+        BuiltInWork::Copy => {
+            let text = needs_open()?.last_answer()?;
+            return Ok(CommandCallResult::Action(OwnerAction::Copy(text)));
+        }
+        BuiltInWork::Status => commands.describe_status(open),
+        BuiltInWork::Mode => commands.switch_mode(argument)?,
+        BuiltInWork::New => return Ok(CommandCallResult::Action(OwnerAction::New)),
+        BuiltInWork::Reload => return Ok(CommandCallResult::Action(OwnerAction::Reload)),
+        BuiltInWork::Init => {
+            return Ok(CommandCallResult::Prompt {
+                text: INIT.to_owned(),
+                command: "/init, which is built in".to_owned(),
+            });
+        }
         BuiltInWork::Help => match argument {
             Some(name) => help::help_one(commands, name).map_err(Usage)?,
             None => help::help_all(commands),
@@ -105,12 +129,10 @@ fn without_session(
                     name.to_owned(),
                 )));
             }
-            None => bail_usage!("/model shows the model of a session, and none is open"),
+            None => needs_open()?.model_line(),
         },
         BuiltInWork::Quit => return Ok(CommandCallResult::Action(OwnerAction::Quit)),
-        BuiltInWork::Cost
-        | BuiltInWork::Context
-        | BuiltInWork::Compact
+        BuiltInWork::Compact
         | BuiltInWork::Continue
         | BuiltInWork::Undo
         | BuiltInWork::Rewind
@@ -188,7 +210,8 @@ fn list_skills(commands: &CommandSet, active: &[String]) -> String {
 }
 
 fn list_permissions(commands: &CommandSet) -> String {
-    let mut lines = Vec::new();
+    let mut lines = vec![format!("mode {}", commands.describe_mode()), String::new()];
+    let n_before = lines.len();
     for plugin in &commands.about.plugins.plugins {
         let granted = plugin.granted.capabilities();
         for capability in granted {
@@ -196,16 +219,20 @@ fn list_permissions(commands: &CommandSet) -> String {
             lines.push(format!("plugin {} may {words}", plugin.manifest.name));
         }
     }
-    if lines.is_empty() {
+    if lines.len() == n_before {
         lines.push("no plugin was granted anything".to_owned());
     }
     lines.push(String::new());
     let rules = &commands.about.rules;
     if rules.is_empty() {
-        lines.push(
-            "your settings have no rules for tool calls: reading is allowed, everything else asks"
-                .to_owned(),
-        );
+        lines.push(match commands.about.switch.mode() {
+            ApprovalMode::Ask => {
+                "your settings have no rules for tool calls: reading is allowed, everything else asks".to_owned()
+            }
+            mode => format!(
+                "your settings have no rules for tool calls: reading is allowed, and the mode {mode} decides about everything else"
+            ),
+        });
     } else {
         lines.push("rules for tool calls:".to_owned());
         lines.extend(rules.iter().map(|rule| format!("  {rule}")));
@@ -219,20 +246,34 @@ fn list_sessions(commands: &CommandSet) -> anyhow::Result<String> {
     if rows.is_empty() {
         return Ok("there are no sessions of this folder yet".to_owned());
     }
-    let lines = rows.iter().map(|(id, input)| format!("{id}  {input}"));
+    let lines = rows.iter().map(|(id, about)| format!("{id}  {about}"));
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Ids and titles of the sessions of this folder, the last used first.
+/// Ids of the sessions of this folder, each with its age, length and title, the last used first.
 fn session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> {
     let paths = &commands.about.paths;
-    let rows = SessionStore::new(paths.sessions())
-        .heads()?
-        .rows
-        .into_iter();
-    let here = rows.filter(|row| std::path::Path::new(&row.workspace) == paths.workspace);
-    let row = |row: rind_lib::session::SessionHead| (row.id, render::one_line(&row.title, 80));
+    let rows = SessionStore::new(paths.sessions()).heads()?.rows;
+    let here = rows
+        .iter()
+        .filter(|row| std::path::Path::new(&row.workspace) == paths.workspace);
+    let now = rind_lib::clock::now_ms();
+    let row = |row: &SessionHead| (row.id.clone(), render::session::describe_head(row, now));
     Ok(here.take(MAX_LISTED).map(row).collect())
+}
+
+/// Models to propose, once the server was asked for them.
+pub(super) fn model_values(commands: &CommandSet) -> Vec<(String, String)> {
+    let names = commands.models().into_iter();
+    names.map(|name| (name, String::new())).collect()
+}
+
+/// Modes to propose.
+pub(super) fn mode_values(_: &CommandSet) -> Vec<(String, String)> {
+    let modes = ApprovalMode::ALL.into_iter();
+    modes
+        .map(|mode| (mode.name().to_owned(), mode.about().to_owned()))
+        .collect()
 }
 
 /// Sessions to propose.

@@ -23,6 +23,8 @@ async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
         plugins: Arc::default(),
         rules: Vec::new(),
         compact: rind_lib::agent::CompactConfig::default(),
+        switch: rind_lib::tool::policy::ModeSwitch::default(),
+        is_dry_run: false,
     };
     CommandSet::with_helper(about, Some(&held), TemplateHelper::Here).await
 }

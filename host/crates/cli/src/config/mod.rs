@@ -62,9 +62,7 @@ pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStat
     }
     render::config::show_settings(&shown);
     match model::select(&setup, &model, None) {
-        Ok(selected) => {
-            render::config::show_model(selected.provider.name(), &selected.model, &selected.why)
-        }
+        Ok(selected) => render::config::show_model(&selected),
         Err(error) => render::print_warning(&format!("{error:#}")),
     }
     Ok(ExitStatus::Done)

@@ -27,7 +27,7 @@ use rind_lib::plugin::load::PluginSet;
 use rind_lib::plugin::startable::StartableSet;
 use rind_lib::provider::Selected;
 use rind_lib::provider::scripted::Scripted;
-use rind_lib::tool::policy::PolicyMode;
+use rind_lib::tool::policy::{ModeSwitch, PolicyMode};
 use rind_operator::confinement;
 use rind_operator::host::{HostParts, OperatorHost};
 use rind_operator::load::PluginLoad;
@@ -90,6 +90,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
             dry_run: false,
             has_terminal: false,
         },
+        switch: ModeSwitch::default(),
         approver,
         commands: confinement::find(&setup).await?.commands(),
     };

@@ -25,13 +25,17 @@ fn check_folder(path: &Path, holds: &str, unwanted: u32, paths: &Paths) -> Docto
     let shown = path.display();
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (own, workspace) = (real(path), real(&paths.workspace));
-    if own.starts_with(&workspace) || workspace.starts_with(&own) {
-        let found = format!("{shown}, not apart from the workspace");
+    if workspace.starts_with(&own) {
+        let found = format!("{shown}, which the workspace is in");
         return DoctorCheck::required_check(found)
             .with_meaning(format!(
                 "it holds {holds}, and tools of the model would work there: no turn is run in this workspace"
             ))
             .with_todo("work in another folder, or set RIND_HOME to one outside");
+    }
+    if own.starts_with(&workspace) {
+        let found = format!("{shown}, inside of the workspace and hidden from tools");
+        return DoctorCheck::ok_check(found).with_meaning(format!("it holds {holds}"));
     }
     let Ok(found) = std::fs::metadata(path) else {
         return DoctorCheck::ok_check(format!("{shown}, not there yet"));

@@ -124,7 +124,7 @@ pub(super) async fn run_doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     }
     checks.extend(scripts::check_scripts(&setup).map(|check| check.with_name("scripts")));
     checks.extend(folders::folder_checks(&paths));
-    checks.push(model::check_model(&setup).with_name("model"));
+    checks.push(model::check_model(&setup).await.with_name("model"));
     checks.push(
         plugins::check_target(&paths)
             .await

@@ -1,7 +1,8 @@
 //! Settings with their places.
 
-use super::{BOLD, DIM, answer_line, print_note, say_line, style_text};
+use super::{BOLD, DIM, answer_line, style_text};
 use crate::config::ShownValue;
+use rind_lib::provider::Selected;
 use rind_lib::text::one_line;
 
 /// Columns of a key with its value before the place follows on the same line.
@@ -32,7 +33,18 @@ pub(in super::super) fn show_settings(values: &[ShownValue]) {
     }
 }
 
-pub(in super::super) fn show_model(provider: &str, model: &str, why: &str) {
-    say_line("");
-    print_note(&format!("model: {provider} {model} ({why})"));
+/// Shows the model that a run would ask, and its server.
+pub(in super::super) fn show_model(selected: &Selected) {
+    answer_line(style_text(BOLD, "in use"));
+    let why = one_line(&selected.why);
+    if selected.is_stand_in {
+        answer_line(format_args!("  no model: {why}"));
+        return;
+    }
+    let provider = format!("provider {}", one_line(selected.provider.name()));
+    answer_line(format_args!("  {provider:<WIDTH$}  {why}"));
+    answer_line(format_args!("  model {}", one_line(&selected.model)));
+    if let Some(url) = selected.provider.base_url() {
+        answer_line(format_args!("  base URL {}", one_line(&url)));
+    }
 }

@@ -95,8 +95,15 @@ pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 /// An error with everything that led to it, on standard error.
 pub(super) fn print_error(error: &anyhow::Error) {
     let mut head = style_text(BAD.bold(), "error:");
+    let mut before = String::new();
     for cause in error.chain() {
-        say_line(format_args!("{head} {}", indent_text(&cause.to_string())));
+        let text = cause.to_string();
+        // Some errors quote their cause.
+        if before.ends_with(&text) {
+            continue;
+        }
+        say_line(format_args!("{head} {}", indent_text(&text)));
+        before = text;
         head = format!("  {}", style_text(DIM, "because"));
     }
 }

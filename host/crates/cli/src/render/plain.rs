@@ -1,6 +1,6 @@
 //! A turn in lines for people who did not ask for a trace: tool calls and failures.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anstyle::Style;
 
@@ -27,7 +27,16 @@ pub(in super::super) struct PlainView {
     calls: HashMap<TurnPart, String>,
     /// The call that the last line tells the start of.
     above: Option<TurnPart>,
+    /// Causes outside of the program that a line of this turn has told.
+    told: BTreeSet<&'static str>,
 }
+
+/// Causes that make many things fail at once. One line tells each: the others say nothing new.
+const SHARED_CAUSES: [&str; 3] = [
+    "No space left on device",
+    "Disk quota exceeded",
+    "Read-only file system",
+];
 
 impl PlainView {
     /// Names another flag that shows more.
@@ -58,7 +67,8 @@ impl PlainView {
                 let more = further_line(&mut self.notices, plugin, MAX_NOTICES, flag)?;
                 line::event_line(&stamped.event).map(|line| line + &more)
             }
-            Event::Assessed { .. } if !stamped.is_main() => None,
+            // How the host assessed an input helps those who look into it: a trace shows it.
+            Event::Assessed { .. } => None,
             Event::ToolEnd {
                 result,
                 duration_ms,
@@ -74,6 +84,10 @@ impl PlainView {
             }
             event => line::event_line(event),
         };
+        if matches!(stamped.event, Event::TurnStart { .. }) && stamped.is_main() {
+            self.told.clear();
+        }
+        let line = line.filter(|line| self.is_news(line));
         if let Event::ToolStart { call, .. } = &stamped.event {
             self.above = TurnPart::part_above(stamped, |_| true);
             let words = format!("{} {}", call.name, steps::call_arguments(call));
@@ -86,6 +100,12 @@ impl PlainView {
             return line;
         }
         line.map(|line| format!("  {} {line}", style_text(DIM, &stamped.agent)))
+    }
+
+    /// Whether a line does not only repeat a cause that was told in this turn.
+    fn is_news(&mut self, line: &str) -> bool {
+        let cause = SHARED_CAUSES.iter().find(|cause| line.contains(**cause));
+        cause.is_none_or(|cause| self.told.insert(cause))
     }
 
     fn access_line(&mut self, record: &AccessRecord) -> Option<String> {

@@ -7,6 +7,7 @@ use super::{
 use rind_lib::message::Usage;
 use rind_lib::point::payload::Tier;
 use rind_lib::prompt::ledger::{CacheBorder, PartChange, PartRow, TurnLedger};
+use rind_lib::session::SessionHead;
 
 /// Widest key and source in the table; longer ones push the rest of their line out.
 const WIDTH: usize = 40;
@@ -20,6 +21,19 @@ pub(in super::super) fn format_ago(now: i64, then: i64) -> String {
         60..2880 => format!("{} h ago", minutes / 60),
         _ => format!("{} days ago", minutes / (24 * 60)),
     }
+}
+
+/// Describes a session in a list: its age, length and title.
+pub(in super::super) fn describe_head(head: &SessionHead, now: i64) -> String {
+    let title = match head.title.is_empty() {
+        true => "(nothing was said)".to_owned(),
+        false => one_line(&head.title, 80),
+    };
+    format!(
+        "{} · {} · {title}",
+        format_ago(now, head.updated),
+        format_count(head.turns, "turn")
+    )
 }
 
 /// Prints the ledger, turn by turn: all parts of the first turn, then only the changes.

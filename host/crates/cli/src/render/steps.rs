@@ -80,14 +80,15 @@ pub(super) fn notice_row(
     loudness: Level,
     plugin: &Option<String>,
 ) -> (TableRow, Style) {
-    let style = match loudness {
-        Level::Debug | Level::Info => DIM,
-        Level::Warn => WARN,
-        Level::Error => BAD,
+    // The warning sign is for warnings.
+    let (style, mark) = match loudness {
+        Level::Debug | Level::Info => (DIM, "·"),
+        Level::Warn => (WARN, "▲"),
+        Level::Error => (BAD, "▲"),
     };
     (
         TableRow::at_level(level)
-            .add_text(style, "▲")
+            .add_text(style, mark)
             .with_plugin(plugin),
         style,
     )

@@ -50,6 +50,7 @@ use super::Process;
 use super::cgroup::ProcessCgroup;
 use super::environment::{is_found, set_variable};
 use super::group::KeptResources;
+use crate::beneath::real_path;
 use crate::disk::TemporaryFolder;
 pub use helper::{confine_this_process, main as helper_main};
 pub use limits::{Limits, cap_memory_and_time, end_with_parent, hide_process};
@@ -99,6 +100,9 @@ pub struct Confinement {
     pub write: Vec<PathBuf>,
     /// Directories and files that the program may read and execute. Missing ones are ignored.
     pub read: Vec<PathBuf>,
+    /// Canonical directories inside of those in `write` that the program must not see. Only a
+    /// [mechanism](Mechanism::is_apart) with a view of its own can hide them.
+    pub hidden: Vec<PathBuf>,
     /// Whether the program may open network sockets.
     pub network: bool,
     /// Resource limits.
@@ -123,13 +127,27 @@ pub struct Overlap {
 }
 
 impl Confinement {
-    /// Checks that no allowed path equals, contains or lies inside a path in `never`.
+    /// Checks that no allowed path equals, contains or lies inside a path in `never`. A path that
+    /// may be changed may contain one that is hidden.
     ///
     /// # Errors
     /// The first overlapping pair.
     pub fn check(&self, never: &[PathBuf]) -> Result<(), Overlap> {
-        let mut allowed = self.write.iter().chain(&self.read);
-        allowed.try_for_each(|allowed| check_apart(allowed, never))
+        let is_shown = |own: &&PathBuf| !self.hidden.contains(&real_path(own));
+        let shown: Vec<PathBuf> = never.iter().filter(is_shown).cloned().collect();
+        let mut read = self.read.iter();
+        read.try_for_each(|allowed| check_apart(allowed, never))?;
+        self.write.iter().try_for_each(|allowed| {
+            check_apart(allowed, &shown)?;
+            let real = real_path(allowed);
+            let within = never.iter().find(|own| real.starts_with(real_path(own)));
+            within.map_or(Ok(()), |own| {
+                Err(Overlap {
+                    allowed: allowed.clone(),
+                    own: own.clone(),
+                })
+            })
+        })
     }
 
     /// Returns the combined size limit of the in-memory directories: `/dev/shm`, `/tmp` and the
@@ -189,6 +207,7 @@ impl Confinement {
         let plan = MountPlan {
             write: &self.write,
             read: &read,
+            hidden: &self.hidden,
             temporary,
             temporary_bytes: self.limits.temporary_bytes,
             home: home.map(|(_, home)| Path::new(home)),
@@ -374,6 +393,7 @@ mod tests {
                 mechanism: Mechanism::Landlock,
                 write: vec![write.to_owned()],
                 read: vec![read.to_owned()],
+                hidden: Vec::new(),
                 network: false,
                 limits: Limits::default(),
                 git_settings: String::new(),

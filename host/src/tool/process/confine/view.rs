@@ -54,6 +54,8 @@ pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 pub(super) struct MountPlan<'a> {
     pub(super) write: &'a [PathBuf],
     pub(super) read: &'a [PathBuf],
+    /// Directories inside of those in `write` that are replaced by empty ones.
+    pub(super) hidden: &'a [PathBuf],
     pub(super) temporary: &'a Path,
     pub(super) temporary_bytes: u64,
     /// Home directory, which exists and is empty.
@@ -107,7 +109,25 @@ impl MountPlan<'_> {
                 add_named(&mut mounts, &path, what);
             }
         }
+        self.add_hidden(&mut mounts);
         in_order(mounts)
+    }
+
+    /// Mounts an empty directory over each hidden one. The directories between the writable one and
+    /// the hidden one become mount points, which cannot be renamed: otherwise a command could put
+    /// other files in the place of the hidden ones.
+    fn add_hidden(&self, mounts: &mut Vec<ViewMount>) {
+        for hidden in self.hidden {
+            for folder in self.write {
+                let root = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+                let above = hidden.ancestors().skip(1);
+                let between = above.take_while(|path| path.starts_with(&root) && *path != root);
+                let mount = |path: &Path| new_mount(path, MountSource::Writable(path.to_owned()));
+                mounts.extend(between.map(mount));
+            }
+        }
+        let hidden = self.hidden.iter();
+        mounts.extend(hidden.map(|path| new_mount(path, MountSource::Memory(HIDDEN_BYTES))));
     }
 
     /// Mounts the temporary directory. Many programs write to `/tmp` by name, so it gets a private
@@ -183,6 +203,7 @@ mod tests {
         let plan = MountPlan {
             write: std::slice::from_ref(&workspace),
             read: &[workspace.join("bin"), tools.clone(), root.join("missing")],
+            hidden: &[workspace.join(".config/rind")],
             temporary: Path::new("/tmp/rind-x"),
             temporary_bytes: 1,
             home: Some(&root),
@@ -198,6 +219,11 @@ mod tests {
         assert_eq!(of(&tools), Some(MountSource::ReadOnly(tools.clone())));
         assert_eq!(of(&workspace.join("bin")), None, "a part of the workspace");
         assert_eq!(of(&root.join("missing")), None);
+        let config = workspace.join(".config");
+        assert_eq!(of(&config), Some(MountSource::Writable(config.clone())));
+        let hidden = of(&config.join("rind"));
+        assert_eq!(hidden, Some(MountSource::Memory(HIDDEN_BYTES)));
+        assert!(at(&workspace) < at(&config) && at(&config) < at(&config.join("rind")));
         assert_eq!(of(Path::new("/tmp/rind-x")), Some(MountSource::Folder));
     }
 }

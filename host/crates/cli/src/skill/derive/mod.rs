@@ -192,7 +192,7 @@ async fn may_replace(folder: &Path) -> bool {
         parts: vec![vec![question]],
         covers: Vec::new(),
         keys: "[y]es [n]o".to_owned(),
-        takes_text: false,
+        ..QuestionScreen::default()
     };
     let answer = screen.ask_person(|line| match line.trim() {
         "y" | "yes" => Some(true),

@@ -1,0 +1,207 @@
+//! Searches beside the keys: files and models to complete, models and sessions to choose from.
+//!
+//! Everything here runs on other threads and tasks; its results come back as [`FoundChoices`].
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::super::render::{one_line, session::describe_head, warning_text};
+use super::complete::{CompletionMenu, file_begun, list_files};
+use super::keys::KeyInput;
+use super::live::LiveChat;
+use super::picker::{ChatPicker, PickerEffect, PickerEntry};
+use rind_lib::session::SessionStore;
+
+/// Time after which the files of the workspace are looked for again.
+const STALE: Duration = Duration::from_secs(5);
+
+/// Longest wait for a server to list its models.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Most sessions to choose from.
+const MAX_SESSIONS: usize = 500;
+
+/// Commands that open a list when they are typed without an argument.
+const MODEL: &str = "model";
+const RESUME: &str = "resume";
+
+/// Result of a search.
+pub(super) enum FoundChoices {
+    Files(Vec<String>),
+    /// Names of the models, or the reason why there are none.
+    Models(Result<Vec<String>, String>),
+    Sessions(Result<Vec<PickerEntry>, String>),
+}
+
+impl LiveChat {
+    /// Proposes completions of the text before the cursor.
+    pub(super) fn propose_completions(&mut self) {
+        let before = self.editor.before();
+        let is_stale = self.looked.is_none_or(|at| at.elapsed() >= STALE);
+        let wants_models = before.starts_with("/model ");
+        if is_stale && file_begun(before).is_some() {
+            self.looked = Some(Instant::now());
+            let (finder, workspace) = (self.finder.clone(), self.setup.paths.workspace.clone());
+            // Ignore a closed channel: the chat may be over.
+            tokio::task::spawn_blocking(move || {
+                drop(finder.send(FoundChoices::Files(list_files(&workspace))));
+            });
+        }
+        if wants_models && !self.has_asked_models {
+            self.ask_models();
+        }
+        let before = self.editor.before();
+        self.menu = CompletionMenu::new(before, self.worker.commands(), &self.files);
+    }
+
+    /// Asks the server of the model which models it has.
+    fn ask_models(&mut self) {
+        let Some((provider, _)) = self.worker.commands().open_model() else {
+            return;
+        };
+        self.has_asked_models = true;
+        let finder = self.finder.clone();
+        tokio::spawn(async move {
+            let cancel = CancellationToken::new();
+            let _ends = cancel.clone().drop_guard();
+            let asked = tokio::time::timeout(PATIENCE, provider.models(&cancel)).await;
+            let names = match asked {
+                Ok(Ok(names)) => Ok(names),
+                Ok(Err(error)) => Err(format!("{:#}", anyhow::Error::new(error))),
+                Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+            };
+            drop(finder.send(FoundChoices::Models(names)));
+        });
+    }
+
+    /// Notes a model that was just chosen, to warn if its server does not know it.
+    pub(super) fn check_model(&mut self, name: String) {
+        self.unchecked_model = Some(name);
+        self.ask_models();
+    }
+
+    /// Opens the list for a command that was typed without an argument. Returns whether it has one.
+    pub(super) fn open_picker(&mut self, line: &str) -> bool {
+        match line.trim_end().strip_prefix('/') {
+            Some(MODEL) => {
+                self.picker = Some(ChatPicker::new(
+                    "? which model, from the next turn on",
+                    MODEL,
+                ));
+                self.ask_models();
+            }
+            Some(RESUME) if !self.worker.is_running() => {
+                self.picker = Some(ChatPicker::new(
+                    "? which session, the last used first",
+                    RESUME,
+                ));
+                self.find_sessions();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn find_sessions(&self) {
+        let (finder, paths) = (self.finder.clone(), self.setup.paths.clone());
+        let own = self.id.to_string();
+        tokio::task::spawn_blocking(move || {
+            let heads = SessionStore::new(paths.sessions()).heads();
+            let now = rind_lib::clock::now_ms();
+            let sessions = heads.map(|heads| {
+                let mut rows = heads.rows;
+                rows.retain(|row| row.aside.is_none() && row.id != own && row.turns > 0);
+                // Those of this folder come first; others are said with theirs.
+                let is_here = |row: &rind_lib::session::SessionHead| {
+                    std::path::Path::new(&row.workspace) == paths.workspace
+                };
+                rows.sort_by_key(|row| !is_here(row));
+                let entry = |row: &rind_lib::session::SessionHead| {
+                    let folder = match is_here(row) {
+                        true => String::new(),
+                        false => format!(" · in {}", row.workspace),
+                    };
+                    PickerEntry {
+                        value: row.id.clone(),
+                        about: format!("{}{folder}", describe_head(row, now)),
+                    }
+                };
+                rows.iter().take(MAX_SESSIONS).map(entry).collect()
+            });
+            let sessions = sessions.map_err(|error| error.to_string());
+            drop(finder.send(FoundChoices::Sessions(sessions)));
+        });
+    }
+
+    pub(super) fn take_found(&mut self, found: FoundChoices) {
+        match found {
+            FoundChoices::Files(files) => self.files = files,
+            FoundChoices::Models(names) => self.take_models(names),
+            FoundChoices::Sessions(sessions) => {
+                if let Some(picker) = self.picker.as_mut().filter(|own| own.command == RESUME) {
+                    match sessions {
+                        Ok(entries) => picker.fill(entries, "there is no other session yet"),
+                        Err(why) => picker.fill(Vec::new(), why),
+                    }
+                }
+                return;
+            }
+        }
+        if self.picker.is_none() && self.search.is_none() {
+            self.propose_completions();
+        }
+    }
+
+    fn take_models(&mut self, names: Result<Vec<String>, String>) {
+        let commands = self.worker.commands();
+        let current = commands.open_model().map(|(_, model)| model);
+        if let Some(name) = self.unchecked_model.take()
+            && let Ok(names) = &names
+            && !names.is_empty()
+            && !names.contains(&name)
+        {
+            let words = format!(
+                "the server does not list the model {}, so the next turn may fail; /model lists those it has",
+                one_line(&name, 120)
+            );
+            self.view.say_line(warning_text(&words));
+        }
+        if let Some(picker) = self.picker.as_mut().filter(|own| own.command == MODEL) {
+            match &names {
+                Ok(names) => {
+                    let entry = |name: &String| PickerEntry {
+                        value: name.clone(),
+                        about: match current.as_ref() == Some(name) {
+                            true => "in use".to_owned(),
+                            false => String::new(),
+                        },
+                    };
+                    picker.fill(
+                        names.iter().map(entry).collect(),
+                        "the server lists no models",
+                    );
+                    picker.choose_value(current.as_deref().unwrap_or_default());
+                }
+                Err(why) => picker.fill(Vec::new(), why.clone()),
+            }
+        }
+        self.worker.commands().set_models(names.unwrap_or_default());
+    }
+
+    pub(super) fn press_in_picker(&mut self, input: &KeyInput) {
+        let Some(picker) = &mut self.picker else {
+            return;
+        };
+        match picker.press_key(input) {
+            PickerEffect::Stays => {}
+            PickerEffect::Closed => self.picker = None,
+            PickerEffect::Chosen(value) => {
+                let line = format!("/{} {value}", picker.command);
+                self.picker = None;
+                self.run_command(&line);
+            }
+        }
+    }
+}

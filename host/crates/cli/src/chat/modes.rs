@@ -1,0 +1,83 @@
+//! Modes of approval in a chat: Shift-Tab, and the question whether a plan is carried out.
+
+use tokio::sync::oneshot;
+
+use super::super::approve::{AskedAnswer, AskedQuestion, NO, OwnQuestion, TerminalQuestion};
+use super::super::question::{QuestionLine, QuestionScreen};
+use super::super::render::{DIM, WARN, style_text};
+use super::live::LiveChat;
+use super::worker::ChatPrompt;
+use rind_lib::tool::policy::ApprovalMode;
+
+/// Prompt that follows the approval of a plan.
+const CARRY_OUT: &str =
+    "The plan is approved. Carry it out now, step by step, and check the result as the plan says.";
+
+/// Answers that approve a plan.
+const YES: &str = "yes";
+const ACCEPT: &str = "accept";
+
+impl LiveChat {
+    /// Switches to the next mode.
+    pub(super) fn switch_mode(&mut self) {
+        let next = self.switch.mode().next(self.has_full_mode);
+        self.switch.set(next);
+        let words = format!("mode {next}: {}", next.about());
+        self.view.say_line(style_text(DIM, words));
+    }
+
+    /// Asks whether the plan of the turn that has just ended is carried out.
+    pub(super) fn ask_about_plan(&mut self) {
+        let (answer, answered) = oneshot::channel();
+        let head = QuestionLine::new("")
+            .styled_words(WARN.bold(), "? ")
+            .own_words("carry out this plan");
+        let about = QuestionLine::new("  ").styled_words(
+            DIM,
+            "yes asks about each change, accept lets files be edited without a question, no goes on planning",
+        );
+        let screen = QuestionScreen {
+            parts: vec![vec![head], vec![about]],
+            keys: "[y]es, [a]ccept edits, or [n]o".to_owned(),
+            ..QuestionScreen::default()
+        };
+        let question = AskedQuestion::Own(OwnQuestion {
+            screen,
+            words: vec![YES, ACCEPT, NO],
+        });
+        self.asked.push_back(TerminalQuestion { question, answer });
+        self.plan = Some(answered);
+    }
+
+    /// Carries out the plan if the person approved it.
+    pub(super) fn plan_answered(&mut self, answer: Option<AskedAnswer>) {
+        self.plan = None;
+        let mode = match answer {
+            Some(AskedAnswer::Own(YES)) => ApprovalMode::Ask,
+            Some(AskedAnswer::Own(ACCEPT)) => ApprovalMode::AcceptEdits,
+            _ => return,
+        };
+        if self.worker.is_running() || self.leaving.is_some() {
+            return;
+        }
+        self.switch.set(mode);
+        let words = format!("mode {mode}: {}", mode.about());
+        self.view.say_line(style_text(DIM, words));
+        self.view.add_said(CARRY_OUT);
+        self.worker.start_turn(ChatPrompt {
+            text: CARRY_OUT.to_owned(),
+            command: None,
+            images: Vec::new(),
+        });
+    }
+}
+
+/// Waits for the answer about a plan; never returns while none is asked about.
+pub(super) async fn wait_plan(
+    plan: &mut Option<oneshot::Receiver<AskedAnswer>>,
+) -> Option<AskedAnswer> {
+    match plan {
+        Some(answered) => answered.await.ok(),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,213 @@
+//! A list above the editor from which a person chooses one entry: models, sessions.
+//!
+//! Typed letters narrow the list. The module must not know the meaning of an entry: choosing one runs
+//! a slash command. Start from [`ChatPicker`].
+
+use super::super::render::{BOLD, DIM, one_line, style_text};
+use super::editor::LineEditor;
+use super::keys::{KeyCode, KeyInput, TypedKey};
+
+/// Entries that are shown at once, on a screen with room for them.
+const MAX_SHOWN: usize = 10;
+
+/// Rows of the screen that the list leaves to others.
+const SPARE_ROWS: usize = 6;
+
+/// Longest part of an entry that is shown, in characters.
+const WIDTH: usize = 200;
+
+/// An entry to choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PickerEntry {
+    /// Argument of the command that the choice runs.
+    pub(super) value: String,
+    /// A few words on it.
+    pub(super) about: String,
+}
+
+pub(super) struct ChatPicker {
+    title: &'static str,
+    /// Name of the command that the choice runs.
+    pub(super) command: &'static str,
+    /// `None` until the entries are known.
+    entries: Option<Vec<PickerEntry>>,
+    /// Reason for which there are none.
+    why_empty: String,
+    pub(super) query: LineEditor,
+    chosen: usize,
+}
+
+/// Effect of a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PickerEffect {
+    Stays,
+    Closed,
+    /// This entry was chosen.
+    Chosen(String),
+}
+
+impl ChatPicker {
+    pub(super) fn new(title: &'static str, command: &'static str) -> Self {
+        Self {
+            title,
+            command,
+            entries: None,
+            why_empty: String::new(),
+            query: LineEditor::default(),
+            chosen: 0,
+        }
+    }
+
+    /// Sets the entries; `why_empty` is shown where there are none.
+    pub(super) fn fill(&mut self, entries: Vec<PickerEntry>, why_empty: impl Into<String>) {
+        self.entries = Some(entries);
+        self.why_empty = why_empty.into();
+        self.chosen = 0;
+    }
+
+    /// Chooses the entry with this value, if there is one.
+    pub(super) fn choose_value(&mut self, value: &str) {
+        let at = self.found().iter().position(|entry| entry.value == value);
+        self.chosen = at.unwrap_or(0);
+    }
+
+    /// Entries that contain every typed word, in letters of either case.
+    fn found(&self) -> Vec<&PickerEntry> {
+        let query = self.query.whole().to_lowercase();
+        let words: Vec<&str> = query.split_whitespace().collect();
+        let fits = |entry: &&PickerEntry| {
+            let text = format!("{} {}", entry.value, entry.about).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        self.entries.iter().flatten().filter(fits).collect()
+    }
+
+    pub(super) fn press_key(&mut self, input: &KeyInput) -> PickerEffect {
+        let key = match input {
+            KeyInput::Paste(text) => {
+                let letters = text.chars().filter(|letter| !letter.is_control());
+                letters
+                    .take(WIDTH)
+                    .for_each(|letter| self.query.type_letter(letter));
+                self.chosen = 0;
+                return PickerEffect::Stays;
+            }
+            KeyInput::Key(key) => *key,
+        };
+        let n = self.found().len();
+        match (key.code, key.ctrl, key.alt) {
+            (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => {
+                return PickerEffect::Closed;
+            }
+            (KeyCode::Enter, ..) => {
+                let found = self.found();
+                let chosen = found.get(self.chosen).map(|entry| entry.value.clone());
+                return chosen.map_or(PickerEffect::Stays, PickerEffect::Chosen);
+            }
+            (KeyCode::Up, ..) | (KeyCode::Char('p'), true, _) => {
+                self.chosen = (self.chosen + n.max(1) - 1) % n.max(1);
+            }
+            (KeyCode::Down | KeyCode::Tab, ..) | (KeyCode::Char('n'), true, _) => {
+                self.chosen = (self.chosen + 1) % n.max(1);
+            }
+            _ => self.edit_query(key),
+        }
+        PickerEffect::Stays
+    }
+
+    fn edit_query(&mut self, key: TypedKey) {
+        // A line break would make rows of the query.
+        let is_break = key.code == KeyCode::Char('j') && key.ctrl;
+        if !is_break && super::press::edit_line(&mut self.query, key) {
+            self.chosen = 0;
+        }
+    }
+
+    /// Returns the rows of the list on a screen with so many rows.
+    pub(super) fn rows(&self, n_rows: usize) -> Vec<String> {
+        let found = self.found();
+        let mut rows = vec![style_text(BOLD, self.title)];
+        match &self.entries {
+            None => rows.push(style_text(DIM, "  one moment …")),
+            Some(all) if all.is_empty() => {
+                rows.push(style_text(
+                    DIM,
+                    format_args!("  {}", one_line(&self.why_empty, WIDTH)),
+                ));
+            }
+            Some(_) if found.is_empty() => rows.push(style_text(DIM, "  nothing fits")),
+            Some(_) => {}
+        }
+        let n_shown = n_rows.saturating_sub(SPARE_ROWS).clamp(1, MAX_SHOWN);
+        let first = (self.chosen + 1).saturating_sub(n_shown);
+        let shown = found.iter().enumerate().skip(first).take(n_shown);
+        rows.extend(shown.map(|(at, entry)| {
+            let value = one_line(&entry.value, WIDTH);
+            let about = style_text(DIM, one_line(&entry.about, WIDTH));
+            match at == self.chosen {
+                true => format!("  {}  {about}", style_text(BOLD, format_args!("▸ {value}"))),
+                false => format!("    {value}  {about}"),
+            }
+        }));
+        if found.len() > n_shown {
+            let words = format!("    {} of {}", self.chosen + 1, found.len());
+            rows.push(style_text(DIM, words));
+        }
+        rows.push(style_text(
+            DIM,
+            "  type to search · Enter takes it · Esc closes",
+        ));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::render::bare_text;
+    use super::*;
+
+    fn key(code: KeyCode) -> KeyInput {
+        KeyInput::Key(TypedKey::plain_key(code))
+    }
+
+    fn picker() -> ChatPicker {
+        let mut picker = ChatPicker::new("models", "model");
+        let entry = |n: usize| PickerEntry {
+            value: format!("model-{n}"),
+            about: "small\u{1b}[2J".to_owned(),
+        };
+        picker.fill((0..30).map(entry).collect(), "none");
+        picker
+    }
+
+    #[test]
+    fn letters_narrow_the_list_and_enter_takes_what_is_marked() {
+        let mut picker = picker();
+        assert_eq!(picker.press_key(&key(KeyCode::Up)), PickerEffect::Stays);
+        let last = PickerEffect::Chosen("model-29".to_owned());
+        assert_eq!(picker.press_key(&key(KeyCode::Enter)), last);
+        for letter in "SMALL el-1".chars() {
+            picker.press_key(&key(KeyCode::Char(letter)));
+        }
+        picker.press_key(&key(KeyCode::Down));
+        let second = PickerEffect::Chosen("model-10".to_owned());
+        assert_eq!(picker.press_key(&key(KeyCode::Enter)), second);
+        picker.press_key(&KeyInput::Paste("zzz\n".to_owned()));
+        assert_eq!(picker.press_key(&key(KeyCode::Enter)), PickerEffect::Stays);
+        assert!(picker.rows(30).join("\n").contains("nothing fits"));
+        assert_eq!(picker.press_key(&key(KeyCode::Esc)), PickerEffect::Closed);
+    }
+
+    #[test]
+    fn the_marked_entry_is_always_shown_and_no_text_reaches_the_terminal_as_it_is() {
+        let mut picker = picker();
+        picker.choose_value("model-20");
+        for n_rows in [0, 7, 12, 100] {
+            let rows = bare_text(&picker.rows(n_rows).join("\n"));
+            assert!(rows.contains("▸ model-20"), "{n_rows}: {rows}");
+            assert!(!rows.contains('\u{1b}'), "{rows}");
+        }
+        let empty = ChatPicker::new("models", "model");
+        assert!(empty.rows(30).join("\n").contains("one moment"));
+    }
+}

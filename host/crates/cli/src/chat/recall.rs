@@ -1,0 +1,111 @@
+//! Ctrl-R: searches the history for typed letters, and shows the newest text that has them.
+
+use super::super::render::{DIM, WARN, one_line, style_text};
+use super::editor::LineEditor;
+use super::keys::{KeyCode, KeyInput, TypedKey};
+use super::live::LiveChat;
+
+/// Longest part of the letters that is shown, in characters.
+const WIDTH: usize = 60;
+
+/// An open search.
+pub(super) struct HistorySearch {
+    letters: String,
+    /// Place of the text that is shown, counted from the last one.
+    at: Option<usize>,
+    /// The editor as it was before the search.
+    before: LineEditor,
+    is_failed: bool,
+}
+
+impl LiveChat {
+    /// Opens a search, or goes on to an older text.
+    pub(super) fn search_history(&mut self) {
+        if let Some(search) = &self.search {
+            let (letters, at) = (search.letters.clone(), search.at);
+            return self.find_in_history(letters, at);
+        }
+        self.search = Some(HistorySearch {
+            letters: String::new(),
+            at: None,
+            before: self.editor.clone(),
+            is_failed: false,
+        });
+    }
+
+    /// Takes a key of an open search. Returns whether the key is used up.
+    pub(super) fn press_in_search(&mut self, input: &KeyInput) -> bool {
+        let Some(search) = &self.search else {
+            return false;
+        };
+        let mut letters = search.letters.clone();
+        match input {
+            KeyInput::Paste(text) => {
+                let typed = text.chars().filter(|letter| !letter.is_control());
+                letters.extend(typed.take(WIDTH));
+                self.find_in_history(letters, None);
+                return true;
+            }
+            KeyInput::Key(TypedKey {
+                code, ctrl, alt, ..
+            }) => match (code, ctrl, alt) {
+                (KeyCode::Char('r'), true, false) => self.search_history(),
+                (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'g'), true, false) => {
+                    if let Some(search) = self.search.take() {
+                        self.editor = search.before;
+                    }
+                }
+                (KeyCode::Char(letter), false, false) => {
+                    letters.push(*letter);
+                    self.find_in_history(letters, None);
+                }
+                (KeyCode::Backspace, ..) => {
+                    letters.pop();
+                    self.find_in_history(letters, None);
+                }
+                // Enter takes the text, to be read before it is sent. Other keys take it and edit it.
+                (KeyCode::Enter, ..) => self.search = None,
+                _ => {
+                    self.search = None;
+                    return false;
+                }
+            },
+        }
+        true
+    }
+
+    fn find_in_history(&mut self, letters: String, before: Option<usize>) {
+        let found = match letters.is_empty() {
+            true => None,
+            false => self.history.find_line(&letters, before),
+        };
+        let Some(search) = &mut self.search else {
+            return;
+        };
+        search.is_failed = found.is_none() && !letters.is_empty();
+        search.letters = letters;
+        match found {
+            Some((at, pieces)) => {
+                search.at = Some(at);
+                self.editor.set_pieces(&pieces);
+            }
+            // Going on from the oldest text stays there.
+            None if before.is_some() => {}
+            None => {
+                search.at = None;
+                self.editor = search.before.clone();
+            }
+        }
+    }
+
+    /// Returns the row of an open search.
+    pub(super) fn search_row(&self) -> Option<String> {
+        let search = self.search.as_ref()?;
+        let letters = one_line(&search.letters, WIDTH);
+        let words = format!("  history: {letters}▏ Ctrl-R goes on, Enter takes it, Esc leaves");
+        Some(match search.is_failed {
+            true => style_text(WARN, format_args!("{words} · nothing older has it")),
+            false => style_text(DIM, words),
+        })
+    }
+}

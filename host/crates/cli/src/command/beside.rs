@@ -1,0 +1,190 @@
+//! Built-in commands that read the open session from beside it, so that they answer while a turn
+//! runs too.
+//!
+//! Start from [`OpenFacts`].
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::CommandSet;
+use crate::exit_code::bail_usage;
+use crate::render;
+use crate::render::changes::{ShownChange, change_lines};
+use rind_lib::checkpoint::CheckpointReader;
+use rind_lib::host::{Host, Session};
+use rind_lib::message::{Message, Role, ToolSpec};
+use rind_lib::provider::Provider;
+use rind_lib::session;
+use rind_lib::tool::policy::ApprovalMode;
+
+/// Rows of the diff of one file that `/diff` shows.
+const MAX_DIFF_ROWS: usize = 200;
+
+/// Longest answer that `/copy` takes, in bytes: terminals refuse longer ones, or cut them.
+const MAX_COPIED_BYTES: usize = 64 << 10;
+
+/// Messages at the end of a conversation among which the last answer is looked for.
+const MAX_MESSAGES: usize = 200;
+
+/// An open session, as it can be read while a turn has it.
+#[derive(Clone)]
+pub(crate) struct OpenFacts {
+    pub(super) host: Host,
+    pub(super) stored: Arc<session::Session>,
+    pub(super) tools: Vec<Arc<ToolSpec>>,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) model: String,
+}
+
+impl OpenFacts {
+    pub(crate) fn of(session: &Session) -> Self {
+        Self {
+            host: session.host().clone(),
+            stored: session.stored(),
+            tools: session.tools(),
+            provider: session.provider().clone(),
+            model: session.model().1.to_owned(),
+        }
+    }
+
+    /// Describes provider, model and server.
+    pub(super) fn model_line(&self) -> String {
+        let url = self.provider.base_url();
+        let at = url.map_or_else(String::new, |url| format!(" at {url}"));
+        format!("{} ({}{at})", self.model, self.provider.name())
+    }
+
+    /// Gives the session a title.
+    pub(super) fn rename(&self, title: Option<&str>) -> anyhow::Result<String> {
+        let Some(title) = title.filter(|title| !title.trim().is_empty()) else {
+            bail_usage!("type a title behind the command: /rename TITLE");
+        };
+        let title = self.stored.set_title(title)?;
+        Ok(format!("this session is called {title}"))
+    }
+
+    /// Returns the last answer of the model.
+    pub(super) fn last_answer(&self) -> anyhow::Result<String> {
+        let messages = self.stored.last_messages(MAX_MESSAGES);
+        let is_answer = |message: &&Message| {
+            message.role == Role::Assistant && !message.joined_text().trim().is_empty()
+        };
+        let Some(answer) = messages.iter().rev().find(is_answer) else {
+            bail_usage!("the model has not answered yet, so there is nothing to copy");
+        };
+        let text = answer.joined_text();
+        if text.len() > MAX_COPIED_BYTES {
+            bail_usage!(
+                "the last answer has {}, more than a terminal takes; /export writes it to a file",
+                render::format_bytes(text.len() as u64)
+            );
+        }
+        Ok(text)
+    }
+
+    /// Describes the changes of the files in a turn, or in the last turn that changed any.
+    pub(super) fn describe_diff(&self, turn: Option<&str>) -> anyhow::Result<String> {
+        let reader = CheckpointReader::open(self.stored.folder())?;
+        let turns = reader.turns();
+        let listed: Vec<String> = turns.iter().map(u32::to_string).collect();
+        let turn = match turn {
+            None => turns.last().copied(),
+            Some(text) => match text.parse::<u32>() {
+                Ok(turn) if turns.contains(&turn) => Some(turn),
+                _ if turns.is_empty() => None,
+                _ => bail_usage!(
+                    "no file is known to have changed in turn {}; turns that changed files: {}",
+                    text.escape_debug(),
+                    listed.join(", ")
+                ),
+            },
+        };
+        let Some(turn) = turn else {
+            return Ok("no turn of this session has changed a file".to_owned());
+        };
+        let changes = reader.turn_changes(turn);
+        let n = render::format_count(changes.len() as u64, "change");
+        let mut text = format!(
+            "turn {turn}: {n} (turns that changed files: {})",
+            listed.join(", ")
+        );
+        for change in &changes {
+            let shown = ShownChange {
+                path: &change.path,
+                from: &change.before,
+                to: &change.after,
+                contents: [&change.before, &change.after].map(|state| reader.content(state)),
+            };
+            for line in change_lines(&shown, MAX_DIFF_ROWS) {
+                let _ = write!(text, "\n{}", line.text);
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl CommandSet {
+    /// Describes the session and its surroundings.
+    pub(super) fn describe_status(&self, open: Option<&OpenFacts>) -> String {
+        let mut text = format!("rind {}", env!("CARGO_PKG_VERSION"));
+        let _ = write!(text, "\nfolder   {}", self.about.paths.workspace.display());
+        match open {
+            Some(open) => {
+                let n_turns = u64::from(open.stored.turn());
+                let n_messages = open.stored.n_messages() as u64;
+                let _ = write!(
+                    text,
+                    "\nsession  {} ({}, {})\nmodel    {}",
+                    open.stored.id(),
+                    render::format_count(n_turns, "turn"),
+                    render::format_count(n_messages, "message"),
+                    open.model_line()
+                );
+            }
+            None => text.push_str("\nsession  none is open"),
+        }
+        let _ = write!(text, "\nmode     {}", self.describe_mode());
+        let plugins = &self.about.plugins;
+        let _ = write!(text, "\nplugins  {} run", plugins.plugins.len());
+        match plugins.left_out.len() {
+            0 => {}
+            n => _ = write!(text, ", {n} not loaded (/plugins says why)"),
+        }
+        let _ = write!(text, "\nskills   {}", self.about.skills.iter().count());
+        let _ = write!(
+            text,
+            "\nsettings {}",
+            self.about.paths.user_config().display()
+        );
+        text
+    }
+
+    /// Describes the mode of approval and the flags that change it.
+    pub(super) fn describe_mode(&self) -> String {
+        let mode = self.about.switch.mode();
+        let dry_run = match self.about.is_dry_run {
+            true => "; --dry-run: calls that do not only read are described and not run",
+            false => "",
+        };
+        format!("{mode}: {}{dry_run}", mode.about())
+    }
+
+    /// Switches the mode of approval, or lists the modes.
+    pub(super) fn switch_mode(&self, name: Option<&str>) -> anyhow::Result<String> {
+        if let Some(name) = name {
+            let mode = name.parse::<ApprovalMode>();
+            let mode = mode.map_err(crate::exit_code::Usage)?;
+            self.about.switch.set(mode);
+            return Ok(format!("mode {}", self.describe_mode()));
+        }
+        let now = self.about.switch.mode();
+        let rows = ApprovalMode::ALL.map(|mode| {
+            let mark = if mode == now { "▸" } else { " " };
+            format!("{mark} {:<13}{}", mode.name(), mode.about())
+        });
+        Ok(format!(
+            "{}\n/mode NAME switches; so does Shift-Tab in the chat. Rules and hooks that deny or ask hold in every mode",
+            rows.join("\n")
+        ))
+    }
+}

@@ -1,0 +1,171 @@
+//! Modes of approval, which a person switches while the program runs.
+//!
+//! A mode decides only about calls that no rule and no hook mentions, or makes a decision stricter: it
+//! never loosens a rule. Start from [`ApprovalMode`].
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::super::subject::{Subject, WorkspacePath};
+use super::PolicyCall;
+use crate::message::EffectClass;
+
+/// Folders of a workspace whose files configure agents. Changing them is asked about in every mode
+/// but [`ApprovalMode::Full`].
+const ASKED_FOLDERS: [&str; 2] = [".rind", ".claude"];
+
+/// Way in which calls that would be asked about are handled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApprovalMode {
+    /// The user is asked.
+    #[default]
+    Ask,
+    /// Files of the workspace are edited by the built-in tools without a question, where only the
+    /// default asks. Everything else is asked about.
+    AcceptEdits,
+    /// Only calls that read run. The turn ends with a plan for the user to approve.
+    Plan,
+    /// Calls that would be asked about run, as with `--yes`. What is denied stays denied.
+    Full,
+}
+
+impl ApprovalMode {
+    /// All modes, from the usual to the one that asks nothing.
+    pub const ALL: [Self; 4] = [Self::Ask, Self::AcceptEdits, Self::Plan, Self::Full];
+
+    /// Returns the name, as it is written on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::AcceptEdits => "accept-edits",
+            Self::Plan => "plan",
+            Self::Full => "full",
+        }
+    }
+
+    /// Returns what the mode does, in a few words.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Ask => "what no rule allows is asked about",
+            Self::AcceptEdits => {
+                "files of the workspace are edited without a question, everything else is asked about"
+            }
+            Self::Plan => "only reading runs, and the turn ends with a plan to approve",
+            Self::Full => "nothing is asked, as with --yes; what is denied stays denied",
+        }
+    }
+
+    /// Returns the mode after this one. [`Self::Full`] is among them only with `with_full`.
+    #[must_use]
+    pub fn next(self, with_full: bool) -> Self {
+        match self {
+            Self::Ask => Self::AcceptEdits,
+            Self::AcceptEdits => Self::Plan,
+            Self::Plan if with_full => Self::Full,
+            Self::Plan | Self::Full => Self::Ask,
+        }
+    }
+
+    /// Whether a call is an edit that this mode accepts where only a default asks.
+    pub(super) fn accepts_edit(self, call: &PolicyCall<'_>) -> bool {
+        let is_edit = call.spec.effect_class == EffectClass::Write && call.spec.plugin.is_none();
+        let (Self::AcceptEdits, true, Subject::File(WorkspacePath::Known(path))) =
+            (self, is_edit, call.subject)
+        else {
+            return false;
+        };
+        let first = path.split('/').next().unwrap_or_default();
+        !path.is_empty()
+            && !ASKED_FOLDERS
+                .iter()
+                .any(|own| first.eq_ignore_ascii_case(own))
+    }
+}
+
+impl fmt::Display for ApprovalMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ApprovalMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!(
+                "`{}` is no mode; the modes are {names}",
+                text.escape_debug()
+            )
+        })
+    }
+}
+
+/// The mode in force, shared by everything that decides by it or shows it. Clones switch together.
+#[derive(Clone, Debug, Default)]
+pub struct ModeSwitch(Arc<AtomicU8>);
+
+impl ModeSwitch {
+    /// Creates a switch in this mode.
+    #[must_use]
+    pub fn new(mode: ApprovalMode) -> Self {
+        let switch = Self::default();
+        switch.set(mode);
+        switch
+    }
+
+    /// Returns the mode in force.
+    #[must_use]
+    pub fn mode(&self) -> ApprovalMode {
+        let number = usize::from(self.0.load(Ordering::Acquire));
+        // A number that no mode has cannot occur; the mode that asks would be the safe one.
+        ApprovalMode::ALL.get(number).copied().unwrap_or_default()
+    }
+
+    /// Switches to this mode, from the next decision on.
+    pub fn set(&self, mode: ApprovalMode) {
+        let number = ApprovalMode::ALL.iter().position(|own| *own == mode);
+        let number = number.and_then(|number| u8::try_from(number).ok());
+        self.0.store(number.unwrap_or_default(), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_have_names_and_an_order_in_which_full_is_only_where_it_was_chosen() {
+        for mode in ApprovalMode::ALL {
+            assert_eq!(mode.name().parse(), Ok(mode));
+            let switch = ModeSwitch::new(mode);
+            assert_eq!(switch.clone().mode(), mode);
+        }
+        assert!(
+            "yolo\n"
+                .parse::<ApprovalMode>()
+                .unwrap_err()
+                .contains("accept-edits")
+        );
+        let rounds = |with_full| {
+            let mut mode = ApprovalMode::Ask;
+            let mut seen = Vec::new();
+            for _ in 0..4 {
+                mode = mode.next(with_full);
+                seen.push(mode.name());
+            }
+            seen
+        };
+        assert_eq!(
+            rounds(false),
+            ["accept-edits", "plan", "ask", "accept-edits"]
+        );
+        assert_eq!(rounds(true), ["accept-edits", "plan", "full", "ask"]);
+    }
+}
