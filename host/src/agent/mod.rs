@@ -82,7 +82,7 @@ pub use handle::SessionHandle;
 pub(crate) use lifecycle::LiveAgent;
 pub use outcome::{Error, TurnOutcome};
 pub use reflect::ReflectConfig;
-pub(crate) use replace::{PluginReplacement, PluginReplacements};
+pub(crate) use replace::{PluginReplacement, PluginReplacements, WeakReplacements};
 pub use sink::KeepInStore;
 pub(crate) use spec::{AgentSpec, TurnSpec};
 pub use steering::{SteerHandle, Waiting};

@@ -14,6 +14,7 @@ use super::subagent::tools::add_tools as add_subagents;
 use crate::checkpoint::{CheckpointSpec, Checkpoints};
 use crate::event::Event;
 use crate::point::outcome::Level;
+use crate::tool::SharedTool;
 
 impl LiveAgent {
     /// An agent that has not done anything yet.
@@ -46,6 +47,15 @@ impl LiveAgent {
         let lasting = lasting.iter().map(|skill| skill.event());
         agent.tell_at_opening(lasting.chain(forgotten).chain(notice));
         agent
+    }
+
+    /// Adds tools of the session that are known only now. Returns the reasons why some are
+    /// refused.
+    pub(crate) fn add_outer_tools(&mut self, tools: Vec<SharedTool>) -> Vec<String> {
+        let spec = self.spec_mut();
+        let added = tools.into_iter().map(|tool| spec.tools.add(tool));
+        let refused = added.filter_map(|added| added.err().map(|error| error.to_string()));
+        refused.collect()
     }
 }
 

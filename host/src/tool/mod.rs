@@ -10,6 +10,8 @@ pub mod command;
 mod encoding;
 pub mod known;
 #[doc(hidden)]
+pub mod outer;
+#[doc(hidden)]
 pub mod peer;
 pub mod policy;
 pub mod preview;

@@ -20,9 +20,19 @@ pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 /// Maximum number of tools of one plugin.
 pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
+/// Maximum number of tools of one source of an outer layer, such as an MCP server.
+pub const MAX_TOOLS_PER_SOURCE: usize = 1000;
+
+/// Whether the origin of a tool is a source of an outer layer: no plugin has a `:` in its name.
+#[must_use]
+pub fn is_source(origin: &str) -> bool {
+    origin.contains(':')
+}
+
 fn tool_origin(spec: &ToolSpec) -> String {
     match &spec.plugin {
         None => "the built-in tools".to_owned(),
+        Some(name) if is_source(name) => format!("`{name}`"),
         Some(name) => format!("plugin `{name}`"),
     }
 }
@@ -100,10 +110,13 @@ impl ToolRegistry {
         }
         let own = self.entries.values();
         let n_own = own.filter(|entry| entry.spec.plugin == spec.plugin).count();
-        if spec.plugin.is_some() && n_own >= MAX_TOOLS_PER_PLUGIN {
-            return Err(format!(
-                "one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools"
-            ));
+        let (what, most) = match &spec.plugin {
+            None => ("the host", usize::MAX),
+            Some(origin) if is_source(origin) => ("one source", MAX_TOOLS_PER_SOURCE),
+            Some(_) => ("one plugin", MAX_TOOLS_PER_PLUGIN),
+        };
+        if n_own >= most {
+            return Err(format!("{what} may have at most {most} tools"));
         }
         schema::compile_arguments(&spec.parameters)
     }
