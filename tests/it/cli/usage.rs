@@ -23,6 +23,7 @@ fn help_names_the_commands_and_the_exit_codes() {
                    granted
       skill        Make, list, check, test, install, migrate and derive skills: guidance that the model
                    reads when it needs it
+      mcp          Add, list, look at and remove MCP servers, whose tools the model may then call
       session      Look at what earlier turns left behind
       config       Look at the settings
       init         Write a file of settings in which every one stands as a comment

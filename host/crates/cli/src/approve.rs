@@ -12,6 +12,7 @@ use super::render::{self, BOLD, DIM, PLUGIN, WARN};
 use rind_lib::message::EffectClass;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+use rind_lib::tool::registry::is_source;
 
 /// A question on its way to the terminal, and the way back of its answer.
 pub(super) struct TerminalQuestion {
@@ -152,6 +153,8 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
         let line = line.their_words(BOLD, &question.tool);
         match &question.plugin {
             None => line,
+            // A source of tools that is no plugin has a name with its kind, such as `mcp:docs`.
+            Some(source) if is_source(source) => line.own_words(" of ").their_words(PLUGIN, source),
             Some(plugin) => line.own_words(" of plugin ").their_words(PLUGIN, plugin),
         }
     };
@@ -167,7 +170,11 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
         }
     };
     let head = head
-        .own_words(effect_words(question.effect_class))
+        .own_words(match question.plugin.as_deref().is_some_and(is_source) {
+            // Only the server knows the effects of a call.
+            true => "run on its server",
+            false => effect_words(question.effect_class),
+        })
         .styled_words(DIM, &format!(" ({})", question.effect_class));
     let arguments = question
         .arguments

@@ -28,6 +28,7 @@ mod grants;
 mod input;
 mod install;
 mod manual;
+mod mcp;
 mod models;
 mod open;
 mod permission;
@@ -243,6 +244,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Completions(args) => completion::print_completions(&args),
         CliCommand::Manual(args) => manual::write_pages(&args),
         CliCommand::Skill { command } => skill::run_skill(command).await,
+        CliCommand::Mcp { command } => mcp::run_mcp(command).await,
         CliCommand::Session { command } => session::session(command).await,
         CliCommand::Plugin { command } => match command {
             PluginSubcommand::List(list) => plugin::list_plugins(list).await,
