@@ -1,5 +1,6 @@
 //! MCP servers: questions, pins and confinement, and servers that do wrong.
 
+mod deferred;
 mod hostile;
 mod http;
 mod pins;

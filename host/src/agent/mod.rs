@@ -31,6 +31,7 @@ mod compact;
 mod config;
 mod context;
 mod ctx;
+mod deferred;
 mod direct;
 mod emitter;
 mod end;

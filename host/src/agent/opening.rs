@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::archive::live::add_tools as add_query;
+use super::deferred::defer_tools;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, AgentFamily};
 use super::skill::catalogue;
@@ -49,13 +50,16 @@ impl LiveAgent {
         agent
     }
 
-    /// Adds tools of the session that are known only now. Returns the reasons why some are
-    /// refused.
+    /// Adds tools of the session that are known only now, and has the model find them with a search
+    /// if there are many. Returns the reasons why some are refused.
     pub(crate) fn add_outer_tools(&mut self, tools: Vec<SharedTool>) -> Vec<String> {
+        let active_turns = self.family.active_turns.clone();
         let spec = self.spec_mut();
         let added = tools.into_iter().map(|tool| spec.tools.add(tool));
         let refused = added.filter_map(|added| added.err().map(|error| error.to_string()));
-        refused.collect()
+        let refused: Vec<String> = refused.collect();
+        defer_tools(spec, &active_turns);
+        refused
     }
 }
 

@@ -60,6 +60,7 @@ pub(super) fn build_agent(
         temperature: None,
         max_tokens: parts.config.max_tokens,
         tools,
+        deferred: Arc::default(),
         hooks: Arc::new(open.registry),
         policy: builder.policy,
         approver: builder.approver,
