@@ -244,6 +244,21 @@ fn a_server_reaches_only_what_its_settings_declare() {
 }
 
 #[test]
+fn a_server_that_is_not_confined_says_so_in_every_question() {
+    if !has_python() {
+        return;
+    }
+    let rind = served("plain", ECHOES, "[sandbox]\nbash = \"off\"\n");
+    assert_eq!(results(&turn(&rind)), ["echo: hello"]);
+    let Some(shown) = rind.at_terminal(&["run", "go"], "n\n") else {
+        return;
+    };
+    let shown = words_of(&shown);
+    assert!(shown.contains("with all your rights"), "{shown}");
+    assert!(!shown.contains("no network"), "{shown}");
+}
+
+#[test]
 fn results_keep_their_parts_and_lose_secrets() {
     if !has_python() {
         return;

@@ -39,6 +39,9 @@ const MANY_TOOLS: usize = 10;
 /// Window of a model whose window is not known, in tokens.
 const USUAL_WINDOW: u64 = 128_000;
 
+/// Tokens of descriptions that are never deferred: the two tools in their place take some as well.
+const MIN_DEFERRED_TOKENS: u64 = 1_000;
+
 /// Bytes of a description that count as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
@@ -69,7 +72,7 @@ pub(super) fn defer_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let budget = window.saturating_mul(u64::from(spec.config.deferred_tools_percent)) / 100;
     let origins = deferrable_origins(&spec.tools);
     let n_bytes: u64 = origins.values().map(|(_, n_bytes)| n_bytes).sum();
-    if origins.is_empty() || n_bytes / BYTES_PER_TOKEN <= budget {
+    if origins.is_empty() || n_bytes / BYTES_PER_TOKEN <= budget.max(MIN_DEFERRED_TOKENS) {
         return;
     }
     let find = FindTools::new(active_turns.clone(), &origins);

@@ -23,6 +23,9 @@ pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 /// Maximum number of tools of one source of an outer layer, such as an MCP server.
 pub const MAX_TOOLS_PER_SOURCE: usize = 1000;
 
+/// Beginning of the names of tools that no plugin may have.
+const SOURCE_PREFIX: &str = "mcp__";
+
 /// Whether the origin of a tool is a source of an outer layer: no plugin has a `:` in its name.
 #[must_use]
 pub fn is_source(origin: &str) -> bool {
@@ -101,6 +104,13 @@ impl ToolRegistry {
         if let Some(taken) = self.entries.get(&spec.name) {
             let taken_by = tool_origin(&taken.spec);
             return Err(format!("the name is already taken by {taken_by}"));
+        }
+        // A rule about the tool of a server must not be about a plugin that takes its name.
+        let is_plugin = spec.plugin.as_deref().is_some_and(|own| !is_source(own));
+        if is_plugin && spec.name.starts_with(SOURCE_PREFIX) {
+            return Err(format!(
+                "names that begin with `{SOURCE_PREFIX}` are for tools of MCP servers"
+            ));
         }
         let bytes = spec.description.len();
         if bytes > MAX_DESCRIPTION_BYTES {

@@ -280,11 +280,9 @@ fn is_author(command: &CliCommand) -> bool {
 /// for a demo that reports on them. With `limits_plugins` each plugin has a number of lines a
 /// minute, unless `RIND_LOG` asks for all.
 fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
-    let by_default = if shows_plugins {
-        "warn,plugin=debug"
-    } else {
-        "warn"
-    };
+    // The call or command that uses an MCP server reports its failures.
+    let plugins = if shows_plugins { ",plugin=debug" } else { "" };
+    let by_default = format!("warn{plugins},{}=off", rind_mcp::PROTOCOL_LOG);
     let asked = EnvFilter::try_from_env("RIND_LOG").ok();
     let limited = (limits_plugins && asked.is_none())
         .then(|| render::lines::LimitedLines(render::lines::of_process()));

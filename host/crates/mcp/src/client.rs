@@ -11,8 +11,10 @@ use rmcp::model::{
     SubscriptionFilter,
 };
 use rmcp::service::{ClientInitializeError, RunningService};
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
 use serde_json::Value;
 
@@ -23,6 +25,7 @@ use super::pipe::PipeTransport;
 use super::result;
 use super::server::{McpServer, ServerReach};
 use super::settings::McpProtocol;
+use rind_lib::egress;
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::text::clean_line;
 use rind_lib::tool::ToolOutput;
@@ -224,12 +227,16 @@ impl Connection {
                 Some(end) => end.reason().await,
                 None => "closed the connection".to_owned(),
             }),
-            other => {
-                let text = clean_line(&chain(&other), MAX_ERROR_BYTES);
+            ServiceError::TransportSend(error) => {
+                let why = format!("is not reached: {}", transport_words(&error));
                 match self.is_closed() {
-                    true => CallFailure::Ended(format!("is not reached: {text}")),
-                    false => CallFailure::Refused(format!("did not answer: {text}")),
+                    true => CallFailure::Ended(why),
+                    false => CallFailure::Refused(why),
                 }
+            }
+            other => {
+                let text = clean_line(&other.to_string(), MAX_ERROR_BYTES);
+                CallFailure::Refused(format!("did not answer: {text}"))
             }
         }
     }
@@ -295,23 +302,24 @@ async fn start_failure(error: ClientInitializeError, end: Option<PeerEnd>) -> St
             "wants authorization; put a token into `headers` of its settings, as `Bearer {TOKEN}`"
                 .to_owned(),
         ),
+        (ClientInitializeError::TransportError { error, .. }, _) => {
+            StartFailure::Failed(format!("is not reached: {}", transport_words(&error)))
+        }
         (error, _) => {
-            let text = clean_line(&chain(&error), MAX_ERROR_BYTES);
+            let text = clean_line(&error.to_string(), MAX_ERROR_BYTES);
             StartFailure::Failed(format!("did not begin as the protocol says: {text}"))
         }
     }
 }
 
-/// Returns an error with its causes, each named once.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let words = inner.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        cause = inner.source();
-    }
-    text
+/// Returns the cause of a failed transport: of a request, the words of the egress alone.
+fn transport_words(error: &DynamicTransportError) -> String {
+    let cause = error.error.as_ref();
+    let of_http = cause.downcast_ref::<StreamableHttpError<egress::Error>>();
+    let text = match of_http {
+        Some(StreamableHttpError::Client(error)) => error.to_string(),
+        Some(error) => error.to_string(),
+        None => cause.to_string(),
+    };
+    clean_line(&text, MAX_ERROR_BYTES)
 }

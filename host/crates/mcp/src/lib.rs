@@ -24,6 +24,9 @@ mod settings;
 mod source;
 mod tool;
 
+/// Target of the log lines of the protocol's library, which repeat failures that a call reports.
+pub const PROTOCOL_LOG: &str = "rmcp";
+
 pub use compare::{OfferChange, changes_since, describe_changes};
 pub use names::origin_of;
 pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};

@@ -10,6 +10,7 @@ use super::names::origin_of;
 use super::settings::{McpProtocol, ServerSettings};
 use rind_lib::egress::{EgressOptions, MAX_REQUESTS, PluginEgress, Secrets, Template, is_refused};
 use rind_lib::grant::{Capability, Credential, Granted, HostPattern};
+use rind_lib::tool::builtin::Confining;
 use rind_lib::tool::peer::PeerProgram;
 
 /// Headers of the protocol, which no setting may replace.
@@ -152,6 +153,13 @@ impl McpServer {
             ServerReach::Program(program) => {
                 let mut command = vec![self.settings.command.clone().unwrap_or_default()];
                 command.extend(self.settings.args.iter().cloned());
+                let run = format!("run `{}`", command.join(" "));
+                if !is_confined(&program.commands.confining) {
+                    return vec![
+                        run,
+                        "with all your rights: commands are not confined".to_owned(),
+                    ];
+                }
                 let list = |verb: &str, folders: &[String]| {
                     (!folders.is_empty()).then(|| format!("{verb} {}", folders.join(", ")))
                 };
@@ -160,7 +168,7 @@ impl McpServer {
                     false => "no network",
                 };
                 let words = [
-                    Some(format!("run `{}`", command.join(" "))),
+                    Some(run),
                     list("read", &self.settings.read),
                     list("change", &self.settings.write),
                     Some(network.to_owned()),
@@ -169,6 +177,14 @@ impl McpServer {
                 words.into_iter().flatten().collect()
             }
         }
+    }
+}
+
+/// Whether programs that run as commands are confined, or not run at all.
+fn is_confined(confining: &Confining) -> bool {
+    match confining {
+        Confining::Confined(_) | Confining::Retried(_) | Confining::Refused(_) => true,
+        Confining::Free | Confining::Kept(_) | Confining::Unconfined { .. } => false,
     }
 }
 
