@@ -27,6 +27,8 @@ pub mod message;
 pub mod near;
 pub mod paths;
 #[doc(hidden)]
+pub mod rank;
+#[doc(hidden)]
 pub mod text;
 #[doc(hidden)]
 pub mod tokens;

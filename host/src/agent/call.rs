@@ -207,7 +207,7 @@ impl<'a> ToolGate<'a> {
                 let text = format!(
                     "{NO_TOOL}{}` in this step; the tools are: {}",
                     call.name,
-                    active.join(", ")
+                    self.described_names(&active).join(", ")
                 );
                 return Err(CallRefusal::new("host", text));
             }
@@ -244,6 +244,17 @@ impl<'a> ToolGate<'a> {
         let subject = entry.tool.subject(&call.arguments).await;
         self.approve_call(call, &entry, &subject, asked).await?;
         Ok((entry, subject))
+    }
+
+    /// Returns the names of the tools that the request describes: those of others would be many.
+    fn described_names<'n>(&self, active: &'n [String]) -> Vec<&'n str> {
+        let tools = self.scope.skills.tools();
+        let is_deferred = |name: &String| {
+            let entry = tools.get(name);
+            entry.is_some_and(|entry| self.scope.spec.is_deferred(&entry.spec))
+        };
+        let described = active.iter().filter(|name| !is_deferred(name));
+        described.map(String::as_str).collect()
     }
 
     /// The refusal of a tool that the active skills do not leave.

@@ -40,6 +40,10 @@ pub struct AgentConfig {
     /// Longest answer of a tool, in bytes; the rest is cut off.
     #[serde(deserialize_with = "number::within::<1024, 0x4000_0000, _, _>")]
     pub tool_output_bytes: usize,
+    /// Share of the model's window, in percent, that descriptions of tools of MCP servers and of
+    /// plugins with many tools may take. With more, the model finds these tools with a search.
+    #[serde(deserialize_with = "number::within::<0, 100, _, _>")]
+    pub deferred_tools_percent: u32,
     /// Whether `AGENTS.md`, `CLAUDE.md` and the files that they import reach the model: those of
     /// the user and of the project in the system prompt, those of a subfolder with the first result
     /// of a call there.
@@ -77,6 +81,7 @@ impl Default for AgentConfig {
             max_parallel_calls: 8,
             tool_timeout_seconds: 660,
             tool_output_bytes: 4 << 20,
+            deferred_tools_percent: 2,
             context_files: true,
             own_context_files: Vec::new(),
             compact: CompactConfig::default(),

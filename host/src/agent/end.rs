@@ -279,6 +279,7 @@ mod tests {
             temperature: None,
             max_tokens: None,
             tools,
+            deferred: Arc::default(),
             hooks: Arc::default(),
             policy: Arc::new(ToolPolicy {
                 mode: PolicyMode {

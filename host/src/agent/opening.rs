@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::archive::live::add_tools as add_query;
+use super::deferred::defer_tools;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, AgentFamily};
 use super::skill::catalogue;
@@ -14,6 +15,7 @@ use super::subagent::tools::add_tools as add_subagents;
 use crate::checkpoint::{CheckpointSpec, Checkpoints};
 use crate::event::Event;
 use crate::point::outcome::Level;
+use crate::tool::SharedTool;
 
 impl LiveAgent {
     /// An agent that has not done anything yet.
@@ -46,6 +48,18 @@ impl LiveAgent {
         let lasting = lasting.iter().map(|skill| skill.event());
         agent.tell_at_opening(lasting.chain(forgotten).chain(notice));
         agent
+    }
+
+    /// Adds tools of the session that are known only now, and has the model find them with a search
+    /// if there are many. Returns the reasons why some are refused.
+    pub(crate) fn add_outer_tools(&mut self, tools: Vec<SharedTool>) -> Vec<String> {
+        let active_turns = self.family.active_turns.clone();
+        let spec = self.spec_mut();
+        let added = tools.into_iter().map(|tool| spec.tools.add(tool));
+        let refused = added.filter_map(|added| added.err().map(|error| error.to_string()));
+        let refused: Vec<String> = refused.collect();
+        defer_tools(spec, &active_turns);
+        refused
     }
 }
 

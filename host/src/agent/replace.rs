@@ -4,7 +4,7 @@
 //! meanwhile (a call, a subagent, a hook in the background) continues with the parts with which it
 //! began. It must not know how plugins are loaded, nor whether they may.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::scope::TurnScope;
 use super::spec::AgentSpec;
@@ -28,7 +28,23 @@ pub(crate) struct PluginReplacement {
 #[derive(Clone, Default)]
 pub(crate) struct PluginReplacements(Arc<Mutex<Vec<PluginReplacement>>>);
 
+/// Reference to a queue of replacements that does not keep it.
+#[derive(Clone)]
+pub(crate) struct WeakReplacements(Weak<Mutex<Vec<PluginReplacement>>>);
+
+impl WeakReplacements {
+    /// Returns the queue, if the session is still open.
+    pub(crate) fn upgrade(&self) -> Option<PluginReplacements> {
+        self.0.upgrade().map(PluginReplacements)
+    }
+}
+
 impl PluginReplacements {
+    /// Returns a reference that does not keep the queue.
+    pub(crate) fn downgrade(&self) -> WeakReplacements {
+        WeakReplacements(Arc::downgrade(&self.0))
+    }
+
     /// Has a plugin take its place at the next safe point. One that waits already is passed over.
     pub(crate) fn add_replacement(&self, new: PluginReplacement) {
         let mut waiting = lock(&self.0);

@@ -103,6 +103,8 @@ pub(crate) struct AgentSpec {
     pub max_tokens: Option<u32>,
     /// Tools that the model may call.
     pub tools: ToolRegistry,
+    /// Origins of tools that the model finds with a search.
+    pub deferred: Arc<BTreeSet<String>>,
     /// Hooks of the loaded plugins.
     pub hooks: Arc<Registry>,
     /// Policy for tool calls.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use super::deferred::named_call;
 use super::reply::{
     ReplyShortfall, ReplyStep, SeenReply, cut_result, find_shortfall, leave_out, mend_message,
 };
@@ -118,10 +119,18 @@ impl TurnRun<'_> {
         let specs = self.agent.spec.tools.specs();
         let left = self.ctx.scope.skills.tool_names();
         let is_wanted = |name: &String| wanted.tools.contains(name) && left.contains(name);
-        let tools = specs.into_iter().filter(|spec| is_wanted(&spec.name));
-        request.tools = tools.map(|spec| (*spec).clone()).collect();
-        let names = request.tools.iter().map(|spec| spec.name.clone());
-        self.ctx.scope.skills.set_active(names.collect());
+        let (mut names, mut deferred) = (Vec::new(), Vec::new());
+        for spec in specs.into_iter().filter(|spec| is_wanted(&spec.name)) {
+            if self.agent.spec.is_deferred(&spec) {
+                deferred.push(spec.name.clone());
+            } else {
+                names.push(spec.name.clone());
+                request.tools.push((*spec).clone());
+            }
+        }
+        // The model may call every tool that it can find.
+        names.append(&mut deferred);
+        self.ctx.scope.skills.set_active(names);
         apply_wanted(&mut request, wanted);
         self.agent.compaction.fit_request(&self.ctx, &mut request);
         Ok(request)
@@ -241,6 +250,7 @@ impl TurnRun<'_> {
             calls: message
                 .tool_calls()
                 .map(|call| ToolCall::new(&call.id, &call.name, call.arguments.clone()))
+                .map(named_call)
                 .collect(),
             left_out,
             cut: cut_result(response.finish, response.usage.output_tokens),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::offers::SessionOffers;
 use super::session::SessionBuilder;
+use super::source::SourceSession;
 use super::{Error, PluginReplacer, SharedParts};
 use crate::agent::{AgentSpec, KeepInStore, LiveAgent, SessionHandle};
 use crate::event::{Event, Events};
@@ -59,6 +60,7 @@ pub(super) fn build_agent(
         temperature: None,
         max_tokens: parts.config.max_tokens,
         tools,
+        deferred: Arc::default(),
         hooks: Arc::new(open.registry),
         policy: builder.policy,
         approver: builder.approver,
@@ -78,6 +80,21 @@ pub(super) fn build_agent(
         known: Arc::default(),
         told: Arc::default(),
     });
+    let mut outer = Vec::new();
+    for source in &parts.sources {
+        let to = SourceSession::new(
+            source.name(),
+            &plugin_handle,
+            &agent.replacements(),
+            &agent.spec().events,
+        );
+        let opened = source.open(to.clone());
+        let warnings = opened.warnings.into_iter();
+        opening.extend(warnings.map(|text| Event::notice(Level::Warn, text)));
+        outer.extend(to.wrap_tools(opened.tools));
+    }
+    let refused = agent.add_outer_tools(outer).into_iter();
+    opening.extend(refused.map(|text| Event::notice(Level::Warn, text)));
     agent.tell_at_opening(opening);
     handle.set_agent(&agent, open.points);
     let replacements = agent.replacements();

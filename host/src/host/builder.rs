@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::error::check_apart;
 use super::folders::Plugins;
 use super::native::{NativeBinding, NativeFunction};
-use super::{Error, Host, SharedParts};
+use super::{Error, Host, SharedParts, ToolSource};
 use crate::agent::{AgentConfig, KeepInStore, SubagentPresets};
 use crate::event::{Observer, Stamped};
 use crate::paths::Paths;
@@ -42,6 +42,7 @@ pub struct HostBuilder {
     plugins: Plugins,
     built_in: BuiltInTools,
     tools: Vec<SharedTool>,
+    sources: Vec<Arc<dyn ToolSource>>,
     skills: Arc<Skills>,
     presets: Arc<Skills>,
     hooks: Vec<NativeBinding>,
@@ -127,6 +128,13 @@ impl HostBuilder {
     #[must_use]
     pub fn tool(mut self, tool: SharedTool) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Gives the model the tools of a source, whose list may change while a session is open.
+    #[must_use]
+    pub fn tool_source(mut self, source: Arc<dyn ToolSource>) -> Self {
+        self.sources.push(source);
         self
     }
 
@@ -271,6 +279,7 @@ impl HostBuilder {
             paths,
             plugins,
             tools,
+            sources: self.sources,
             skills: self.skills,
             presets: Arc::new(SubagentPresets::with_files(&self.presets)),
             hooks: self.hooks,

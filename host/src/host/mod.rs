@@ -17,6 +17,7 @@ mod offers;
 mod replace;
 mod session;
 mod skill;
+mod source;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub use loops::LoopError;
 pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
 pub use skill::SkillError;
+pub use source::{OpenedSource, SourceSession, ToolSource};
 
 /// Runs agents. Cheap to clone, and any number of sessions may be open at once; they share the
 /// host's parts. Files made for it, which are temporary folders at most, are removed when the last
@@ -62,6 +64,8 @@ struct SharedParts {
     store: SessionStore,
     plugins: StartableSet,
     tools: ToolRegistry,
+    /// Sources of tools that each session opens.
+    sources: Vec<Arc<dyn ToolSource>>,
     skills: Arc<Skills>,
     presets: Arc<SubagentPresets>,
     hooks: Vec<native::NativeBinding>,

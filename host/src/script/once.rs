@@ -123,6 +123,7 @@ impl ScriptProgram {
             streams: Streams::Separate,
             capture_bytes: MAX_OUTCOME_BYTES,
             on_line: Some(on_line),
+            on_bytes: None,
             confine,
             keeper,
         })

@@ -9,6 +9,10 @@ pub mod builtin;
 pub mod command;
 mod encoding;
 pub mod known;
+#[doc(hidden)]
+pub mod outer;
+#[doc(hidden)]
+pub mod peer;
 pub mod policy;
 pub mod preview;
 #[doc(hidden)]

@@ -20,9 +20,22 @@ pub const MAX_DESCRIPTION_BYTES: usize = 4096;
 /// Maximum number of tools of one plugin.
 pub const MAX_TOOLS_PER_PLUGIN: usize = 128;
 
+/// Maximum number of tools of one source of an outer layer, such as an MCP server.
+pub const MAX_TOOLS_PER_SOURCE: usize = 1000;
+
+/// Beginning of the names of tools that no plugin may have.
+const SOURCE_PREFIX: &str = "mcp__";
+
+/// Whether the origin of a tool is a source of an outer layer: no plugin has a `:` in its name.
+#[must_use]
+pub fn is_source(origin: &str) -> bool {
+    origin.contains(':')
+}
+
 fn tool_origin(spec: &ToolSpec) -> String {
     match &spec.plugin {
         None => "the built-in tools".to_owned(),
+        Some(name) if is_source(name) => format!("`{name}`"),
         Some(name) => format!("plugin `{name}`"),
     }
 }
@@ -92,6 +105,13 @@ impl ToolRegistry {
             let taken_by = tool_origin(&taken.spec);
             return Err(format!("the name is already taken by {taken_by}"));
         }
+        // A rule about the tool of a server must not be about a plugin that takes its name.
+        let is_plugin = spec.plugin.as_deref().is_some_and(|own| !is_source(own));
+        if is_plugin && spec.name.starts_with(SOURCE_PREFIX) {
+            return Err(format!(
+                "names that begin with `{SOURCE_PREFIX}` are for tools of MCP servers"
+            ));
+        }
         let bytes = spec.description.len();
         if bytes > MAX_DESCRIPTION_BYTES {
             return Err(format!(
@@ -100,10 +120,13 @@ impl ToolRegistry {
         }
         let own = self.entries.values();
         let n_own = own.filter(|entry| entry.spec.plugin == spec.plugin).count();
-        if spec.plugin.is_some() && n_own >= MAX_TOOLS_PER_PLUGIN {
-            return Err(format!(
-                "one plugin may have at most {MAX_TOOLS_PER_PLUGIN} tools"
-            ));
+        let (what, most) = match &spec.plugin {
+            None => ("the host", usize::MAX),
+            Some(origin) if is_source(origin) => ("one source", MAX_TOOLS_PER_SOURCE),
+            Some(_) => ("one plugin", MAX_TOOLS_PER_PLUGIN),
+        };
+        if n_own >= most {
+            return Err(format!("{what} may have at most {most} tools"));
         }
         schema::compile_arguments(&spec.parameters)
     }

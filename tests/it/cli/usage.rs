@@ -26,6 +26,7 @@ fn help_names_the_commands_and_the_exit_codes() {
                    granted
       skill        Make, list, check, test, install, migrate and derive skills: guidance that the model
                    reads when it needs it
+      mcp          Add, list, look at and remove MCP servers, whose tools the model may then call
       session      Look at what earlier turns left behind
       config       Look at the settings
       init         Write a file of settings in which every one stands as a comment
@@ -128,13 +129,13 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["run", "hello"]).screen(), @r"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:3: in [agent]: unknown field `max_stepz`, expected one of `max_steps`, `max_tokens`, `reflect`, `max_calls`, `max_parallel_calls`, `tool_timeout_seconds`, `tool_output_bytes`, `context_files`, `compact`, `checkpoint`
+    error: [RIND_HOME]/config/config.toml:3: in [agent]: unknown field `max_stepz`, expected one of `max_steps`, `max_tokens`, `reflect`, `max_calls`, `max_parallel_calls`, `tool_timeout_seconds`, `tool_output_bytes`, `deferred_tools_percent`, `context_files`, `compact`, `checkpoint`
     ");
     rind.config("[agent]\nmax_steps = 5\n\n[agentt]\n");
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, providers, models, tools, plugins, prices, sandbox, install, hooks
+    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, providers, models, tools, plugins, prices, sandbox, install, hooks, mcp
     ");
 }
 

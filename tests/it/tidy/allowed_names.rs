@@ -41,6 +41,14 @@ const RULES: &[Rule] = &[
         why: "requests of plugins leave through `egress`, and nothing else speaks to the network",
     },
     Rule {
+        names: &["rmcp"],
+        allowed: &[(
+            "host/crates/mcp/",
+            "it is the client of MCP, whose library has a new major version every few months",
+        )],
+        why: "only `rind-mcp` knows the protocol",
+    },
+    Rule {
         names: &["Command::new", "process::Command"],
         allowed: &[(
             "host/src/tool/process/",

@@ -63,6 +63,7 @@ pub(super) async fn run_program(
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,
         on_line,
+        on_bytes: None,
         confine: None,
         keeper: None,
     }

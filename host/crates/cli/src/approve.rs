@@ -12,6 +12,7 @@ use super::render::{self, BOLD, DIM, PLUGIN, WARN};
 use rind_lib::message::EffectClass;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+use rind_lib::tool::registry::is_source;
 
 /// A question on its way to the terminal, and the way back of its answer.
 pub(super) struct TerminalQuestion {
@@ -156,8 +157,12 @@ fn call_head(
             tool(head).own_words(", which wants to ")
         }
     };
-    head.own_words(effect_words(question.effect_class))
-        .styled_words(DIM, &format!(" ({})", question.effect_class))
+    head.own_words(match question.plugin.as_deref().is_some_and(is_source) {
+        // Only the server knows the effects of a call.
+        true => "run on its server",
+        false => effect_words(question.effect_class),
+    })
+    .styled_words(DIM, &format!(" ({})", question.effect_class))
 }
 
 pub(super) fn question_screen(question: &AskedQuestion) -> QuestionScreen {
@@ -173,6 +178,8 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
         let line = line.their_words(BOLD, &question.tool);
         match &question.plugin {
             None => line,
+            // A source of tools that is no plugin has a name with its kind, such as `mcp:docs`.
+            Some(source) if is_source(source) => line.own_words(" of ").their_words(PLUGIN, source),
             Some(plugin) => line.own_words(" of plugin ").their_words(PLUGIN, plugin),
         }
     };

@@ -13,6 +13,7 @@ use super::environment;
 use super::install::args::{
     InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
 };
+use super::mcp::args::McpCommand;
 use super::render::trace::Detail;
 use super::session::args::{
     SessionDiffArgs, SessionDoctorArgs, SessionExportArgs, SessionForkArgs, SessionGcArgs,
@@ -62,6 +63,11 @@ pub(super) enum CliCommand {
     Skill {
         #[command(subcommand)]
         command: SkillCommand,
+    },
+    /// Add, list, look at and remove MCP servers, whose tools the model may then call
+    Mcp {
+        #[command(subcommand)]
+        command: McpCommand,
     },
     /// Look at what earlier turns left behind
     Session {

@@ -40,6 +40,29 @@ pub(super) fn set_values(
     Ok(true)
 }
 
+/// Removes a value. Returns whether it was there.
+pub(super) fn remove_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
+    let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(e.into()),
+    };
+    let mut document: DocumentMut = text.parse()?;
+    let (last, sections) = keys.split_last().context("no key")?;
+    let mut table: Option<&mut dyn toml_edit::TableLike> = Some(document.as_table_mut());
+    for key in sections {
+        table = table
+            .and_then(|table| table.get_mut(key))
+            .and_then(Item::as_table_like_mut);
+    }
+    if table.and_then(|table| table.remove(last)).is_none() {
+        return Ok(false);
+    }
+    replace_private(file, document.to_string().as_bytes())?;
+    Ok(true)
+}
+
 fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bool> {
     let (last, sections) = keys.split_last().context("no key")?;
     let mut table = table;

@@ -28,6 +28,7 @@ mod grants;
 mod input;
 mod install;
 mod manual;
+mod mcp;
 mod models;
 mod open;
 mod permission;
@@ -246,6 +247,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Completions(args) => completion::print_completions(&args),
         CliCommand::Manual(args) => manual::write_pages(&args),
         CliCommand::Skill { command } => skill::run_skill(command).await,
+        CliCommand::Mcp { command } => mcp::run_mcp(command).await,
         CliCommand::Session { command } => session::session(command).await,
         CliCommand::Plugin { command } => match command {
             PluginSubcommand::List(list) => plugin::list_plugins(list).await,
@@ -281,11 +283,9 @@ fn is_author(command: &CliCommand) -> bool {
 /// for a demo that reports on them. With `limits_plugins` each plugin has a number of lines a
 /// minute, unless `RIND_LOG` asks for all.
 fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
-    let by_default = if shows_plugins {
-        "warn,plugin=debug"
-    } else {
-        "warn"
-    };
+    // The call or command that uses an MCP server reports its failures.
+    let plugins = if shows_plugins { ",plugin=debug" } else { "" };
+    let by_default = format!("warn{plugins},{}=off", rind_mcp::PROTOCOL_LOG);
     let asked = EnvFilter::try_from_env("RIND_LOG").ok();
     let limited = (limits_plugins && asked.is_none())
         .then(|| render::lines::LimitedLines(render::lines::of_process()));

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use super::approve::{TerminalApprover, TerminalQuestion};
 use super::command::{CommandFacts, CommandSet};
 use super::grants::TerminalAsk;
+use super::mcp::TerminalServerAsk;
 use super::permission::TerminalTrust;
 use super::terminal::ExitAtSignals;
 use super::{command, first_use, render};
@@ -21,6 +22,7 @@ use rind_lib::skill::Skills;
 use rind_lib::tool::approval::{Approver, DenyAll};
 use rind_lib::tool::builtin::Commands as ShellCommands;
 use rind_lib::tool::policy::{ModeSwitch, ToolPolicy};
+use rind_mcp::AskServer;
 use rind_operator::load::PluginLoad;
 use rind_operator::project::AskProject;
 use rind_operator::settings::RunSettings;
@@ -42,6 +44,10 @@ impl RunFrontend for TerminalFrontend {
     fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
         self.has_terminal
             .then(|| Arc::new(TerminalAsk) as Arc<dyn Ask>)
+    }
+
+    fn ask_server(&self) -> Option<&dyn AskServer> {
+        self.has_terminal.then_some(&TerminalServerAsk)
     }
 
     fn choose_model<'a>(

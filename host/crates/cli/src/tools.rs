@@ -94,11 +94,16 @@ pub(super) async fn specs(
 ) -> anyhow::Result<Vec<Arc<ToolSpec>>> {
     check_apart(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
-    let host = Host::builder()
+    let commands = confinement::find(setup).await?.commands();
+    let mut builder = Host::builder();
+    for source in rind_operator::mcp::sources(setup, &commands, None).await? {
+        builder = builder.tool_source(source);
+    }
+    let host = builder
         .provider(Arc::new(Scripted::built_in()?), "none")
         .store(SessionStore::new(sessions.path().to_owned()))
         .plugins(plugins)
-        .built_in_tools(confinement::find(setup).await?.commands())
+        .built_in_tools(commands)
         .config(setup.agent_config()?)
         .paths(setup.paths.clone())
         .build()

@@ -317,6 +317,19 @@ fn build_confinement(
     })
 }
 
+/// Returns the folders that any confined program may read: the system and the usual tools. None of
+/// those that the settings open to commands is among them.
+///
+/// # Errors
+/// The program itself is not known.
+pub fn peer_folders(
+    environment: &OperatorEnvironment,
+    paths: &Paths,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let config = SandboxConfig::default();
+    Ok(build_confinement(environment, paths, &config, &own_folders(paths))?.read)
+}
+
 /// Adds folders of programs and tools, but none that would give away the home folder or a folder of
 /// Rind's own.
 fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: Vec<PathBuf>) {

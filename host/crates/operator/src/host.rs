@@ -9,7 +9,7 @@ use super::scripts;
 use super::settings::SessionChoice;
 use super::setup::OperatorSetup;
 use rind_lib::agent::AgentConfig;
-use rind_lib::host::{Host, Session};
+use rind_lib::host::{Host, Session, ToolSource};
 use rind_lib::message::ToolSpec;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::startable::StartableSet;
@@ -38,6 +38,8 @@ pub struct HostParts {
     pub approver: Arc<dyn Approver>,
     /// Way in which commands run.
     pub commands: Commands,
+    /// Sources of further tools: MCP servers.
+    pub sources: Vec<Arc<dyn ToolSource>>,
 }
 
 /// A host, the policy for its tool calls, and its scripts.
@@ -62,7 +64,11 @@ impl OperatorHost {
         let policy = Arc::new(policy);
         let scripts = scripts::read(setup)?;
         scripts::warn_writable(setup, &scripts)?;
-        let host = Host::builder()
+        let mut builder = Host::builder();
+        for source in parts.sources {
+            builder = builder.tool_source(source);
+        }
+        let host = builder
             .provider(parts.provider.provider, parts.provider.model)
             .paths(setup.paths.clone())
             .plugins(parts.plugins)

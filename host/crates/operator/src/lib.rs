@@ -16,6 +16,7 @@ pub mod keys;
 pub mod load;
 pub mod machine;
 pub mod managed;
+pub mod mcp;
 pub mod misplaced;
 pub mod model;
 pub mod overlooked;

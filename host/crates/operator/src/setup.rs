@@ -19,6 +19,7 @@ use rind_lib::provider::{ProviderConfig, ProvidersConfig};
 use rind_lib::script::HooksConfig;
 use rind_lib::tool::policy::ToolPolicy;
 use rind_lib::tool::sandbox::SandboxConfig;
+use rind_mcp::McpConfig;
 use rind_package::signature::InstallConfig;
 
 /// Sections of the user's settings.
@@ -35,6 +36,7 @@ pub const SECTIONS: &[&str] = &[
     SandboxConfig::NAME,
     InstallConfig::NAME,
     HooksConfig::NAME,
+    McpConfig::NAME,
 ];
 
 /// The setup of the operator for one workspace.

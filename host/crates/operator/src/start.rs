@@ -18,10 +18,10 @@ use super::project::{self, AskProject};
 use super::settings::{PluginSelection, RunSettings, SessionChoice};
 use super::setup::{OperatorSetup, check_apart};
 use super::usage::bail_usage;
-use super::{grants, model, overlooked, plugin_flags, skills};
+use super::{grants, mcp, model, overlooked, plugin_flags, skills};
 use rind_lib::grant::ask::{Ask, GrantOptions};
 use rind_lib::grant::decide::GrantFlag;
-use rind_lib::host::Session;
+use rind_lib::host::{Session, ToolSource};
 use rind_lib::plugin::load::{OnCompile, PluginSet};
 use rind_lib::plugin::startable::StartableSet;
 use rind_lib::provider::Selected;
@@ -30,6 +30,7 @@ use rind_lib::skill::{Skills, discover};
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch, PolicyMode};
+use rind_mcp::AskServer;
 
 /// The front end of a run while it starts: answers questions and shows the plugins that were left
 /// out.
@@ -43,6 +44,11 @@ pub trait RunFrontend: Send + Sync {
 
     /// Returns the implementation that asks for permissions of plugins.
     fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
+        None
+    }
+
+    /// Returns the implementation that asks about the tools of MCP servers.
+    fn ask_server(&self) -> Option<&dyn AskServer> {
         None
     }
 
@@ -90,7 +96,8 @@ pub struct PreparedRun {
     provider: Selected,
     /// Session of the run; one to continue by its whole id.
     session: SessionChoice,
-    confinement: JoinHandle<anyhow::Result<CommandConfinement>>,
+    confinement: CommandConfinement,
+    sources: Vec<Arc<dyn ToolSource>>,
 }
 
 /// A host with the parts that belong to it.
@@ -161,7 +168,7 @@ impl PreparedRun {
         let grants = grants::options(&setup.paths, &selection.grants, resume, ask)?;
         let load = PluginLoad::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
         // On a thread of its own: plugins keep this one busy while they are loaded.
-        let confinement = tokio::spawn({
+        let confinement: JoinHandle<_> = tokio::spawn({
             let setup = setup.clone();
             async move { confinement::find(&setup).await }
         });
@@ -177,6 +184,9 @@ impl PreparedRun {
         let skills = discover(&roots, &frontend.reserved_names(), &machine);
         frontend.show_skills(&skills);
         let presets = discover(&preset_roots, &[], &machine);
+        let confinement = confinement.await.context("find a sandbox")??;
+        let commands = confinement.quiet_commands();
+        let sources = mcp::sources(&setup, &commands, frontend.ask_server()).await?;
         Ok(Self {
             setup,
             plugins,
@@ -188,6 +198,7 @@ impl PreparedRun {
             provider,
             session,
             confinement,
+            sources,
         })
     }
 
@@ -239,8 +250,7 @@ impl PreparedRun {
             provider_and_model(&self.provider),
             self.provider.why
         );
-        let confinement = self.confinement.await.context("find a sandbox")??;
-        let commands = confinement.commands();
+        let commands = self.confinement.commands();
         let parts = HostParts {
             provider: self.provider,
             plugins: self.plugins,
@@ -250,6 +260,7 @@ impl PreparedRun {
             switch: self.switch.clone(),
             approver,
             commands: commands.clone(),
+            sources: self.sources,
         };
         Ok(ReadyRun {
             host: OperatorHost::new(&setup, parts).await?,

@@ -35,6 +35,7 @@ fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
         temperature: None,
         max_tokens: None,
         tools,
+        deferred: Arc::default(),
         hooks: Arc::default(),
         policy: Arc::new(ToolPolicy {
             mode: PolicyMode {

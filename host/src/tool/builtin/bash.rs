@@ -159,6 +159,7 @@ impl Bash {
             streams: Streams::Merged,
             capture_bytes: CAP_BYTES,
             on_line: None,
+            on_bytes: None,
             confine,
             keeper,
         };

@@ -71,6 +71,9 @@ pub enum Streams {
 /// not block.
 pub type OnLine = Arc<dyn Fn(Stream, &str) + Send + Sync>;
 
+/// Callback for the bytes of each output as they arrive. Must not block.
+pub type OnBytes = Arc<dyn Fn(Stream, &[u8]) + Send + Sync>;
+
 /// A program to run, in its own process group.
 ///
 /// Set the fields, or start from [`Process::bare`], then call [`Process::run`]. The program
@@ -97,6 +100,8 @@ pub struct Process {
     pub capture_bytes: usize,
     /// Callback for each line of output, for progress.
     pub on_line: Option<OnLine>,
+    /// Callback for the output as it arrives, for a reader that splits it itself.
+    pub on_bytes: Option<OnBytes>,
     /// Confinement of the program and everything it starts; `None`: none.
     pub confine: Option<Confinement>,
     /// Path of Rind's own binary, which runs as the keeper of a program without `confine`, so that
@@ -165,6 +170,7 @@ impl Process {
             streams: Streams::Separate,
             capture_bytes: BARE_CAPTURE_BYTES,
             on_line: None,
+            on_bytes: None,
             confine: None,
             keeper: None,
         }
@@ -197,13 +203,16 @@ impl Process {
             Streams::Separate => Captured::new(self.capture_bytes),
         };
         let mut stderr = Captured::new(self.capture_bytes);
-        let on_line = self.on_line.as_ref();
+        let told = OutputCallbacks {
+            on_line: self.on_line.as_ref(),
+            on_bytes: self.on_bytes.as_ref(),
+        };
         let (mut ending, ended_alone, stopped);
         {
             let mut reading = pin!(async {
                 tokio::join!(
-                    read_all(out, Stream::Stdout, &mut stdout, on_line),
-                    read_all(err, Stream::Stderr, &mut stderr, on_line),
+                    read_all(out, Stream::Stdout, &mut stdout, told),
+                    read_all(err, Stream::Stderr, &mut stderr, told),
                 )
             });
             let mut all_read = false;
@@ -319,12 +328,19 @@ fn ending_of(status: std::process::ExitStatus) -> Ending {
     }
 }
 
+/// Callbacks for the output of one process.
+#[derive(Clone, Copy)]
+struct OutputCallbacks<'a> {
+    on_line: Option<&'a OnLine>,
+    on_bytes: Option<&'a OnBytes>,
+}
+
 /// Reads to the end of the pipe. A read error ends the reading, and the bytes read so far are kept.
 async fn read_all(
     reader: impl Into<Option<PipeReader>>,
     stream: Stream,
     captured: &mut Captured,
-    on_line: Option<&OnLine>,
+    told: OutputCallbacks<'_>,
 ) {
     let Some(Ok(mut receiver)) = reader
         .into()
@@ -336,11 +352,14 @@ async fn read_all(
     let mut buffer = vec![0_u8; 16 * 1024];
     while let Ok(count @ 1..) = receiver.read(&mut buffer).await {
         captured.push(&buffer[..count]);
-        if let Some(on_line) = on_line {
+        if let Some(on_bytes) = told.on_bytes {
+            on_bytes(stream, &buffer[..count]);
+        }
+        if let Some(on_line) = told.on_line {
             lines.push(&buffer[..count], |line| on_line(stream, line));
         }
     }
-    if let Some(on_line) = on_line {
+    if let Some(on_line) = told.on_line {
         lines.finish_lines(|line| on_line(stream, line));
     }
 }

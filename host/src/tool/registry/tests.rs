@@ -53,6 +53,17 @@ fn a_taken_name_is_refused_with_both_origins() {
         assert_eq!(add(&mut registry, Some(plugin), name), Err(expected));
     }
     assert_eq!(registry.specs().len(), 2);
+    let refused = add(&mut registry, Some("two"), "mcp__docs__go").unwrap_err();
+    assert!(
+        refused.contains("are for tools of MCP servers"),
+        "{refused}"
+    );
+    assert_eq!(
+        add(&mut registry, Some("mcp:docs"), "mcp__docs__go"),
+        Ok(())
+    );
+    let refused = add(&mut registry, Some("mcp:docs"), "mcp__docs__go").unwrap_err();
+    assert!(refused.contains("already taken by `mcp:docs`"), "{refused}");
 }
 
 #[test]

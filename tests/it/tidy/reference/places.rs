@@ -123,6 +123,11 @@ const DATA: Files = &[
         "questions at a terminal; `rind plugin grants --revoke NAME`",
     ),
     (
+        "mcp.json",
+        "tools of MCP servers that you said yes to",
+        "`rind mcp add` and `test`; questions at a terminal; `rind mcp remove NAME`",
+    ),
+    (
         "projects.json",
         "projects that you trust, each with its digest",
         "questions at a terminal; `rind plugin grants --distrust DIR`",

@@ -93,6 +93,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         switch: ModeSwitch::default(),
         approver,
         commands: confinement::find(&setup).await?.commands(),
+        sources: Vec::new(),
     };
     let host = OperatorHost::new(&setup, parts).await?;
     let session = host.session(&SessionChoice::New)?;

@@ -18,6 +18,7 @@ pub(super) mod hold;
 pub(super) mod install;
 mod line;
 pub(super) mod lines;
+pub(super) mod mcp;
 pub(super) mod migrate;
 pub(super) mod models;
 mod output;

@@ -153,6 +153,7 @@ pub async fn attempt(confinement: &Confinement, forbidden: &Path) -> Result<Repo
         streams: Streams::Separate,
         capture_bytes: CAPTURE_BYTES,
         on_line: None,
+        on_bytes: None,
         confine: Some(confinement.clone()),
         keeper: None,
     };

@@ -190,6 +190,7 @@ impl GitObjects {
                     enough.cancel();
                 }
             })),
+            on_bytes: None,
             confine: None,
             keeper: None,
         };

@@ -1,0 +1,130 @@
+//! Arguments of `rind mcp`.
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+
+use rind_mcp::{McpProtocol, ServerSettings};
+
+#[derive(Debug, Subcommand)]
+pub(in super::super) enum McpCommand {
+    /// Add a server: show its tools, ask, and write it into your settings
+    Add(Box<McpAddArgs>),
+    /// List the servers of your settings, and whether their tools are used
+    List(McpListArgs),
+    /// Start a server once, show its tools and their changes, and ask; exit code 1 when its tools are
+    /// not used
+    Test(McpTestArgs),
+    /// Remove a server, and your yes to its tools
+    Remove(McpRemoveArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct McpAddArgs {
+    /// Name of the server: a-z, 0-9 and `-`
+    pub(super) name: String,
+    /// Address of a server over Streamable HTTP, in place of a program
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    url: Option<String>,
+    /// Header of every request, as in `authorization=Bearer {TOKEN}` with the name of a secret
+    #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = parse_header)]
+    header: Vec<(String, String)>,
+    /// Let the name of the address lead to a loopback or private address
+    #[arg(long, requires = "url")]
+    private: bool,
+    /// Give the program this variable, from the environment or `secrets.toml`
+    #[arg(long, value_name = "VARIABLE")]
+    env: Vec<String>,
+    /// Let the program read this folder: absolute, `~/…`, or `workspace`
+    #[arg(long, value_name = "DIR")]
+    read: Vec<String>,
+    /// Let the program change this folder
+    #[arg(long, value_name = "DIR")]
+    write: Vec<String>,
+    /// Let the program use the network
+    #[arg(long)]
+    network: bool,
+    /// Version of the protocol
+    #[arg(
+        long,
+        value_name = "VERSION",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    protocol: ProtocolArg,
+    /// Say yes to its tools
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Do not start it now
+    #[arg(long, conflicts_with = "yes")]
+    pub(super) no_test: bool,
+    /// Program of the server and its arguments, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProtocolArg {
+    /// The older one, and the newer one where the server refuses that
+    Auto,
+    /// By `initialize`
+    #[value(name = "2025-11-25")]
+    Initialize,
+    /// By `server/discover`
+    #[value(name = "2026-07-28")]
+    Discover,
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not of the form NAME=VALUE"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl McpAddArgs {
+    /// Returns the settings of the server.
+    pub(super) fn into_settings(self) -> ServerSettings {
+        let mut words = self.command.into_iter();
+        ServerSettings {
+            command: words.next(),
+            args: words.collect(),
+            env: self.env,
+            read: self.read,
+            write: self.write,
+            network: self.network,
+            url: self.url,
+            headers: self.header.into_iter().collect(),
+            private: self.private,
+            protocol: match self.protocol {
+                ProtocolArg::Auto => McpProtocol::Auto,
+                ProtocolArg::Initialize => McpProtocol::Initialize,
+                ProtocolArg::Discover => McpProtocol::Discover,
+            },
+            ..ServerSettings::default()
+        }
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct McpListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct McpTestArgs {
+    /// Name of the server
+    pub(super) name: String,
+    /// Say yes to its present tools
+    #[arg(long, conflicts_with = "json")]
+    pub(super) yes: bool,
+    /// Print JSON, and ask nothing
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct McpRemoveArgs {
+    /// Name of the server
+    pub(super) name: String,
+}

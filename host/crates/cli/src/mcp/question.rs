@@ -1,0 +1,84 @@
+//! The question about the tools of an MCP server. All texts in it are claims of the server.
+
+use futures_util::future::BoxFuture;
+
+use crate::question::{QuestionLine, QuestionScreen};
+use crate::render::{BOLD, DIM, PLUGIN, WARN, format_count};
+use rind_mcp::{AskServer, OfferChange, OfferedTool, ServerQuestion};
+
+/// The person at the terminal, who is asked about servers.
+pub(in super::super) struct TerminalServerAsk;
+
+impl AskServer for TerminalServerAsk {
+    fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let parse = |line: &str| match line.to_lowercase().as_str() {
+                "y" | "yes" => Some(true),
+                "n" | "no" => Some(false),
+                _ => None,
+            };
+            let screen = server_screen(question);
+            let answer = screen.ask_approval(parse, |is_yes| !is_yes);
+            answer.await.unwrap_or(false)
+        })
+    }
+}
+
+fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
+    let ServerQuestion {
+        server,
+        offer,
+        changes,
+    } = question;
+    let n_tools = format_count(offer.tools.len() as u64, "tool");
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words("use the tools of the MCP server ")
+        .their_words(PLUGIN, &server.name)
+        .own_words(&format!("? It offers {n_tools}"));
+    let mut about = vec![
+        QuestionLine::new("  it may: ").their_words(BOLD, &server.permissions().join("; ")),
+        QuestionLine::new("  it calls itself ")
+            .their_words(DIM, &offer.server)
+            .own_words(", protocol ")
+            .their_words(DIM, &offer.protocol),
+    ];
+    about.extend(
+        changes
+            .filter(|changes| !changes.is_empty())
+            .map(|_| QuestionLine::new("  ").styled_words(WARN, "changed since you said yes:")),
+    );
+    let changed = changes.unwrap_or_default().iter();
+    let changed = changed.map(|change: &OfferChange| {
+        QuestionLine::new("    • ").their_words(WARN, &change.to_string())
+    });
+    let mut tools: Vec<QuestionLine> = offer.tools.iter().map(tool_line).collect();
+    tools.extend(
+        offer
+            .refused
+            .iter()
+            .map(|why| QuestionLine::new("  not used: ").their_words(DIM, why)),
+    );
+    QuestionScreen {
+        parts: vec![vec![head], about, changed.collect(), tools],
+        covers: vec![QuestionLine::new("  ").styled_words(
+            DIM,
+            "each call is asked about as for a program; what changes later is held",
+        )],
+        keys: "[y]es, or [n]o".to_owned(),
+        ..QuestionScreen::default()
+    }
+}
+
+fn tool_line(tool: &OfferedTool) -> QuestionLine {
+    let line = QuestionLine::new("  tool ")
+        .their_words(BOLD, &tool.name)
+        .own_words(": ")
+        .their_words(DIM, &tool.description);
+    match &tool.annotations {
+        None => line,
+        Some(claims) => line
+            .own_words(" claims ")
+            .their_words(DIM, &claims.to_string()),
+    }
+}

@@ -1,0 +1,88 @@
+//! MCP servers: their offers, and the list of them.
+
+use super::{BOLD, DIM, PLUGIN, WARN, answer_line, format_count, print_note, style_text};
+use crate::mcp::{ListedServer, ServerStanding};
+use rind_lib::text::one_line;
+use rind_mcp::{McpServer, OfferChange, ServerOffer};
+
+/// Longest description of a tool in a list, in bytes.
+const DESCRIPTION: usize = 100;
+
+/// Shows the offer of a server.
+pub(in super::super) fn show_offer(server: &McpServer, offer: &ServerOffer) {
+    answer_line(format_args!(
+        "{} {} {}",
+        style_text(PLUGIN, one_line(&server.name)),
+        style_text(DIM, one_line(&offer.server)),
+        style_text(DIM, format_args!("protocol {}", one_line(&offer.protocol))),
+    ));
+    for tool in &offer.tools {
+        let mut text = one_line(&tool.description);
+        if text.len() > DESCRIPTION {
+            text.truncate(text.floor_char_boundary(DESCRIPTION));
+            text.push('…');
+        }
+        answer_line(format_args!(
+            "  {}  {}",
+            style_text(BOLD, one_line(&tool.name)),
+            style_text(DIM, text)
+        ));
+    }
+    for why in &offer.refused {
+        answer_line(format_args!(
+            "  {} {}",
+            style_text(WARN, "not used:"),
+            one_line(why)
+        ));
+    }
+}
+
+/// Shows the changes since the operator said yes.
+pub(in super::super) fn show_changes(changes: &[OfferChange]) {
+    for change in changes {
+        let change = one_line(&change.to_string());
+        answer_line(format_args!("  {} {change}", style_text(WARN, "changed:")));
+    }
+}
+
+/// Lists the servers of the settings.
+pub(in super::super) fn list_servers(servers: &[ListedServer<'_>]) {
+    if servers.is_empty() {
+        print_note("there are no MCP servers; `rind mcp add` adds one");
+        return;
+    }
+    for server in servers {
+        let day = server.given.unwrap_or_default();
+        let day = day.split('T').next().unwrap_or_default();
+        let standing = match server.standing {
+            ServerStanding::Pinned => format!(
+                "{}, as you said yes to on {day}",
+                format_count(server.tools.len() as u64, "tool")
+            ),
+            ServerStanding::OtherSettings => format!(
+                "not used: its settings have changed since you said yes on {day}; run `rind mcp test {}`",
+                server.name
+            ),
+            ServerStanding::Unknown => format!(
+                "not used: nobody said yes to what it offers; run `rind mcp test {}`",
+                server.name
+            ),
+            ServerStanding::Off => "switched off".to_owned(),
+        };
+        let settings = server.settings;
+        let target = match &settings.url {
+            Some(url) => url.clone(),
+            None => {
+                let command = settings.command.iter();
+                let words: Vec<&str> = command.chain(&settings.args).map(String::as_str).collect();
+                words.join(" ")
+            }
+        };
+        answer_line(format_args!(
+            "{}  {}  {}",
+            style_text(PLUGIN, one_line(server.name)),
+            one_line(&target),
+            style_text(DIM, one_line(&standing)),
+        ));
+    }
+}

@@ -1,0 +1,325 @@
+//! A connection to a server: start and agreement on a version, the list of tools, calls.
+//!
+//! Start from [`Connection::open`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, JsonObject, PaginatedRequestParams, ProtocolVersion,
+    SubscriptionFilter,
+};
+use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
+use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
+use serde_json::Value;
+
+use super::end::ClientEnd;
+use super::http::EgressClient;
+use super::offer::{OfferBudget, OfferedTool, ServerOffer};
+use super::pipe::PipeTransport;
+use super::result;
+use super::server::{McpServer, ServerReach};
+use super::settings::McpProtocol;
+use rind_lib::egress;
+use rind_lib::point::handle::AgentHandle;
+use rind_lib::text::clean_line;
+use rind_lib::tool::ToolOutput;
+use rind_lib::tool::peer::PeerEnd;
+
+/// Time in which a server must have answered its first message. `npx` may load the server first.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time in which a server must have listed its tools.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Most pages of a list.
+const MAX_PAGES: usize = 200;
+
+/// Longest message of a server in an error, in bytes.
+const MAX_ERROR_BYTES: usize = 400;
+
+/// Longest instructions that are kept, in bytes.
+const MAX_INSTRUCTIONS_BYTES: usize = 64 << 10;
+
+/// An open connection. The server ends with it.
+pub(crate) struct Connection {
+    service: RunningService<RoleClient, ClientEnd>,
+    /// End of the program; `None` for an address.
+    end: Option<PeerEnd>,
+    name: String,
+    is_modern: bool,
+}
+
+/// Failure of a call.
+pub(crate) enum CallFailure {
+    /// The server answered with an error.
+    Refused(String),
+    /// The server is gone.
+    Ended(String),
+}
+
+/// Failure of a start.
+enum StartFailure {
+    /// The server refused the first message.
+    Refused(String),
+    Failed(String),
+}
+
+impl Connection {
+    /// Starts a server, or connects to it. Requests over HTTP are recorded with `handle`.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub(crate) async fn open(
+        server: &McpServer,
+        handle: &Arc<dyn AgentHandle>,
+        end: &ClientEnd,
+    ) -> Result<Self, String> {
+        let by_initialize = ClientLifecycleMode::Initialize;
+        let by_discover = ClientLifecycleMode::Discover {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        };
+        let open = |lifecycle| open_once(server, handle, end.clone(), lifecycle);
+        let opened = match server.protocol() {
+            McpProtocol::Discover => open(by_discover).await,
+            McpProtocol::Initialize => open(by_initialize).await,
+            // A probe with `server/discover` would come first if old servers did not end on it, or
+            // start backends that they otherwise start at the first call.
+            McpProtocol::Auto => match open(by_initialize).await {
+                Err(StartFailure::Refused(_)) => open(by_discover).await,
+                other => other,
+            },
+        };
+        opened.map_err(|failure| match failure {
+            StartFailure::Refused(why) | StartFailure::Failed(why) => why,
+        })
+    }
+
+    /// Whether calls cannot reach the server any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.service.is_closed() || self.service.peer().is_transport_closed()
+    }
+
+    /// Lists the tools.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub(crate) async fn list_offer(&self) -> Result<ServerOffer, String> {
+        let listed = tokio::time::timeout(LIST_TIMEOUT, self.list_tools()).await;
+        let listed = listed.unwrap_or_else(|_| {
+            Err(format!(
+                "did not list its tools in {} s",
+                LIST_TIMEOUT.as_secs()
+            ))
+        })?;
+        let (tools, refused) = ServerOffer::sort_tools(&self.name, listed);
+        let mut offer = ServerOffer {
+            tools,
+            refused,
+            ..ServerOffer::default()
+        };
+        if let Some(info) = self.service.peer().peer_info() {
+            if let Some(own) = &info.server_info {
+                let name = clean_line(&own.name, 64);
+                offer.server = format!("{name} {}", clean_line(&own.version, 32));
+            }
+            offer.protocol = clean_line(info.protocol_version.as_str(), 32);
+            offer.instructions = info.instructions.clone().map(|mut text| {
+                text.truncate(text.floor_char_boundary(MAX_INSTRUCTIONS_BYTES));
+                text
+            });
+        }
+        Ok(offer)
+    }
+
+    async fn list_tools(&self) -> Result<Vec<OfferedTool>, String> {
+        let (mut budget, mut listed) = (OfferBudget::default(), Vec::new());
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = match self.service.peer().list_tools(Some(page)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.failure_of(error).await.into_words()),
+            };
+            for tool in page.tools {
+                let tool = OfferedTool {
+                    name: tool.name.into_owned(),
+                    title: tool.title,
+                    description: tool.description.map_or_else(String::new, Into::into),
+                    input_schema: Value::Object(tool.input_schema.as_ref().clone()),
+                    output_schema: tool
+                        .output_schema
+                        .map(|own| Value::Object(own.as_ref().clone())),
+                    annotations: tool
+                        .annotations
+                        .and_then(|claims| serde_json::to_value(claims).ok()),
+                };
+                budget.add_tool(&tool)?;
+                listed.push(tool);
+            }
+            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+            if cursor.is_none() {
+                return Ok(listed);
+            }
+        }
+        Err(format!("lists its tools on more than {MAX_PAGES} pages"))
+    }
+
+    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
+    pub(crate) async fn call_tool(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+    ) -> Result<ToolOutput, CallFailure> {
+        let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        match self.service.peer().call_tool_once(call).await {
+            Ok(CallToolResponse::Complete(result)) => Ok(result::output_of(result)),
+            Ok(_) => Err(CallFailure::Refused(
+                "asks for more input or hands out a task, which this host does not support"
+                    .to_owned(),
+            )),
+            Err(error) => Err(self.failure_of(error).await),
+        }
+    }
+
+    /// Whether the server said that its tools have changed since this was last asked.
+    pub(crate) fn take_change(&self) -> bool {
+        let is_changed = &self.service.service().is_changed;
+        is_changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Follows the changes of a server of the newer protocol, in a task that ends with the
+    /// connection. Servers of the older one tell of them without being asked.
+    pub(crate) fn follow_changes(&self) {
+        // Over HTTP the answer to this request would be read to an end that it does not have.
+        if !self.is_modern || self.end.is_none() {
+            return;
+        }
+        let (peer, own) = (self.service.peer().clone(), self.service.service().clone());
+        let mut filter = SubscriptionFilter::default();
+        filter.tools_list_changed = Some(true);
+        tokio::spawn(async move {
+            let Ok(mut changes) = peer.listen(filter).await else {
+                return;
+            };
+            while let Ok(Some(_)) = changes.next().await {
+                own.tell_change();
+            }
+        });
+    }
+
+    async fn failure_of(&self, error: ServiceError) -> CallFailure {
+        match error {
+            ServiceError::McpError(error) => CallFailure::Refused(format!(
+                "answered with an error: {} ({})",
+                clean_line(&error.message, MAX_ERROR_BYTES),
+                error.code.0
+            )),
+            ServiceError::UnexpectedResponse => {
+                CallFailure::Refused("answered with something else than a result".to_owned())
+            }
+            ServiceError::TransportClosed => CallFailure::Ended(match &self.end {
+                Some(end) => end.reason().await,
+                None => "closed the connection".to_owned(),
+            }),
+            ServiceError::TransportSend(error) => {
+                let why = format!("is not reached: {}", transport_words(&error));
+                match self.is_closed() {
+                    true => CallFailure::Ended(why),
+                    false => CallFailure::Refused(why),
+                }
+            }
+            other => {
+                let text = clean_line(&other.to_string(), MAX_ERROR_BYTES);
+                CallFailure::Refused(format!("did not answer: {text}"))
+            }
+        }
+    }
+}
+
+impl CallFailure {
+    /// Returns the reason, in words that continue "it".
+    pub(crate) fn into_words(self) -> String {
+        match self {
+            Self::Refused(why) | Self::Ended(why) => why,
+        }
+    }
+}
+
+async fn open_once(
+    server: &McpServer,
+    handle: &Arc<dyn AgentHandle>,
+    own: ClientEnd,
+    lifecycle: ClientLifecycleMode,
+) -> Result<Connection, StartFailure> {
+    let is_modern = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
+    let (served, end) = match &server.reach {
+        ServerReach::Program(program) => {
+            let peer = program.start().await.map_err(StartFailure::Failed)?;
+            let end = peer.end.clone();
+            let served = own.serve_with_lifecycle(PipeTransport::new(peer), lifecycle);
+            (tokio::time::timeout(START_TIMEOUT, served).await, Some(end))
+        }
+        ServerReach::Http(address) => {
+            let client = EgressClient::new(address.egress.open(handle.clone()));
+            let config = StreamableHttpClientTransportConfig::with_uri(address.url.clone());
+            let transport = StreamableHttpClientTransport::with_client(client, config);
+            let served = own.serve_with_lifecycle(transport, lifecycle);
+            (tokio::time::timeout(START_TIMEOUT, served).await, None)
+        }
+    };
+    match served {
+        Ok(Ok(service)) => Ok(Connection {
+            service,
+            end,
+            name: server.name.clone(),
+            is_modern,
+        }),
+        Ok(Err(error)) => Err(start_failure(error, end).await),
+        Err(_) => Err(StartFailure::Failed(format!(
+            "did not answer its first message in {} s",
+            START_TIMEOUT.as_secs()
+        ))),
+    }
+}
+
+async fn start_failure(error: ClientInitializeError, end: Option<PeerEnd>) -> StartFailure {
+    match (error, end) {
+        (ClientInitializeError::JsonRpcError(error), _) => StartFailure::Refused(format!(
+            "refused the connection: {} ({})",
+            clean_line(&error.message, MAX_ERROR_BYTES),
+            error.code.0
+        )),
+        (ClientInitializeError::ConnectionClosed(_), Some(end)) => {
+            StartFailure::Failed(end.reason().await)
+        }
+        (error, _) if error.is_authorization_required() => StartFailure::Failed(
+            "wants authorization; put a token into `headers` of its settings, as `Bearer {TOKEN}`"
+                .to_owned(),
+        ),
+        (ClientInitializeError::TransportError { error, .. }, _) => {
+            StartFailure::Failed(format!("is not reached: {}", transport_words(&error)))
+        }
+        (error, _) => {
+            let text = clean_line(&error.to_string(), MAX_ERROR_BYTES);
+            StartFailure::Failed(format!("did not begin as the protocol says: {text}"))
+        }
+    }
+}
+
+/// Returns the cause of a failed transport: of a request, the words of the egress alone.
+fn transport_words(error: &DynamicTransportError) -> String {
+    let cause = error.error.as_ref();
+    let of_http = cause.downcast_ref::<StreamableHttpError<egress::Error>>();
+    let text = match of_http {
+        Some(StreamableHttpError::Client(error)) => error.to_string(),
+        Some(error) => error.to_string(),
+        None => cause.to_string(),
+    };
+    clean_line(&text, MAX_ERROR_BYTES)
+}

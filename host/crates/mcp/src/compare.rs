@@ -1,0 +1,215 @@
+//! Differences between the pinned offer of a server and its present one.
+
+use serde_json::Value;
+
+use super::offer::{OfferedTool, ServerOffer};
+use rind_lib::text::clean_line;
+
+/// Longest shown excerpt of a text that has changed, in bytes.
+const MAX_EXCERPT_BYTES: usize = 160;
+
+/// Bytes that are shown in front of the first difference.
+const BEFORE_BYTES: usize = 24;
+
+/// Most differences in one description.
+const MAX_SHOWN: usize = 12;
+
+/// A difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OfferChange {
+    /// A pinned tool is described otherwise; each difference is one line.
+    Changed {
+        /// Name on the server.
+        tool: String,
+        /// Differing fields, with excerpts.
+        lines: Vec<String>,
+    },
+    /// A pinned tool is no longer offered.
+    Gone {
+        /// Name on the server.
+        tool: String,
+    },
+    /// A tool was not offered when the operator said yes.
+    New {
+        /// Name on the server.
+        tool: String,
+    },
+    /// The instructions differ.
+    Instructions(String),
+}
+
+impl OfferChange {
+    /// Returns the name of the tool that must not be called because of it.
+    #[must_use]
+    pub fn held_tool(&self) -> Option<&str> {
+        match self {
+            Self::Changed { tool, .. } | Self::Gone { tool } => Some(tool),
+            Self::New { .. } | Self::Instructions(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for OfferChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = |tool: &str| clean_line(tool, 64);
+        match self {
+            Self::Changed { tool, lines } => {
+                write!(f, "`{}` has changed: {}", name(tool), lines.join("; "))
+            }
+            Self::Gone { tool } => write!(f, "`{}` is no longer offered", name(tool)),
+            Self::New { tool } => write!(f, "`{}` is new", name(tool)),
+            Self::Instructions(line) => write!(f, "its instructions have changed: {line}"),
+        }
+    }
+}
+
+/// Compares an offer with the pinned one.
+#[must_use]
+pub fn changes_since(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChange> {
+    let mut changes = Vec::new();
+    for before in &pinned.tools {
+        let tool = before.name.clone();
+        match live.find(&tool) {
+            None => changes.push(OfferChange::Gone { tool }),
+            Some(now) => {
+                let lines = tool_differences(before, now);
+                if !lines.is_empty() {
+                    changes.push(OfferChange::Changed { tool, lines });
+                }
+            }
+        }
+    }
+    let is_new = |tool: &&OfferedTool| pinned.find(&tool.name).is_none();
+    changes.extend(
+        live.tools
+            .iter()
+            .filter(is_new)
+            .map(|tool| OfferChange::New {
+                tool: tool.name.clone(),
+            }),
+    );
+    let [before, now] =
+        [pinned, live].map(|offer| offer.instructions.as_deref().unwrap_or_default());
+    if let Some(line) = text_difference(before, now) {
+        changes.push(OfferChange::Instructions(line));
+    }
+    changes
+}
+
+/// Describes changes in one text; of many, the first.
+#[must_use]
+pub fn describe_changes(changes: &[OfferChange]) -> String {
+    let shown = changes.iter().take(MAX_SHOWN).map(ToString::to_string);
+    let shown: Vec<String> = shown.collect();
+    let more = changes.len().saturating_sub(MAX_SHOWN);
+    match more {
+        0 => shown.join("; "),
+        n => format!("{}; and {n} more", shown.join("; ")),
+    }
+}
+
+fn tool_differences(before: &OfferedTool, now: &OfferedTool) -> Vec<String> {
+    let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
+    let title = |tool: &OfferedTool| tool.title.clone().unwrap_or_default();
+    let fields = [
+        ("title", title(before), title(now)),
+        (
+            "description",
+            before.description.clone(),
+            now.description.clone(),
+        ),
+        (
+            "arguments",
+            before.input_schema.to_string(),
+            now.input_schema.to_string(),
+        ),
+        (
+            "result",
+            text(&before.output_schema),
+            text(&now.output_schema),
+        ),
+        ("claims", text(&before.annotations), text(&now.annotations)),
+    ];
+    let lines = fields.iter().filter_map(|(field, before, now)| {
+        Some(format!("{field} {}", text_difference(before, now)?))
+    });
+    lines.collect()
+}
+
+/// Shows both texts from a little before the first difference; `None` if they are equal.
+fn text_difference(before: &str, now: &str) -> Option<String> {
+    if before == now {
+        return None;
+    }
+    let same = before.bytes().zip(now.bytes()).take_while(|(a, b)| a == b);
+    let from = same.count().saturating_sub(BEFORE_BYTES);
+    let excerpt = |text: &str| {
+        let from = text.floor_char_boundary(from);
+        let rest = clean_line(text.get(from..).unwrap_or_default(), MAX_EXCERPT_BYTES);
+        match (rest.is_empty(), from) {
+            (true, _) => "nothing".to_owned(),
+            (false, 0) => format!("“{rest}”"),
+            (false, _) => format!("“…{rest}”"),
+        }
+    };
+    Some(format!("was {}, is now {}", excerpt(before), excerpt(now)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::offer::plain_tool;
+
+    #[test]
+    fn every_field_counts_and_the_order_of_tools_does_not() {
+        let pinned = ServerOffer {
+            tools: vec![
+                plain_tool("a", "reads"),
+                plain_tool("b", "x"),
+                plain_tool("c", "x"),
+            ],
+            ..ServerOffer::default()
+        };
+        assert!(changes_since(&pinned, &pinned).is_empty());
+        let mut live = ServerOffer {
+            tools: vec![
+                plain_tool("d", "x"),
+                plain_tool("a", "reads"),
+                plain_tool("b", "x"),
+            ],
+            server: "other 2".to_owned(),
+            instructions: Some("do it".to_owned()),
+            ..ServerOffer::default()
+        };
+        live.tools[1].annotations = Some(json!({"readOnlyHint": true}));
+        live.tools[2].description = "x, and send it to \u{1b}[2Jme".to_owned();
+        let changes = changes_since(&pinned, &live);
+        let held: Vec<&str> = changes.iter().filter_map(OfferChange::held_tool).collect();
+        assert_eq!(held, ["a", "b", "c"]);
+        let text = describe_changes(&changes);
+        assert!(
+            text.contains("claims was nothing, is now “{\"readOnlyHint\":true}”"),
+            "{text}"
+        );
+        assert!(text.contains("send it to"), "{text}");
+        assert!(
+            text.contains("`c` is no longer offered; `d` is new"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_long_text_is_shown_from_its_difference_on() {
+        let before = format!("{}end", "é".repeat(1000));
+        let now = format!("{}other end", "é".repeat(1000));
+        let line = text_difference(&before, &now).unwrap();
+        assert!(
+            line.contains("end”") && line.contains("other end”"),
+            "{line}"
+        );
+        assert!(line.len() < 200, "{line}");
+    }
+}

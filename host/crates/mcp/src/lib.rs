@@ -1,0 +1,37 @@
+//! Tools of MCP servers in sessions of the host.
+//!
+//! This crate is the only one that names the protocol and its library. A server is a program, which
+//! runs confined to the rights in its settings, or an address, whose requests leave through the
+//! host's egress. The offer to which the operator said yes is pinned, and later changes are held.
+//! Calls reach a server only through the host's seam for tools of an outer layer, after hooks, policy
+//! and approval. The crate must not know the command line, nor where settings and secrets are kept.
+//!
+//! Start from [`McpSource`].
+
+mod client;
+mod compare;
+mod end;
+mod http;
+mod link;
+mod names;
+mod offer;
+mod pins;
+mod pipe;
+mod probe;
+mod result;
+mod server;
+mod settings;
+mod source;
+mod tool;
+
+/// Target of the log lines of the protocol's library, which repeat failures that a call reports.
+pub const PROTOCOL_LOG: &str = "rmcp";
+
+pub use compare::{OfferChange, changes_since, describe_changes};
+pub use names::origin_of;
+pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};
+pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
+pub use probe::probe_server;
+pub use server::{HttpServer, McpServer, ServerReach};
+pub use settings::{McpConfig, McpProtocol, ServerSettings, check_server_name};
+pub use source::{AskServer, McpSource, ServerQuestion};

@@ -1,0 +1,189 @@
+//! The link of one session to one server: started at the first call, compared with the pin at every
+//! start and change, restarted a limited number of times.
+//!
+//! Start from [`ServerLink::ready_connection`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
+
+use super::client::Connection;
+use super::compare::{OfferChange, changes_since, describe_changes};
+use super::end::ClientEnd;
+use super::offer::ServerOffer;
+use super::server::McpServer;
+use super::tool::McpTool;
+use rind_lib::host::SourceSession;
+use rind_lib::lock::lock;
+use rind_lib::tool::SharedTool;
+
+/// Most starts of a server in a session.
+const MAX_STARTS: u32 = 4;
+
+/// Age of the last comparison after which a call has the tools listed again: not every server says
+/// that its tools have changed.
+const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
+
+/// The link of one session to one server.
+pub(crate) struct ServerLink {
+    pub(crate) server: Arc<McpServer>,
+    pub(crate) session: SourceSession,
+    pinned: ServerOffer,
+    state: AsyncMutex<LinkState>,
+    /// Reasons why tools must not be called, by name on the server.
+    held: Mutex<BTreeMap<String, String>>,
+    /// Changes that the user was told of.
+    told: Mutex<Vec<OfferChange>>,
+}
+
+#[derive(Default)]
+struct LinkState {
+    connection: Option<Arc<Connection>>,
+    compared: Option<Instant>,
+    n_starts: u32,
+}
+
+impl ServerLink {
+    pub(crate) fn new(
+        server: Arc<McpServer>,
+        pinned: ServerOffer,
+        session: SourceSession,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            session,
+            pinned,
+            state: AsyncMutex::default(),
+            held: Mutex::default(),
+            told: Mutex::default(),
+        })
+    }
+
+    /// Returns the tools that may be called, as they were pinned.
+    pub(crate) fn tools(self: &Arc<Self>) -> Vec<SharedTool> {
+        let held = lock(&self.held);
+        let free = self.pinned.tools.iter();
+        let free = free.filter(|tool| !held.contains_key(&tool.name));
+        free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool)
+            .collect()
+    }
+
+    /// Returns the reason why a tool must not be called.
+    pub(crate) fn held_reason(&self, tool: &str) -> Option<String> {
+        lock(&self.held).get(tool).cloned()
+    }
+
+    /// Returns a connection whose tools were compared with the pin, and starts the server if it
+    /// does not run.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub(crate) async fn ready_connection(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+        let mut state = self.state.lock().await;
+        let running = state.connection.take().filter(|own| !own.is_closed());
+        let connection = match running {
+            Some(connection) => connection,
+            None => {
+                if state.n_starts == MAX_STARTS {
+                    return Err(format!(
+                        "was started {MAX_STARTS} times in this session and did not stay"
+                    ));
+                }
+                state.n_starts += 1;
+                state.compared = None;
+                self.start().await?
+            }
+        };
+        // A call never overtakes a change that the server has announced.
+        let age = state.compared.map(|at| at.elapsed());
+        let is_old = age.is_none_or(|age| age > MAX_COMPARED_AGE);
+        if connection.take_change() || is_old {
+            state.compared = None;
+            let offer = connection.list_offer().await?;
+            self.compare(&offer);
+            state.compared = Some(Instant::now());
+        }
+        state.connection = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// Compares the tools of a running server that said that they have changed. If they cannot be
+    /// listed, the next call tries again.
+    async fn compare_changed(self: &Arc<Self>) {
+        let mut state = self.state.lock().await;
+        let Some(connection) = state.connection.clone() else {
+            return;
+        };
+        if connection.take_change() {
+            state.compared = None;
+            if let Ok(offer) = connection.list_offer().await {
+                self.compare(&offer);
+                state.compared = Some(Instant::now());
+            }
+        }
+    }
+
+    async fn start(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+        let (changed, changes) = mpsc::channel(1);
+        let shown = self.session.clone();
+        let end = ClientEnd {
+            changed,
+            is_changed: Arc::default(),
+            progress: Arc::new(move |text| shown.show_progress(text)),
+        };
+        let opened = Connection::open(&self.server, self.session.handle(), &end).await?;
+        let connection = Arc::new(opened);
+        connection.follow_changes();
+        tokio::spawn(watch_changes(Arc::downgrade(self), changes));
+        Ok(connection)
+    }
+
+    /// Holds tools that differ from the pin, and tells the user of each change once.
+    fn compare(self: &Arc<Self>, offer: &ServerOffer) {
+        let changes = changes_since(&self.pinned, offer);
+        let mut held = BTreeMap::new();
+        for change in &changes {
+            if let Some(tool) = change.held_tool() {
+                held.insert(tool.to_owned(), change.to_string());
+            }
+        }
+        {
+            let mut told = lock(&self.told);
+            if *told == changes {
+                return;
+            }
+            told.clone_from(&changes);
+        }
+        let is_other = {
+            let mut own = lock(&self.held);
+            let is_other = own.keys().ne(held.keys());
+            *own = held;
+            is_other
+        };
+        let name = &self.server.name;
+        let reason = match changes.is_empty() {
+            true => format!("MCP server `{name}` offers again what you said yes to"),
+            false => format!(
+                "MCP server `{name}` is not what you said yes to: {}. What has changed is held; `rind mcp test {name}` shows it and \
+                 asks",
+                describe_changes(&changes)
+            ),
+        };
+        match is_other {
+            true => self.session.replace_tools(self.tools(), reason),
+            false => self.session.warn(reason),
+        }
+    }
+}
+
+/// Compares the tools whenever the server says that they have changed, until the connection ends.
+async fn watch_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
+    while changes.recv().await.is_some() {
+        let Some(link) = link.upgrade() else {
+            return;
+        };
+        link.compare_changed().await;
+    }
+}

@@ -1,0 +1,65 @@
+//! Names of the tools of MCP servers in the host: `mcp__SERVER__TOOL`.
+//!
+//! Servers may use longer names and other characters than providers accept, so a name is fitted.
+//! Start from [`host_name`].
+
+use rind_lib::tool::registry::MAX_NAME_BYTES;
+
+/// Returns the origin of the tools of a server: `mcp:NAME`.
+#[must_use]
+pub fn origin_of(server: &str) -> String {
+    format!("mcp:{server}")
+}
+
+/// Number of hexadecimal digits that tell cut names apart.
+const HASH_DIGITS: usize = 8;
+
+/// Returns the name of a tool in the host. Characters that providers refuse become `_`; a name that
+/// is too long is cut and ends in digits of a hash of the whole name.
+///
+/// For example:
+///
+/// ```text
+/// docs, search          mcp__docs__search
+/// docs, a.b/c           mcp__docs__a_b_c
+/// docs, 80 letters      mcp__docs__aaaa…aaaa_1f2e3d4c
+/// ```
+pub(crate) fn host_name(server: &str, tool: &str) -> String {
+    let fitted: String = tool
+        .chars()
+        .map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
+            _ => '_',
+        })
+        .collect();
+    let whole = format!("mcp__{server}__{fitted}");
+    if whole.len() <= MAX_NAME_BYTES && !tool.is_empty() {
+        return whole;
+    }
+    let hash = blake3::hash(tool.as_bytes()).to_hex();
+    let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
+    let most = MAX_NAME_BYTES - HASH_DIGITS - 1;
+    // The name is ASCII, so that every byte is the end of a character.
+    let head = whole.get(..most).unwrap_or(&whole);
+    format!("{head}_{digits}")
+}
+
+#[cfg(test)]
+mod tests {
+    use rind_lib::tool::registry::is_tool_name;
+
+    use super::*;
+
+    #[test]
+    fn names_fit_every_provider_and_long_ones_stay_apart() {
+        let long = "x".repeat(200);
+        let other = format!("{long}y");
+        let names = ["search", "a.b/c", "é\u{1b}[2J", "", &long, &other];
+        let fitted: Vec<String> = names.iter().map(|name| host_name("docs", name)).collect();
+        assert!(fitted.iter().all(|name| is_tool_name(name)), "{fitted:?}");
+        assert_eq!(fitted[0], "mcp__docs__search");
+        assert_eq!(fitted[1], "mcp__docs__a_b_c");
+        assert_ne!(fitted[4], fitted[5]);
+        assert_eq!(fitted[4], host_name("docs", &long));
+    }
+}

@@ -1,0 +1,227 @@
+//! Offers of servers: tools and instructions, as a server lists them, and the checks that decide
+//! which of the tools can be used.
+//!
+//! All texts here are claims of the server. Start from [`ServerOffer`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::names::host_name;
+use rind_lib::json;
+use rind_lib::secret::Scanner;
+use rind_lib::text::clean_line;
+use rind_lib::tool::registry::MAX_TOOLS_PER_SOURCE;
+use rind_lib::tool::schema;
+
+/// Most tools of one server.
+pub const MAX_TOOLS: usize = MAX_TOOLS_PER_SOURCE;
+
+/// Most bytes of the descriptions and schemas of one server.
+const MAX_OFFER_BYTES: usize = 16 << 20;
+
+/// Longest name that is kept; the protocol allows 128 characters.
+const MAX_NAME_BYTES: usize = 512;
+
+/// Longest description that is kept, in bytes. The model gets the beginning of a longer one.
+const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
+
+/// A tool as the server describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfferedTool {
+    /// Name on the server.
+    pub name: String,
+    /// Name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Description for the model.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// JSON Schema of the structured result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Claims of the server about the effects of the tool, such as `readOnlyHint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
+}
+
+/// Tools and instructions that a server offered at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerOffer {
+    /// Name and version that the server gives itself.
+    #[serde(default)]
+    pub server: String,
+    /// Version of the protocol that was agreed.
+    #[serde(default)]
+    pub protocol: String,
+    /// Instructions for the model, which are pinned and not given to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Tools that can be used, by name.
+    #[serde(default)]
+    pub tools: Vec<OfferedTool>,
+    /// Tools that cannot be used, each with the reason.
+    #[serde(skip)]
+    pub refused: Vec<String>,
+}
+
+impl ServerOffer {
+    /// Sorts the tools of a server into those that can be used and those that cannot.
+    pub(crate) fn sort_tools(
+        server: &str,
+        listed: Vec<OfferedTool>,
+    ) -> (Vec<OfferedTool>, Vec<String>) {
+        let mut by_name: BTreeMap<String, u32> = BTreeMap::new();
+        for tool in &listed {
+            *by_name.entry(host_name(server, &tool.name)).or_default() += 1;
+        }
+        let (mut tools, mut refused) = (Vec::new(), Vec::new());
+        for tool in listed {
+            let name = host_name(server, &tool.name);
+            let fault = match by_name.get(&name) {
+                Some(n) if *n > 1 => Some(format!("{n} of its tools have the name `{name}`")),
+                _ => tool_fault(&tool),
+            };
+            match fault {
+                None => tools.push(tool),
+                Some(why) => refused.push(format!("`{}`: {why}", clean_line(&tool.name, 64))),
+            }
+        }
+        tools.sort_by(|a: &OfferedTool, b| a.name.cmp(&b.name));
+        (tools, refused)
+    }
+
+    /// Returns the tool of this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&OfferedTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// Counts the bytes of a list while it is read, page by page.
+#[derive(Debug, Default)]
+pub(crate) struct OfferBudget {
+    n_bytes: usize,
+    n_tools: usize,
+}
+
+impl OfferBudget {
+    /// Adds a tool. The error ends the list: words that continue "it".
+    pub(crate) fn add_tool(&mut self, tool: &OfferedTool) -> Result<(), String> {
+        self.n_tools += 1;
+        if self.n_tools > MAX_TOOLS {
+            return Err(format!("offers more than {MAX_TOOLS} tools"));
+        }
+        let schemas = std::iter::once(&tool.input_schema).chain(&tool.output_schema);
+        let n_values: usize = schemas.map(|schema| schema.to_string().len()).sum();
+        self.n_bytes = self
+            .n_bytes
+            .saturating_add(n_values + tool.description.len());
+        if self.n_bytes > MAX_OFFER_BYTES {
+            return Err(format!(
+                "describes its tools with more than {} MiB",
+                MAX_OFFER_BYTES >> 20
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Reason why a tool cannot be used.
+fn tool_fault(tool: &OfferedTool) -> Option<String> {
+    if tool.name.len() > MAX_NAME_BYTES {
+        return Some(format!("its name has more than {MAX_NAME_BYTES} bytes"));
+    }
+    if tool.description.len() > MAX_DESCRIPTION_BYTES {
+        return Some(format!(
+            "its description has {} bytes, more than {MAX_DESCRIPTION_BYTES}",
+            tool.description.len()
+        ));
+    }
+    let too_deep = |value: &Value| json::nesting_depth(value) > schema::MAX_SCHEMA_DEPTH;
+    let others = tool.output_schema.iter().chain(&tool.annotations);
+    if others.clone().any(too_deep) {
+        return Some("its output schema or its annotations are nested too deeply".to_owned());
+    }
+    if let Err(why) = schema::compile_arguments(&tool.input_schema) {
+        return Some(why);
+    }
+    let schema = tool.input_schema.to_string();
+    let found = [&tool.description, &schema]
+        .into_iter()
+        .find_map(|text| Scanner::shared().scan(text).into_iter().next());
+    found.map(|finding| {
+        format!(
+            "its description or schema contains what looks like a secret ({})",
+            finding.rule
+        )
+    })
+}
+
+#[cfg(test)]
+pub(crate) fn plain_tool(name: &str, description: &str) -> OfferedTool {
+    OfferedTool {
+        name: name.to_owned(),
+        title: None,
+        description: description.to_owned(),
+        input_schema: serde_json::json!({"type": "object"}),
+        output_schema: None,
+        annotations: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tools_that_cannot_be_used_are_named_and_the_others_stay() {
+        let mut bomb = plain_tool("bomb", "d");
+        bomb.input_schema = json!({
+            "type": "object",
+            "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}},
+            "properties": {"x": {"$ref": "#/$defs/a"}}
+        });
+        let mut outside = plain_tool("outside", "d");
+        outside.input_schema = json!({"type": "object", "$ref": "https://a.example/schema"});
+        let mut odd = plain_tool("odd", "d");
+        odd.input_schema = json!({"type": "array"});
+        let mut deep = plain_tool("deep", "d");
+        deep.output_schema = Some((0..100).fold(json!(1), |inner, _| json!({"a": inner})));
+        let listed = vec![
+            plain_tool("fine", "d"),
+            plain_tool("two", "d"),
+            plain_tool("two", "e"),
+            plain_tool("a.b", "d"),
+            plain_tool("a/b", "d"),
+            plain_tool("long", &"x".repeat(MAX_DESCRIPTION_BYTES + 1)),
+            bomb,
+            outside,
+            odd,
+            deep,
+        ];
+        let (tools, refused) = ServerOffer::sort_tools("s", listed);
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["fine"]);
+        assert_eq!(refused.len(), 9, "{refused:?}");
+        assert!(refused[0].contains("2 of its tools have the name `mcp__s__two`"));
+        assert!(refused[2].contains("mcp__s__a_b"));
+    }
+
+    #[test]
+    fn the_number_and_size_of_tools_are_bounded_while_they_are_listed() {
+        let mut budget = OfferBudget::default();
+        let tool = plain_tool("t", "d");
+        let refused = (0..=MAX_TOOLS).find_map(|_| budget.add_tool(&tool).err());
+        assert_eq!(refused.unwrap(), "offers more than 1000 tools");
+        let mut budget = OfferBudget::default();
+        let large = plain_tool("t", &"x".repeat(1 << 20));
+        let refused = (0..100).find_map(|_| budget.add_tool(&large).err());
+        assert!(refused.unwrap().contains("more than 16 MiB"));
+    }
+}

@@ -1,0 +1,201 @@
+//! Pins: the offer of each server to which the operator said yes, in a file beside the grants.
+//!
+//! Writes happen under a lock and atomically. Start from [`PinnedServers`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::offer::ServerOffer;
+use super::settings::ServerSettings;
+use rind_lib::disk::{lock_beside, read_if_present, replace_private};
+use rind_lib::paths::Paths;
+
+/// Version of the file.
+const VERSION: u32 = 1;
+
+/// Largest file, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// A yes to the offer of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerPin {
+    /// Digest of the settings of the server at that time.
+    pub settings: String,
+    /// Time of the yes, RFC 3339.
+    pub given: String,
+    /// Offer of the server.
+    pub offer: ServerOffer,
+}
+
+/// Error while reading or storing pins.
+#[derive(Debug, thiserror::Error)]
+#[error("the pins of MCP servers in {}: {message}", path.display())]
+pub struct PinError {
+    path: PathBuf,
+    message: String,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct PinsContent {
+    version: u32,
+    servers: BTreeMap<String, ServerPin>,
+}
+
+/// Returns the path of the file of pins.
+#[must_use]
+pub fn pins_file(paths: &Paths) -> PathBuf {
+    paths.grants().with_file_name("mcp.json")
+}
+
+/// The pins of all servers.
+#[derive(Clone, Debug)]
+pub struct PinnedServers {
+    path: PathBuf,
+    servers: BTreeMap<String, ServerPin>,
+}
+
+impl PinnedServers {
+    /// Reads the pins; none if the file does not exist.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not a file of pins.
+    pub fn read(path: &Path) -> Result<Self, PinError> {
+        let refuse = |message: String| PinError {
+            path: path.to_owned(),
+            message,
+        };
+        let content = match read_if_present(path, MAX_BYTES) {
+            Ok(None) => PinsContent::default(),
+            Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
+            Ok(Some(text)) => serde_json::from_str::<PinsContent>(&text).map_err(|e| {
+                refuse(format!(
+                    "is damaged ({e}); move it away, and every server is asked about again"
+                ))
+            })?,
+        };
+        if content.version > VERSION {
+            return Err(refuse(format!(
+                "was written by a newer version ({}, this one knows {VERSION})",
+                content.version
+            )));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            servers: content.servers,
+        })
+    }
+
+    /// Returns the pin of a server, whatever its settings were.
+    #[must_use]
+    pub fn earlier(&self, name: &str) -> Option<&ServerPin> {
+        self.servers.get(name)
+    }
+
+    /// Returns the pin of a server with these settings.
+    #[must_use]
+    pub fn find(&self, name: &str, settings: &ServerSettings) -> Option<&ServerPin> {
+        let pin = self.servers.get(name)?;
+        (pin.settings == settings.digest()).then_some(pin)
+    }
+
+    /// Stores a pin.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put(&mut self, name: &str, pin: ServerPin) -> Result<(), PinError> {
+        self.change_pins(|servers| {
+            servers.insert(name.to_owned(), pin);
+        })
+    }
+
+    /// Removes the pin of a server. Returns whether there was one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remove(&mut self, name: &str) -> Result<bool, PinError> {
+        let mut was_there = false;
+        self.change_pins(|servers| was_there = servers.remove(name).is_some())?;
+        Ok(was_there)
+    }
+
+    /// Reads, changes and writes the file under a lock, so that concurrent hosts lose no pins.
+    fn change_pins(
+        &mut self,
+        change: impl FnOnce(&mut BTreeMap<String, ServerPin>),
+    ) -> Result<(), PinError> {
+        let path = self.path.clone();
+        let refuse = |e: std::io::Error| PinError {
+            path: path.clone(),
+            message: format!("cannot be written: {e}"),
+        };
+        let _lock = lock_beside(&path, || {}).map_err(refuse)?;
+        let mut servers = Self::read(&path)?.servers;
+        change(&mut servers);
+        let content = PinsContent {
+            version: VERSION,
+            servers,
+        };
+        let bytes =
+            serde_json::to_vec_pretty(&content).map_err(|e| refuse(std::io::Error::other(e)))?;
+        replace_private(&path, &bytes).map_err(refuse)?;
+        self.servers = content.servers;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offer::plain_tool;
+
+    #[test]
+    fn a_pin_holds_for_its_settings_until_it_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data/mcp.json");
+        let settings = ServerSettings {
+            command: Some("x".to_owned()),
+            ..ServerSettings::default()
+        };
+        let pin = ServerPin {
+            settings: settings.digest(),
+            given: "2026-01-01T00:00:00Z".to_owned(),
+            offer: ServerOffer {
+                tools: vec![plain_tool("a", "d")],
+                ..ServerOffer::default()
+            },
+        };
+        let mut pins = PinnedServers::read(&path).unwrap();
+        pins.put("s", pin.clone()).unwrap();
+        PinnedServers::read(&path)
+            .unwrap()
+            .put("t", pin.clone())
+            .unwrap();
+        let mut again = PinnedServers::read(&path).unwrap();
+        assert_eq!(again.find("s", &settings), Some(&pin));
+        let wider = ServerSettings {
+            network: true,
+            ..settings.clone()
+        };
+        assert_eq!(again.find("s", &wider), None);
+        assert!(again.earlier("s").is_some());
+        assert!(again.remove("s").unwrap());
+        assert!(!again.remove("s").unwrap());
+        assert!(again.find("t", &settings).is_some());
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcp.json");
+        for (text, expected) in [
+            ("{\"ver", "move it away"),
+            ("{\"version\":9,\"servers\":{}}", "newer"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = PinnedServers::read(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

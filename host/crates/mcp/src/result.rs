@@ -1,0 +1,191 @@
+//! Turns the result of a call into the output of a tool.
+//!
+//! Text, images and structured content become parts. Everything else becomes a text that names it:
+//! nothing of a result is written to a file under a name that a server chose.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::Value;
+
+use rind_lib::message::{Blob, Part};
+use rind_lib::text::clean_line;
+use rind_lib::tool::ToolOutput;
+
+/// Most parts of a result.
+const MAX_PARTS: usize = 100;
+
+/// Longest name or address that is quoted, in bytes.
+const MAX_NAME_BYTES: usize = 300;
+
+/// Converts a result.
+pub(crate) fn output_of(result: CallToolResult) -> ToolOutput {
+    let mut parts = ResultParts::default();
+    let n_blocks = result.content.len();
+    for block in result.content.into_iter().take(MAX_PARTS) {
+        parts.add_block(block);
+    }
+    if n_blocks > MAX_PARTS {
+        parts.add_text(format!(
+            "[{} more parts of the result are left out]",
+            n_blocks - MAX_PARTS
+        ));
+    }
+    if let Some(value) = result.structured_content
+        && !parts.has_text_of(&value)
+    {
+        parts.parts.push(Part::Json { value });
+    }
+    ToolOutput {
+        content: parts.parts.into(),
+        bytes: parts.bytes,
+        is_error: result.is_error == Some(true),
+        is_fault: false,
+    }
+}
+
+#[derive(Default)]
+struct ResultParts {
+    parts: Vec<Part>,
+    bytes: Vec<Vec<u8>>,
+}
+
+impl ResultParts {
+    fn add_text(&mut self, text: impl Into<String>) {
+        self.parts.push(Part::text(text));
+    }
+
+    fn add_block(&mut self, block: ContentBlock) {
+        match block {
+            ContentBlock::Text(text) => self.add_text(text.text),
+            ContentBlock::Image(image) => self.add_bytes("image", &image.data, &image.mime_type),
+            ContentBlock::Audio(audio) => self.add_bytes("audio", &audio.data, &audio.mime_type),
+            ContentBlock::Resource(embedded) => self.add_resource(embedded.resource),
+            ContentBlock::ResourceLink(link) => self.add_text(format!(
+                "[resource {}: {}]",
+                quoted(&link.uri),
+                clean_line(
+                    link.description.as_deref().unwrap_or(&link.name),
+                    MAX_NAME_BYTES
+                )
+            )),
+            _ => self.add_text("[a part of a kind that is not known]"),
+        }
+    }
+
+    /// Adds an image as one; names other bytes.
+    fn add_bytes(&mut self, what: &str, data: &str, media_type: &str) {
+        let Ok(bytes) = STANDARD.decode(data) else {
+            return self.add_text(format!("[{what} that is not base64, left out]"));
+        };
+        let blob = Blob::of(&bytes, media_type);
+        if blob.is_image() {
+            self.parts.push(Part::Blob(blob));
+            self.bytes.push(bytes);
+            return;
+        }
+        self.add_text(format!(
+            "[{what} of type {} with {} bytes, left out]",
+            clean_line(media_type, MAX_NAME_BYTES),
+            bytes.len()
+        ));
+    }
+
+    fn add_resource(&mut self, resource: ResourceContents) {
+        match resource {
+            ResourceContents::TextResourceContents { uri, text, .. } => {
+                self.add_text(format!("[resource {}]\n{text}", quoted(&uri)));
+            }
+            ResourceContents::BlobResourceContents {
+                uri,
+                mime_type,
+                blob,
+                ..
+            } => {
+                self.add_text(format!("[resource {}]", quoted(&uri)));
+                self.add_bytes("resource", &blob, mime_type.as_deref().unwrap_or_default());
+            }
+            _ => self.add_text("[a resource of a kind that is not known]"),
+        }
+    }
+
+    /// Whether a text of the result already is this value: many servers repeat structured content.
+    fn has_text_of(&self, value: &Value) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Text { text } => {
+                serde_json::from_str::<Value>(text).is_ok_and(|written| written == *value)
+            }
+            _ => false,
+        })
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", clean_line(name, MAX_NAME_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn output(result: Value) -> ToolOutput {
+        output_of(serde_json::from_value(result).unwrap())
+    }
+
+    #[test]
+    fn every_kind_of_content_is_a_part_or_named() {
+        let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+        let output = output(json!({
+            "content": [
+                {"type": "text", "text": "one"},
+                {"type": "image", "data": png, "mimeType": "image/png"},
+                {"type": "image", "data": "%%%", "mimeType": "image/png"},
+                {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+                {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+                {"type": "resource_link", "uri": "file:///../../etc/passwd\u{1b}[2J", "name": "n"},
+                {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}},
+                {"type": "resource", "resource": {"uri": "a://c", "blob": "AAAA", "mimeType": "x/y"}},
+            ],
+            "structuredContent": {"n": 1},
+            "isError": true,
+        }));
+        let text = output.content.text();
+        for expected in [
+            "one",
+            "image that is not base64",
+            "audio of type audio/wav with 3 bytes",
+            "[resource `file:///../../etc/passwd",
+            "[resource `a://b`]\ninner",
+            "resource of type x/y with 3 bytes",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        assert!(!text.contains('\u{1b}'));
+        assert_eq!(output.bytes.len(), 1);
+        assert!(output.is_error && !output.is_fault);
+        assert!(
+            output
+                .content
+                .iter()
+                .any(|part| matches!(part, Part::Json { .. }))
+        );
+    }
+
+    #[test]
+    fn structured_content_is_not_repeated_and_parts_are_bounded() {
+        let same = output(json!({
+            "content": [{"type": "text", "text": "{\"n\": 1}"}],
+            "structuredContent": {"n": 1},
+        }));
+        assert_eq!(same.content.iter().count(), 1);
+        let many: Vec<Value> = (0..500)
+            .map(|n| json!({"type": "text", "text": n.to_string()}))
+            .collect();
+        let many = output(json!({"content": many}));
+        assert_eq!(many.content.iter().count(), MAX_PARTS + 1);
+        assert!(many.content.text().contains("400 more parts"));
+        assert_eq!(output(json!({"content": []})).content.iter().count(), 0);
+    }
+}

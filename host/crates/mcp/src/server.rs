@@ -1,0 +1,245 @@
+//! A server, with everything that reaching it takes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+
+use super::names::origin_of;
+use super::settings::{McpProtocol, ServerSettings};
+use rind_lib::egress::{EgressOptions, MAX_REQUESTS, PluginEgress, Secrets, Template, is_refused};
+use rind_lib::grant::{Capability, Credential, Granted, HostPattern};
+use rind_lib::tool::builtin::Confining;
+use rind_lib::tool::peer::PeerProgram;
+
+/// Headers of the protocol, which no setting may replace.
+const OWN_HEADERS: [&str; 5] = [
+    "accept",
+    "content-type",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+];
+
+/// Extra time of a request after the timeout of its call, which gives the better message.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A server that can be reached.
+#[derive(Clone, Debug)]
+pub struct McpServer {
+    /// Name in the settings.
+    pub name: String,
+    /// Settings that it is made of.
+    pub settings: ServerSettings,
+    /// Way to reach it.
+    pub reach: ServerReach,
+    /// Whether it may change files of the workspace.
+    pub changes_workspace: bool,
+}
+
+/// Way to reach a server.
+#[derive(Clone, Debug)]
+pub enum ServerReach {
+    /// A program that is started for each session.
+    Program(Box<PeerProgram>),
+    /// An address.
+    Http(HttpServer),
+}
+
+/// An address, and the egress that requests to it pass.
+#[derive(Clone, Debug)]
+pub struct HttpServer {
+    /// Absolute URL.
+    pub url: String,
+    /// Rules and limits of its requests.
+    pub egress: Arc<PluginEgress>,
+}
+
+impl HttpServer {
+    /// Builds the egress of a server: requests reach its host and no other, redirects included.
+    ///
+    /// # Errors
+    /// A sentence about a setting that is wrong.
+    pub fn new(
+        name: &str,
+        settings: &ServerSettings,
+        secrets: Arc<dyn Secrets>,
+    ) -> Result<Self, String> {
+        let url = settings.url.clone().unwrap_or_default();
+        let host = host_of(&url)?;
+        let mut capabilities = vec![Capability::Network(host.clone())];
+        // The operator wrote the address; only a name can come to mean another place later.
+        if settings.private || host.address().is_some() || host.is_localhost() {
+            capabilities.push(Capability::PrivateNetwork(host.clone()));
+        }
+        capabilities.extend(credentials(&host, &settings.headers)?);
+        let options = EgressOptions {
+            secrets,
+            deadline: Duration::from_secs(settings.timeout_seconds) + GRACE,
+            ..EgressOptions::default()
+        };
+        let granted = Arc::new(Granted::new(capabilities));
+        let origin = origin_of(name);
+        Ok(Self {
+            url,
+            egress: PluginEgress::new(options, origin.into(), granted, Some(MAX_REQUESTS)),
+        })
+    }
+}
+
+/// Returns the host of an address as a pattern that matches nothing else.
+fn host_of(url: &str) -> Result<HostPattern, String> {
+    let wrong = |why: &str| format!("`url = {url:?}` {why}");
+    let parsed: Uri = url.parse().map_err(|_| wrong("is not an address"))?;
+    let scheme = parsed.scheme_str();
+    let scheme = scheme.filter(|scheme| matches!(*scheme, "http" | "https"));
+    let scheme = scheme.ok_or_else(|| wrong("does not begin with `https://` or `http://`"))?;
+    let authority = parsed.authority().ok_or_else(|| wrong("names no host"))?;
+    if authority.as_str().contains('@') {
+        return Err(wrong(
+            "holds a name or password; put it into `headers` as a secret",
+        ));
+    }
+    let pattern: HostPattern = format!("{scheme}://{authority}").parse()?;
+    if pattern.is_any() || authority.as_str().contains('*') {
+        return Err(wrong("names no host"));
+    }
+    Ok(pattern)
+}
+
+/// Turns the headers of the settings into credentials, which are added last and masked in answers.
+fn credentials(
+    host: &HostPattern,
+    headers: &BTreeMap<String, String>,
+) -> Result<Vec<Capability>, String> {
+    let one = |(name, value): (&String, &String)| {
+        let header = name.to_ascii_lowercase();
+        let wrong = |why: &str| format!("the header `{}` {why}", name.escape_debug());
+        if http::HeaderName::from_bytes(header.as_bytes()).is_err() {
+            return Err(wrong("has no valid name"));
+        }
+        if is_refused(&header) || OWN_HEADERS.contains(&header.as_str()) {
+            return Err(wrong("is for the host to set"));
+        }
+        Template::parse(value).map_err(|why| wrong(&why))?;
+        Ok(Capability::Credential(Credential {
+            host: host.clone(),
+            header,
+            value: value.clone(),
+        }))
+    };
+    headers.iter().map(one).collect()
+}
+
+impl McpServer {
+    /// Returns the timeout of a call.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.settings.timeout_seconds)
+    }
+
+    /// Returns the version of the protocol that it is asked for.
+    #[must_use]
+    pub fn protocol(&self) -> McpProtocol {
+        self.settings.protocol
+    }
+
+    /// Describes the rights of the server, for questions about its calls.
+    #[must_use]
+    pub fn permissions(&self) -> Vec<String> {
+        match &self.reach {
+            ServerReach::Http(server) => vec![format!("sends the arguments to {}", server.url)],
+            ServerReach::Program(program) => {
+                let mut command = vec![self.settings.command.clone().unwrap_or_default()];
+                command.extend(self.settings.args.iter().cloned());
+                let run = format!("run `{}`", command.join(" "));
+                if !is_confined(&program.commands.confining) {
+                    return vec![
+                        run,
+                        "with all your rights: commands are not confined".to_owned(),
+                    ];
+                }
+                let list = |verb: &str, folders: &[String]| {
+                    (!folders.is_empty()).then(|| format!("{verb} {}", folders.join(", ")))
+                };
+                let network = match program.network {
+                    true => "use the network",
+                    false => "no network",
+                };
+                let words = [
+                    Some(run),
+                    list("read", &self.settings.read),
+                    list("change", &self.settings.write),
+                    Some(network.to_owned()),
+                    list("see the variables", &self.settings.env),
+                ];
+                words.into_iter().flatten().collect()
+            }
+        }
+    }
+}
+
+/// Whether programs that run as commands are confined, or not run at all.
+fn is_confined(confining: &Confining) -> bool {
+    match confining {
+        Confining::Confined(_) | Confining::Retried(_) | Confining::Refused(_) => true,
+        Confining::Free | Confining::Kept(_) | Confining::Unconfined { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rind_lib::egress::NoSecrets;
+
+    use super::*;
+
+    fn server(url: &str, header: Option<(&str, &str)>) -> Result<HttpServer, String> {
+        let settings = ServerSettings {
+            url: Some(url.to_owned()),
+            headers: header
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into_iter()
+                .collect(),
+            ..ServerSettings::default()
+        };
+        HttpServer::new("s", &settings, Arc::new(NoSecrets))
+    }
+
+    #[test]
+    fn an_address_is_one_host_and_secrets_are_named() {
+        assert!(
+            server(
+                "https://a.example/mcp",
+                Some(("Authorization", "Bearer {TOKEN}"))
+            )
+            .is_ok()
+        );
+        assert!(server("http://127.0.0.1:8000/mcp", None).is_ok());
+        for (url, header, expected) in [
+            ("a.example", None, "`https://` or"),
+            ("ftp://a.example/x", None, "`https://` or"),
+            ("https://*/mcp", None, ""),
+            ("https://u:p@a.example/", None, "as a secret"),
+            (
+                "https://a.example",
+                Some(("authorization", "Bearer abc")),
+                "placeholder",
+            ),
+            (
+                "https://a.example",
+                Some(("Mcp-Session-Id", "{A}")),
+                "for the host to set",
+            ),
+            (
+                "https://a.example",
+                Some(("host", "{A}")),
+                "for the host to set",
+            ),
+            ("https://a.example", Some(("a b", "{A}")), "valid name"),
+        ] {
+            let why = server(url, header).unwrap_err();
+            assert!(why.contains(expected), "{url}: {why}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Settings of MCP servers: the section `[mcp]`, with a table for each server.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use rind_lib::config::{Section, number};
+
+/// Longest name of a server: the names of its tools begin with it, and are bounded.
+const MAX_NAME_BYTES: usize = 24;
+
+/// Default timeout of a call, in seconds.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
+
+/// Servers by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct McpConfig(pub BTreeMap<String, ServerSettings>);
+
+impl Section for McpConfig {
+    const NAME: &'static str = "mcp";
+}
+
+/// Version of the protocol that a server is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum McpProtocol {
+    /// 2025-11-25 by `initialize`; if the server refuses that, 2026-07-28.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// 2025-11-25 and earlier, by `initialize`.
+    #[serde(rename = "2025-11-25")]
+    Initialize,
+    /// 2026-07-28, by `server/discover`.
+    #[serde(rename = "2026-07-28")]
+    Discover,
+}
+
+/// Settings of one server: a program or an address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSettings {
+    /// Whether the server is used. Default: yes.
+    pub enabled: bool,
+    /// Program of the server, which is started confined at the first call of one of its tools.
+    pub command: Option<String>,
+    /// Arguments of the program. A word that begins with `~/` is a path in the home folder.
+    pub args: Vec<String>,
+    /// Names of variables that the program gets in addition to the usual ones. Their values come
+    /// from the environment or from `secrets.toml`.
+    pub env: Vec<String>,
+    /// Directories and files that the program may read: absolute, below `~/`, or `workspace`.
+    pub read: Vec<String>,
+    /// Directories that the program may also change. Each must exist.
+    pub write: Vec<String>,
+    /// Whether the program may open network connections. Default: no.
+    pub network: bool,
+    /// Address of a server over Streamable HTTP.
+    pub url: Option<String>,
+    /// Headers of every request to it, with `{NAME}` in place of secrets.
+    pub headers: BTreeMap<String, String>,
+    /// Whether the name of the address may lead to a loopback or private address. Default: no.
+    pub private: bool,
+    /// Version of the protocol. Default: auto.
+    pub protocol: McpProtocol,
+    /// Timeout of a call, in seconds. Default: 120.
+    #[serde(deserialize_with = "number::within::<1, 3_600, _, _>")]
+    pub timeout_seconds: u64,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            command: None,
+            args: Vec::new(),
+            env: Vec::new(),
+            read: Vec::new(),
+            write: Vec::new(),
+            network: false,
+            url: None,
+            headers: BTreeMap::new(),
+            private: false,
+            protocol: McpProtocol::Auto,
+            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+        }
+    }
+}
+
+impl ServerSettings {
+    /// Checks the constraints that the types do not express.
+    ///
+    /// # Errors
+    /// A sentence about the first violation.
+    pub fn check(&self) -> Result<(), String> {
+        match (&self.command, &self.url) {
+            (Some(_), Some(_)) => {
+                Err("has `command` and `url`; a server is a program or an address".to_owned())
+            }
+            (None, None) => Err(
+                "has neither `command` for a program nor `url` for an address".to_owned(),
+            ),
+            (Some(command), None) if command.trim().is_empty() => {
+                Err("has an empty `command`".to_owned())
+            }
+            (Some(_), None) if !self.headers.is_empty() || self.private => Err(
+                "has `headers` or `private`, which only a server with `url` has".to_owned(),
+            ),
+            (None, Some(_)) if self.has_program_settings() => Err(
+                "has `url`, so that `args`, `env`, `read`, `write` and `network` mean nothing; remove them"
+                    .to_owned(),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_program_settings(&self) -> bool {
+        let lists = [&self.args, &self.env, &self.read, &self.write];
+        self.network || lists.iter().any(|list| !list.is_empty())
+    }
+
+    /// Returns the digest of all settings that decide which server is reached and its rights.
+    /// A pin holds for these settings only.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let same = Self {
+            enabled: true,
+            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            ..self.clone()
+        };
+        // Settings contain no type that JSON lacks.
+        let text = serde_json::to_vec(&same).unwrap_or_default();
+        format!("blake3:{}", blake3::hash(&text).to_hex())
+    }
+}
+
+/// Checks the name of a server, which is a part of the names of its tools.
+///
+/// # Errors
+/// A sentence about the fault.
+pub fn check_server_name(name: &str) -> Result<(), String> {
+    let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_edge = |byte: Option<u8>| byte == Some(b'-');
+    if (1..=MAX_NAME_BYTES).contains(&name.len())
+        && name.bytes().all(is_fine)
+        && !is_edge(name.bytes().next())
+        && !is_edge(name.bytes().last())
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "`{}` is not a name for a server: 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`, which does not stand at an end",
+        name.escape_debug()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_program_or_an_address_and_nothing_in_between() {
+        let check = |text: &str| toml::from_str::<ServerSettings>(text).unwrap().check();
+        assert_eq!(check("command = \"x\"\nnetwork = true"), Ok(()));
+        assert_eq!(check("url = \"https://a.example/mcp\""), Ok(()));
+        for (text, expected) in [
+            ("", "neither"),
+            (
+                "command = \"x\"\nurl = \"https://a.example\"",
+                "`command` and `url`",
+            ),
+            ("command = \" \"", "empty"),
+            (
+                "command = \"x\"\nprivate = true",
+                "only a server with `url`",
+            ),
+            (
+                "url = \"https://a.example\"\nargs = [\"x\"]",
+                "mean nothing",
+            ),
+        ] {
+            let why = check(text).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+        assert!(toml::from_str::<ServerSettings>("commend = \"x\"").is_err());
+        assert!(toml::from_str::<ServerSettings>("timeout_seconds = 0").is_err());
+    }
+
+    #[test]
+    fn a_pin_is_for_what_a_server_is_and_may_do() {
+        let settings = ServerSettings {
+            command: Some("x".to_owned()),
+            ..ServerSettings::default()
+        };
+        let mut other = settings.clone();
+        (other.enabled, other.timeout_seconds) = (false, 5);
+        assert_eq!(settings.digest(), other.digest());
+        other.network = true;
+        assert_ne!(settings.digest(), other.digest());
+    }
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for good in ["a", "docs", "my-docs-2"] {
+            assert_eq!(check_server_name(good), Ok(()));
+        }
+        for bad in [
+            "",
+            "-a",
+            "a-",
+            "A",
+            "a_b",
+            "a:b",
+            "../a",
+            "a\u{1b}",
+            &"a".repeat(25),
+        ] {
+            assert!(check_server_name(bad).is_err(), "{bad}");
+        }
+    }
+}

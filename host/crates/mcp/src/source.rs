@@ -1,0 +1,64 @@
+//! A server as a source of tools for sessions, and the question about its offer.
+//!
+//! Start from [`McpSource`].
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::compare::OfferChange;
+use super::link::ServerLink;
+use super::names::origin_of;
+use super::offer::ServerOffer;
+use super::server::McpServer;
+use rind_lib::host::{OpenedSource, SourceSession, ToolSource};
+
+/// A server that the operator said yes to, as a source of tools.
+pub struct McpSource {
+    server: Arc<McpServer>,
+    pinned: ServerOffer,
+    origin: String,
+}
+
+impl McpSource {
+    /// Offers the pinned tools of a server. It is started at the first call.
+    #[must_use]
+    pub fn new(server: McpServer, pinned: ServerOffer) -> Self {
+        Self {
+            origin: origin_of(&server.name),
+            server: Arc::new(server),
+            pinned,
+        }
+    }
+}
+
+impl ToolSource for McpSource {
+    fn name(&self) -> &str {
+        &self.origin
+    }
+
+    fn open(&self, session: SourceSession) -> OpenedSource {
+        let link = ServerLink::new(self.server.clone(), self.pinned.clone(), session);
+        OpenedSource {
+            tools: link.tools(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// A question about the offer of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerQuestion<'a> {
+    /// Server that is asked about.
+    pub server: &'a McpServer,
+    /// Present offer.
+    pub offer: &'a ServerOffer,
+    /// Differences from the pinned offer; `None` if there is no pin.
+    pub changes: Option<&'a [OfferChange]>,
+}
+
+/// Asks the user about servers.
+pub trait AskServer: Send + Sync {
+    /// Asks whether the tools of a server may be used as they are offered.
+    fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool>;
+}

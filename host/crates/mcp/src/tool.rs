@@ -1,0 +1,153 @@
+//! A tool of a server as a tool of the host.
+//!
+//! Its effect class is `execute`, whatever the server claims about it. A call runs after hooks,
+//! policy and approval like that of any other tool. Start from [`McpTool`].
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::client::CallFailure;
+use super::link::ServerLink;
+use super::names::{host_name, origin_of};
+use super::offer::OfferedTool;
+use rind_lib::message::{EffectClass, ToolSpec};
+use rind_lib::text::clean_line;
+use rind_lib::tool::registry::MAX_DESCRIPTION_BYTES;
+use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
+
+/// Longest claims that an approval question quotes, in bytes.
+const MAX_CLAIMS_BYTES: usize = 160;
+
+/// A tool of a server in one session.
+pub(crate) struct McpTool {
+    link: Arc<ServerLink>,
+    /// Name on the server.
+    name: String,
+    spec: ToolSpec,
+    may: Arc<[String]>,
+}
+
+impl McpTool {
+    pub(crate) fn new(link: Arc<ServerLink>, tool: &OfferedTool) -> Self {
+        let mut may = link.server.permissions();
+        if let Some(claims) = &tool.annotations {
+            let claims = clean_line(&claims.to_string(), MAX_CLAIMS_BYTES);
+            may.push(format!("the server claims, unchecked: {claims}"));
+        }
+        Self {
+            spec: spec_of(&link.server.name, tool),
+            link,
+            name: tool.name.clone(),
+            may: may.into(),
+        }
+    }
+
+    async fn call(&self, arguments: Value) -> ToolOutput {
+        let server = &self.link.server.name;
+        let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
+        let connection = match self.link.ready_connection().await {
+            Ok(connection) => connection,
+            Err(why) => return failed(why),
+        };
+        // The comparison at the start may have held this very tool.
+        if let Some(why) = self.link.held_reason(&self.name) {
+            return ToolOutput::error(format!(
+                "not called: the tool is not what the user said yes to ({why}). Do not try it again; tell the user"
+            ));
+        }
+        let arguments = match arguments {
+            Value::Object(arguments) => arguments,
+            _ => return ToolOutput::error("the arguments must be one JSON object"),
+        };
+        let called = connection.call_tool(&self.name, arguments);
+        let output = match tokio::time::timeout(self.link.server.timeout(), called).await {
+            Ok(Ok(output)) => output,
+            Ok(Err(CallFailure::Refused(why))) => {
+                ToolOutput::error(format!("MCP server `{server}`: it {why}"))
+            }
+            Ok(Err(CallFailure::Ended(why))) => {
+                failed(format!("{why}. The next call starts it again"))
+            }
+            Err(_) => failed(format!(
+                "did not answer in {} s (`timeout_seconds` of its settings)",
+                self.link.server.timeout().as_secs()
+            )),
+        };
+        self.link.session.show_progress("");
+        output
+    }
+}
+
+/// Describes a tool to the model. A description that is too long is cut.
+fn spec_of(server: &str, tool: &OfferedTool) -> ToolSpec {
+    let mut description = tool.description.clone();
+    if description.len() > MAX_DESCRIPTION_BYTES {
+        let end = description.floor_char_boundary(MAX_DESCRIPTION_BYTES - '…'.len_utf8());
+        description.truncate(end);
+        description.push('…');
+    }
+    ToolSpec {
+        name: host_name(server, &tool.name),
+        description,
+        parameters: tool.input_schema.clone(),
+        effect_class: EffectClass::Execute,
+        plugin: Some(origin_of(server)),
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn may(&self) -> Arc<[String]> {
+        self.may.clone()
+    }
+
+    fn file_tracking(&self) -> FileTracking {
+        match self.link.server.changes_workspace {
+            true => FileTracking::Snapshot,
+            false => FileTracking::Unneeded,
+        }
+    }
+
+    fn refusal<'a>(&'a self, _: &'a Value, _: &'a ToolCtx) -> BoxFuture<'a, Option<String>> {
+        let held = self.link.held_reason(&self.name);
+        let held = held.map(|why| format!("not called: the tool is held, because {why}"));
+        Box::pin(std::future::ready(held))
+    }
+
+    /// Dropping a call that is cancelled tells the server so.
+    fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            tokio::select! {
+                output = self.call(arguments) => output,
+                () = ctx.cancel.cancelled() => {
+                    self.link.session.show_progress("");
+                    ToolOutput::error("")
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::offer::plain_tool;
+
+    #[test]
+    fn claims_lower_nothing_and_a_long_description_is_cut() {
+        let mut tool = plain_tool("t", &"é".repeat(MAX_DESCRIPTION_BYTES));
+        tool.annotations = Some(json!({"readOnlyHint": true}));
+        let spec = spec_of("docs", &tool);
+        assert_eq!(spec.effect_class, EffectClass::Execute);
+        assert_eq!(spec.plugin.as_deref(), Some("mcp:docs"));
+        assert!(spec.description.len() <= MAX_DESCRIPTION_BYTES);
+        assert!(spec.description.ends_with('…'));
+    }
+}

@@ -1,0 +1,327 @@
+//! MCP servers of the settings: their places and rights, and whether the operator said yes to their
+//! offers.
+//!
+//! Settings of a project never name a server: the section `[mcp]` is not one of a project's.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::confinement::{own_folders, peer_folders};
+use super::environment::is_program;
+use super::setup::OperatorSetup;
+use super::usage::bail_usage;
+use rind_lib::config::Section;
+use rind_lib::host::ToolSource;
+use rind_lib::tool::builtin::{Commands, Confining};
+use rind_lib::tool::peer::PeerProgram;
+use rind_lib::tool::process::base_environment;
+use rind_lib::tool::process::confine::check_apart;
+use rind_mcp::{
+    AskServer, HttpServer, McpConfig, McpServer, McpSource, PinnedServers, ServerPin,
+    ServerQuestion, ServerReach, ServerSettings, changes_since, check_server_name, pins_file,
+    probe_server,
+};
+
+/// Folder of the settings that stands for the workspace.
+const WORKSPACE: &str = "workspace";
+
+/// Returns the servers of the settings, switched off or not.
+///
+/// # Errors
+/// Settings do not fit, with their line.
+pub fn settings(setup: &OperatorSetup) -> anyhow::Result<McpConfig> {
+    let config: McpConfig = setup.config.section()?;
+    for (name, settings) in &config.0 {
+        let checked = check_server_name(name).and_then(|()| settings.check());
+        if let Err(why) = checked {
+            bail_usage!("{}[mcp.{name}] {why}", place(setup, name));
+        }
+    }
+    Ok(config)
+}
+
+/// Returns the place of the settings of a server, with a colon after it.
+fn place(setup: &OperatorSetup, name: &str) -> String {
+    let place = setup.config.places(&[McpConfig::NAME, name]).pop();
+    place.map_or_else(String::new, |place| format!("{place}: "))
+}
+
+/// Makes a server of its settings. Its program runs by the same means as commands.
+///
+/// # Errors
+/// A sentence about a setting that does not fit this machine.
+pub fn server(
+    setup: &OperatorSetup,
+    name: &str,
+    settings: &ServerSettings,
+    commands: &Commands,
+) -> anyhow::Result<McpServer> {
+    let wrong = |why: String| anyhow::anyhow!("MCP server `{name}`: {why}");
+    let reach = match &settings.command {
+        None => {
+            let secrets = setup.secrets()?;
+            ServerReach::Http(HttpServer::new(name, settings, secrets).map_err(wrong)?)
+        }
+        Some(command) => {
+            let program = program(setup, name, command, settings, commands);
+            ServerReach::Program(Box::new(program.map_err(|why| wrong(format!("{why:#}")))?))
+        }
+    };
+    let workspace = &setup.paths.workspace;
+    let changes_workspace = match &reach {
+        ServerReach::Http(_) => false,
+        ServerReach::Program(program) => {
+            let is_free = !matches!(
+                program.commands.confining,
+                Confining::Confined(_) | Confining::Retried(_)
+            );
+            let overlaps =
+                |folder: &PathBuf| folder.starts_with(workspace) || workspace.starts_with(folder);
+            is_free || program.write.iter().any(overlaps)
+        }
+    };
+    Ok(McpServer {
+        name: name.to_owned(),
+        settings: settings.clone(),
+        reach,
+        changes_workspace,
+    })
+}
+
+fn program(
+    setup: &OperatorSetup,
+    name: &str,
+    command: &str,
+    settings: &ServerSettings,
+    commands: &Commands,
+) -> anyhow::Result<PeerProgram> {
+    let environment = &setup.environment;
+    let all = |folders: &[String]| -> anyhow::Result<Vec<PathBuf>> {
+        let folders = folders.iter();
+        folders.map(|text| resolve_folder(setup, text)).collect()
+    };
+    let (declared, write) = (all(&settings.read)?, all(&settings.write)?);
+    if let Some(missing) = write.iter().find(|path| !path.exists()) {
+        anyhow::bail!("`write` names {}, which does not exist", missing.display());
+    }
+    let command = match command.strip_prefix("~/") {
+        Some(rest) => environment.home_or_empty().join(rest).into_os_string(),
+        None => OsString::from(command),
+    };
+    let path = Path::new(&command);
+    let is_name = path.components().count() == 1 && !path.is_absolute();
+    let is_there = match is_name {
+        true => environment.find_program(&command).is_some(),
+        false => path.is_absolute() && is_program(path),
+    };
+    if !is_there {
+        anyhow::bail!(
+            "there is no program `{}`; `command` is a name in PATH, or an absolute path or one below `~/`",
+            path.display()
+        );
+    }
+    let mut read = peer_folders(environment, &setup.paths)?;
+    read.extend((!is_name).then(|| path.to_owned()));
+    let first_folder = write.iter().chain(&declared).find(|path| path.is_dir());
+    let cwd = first_folder.cloned().unwrap_or_else(|| PathBuf::from("/"));
+    read.extend(declared);
+    let mut env = base_environment();
+    let secrets = setup.secrets()?;
+    for variable in &settings.env {
+        let Some(value) = secrets.variable(variable) else {
+            anyhow::bail!(
+                "it needs the variable `{}`, which neither the environment nor secrets.toml sets",
+                variable.escape_debug()
+            );
+        };
+        env.retain(|(known, _)| known != variable.as_str());
+        env.push((variable.into(), value.into()));
+    }
+    let home = environment.home_or_empty();
+    let args = settings
+        .args
+        .iter()
+        .map(|word| match word.strip_prefix("~/") {
+            Some(rest) => home.join(rest).into_os_string(),
+            None => OsString::from(word),
+        });
+    Ok(PeerProgram {
+        name: name.to_owned(),
+        command: std::iter::once(command).chain(args).collect(),
+        cwd,
+        env,
+        read,
+        write,
+        network: settings.network,
+        commands: commands.clone(),
+    })
+}
+
+/// Resolves a folder of the settings: absolute, below `~/`, or the workspace and folders in it.
+fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> {
+    let home = setup.environment.home_or_empty();
+    let below = |root: &Path, rest: &str| {
+        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+        let rest = Path::new(rest);
+        rest.components().all(is_plain).then(|| root.join(rest))
+    };
+    let path = match text.split_once('/') {
+        Some(("~", rest)) => below(&home, rest),
+        Some((WORKSPACE, rest)) => below(&setup.paths.workspace, rest),
+        None if text == WORKSPACE => Some(setup.paths.workspace.clone()),
+        _ => Some(PathBuf::from(text)).filter(|path| path.is_absolute()),
+    };
+    let Some(path) = path else {
+        anyhow::bail!(
+            "`{}` is not a folder: write an absolute path, one below `~/`, `workspace` or `workspace/FOLDER`",
+            text.escape_debug()
+        );
+    };
+    check_apart(&path, &own_folders(&setup.paths))?;
+    Ok(path)
+}
+
+/// Returns the servers of the settings that can be used as sources of tools. Asks about those that
+/// the operator did not say yes to, and warns of those that are left out.
+///
+/// # Errors
+/// Settings do not fit, or pins cannot be read or stored.
+pub async fn sources(
+    setup: &OperatorSetup,
+    commands: &Commands,
+    ask: Option<&dyn AskServer>,
+) -> anyhow::Result<Vec<Arc<dyn ToolSource>>> {
+    let config = settings(setup)?;
+    let enabled: Vec<(&String, &ServerSettings)> =
+        config.0.iter().filter(|(_, own)| own.enabled).collect();
+    if enabled.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
+    let mut sources: Vec<Arc<dyn ToolSource>> = Vec::new();
+    for (name, settings) in enabled {
+        let server = match server(setup, name, settings, commands) {
+            Ok(server) => server,
+            Err(why) => {
+                setup
+                    .environment
+                    .warn_once(&format!("{why:#}; it is not used"));
+                continue;
+            }
+        };
+        let pinned = match pins.find(name, settings) {
+            Some(pin) => Some(pin.offer.clone()),
+            None => ask_about(setup, &server, &mut pins, ask).await?,
+        };
+        if let Some(pinned) = pinned {
+            sources.push(Arc::new(McpSource::new(server, pinned)));
+        }
+    }
+    Ok(sources)
+}
+
+/// Asks about a server that has no pin for its settings.
+async fn ask_about(
+    setup: &OperatorSetup,
+    server: &McpServer,
+    pins: &mut PinnedServers,
+    ask: Option<&dyn AskServer>,
+) -> anyhow::Result<Option<rind_mcp::ServerOffer>> {
+    let name = &server.name;
+    let warn = |why: &str| {
+        let text = format!("MCP server `{name}` is not used: {why}");
+        setup.environment.warn_once(&text);
+    };
+    let Some(ask) = ask else {
+        let why = match pins.earlier(name) {
+            None => "nobody said yes to what it offers",
+            Some(_) => "its settings have changed since somebody said yes to what it offers",
+        };
+        warn(&format!("{why}; run `rind mcp test {name}`"));
+        return Ok(None);
+    };
+    let offer = match probe_server(server).await {
+        Ok(offer) => offer,
+        Err(why) => {
+            warn(&format!("it {why}"));
+            return Ok(None);
+        }
+    };
+    let earlier = pins.earlier(name).cloned();
+    let changes = earlier.map(|pin| changes_since(&pin.offer, &offer));
+    let question = ServerQuestion {
+        server,
+        offer: &offer,
+        changes: changes.as_deref(),
+    };
+    if !ask.ask(question).await {
+        warn("you said no to what it offers");
+        return Ok(None);
+    }
+    pins.put(name, pin_of(server, offer.clone()))?;
+    Ok(Some(offer))
+}
+
+/// Makes the pin of a yes that is given now.
+#[must_use]
+pub fn pin_of(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
+    ServerPin {
+        settings: server.settings.digest(),
+        given: rind_lib::clock::now_text(),
+        offer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::OperatorEnvironment;
+    use rind_lib::config::{Config, Layer};
+    use rind_lib::paths::Paths;
+
+    fn setup(folder: &Path, text: &str) -> OperatorSetup {
+        let workspace = folder.join("w");
+        std::fs::create_dir_all(workspace.join("sub")).unwrap();
+        let environment = OperatorEnvironment {
+            home: Some(folder.join("home")),
+            ..OperatorEnvironment::default()
+        };
+        let layer = Layer::of_file(&folder.join("config.toml"), text.to_owned()).unwrap();
+        let paths = Paths::under(&folder.join("rind"), &workspace);
+        OperatorSetup::new(Arc::new(environment), paths, Config::new(vec![layer]))
+    }
+
+    #[test]
+    fn folders_are_plain_and_never_those_of_rind() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let setup = setup(&root, "");
+        let found = |text: &str| resolve_folder(&setup, text).ok();
+        assert_eq!(found("workspace"), Some(root.join("w")));
+        assert_eq!(found("workspace/sub"), Some(root.join("w/sub")));
+        assert_eq!(found("~/docs"), Some(root.join("home/docs")));
+        assert_eq!(found("/usr/share"), Some(PathBuf::from("/usr/share")));
+        let own = root.join("rind/data").display().to_string();
+        for bad in ["workspace/../x", "~/../x", "docs", "", "~", &own, "/"] {
+            assert_eq!(found(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_setting_names_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        for (text, expected) in [
+            ("[mcp.Docs]\ncommand = \"x\"\n", "is not a name"),
+            (
+                "\n[mcp.docs]\nargs = []\n",
+                "config.toml:2: [mcp.docs] has neither",
+            ),
+        ] {
+            let why = settings(&setup(folder.path(), text))
+                .unwrap_err()
+                .to_string();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! Deferred tools: their descriptions are not in every request. The model finds them with one tool
+//! and calls them through another.
+//!
+//! A call through `use_tool` becomes a call of the named tool before anything judges it, so schema,
+//! hooks, policy, approval and session file see the tool itself. The request keeps the same two
+//! descriptions in the whole session, whatever was found, so that its prefix stays cached; for the
+//! same reason nothing has to be restored when a session is resumed.
+//!
+//! It must not know where tools come from, apart from the origin in their descriptions. Start from
+//! [`defer_tools`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, ready};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::scope::{ActiveTurns, TurnScope};
+use super::spec::AgentSpec;
+use crate::message::{EffectClass, ToolCall, ToolSpec};
+use crate::rank::{WordCounts, WordQuery};
+use crate::text::clean_line;
+use crate::tool::builtin::{spec_of, with_arguments};
+use crate::tool::registry::{ToolRegistry, is_source};
+use crate::tool::{Tool, ToolCtx, ToolOutput};
+
+/// Name of the tool that finds others.
+pub(super) const FIND: &str = "find_tools";
+
+/// Name of the tool that calls others.
+pub(super) const USE: &str = "use_tool";
+
+/// Number of tools from which on those of a plugin are deferred like those of a server.
+const MANY_TOOLS: usize = 10;
+
+/// Window of a model whose window is not known, in tokens.
+const USUAL_WINDOW: u64 = 128_000;
+
+/// Tokens of descriptions that are never deferred: the two tools in their place take some as well.
+const MIN_DEFERRED_TOKENS: u64 = 1_000;
+
+/// Bytes of a description that count as one token.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Most origins that the description of the search names.
+const MAX_NAMED_ORIGINS: usize = 24;
+
+/// Most tools that one search describes with their arguments.
+const MAX_FOUND: usize = 8;
+
+/// Most tools that one search lists by name.
+const MAX_LISTED: usize = 100;
+
+/// Longest text of a search, in bytes.
+const MAX_QUERY_BYTES: usize = 500;
+
+/// Longest description in a result, in bytes.
+const MAX_SHOWN_BYTES: usize = 600;
+
+/// Longest schema in a result, in bytes.
+const MAX_SCHEMA_BYTES: usize = 6 << 10;
+
+/// Defers the tools of servers, and of plugins with many tools, when their descriptions take more
+/// than the share of the model's window that the settings allow. Once for a session: later changes
+/// of its model or tools do not change the beginning of its requests.
+pub(super) fn defer_tools(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
+    let profile = spec.provider.profile(&spec.model);
+    let window = profile.window_tokens.unwrap_or(USUAL_WINDOW);
+    let budget = window.saturating_mul(u64::from(spec.config.deferred_tools_percent)) / 100;
+    let origins = deferrable_origins(&spec.tools);
+    let n_bytes: u64 = origins.values().map(|(_, n_bytes)| n_bytes).sum();
+    if origins.is_empty() || n_bytes / BYTES_PER_TOKEN <= budget.max(MIN_DEFERRED_TOKENS) {
+        return;
+    }
+    let find = FindTools::new(active_turns.clone(), &origins);
+    spec.deferred = Arc::new(origins.into_keys().collect());
+    spec.add_built_in(Arc::new(find));
+    spec.add_built_in(Arc::new(UseTool::new()));
+}
+
+/// Returns the origins whose tools may be deferred, with their number and the bytes of their
+/// descriptions.
+fn deferrable_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
+    let mut origins: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+    for spec in tools.specs() {
+        let Some(origin) = &spec.plugin else { continue };
+        let own = origins.entry(origin.clone()).or_default();
+        let bytes = spec.name.len() + spec.description.len() + spec.parameters.to_string().len();
+        own.0 += 1;
+        own.1 = own.1.saturating_add(bytes as u64);
+    }
+    origins.retain(|origin, (n_tools, _)| is_source(origin) || *n_tools >= MANY_TOOLS);
+    origins
+}
+
+impl AgentSpec {
+    /// Whether the description of a tool is left out of requests. An agent that lacks one of the
+    /// two tools that reach it gets every description.
+    pub(super) fn is_deferred(&self, spec: &ToolSpec) -> bool {
+        let origin = spec.plugin.as_ref();
+        origin.is_some_and(|origin| self.deferred.contains(origin))
+            && self.tools.get(FIND).is_some()
+            && self.tools.get(USE).is_some()
+    }
+}
+
+/// Returns the call that a call of [`USE`] stands for. One without name or arguments stays as it is
+/// and is refused by its schema.
+pub(super) fn named_call(call: ToolCall) -> ToolCall {
+    if call.name != USE {
+        return call;
+    }
+    let name = call.arguments.get("name").and_then(Value::as_str);
+    let arguments = match call.arguments.get("arguments") {
+        Some(Value::Object(_)) => call.arguments.get("arguments").cloned(),
+        // Some models write an object as a text.
+        Some(Value::String(text)) => {
+            let parsed: Option<Value> = serde_json::from_str(text).ok();
+            parsed.filter(Value::is_object)
+        }
+        None | Some(Value::Null) => Some(Value::Object(serde_json::Map::new())),
+        Some(_) => None,
+    };
+    match (name, arguments) {
+        (Some(name), Some(arguments)) if name != USE => ToolCall::new(&call.id, name, arguments),
+        _ => call,
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FindArguments {
+    /// Words for the purpose of the tool, or its name. Without it, the tools of `from` are listed.
+    #[serde(default)]
+    query: Option<String>,
+    /// Only tools of this origin, as the description of this tool names them.
+    #[serde(default)]
+    from: Option<String>,
+}
+
+/// The tool that finds deferred tools.
+struct FindTools {
+    spec: ToolSpec,
+    active_turns: ActiveTurns,
+}
+
+impl FindTools {
+    fn new(active_turns: ActiveTurns, origins: &BTreeMap<String, (usize, u64)>) -> Self {
+        let mut named: Vec<String> = origins
+            .iter()
+            .take(MAX_NAMED_ORIGINS)
+            .map(|(origin, (n_tools, _))| format!("{origin} ({n_tools})"))
+            .collect();
+        let more = origins.len().saturating_sub(MAX_NAMED_ORIGINS);
+        named.extend((more > 0).then(|| format!("and {more} more")));
+        let description = format!(
+            "Finds tools that are not described here, by words of their names, descriptions and arguments, and returns how to call \
+             them with `{USE}`. Origins and their numbers of tools: {}",
+            named.join(", ")
+        );
+        Self {
+            spec: spec_of::<FindArguments>(FIND, &description, EffectClass::Read),
+            active_turns,
+        }
+    }
+
+    fn find(&self, asked: &FindArguments, ctx: &ToolCtx) -> ToolOutput {
+        let Some(scope) = self.active_turns.turn_of(&ctx.caller.context.agent) else {
+            return ToolOutput::error("no turn is running");
+        };
+        let specs = reachable_specs(&scope, asked.from.as_deref());
+        if specs.is_empty() {
+            return ToolOutput::error(match &asked.from {
+                Some(from) => format!("there are no tools of `{}`", clean_line(from, 64)),
+                None => "there are no other tools".to_owned(),
+            });
+        }
+        let query = asked.query.as_deref().unwrap_or_default();
+        let query = query.get(..query.floor_char_boundary(MAX_QUERY_BYTES));
+        match WordQuery::new(query.unwrap_or_default()) {
+            Some(query) => ToolOutput::ok(describe_found(query, &specs)),
+            None => ToolOutput::ok(list_names(&specs)),
+        }
+    }
+}
+
+/// Returns the deferred tools that the agent may call now.
+fn reachable_specs(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<ToolSpec>> {
+    let left: BTreeSet<String> = scope.skills.tool_names().into_iter().collect();
+    let is_from = |spec: &ToolSpec| {
+        let origin = spec.plugin.as_deref().unwrap_or_default();
+        let short = origin.split_once(':').map_or(origin, |(_, name)| name);
+        from.is_none_or(|from| from == origin || from == short)
+    };
+    let specs = scope.skills.tools().specs().into_iter();
+    specs
+        .filter(|spec| scope.spec.is_deferred(spec) && left.contains(&spec.name) && is_from(spec))
+        .collect()
+}
+
+/// Describes the tools that fit a query best.
+fn describe_found(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
+    let counted: Vec<(WordCounts, &Arc<ToolSpec>)> = specs
+        .iter()
+        .map(|spec| (query.count_words(&searched_text(spec)), spec))
+        .collect();
+    let mut found: Vec<(f64, &Arc<ToolSpec>)> = counted
+        .iter()
+        .filter(|(counts, _)| counts.has_any())
+        .map(|(counts, spec)| (query.score(counts), *spec))
+        .collect();
+    // The sort is stable, so that a tie goes to the first in the order of the registry.
+    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    if found.is_empty() {
+        return format!(
+            "no tool has these words; other words may find it, and `from` alone lists names. {} can be found",
+            specs.len()
+        );
+    }
+    let mut text = format!(
+        "{} found; call one with `{USE}`, its name and its arguments:\n",
+        found.len()
+    );
+    for (_, spec) in found.iter().take(MAX_FOUND) {
+        describe_tool(&mut text, spec);
+    }
+    let others: Vec<&str> = found
+        .iter()
+        .skip(MAX_FOUND)
+        .take(MAX_LISTED)
+        .map(|(_, spec)| spec.name.as_str())
+        .collect();
+    if !others.is_empty() {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "\nalso found: {}\n", others.join(", "));
+    }
+    text
+}
+
+fn describe_tool(text: &mut String, spec: &ToolSpec) {
+    let mut description = spec.description.clone();
+    if description.len() > MAX_SHOWN_BYTES {
+        description.truncate(description.floor_char_boundary(MAX_SHOWN_BYTES));
+        description.push('…');
+    }
+    let schema = spec.parameters.to_string();
+    let schema = match schema.len() > MAX_SCHEMA_BYTES {
+        false => schema,
+        true => {
+            let names = argument_names(&spec.parameters);
+            format!("too long to show; its properties are: {}", names.join(", "))
+        }
+    };
+    let _ = write!(
+        text,
+        "\n{}: {description}\narguments: {schema}\n",
+        spec.name
+    );
+}
+
+fn list_names(specs: &[Arc<ToolSpec>]) -> String {
+    let names: Vec<&str> = specs
+        .iter()
+        .take(MAX_LISTED)
+        .map(|spec| spec.name.as_str())
+        .collect();
+    let more = match specs.len().saturating_sub(MAX_LISTED) {
+        0 => String::new(),
+        n => format!(", and {n} more; search with `query`"),
+    };
+    format!("{}{more}", names.join(", "))
+}
+
+/// Returns the text that a tool is found by: its name in words, twice, so that a name weighs more
+/// than a mention, its description, and names and descriptions of its arguments.
+fn searched_text(spec: &ToolSpec) -> String {
+    let name = words_of(&spec.name);
+    let mut text = format!("{name} {name} {}", spec.description);
+    let properties = spec.parameters.get("properties").and_then(Value::as_object);
+    for (name, about) in properties.into_iter().flatten() {
+        text.push(' ');
+        text.push_str(&words_of(name));
+        if let Some(about) = about.get("description").and_then(Value::as_str) {
+            text.push(' ');
+            text.push_str(about);
+        }
+    }
+    text
+}
+
+fn argument_names(schema: &Value) -> Vec<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let names = properties.into_iter().flatten().take(MAX_LISTED);
+    names.map(|(name, _)| clean_line(name, 64)).collect()
+}
+
+/// Splits `createIssue` into `create Issue`; other separators end words anyway.
+fn words_of(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 8);
+    let mut was_lower = false;
+    for c in name.chars() {
+        if was_lower && c.is_uppercase() {
+            words.push(' ');
+        }
+        was_lower = c.is_lowercase() || c.is_numeric();
+        words.push(c);
+    }
+    words
+}
+
+impl Tool for FindTools {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        with_arguments(value, move |asked: FindArguments| {
+            ready(self.find(&asked, ctx))
+        })
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    dead_code,
+    reason = "the call becomes one of the named tool before it runs"
+)]
+struct UseArguments {
+    /// Name of the tool, as `find_tools` returned it.
+    name: String,
+    /// Arguments, which fit the schema that `find_tools` returned.
+    arguments: serde_json::Map<String, Value>,
+}
+
+/// The tool whose calls are calls of deferred tools.
+struct UseTool(ToolSpec);
+
+impl UseTool {
+    fn new() -> Self {
+        let description = format!("Calls a tool that `{FIND}` found.");
+        Self(spec_of::<UseArguments>(
+            USE,
+            &description,
+            EffectClass::Read,
+        ))
+    }
+}
+
+impl Tool for UseTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        let text = format!(
+            "nothing was called: `name` must be the name of a tool that `{FIND}` found, and `arguments` an object"
+        );
+        Box::pin(ready(ToolOutput::error(text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(name: &str, description: &str, parameters: Value) -> Arc<ToolSpec> {
+        Arc::new(ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters,
+            effect_class: EffectClass::Execute,
+            plugin: Some("mcp:a".to_owned()),
+        })
+    }
+
+    #[test]
+    fn a_call_through_another_tool_is_a_call_of_the_named_one() {
+        let call = |arguments: Value| named_call(ToolCall::new("1", USE, arguments));
+        let named = call(json!({"name": "mcp__a__b", "arguments": {"n": 1}}));
+        assert_eq!((named.name.as_str(), named.id.as_str()), ("mcp__a__b", "1"));
+        assert_eq!(named.arguments, json!({"n": 1}));
+        assert_eq!(
+            call(json!({"name": "x", "arguments": "{\"n\": 1}"})).arguments,
+            json!({"n": 1})
+        );
+        assert_eq!(call(json!({"name": "x"})).arguments, json!({}));
+        for odd in [
+            json!({}),
+            json!({"name": 1, "arguments": {}}),
+            json!({"name": "x", "arguments": [1]}),
+            json!({"name": "x", "arguments": "no"}),
+            json!({"name": USE, "arguments": {}}),
+            json!("text"),
+        ] {
+            assert_eq!(call(odd).name, USE);
+        }
+        let other = named_call(ToolCall::new(
+            "1",
+            "bash",
+            json!({"name": "x", "arguments": {}}),
+        ));
+        assert_eq!(other.name, "bash");
+    }
+
+    #[test]
+    fn tools_are_found_by_name_description_and_arguments() {
+        let object = json!({"type": "object"});
+        let specs = [
+            spec("mcp__a__createIssue", "Opens a ticket", object.clone()),
+            spec("mcp__a__list_issues", "Lists tickets", object.clone()),
+            spec(
+                "mcp__a__send",
+                "Sends a message",
+                json!({"type": "object", "properties": {"recipient": {"description": "address of the mailbox"}}}),
+            ),
+        ];
+        let first = |query: &str| {
+            let text = describe_found(WordQuery::new(query).unwrap(), &specs);
+            let line = text.lines().find(|line| line.starts_with("mcp__"));
+            line.and_then(|line| line.split(':').next())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        assert_eq!(first("create an issue"), "mcp__a__createIssue");
+        assert_eq!(first("list issues"), "mcp__a__list_issues");
+        assert_eq!(first("mailbox recipient"), "mcp__a__send");
+        let nothing = describe_found(WordQuery::new("zebra").unwrap(), &specs);
+        assert!(nothing.contains("3 can be found"), "{nothing}");
+    }
+
+    #[test]
+    fn results_are_bounded() {
+        let large =
+            json!({"type": "object", "properties": {"x": {"description": "y".repeat(20_000)}}});
+        let specs: Vec<_> = (0..500)
+            .map(|n| {
+                spec(
+                    &format!("mcp__a__find_{n}"),
+                    &"word ".repeat(500),
+                    large.clone(),
+                )
+            })
+            .collect();
+        let text = describe_found(WordQuery::new("find word").unwrap(), &specs);
+        assert!(text.len() < 20_000, "{}", text.len());
+        assert!(text.contains("500 found") && text.contains("also found: "));
+        assert!(list_names(&specs).contains("and 400 more"));
+    }
+}

@@ -1,0 +1,114 @@
+//! Tools of an outer layer, such as those of MCP servers, whose list may change while a session is
+//! open.
+//!
+//! A call of such a tool passes the schema check, hooks, policy, approval, masking of secrets, limits
+//! and the session file like that of a plugin's tool. Start from [`ToolSource`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::agent::{PluginReplacement, PluginReplacements, WeakReplacements};
+use crate::event::{Event, Events};
+use crate::point::handle::AgentHandle;
+use crate::point::outcome::Level;
+use crate::point::registry::Registry;
+use crate::tool::SharedTool;
+use crate::tool::outer::OuterTool;
+
+/// Source of tools, given to [`HostBuilder::tool_source`](super::HostBuilder::tool_source).
+///
+/// Its name is the origin of its tools, which [`ToolSpec::plugin`](crate::message::ToolSpec::plugin)
+/// of each must repeat. It contains a `:`, as in `mcp:docs`, so that no plugin can have it.
+pub trait ToolSource: Send + Sync {
+    /// Returns the name of the source.
+    fn name(&self) -> &str;
+
+    /// Opens the source for one session. Everything that the returned tools hold must end when they are
+    /// dropped: that is the end of the session.
+    fn open(&self, session: SourceSession) -> OpenedSource;
+}
+
+/// Tools of a source at the start of a session.
+#[derive(Default)]
+pub struct OpenedSource {
+    /// Tools, each of which names the source as its origin.
+    pub tools: Vec<SharedTool>,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+}
+
+/// One session, as a source of tools sees it. Cheap to clone; it does not keep the session open.
+#[derive(Clone)]
+pub struct SourceSession {
+    origin: Arc<str>,
+    handle: Arc<dyn AgentHandle>,
+    /// The queue holds tools, which hold this: a strong reference would keep both forever.
+    replacements: WeakReplacements,
+    events: Events,
+    /// Whether a line about progress stands.
+    has_progress: Arc<AtomicBool>,
+}
+
+impl SourceSession {
+    pub(super) fn new(
+        origin: &str,
+        handle: &Arc<dyn AgentHandle>,
+        replacements: &PluginReplacements,
+        events: &Events,
+    ) -> Self {
+        Self {
+            origin: origin.into(),
+            handle: handle.clone(),
+            replacements: replacements.downgrade(),
+            events: events.clone(),
+            has_progress: Arc::default(),
+        }
+    }
+
+    /// Tells the user of something.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.events.emit(Event::notice(Level::Warn, text));
+    }
+
+    /// Returns the functions of the session, for requests and their records.
+    #[must_use]
+    pub fn handle(&self) -> &Arc<dyn AgentHandle> {
+        &self.handle
+    }
+
+    /// Replaces the tools of the source before the next step, or before the next turn, and tells
+    /// the user the reason.
+    pub fn replace_tools(&self, tools: Vec<SharedTool>, reason: impl Into<String>) {
+        let Some(replacements) = self.replacements.upgrade() else {
+            return;
+        };
+        replacements.add_replacement(PluginReplacement {
+            plugin: self.origin.to_string(),
+            hooks: Registry::default(),
+            tools: self.wrap_tools(tools),
+            event: Event::notice(Level::Warn, reason),
+        });
+    }
+
+    /// Shows the progress of a call in one line; an empty text removes it.
+    pub fn show_progress(&self, text: &str) {
+        let had_progress = self.has_progress.swap(!text.is_empty(), Ordering::AcqRel);
+        if text.is_empty() && !had_progress {
+            return;
+        }
+        let line = crate::text::clean_line(text, MAX_PROGRESS_BYTES);
+        self.handle.status(&self.origin, line);
+    }
+
+    pub(super) fn wrap_tools(&self, tools: Vec<SharedTool>) -> Vec<SharedTool> {
+        let tools = tools.into_iter();
+        tools
+            .map(|tool| OuterTool::wrap(tool, self.handle.clone()))
+            .collect()
+    }
+}
+
+debug_some!(SourceSession, self, origin = self.origin);
+
+/// Longest line about the progress of a call, in bytes.
+const MAX_PROGRESS_BYTES: usize = 120;

@@ -1,0 +1,150 @@
+//! Ranks texts by the words of a query: Okapi BM25, without a model.
+//!
+//! Texts are counted one by one and not kept. Pure. Start from [`WordQuery::new`].
+
+/// Most words of a query; more say little.
+const MAX_WORDS: usize = 32;
+
+/// Parameters of BM25. Texts that are ranked here have nearly the same length, so their length
+/// counts little.
+const K1: f64 = 1.2;
+const B: f64 = 0.4;
+
+/// The words of a query, with the counts that the ranking needs.
+#[derive(Debug)]
+pub struct WordQuery {
+    words: Vec<String>,
+    n_texts: u32,
+    n_words: u64,
+    /// Number of texts that have each word.
+    with_word: Vec<u32>,
+}
+
+/// Counts of the words of a query in one text.
+#[derive(Clone, Debug)]
+pub struct WordCounts {
+    counts: Vec<u32>,
+    n_words: u32,
+}
+
+impl WordCounts {
+    /// Whether the text has a word of the query.
+    #[must_use]
+    pub fn has_any(&self) -> bool {
+        self.counts.iter().any(|n| *n > 0)
+    }
+
+    /// Number of different words of the query in the text, and of all their occurrences.
+    #[must_use]
+    pub fn likeness(&self) -> (usize, u32) {
+        let n_distinct = self.counts.iter().filter(|n| **n > 0).count();
+        (n_distinct, self.counts.iter().sum())
+    }
+}
+
+impl WordQuery {
+    /// Begins a search; `None` when the query has no words.
+    #[must_use]
+    pub fn new(query: &str) -> Option<Self> {
+        let mut words: Vec<String> = Vec::new();
+        for_each_word(query, |word| {
+            if words.len() < MAX_WORDS && !words.iter().any(|own| own == word) {
+                words.push(word.to_owned());
+            }
+        });
+        (!words.is_empty()).then(|| Self {
+            with_word: vec![0; words.len()],
+            words,
+            n_texts: 0,
+            n_words: 0,
+        })
+    }
+
+    /// Counts the words of a text, which is one of those that are ranked.
+    pub fn count_words(&mut self, text: &str) -> WordCounts {
+        let mut counts = vec![0_u32; self.words.len()];
+        let mut n_words = 0_u32;
+        for_each_word(text, |word| {
+            n_words = n_words.saturating_add(1);
+            if let Some(at) = self.words.iter().position(|own| own == word)
+                && let Some(n) = counts.get_mut(at)
+            {
+                *n = n.saturating_add(1);
+            }
+        });
+        self.n_texts = self.n_texts.saturating_add(1);
+        self.n_words = self.n_words.saturating_add(u64::from(n_words));
+        for (with, _) in self
+            .with_word
+            .iter_mut()
+            .zip(&counts)
+            .filter(|(_, n)| **n > 0)
+        {
+            *with = with.saturating_add(1);
+        }
+        WordCounts { counts, n_words }
+    }
+
+    /// Returns how well a text fits the query, after all texts were counted.
+    #[must_use]
+    pub fn score(&self, text: &WordCounts) -> f64 {
+        let n_texts = f64::from(self.n_texts);
+        let total = u32::try_from(self.n_words).map_or(f64::from(u32::MAX), f64::from);
+        let average = (total / n_texts.max(1.0)).max(1.0);
+        let length = 1.0 - B + B * f64::from(text.n_words) / average;
+        let of_word = |(count, with): (&u32, &u32)| {
+            let (count, with) = (f64::from(*count), f64::from(*with));
+            let rarity = (1.0 + (n_texts - with + 0.5) / (with + 0.5)).ln();
+            rarity * count * (K1 + 1.0) / (count + K1 * length)
+        };
+        text.counts.iter().zip(&self.with_word).map(of_word).sum()
+    }
+}
+
+/// Calls `take` with each word of a text, in lower case and without a plural `s`. A character of a
+/// script without spaces is a word.
+fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
+    let mut word = String::new();
+    let mut end = |word: &mut String| {
+        if !word.is_empty() {
+            let whole: &str = word;
+            let is_plural = whole.len() > 3 && !whole.ends_with("ss");
+            let stem = whole.strip_suffix('s').filter(|_| is_plural);
+            take(stem.unwrap_or(whole));
+            word.clear();
+        }
+    };
+    for c in text.chars() {
+        let stands_alone = is_without_spaces(c);
+        if stands_alone || !c.is_alphanumeric() {
+            end(&mut word);
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        if stands_alone {
+            end(&mut word);
+        }
+    }
+    end(&mut word);
+}
+
+/// Whether a character belongs to Chinese, Japanese or Korean, which are searched by characters.
+fn is_without_spaces(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_words_weigh_more_than_usual_ones() {
+        let mut query = WordQuery::new("the harbors").unwrap();
+        let counts = ["the the the", "the port", "a harbor"].map(|text| query.count_words(text));
+        let scores = counts.each_ref().map(|counts| query.score(counts));
+        assert!(scores[2] > scores[0] && scores[0] > scores[1], "{scores:?}");
+        assert_eq!(counts[0].likeness(), (1, 3));
+        assert!(WordQuery::new(" .,; ").is_none());
+    }
+}

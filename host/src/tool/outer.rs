@@ -1,0 +1,106 @@
+//! Tools of an outer layer, which the host does not trust more than those of plugins.
+//!
+//! Their output passes the same masking of secrets as that of a plugin, whatever the outer layer
+//! does. Start from [`OuterTool`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::subject::Subject;
+use super::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
+use crate::json;
+use crate::message::{Part, ToolSpec};
+use crate::point::handle::AgentHandle;
+use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::secret::{Scanner, mask_leaves, run_aside};
+
+/// A tool of an outer layer in one session.
+pub struct OuterTool {
+    tool: SharedTool,
+    handle: Arc<dyn AgentHandle>,
+}
+
+impl OuterTool {
+    /// Wraps a tool; maskings are reported to `handle`.
+    #[must_use]
+    pub fn wrap(tool: SharedTool, handle: Arc<dyn AgentHandle>) -> SharedTool {
+        Arc::new(Self { tool, handle })
+    }
+
+    /// Masks secrets in the texts of a result.
+    fn mask_output(&self, output: &mut ToolOutput, ctx: &ToolCtx) {
+        let mut rules: BTreeSet<Arc<str>> = BTreeSet::new();
+        for part in output.content.iter_mut() {
+            match part {
+                Part::Text { text } => {
+                    let masked = run_aside(text.len(), || Scanner::shared().mask(text));
+                    if let Some(masked) = masked {
+                        *text = masked.text;
+                        rules.extend(masked.rules);
+                    }
+                }
+                Part::Json { value } => {
+                    let bytes = json::all_values(value)
+                        .filter_map(Value::as_str)
+                        .map(str::len);
+                    run_aside(bytes.sum(), || mask_leaves(value, &mut rules));
+                }
+                Part::Blob(_) => {}
+            }
+        }
+        if rules.is_empty() {
+            return;
+        }
+        let rules: Vec<&str> = rules.iter().map(|rule| &**rule).collect();
+        let plugin = self.tool.spec().plugin.as_deref().unwrap_or_default();
+        self.handle.access(AccessRecord {
+            plugin: plugin.into(),
+            reached: Reached::Secret,
+            target: "tool result".to_owned(),
+            outcome: AccessOutcome::Masked,
+            reason: Some(rules.join(", ")),
+            origin: ctx.caller.origin(),
+        });
+    }
+}
+
+impl Tool for OuterTool {
+    fn spec(&self) -> &ToolSpec {
+        self.tool.spec()
+    }
+
+    fn may(&self) -> Arc<[String]> {
+        self.tool.may()
+    }
+
+    fn file_tracking(&self) -> FileTracking {
+        self.tool.file_tracking()
+    }
+
+    fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
+        self.tool.subject(arguments)
+    }
+
+    fn target<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        self.tool.target(arguments)
+    }
+
+    fn refusal<'a>(
+        &'a self,
+        arguments: &'a Value,
+        ctx: &'a ToolCtx,
+    ) -> BoxFuture<'a, Option<String>> {
+        self.tool.refusal(arguments, ctx)
+    }
+
+    fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let mut output = self.tool.run(arguments, ctx).await;
+            self.mask_output(&mut output, ctx);
+            output
+        })
+    }
+}

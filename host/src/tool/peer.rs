@@ -1,0 +1,453 @@
+//! A program that stays running and is talked to in lines, such as an MCP server over standard
+//! input and output.
+//!
+//! It is started like the commands of `bash`, with the same mechanism of confinement, but with
+//! directories, network and environment of its own. Lines and output are bounded while they are
+//! read, so that a peer cannot exhaust memory. This module must not interpret the lines. Start
+//! from [`PeerProgram::start`].
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::{OpenOptions, Sender};
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::builtin::{Commands, ProcessSurroundings};
+use super::process::{Ending, OnBytes, Process, Stream, Streams};
+use crate::disk::TemporaryFolder;
+use crate::lock::lock;
+use crate::secret::Scanner;
+use crate::text::clean_line;
+
+/// Longest line that a peer may write, in bytes: a result with an image, encoded.
+pub const MAX_PEER_LINE_BYTES: usize = 16 << 20;
+
+/// Most bytes that a peer may write between two lines that it is sent. Four of the longest lines.
+const MAX_UNASKED_BYTES: usize = 4 * MAX_PEER_LINE_BYTES;
+
+/// Most lines that may wait to be read.
+const MAX_WAITING_LINES: usize = 1024;
+
+/// Bytes of standard error that are kept for the message about the end of a peer.
+const KEPT_ERROR_BYTES: usize = 4096;
+
+/// Bytes of standard error that such a message shows.
+const SHOWN_ERROR_BYTES: usize = 400;
+
+/// Lines of standard error of one process that go to the log.
+const MAX_LOGGED_LINES: usize = 200;
+
+/// Longest logged line, in bytes.
+const MAX_LOGGED_BYTES: usize = 500;
+
+/// Deadline of the process, longer than any session.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Time that the report about the end of a process may take after its output has ended.
+const END_GRACE: Duration = Duration::from_secs(5);
+
+/// Prefix of the temporary directories for the standard input of peers.
+const TEMPORARY_PREFIX: &str = "rind-peer-";
+
+/// Name of the pipe in its directory.
+const PIPE: &str = "input";
+
+/// A program that stays running, with everything that it may use.
+#[derive(Clone)]
+pub struct PeerProgram {
+    /// Name for messages and the log.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Working directory.
+    pub cwd: PathBuf,
+    /// Complete environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Directories and files that it may read.
+    pub read: Vec<PathBuf>,
+    /// Directories and files that it may also change. Each must exist.
+    pub write: Vec<PathBuf>,
+    /// Whether it may open network connections.
+    pub network: bool,
+    /// Way in which commands run, which decides about the mechanism of the confinement.
+    pub commands: Commands,
+}
+
+// The environment may hold secrets.
+debug_some!(PeerProgram, self, name = self.name, command = self.command);
+
+/// A running peer. It ends with the last of its parts that holds [`PeerStop`].
+pub struct PeerProcess {
+    /// Standard input of the peer.
+    pub input: PeerInput,
+    /// Lines that the peer writes.
+    pub output: Receiver<Vec<u8>>,
+    /// Reason for the end of the peer.
+    pub end: PeerEnd,
+    /// Stops the peer when it is dropped.
+    pub stop: PeerStop,
+}
+
+/// Stops a peer and its descendants when it is dropped.
+#[derive(Debug)]
+pub struct PeerStop {
+    _guard: DropGuard,
+}
+
+/// Standard input of a peer. Cheap to clone.
+#[derive(Clone)]
+pub struct PeerInput {
+    pipe: Arc<AsyncMutex<Sender>>,
+    output: Arc<Mutex<PeerOutput>>,
+}
+
+debug_some!(
+    PeerInput,
+    self,
+    is_stopped = lock(&self.output).stopped.is_some()
+);
+
+impl PeerInput {
+    /// Writes one line, which must contain no line break.
+    ///
+    /// # Errors
+    /// The peer has ended.
+    pub async fn write_line(&self, mut line: Vec<u8>) -> std::io::Result<()> {
+        line.push(b'\n');
+        lock(&self.output).n_unasked = 0;
+        self.pipe.lock().await.write_all(&line).await
+    }
+}
+
+/// Reason for the end of a peer. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct PeerEnd {
+    cancel: CancellationToken,
+    output: Arc<Mutex<PeerOutput>>,
+    ended: watch::Receiver<Option<String>>,
+}
+
+impl PeerEnd {
+    /// Stops the peer for this reason, unless it has another one already.
+    pub fn stop(&self, why: &str) {
+        lock(&self.output)
+            .stopped
+            .get_or_insert_with(|| why.to_owned());
+        self.cancel.cancel();
+    }
+
+    /// Waits for the end of a peer that no longer writes, and returns the reason: words that
+    /// continue "it".
+    pub async fn reason(&self) -> String {
+        let mut ended = self.ended.clone();
+        let told = ended.wait_for(Option::is_some);
+        let how = match tokio::time::timeout(END_GRACE, told).await {
+            Ok(Ok(how)) => how.clone(),
+            _ => None,
+        };
+        let output = lock(&self.output);
+        let what = match (&output.stopped, how) {
+            (Some(why), _) => why.clone(),
+            (None, Some(how)) => how,
+            (None, None) => "was stopped".to_owned(),
+        };
+        match output.error_line() {
+            errors if errors.is_empty() => what,
+            errors => format!("{what}: {errors}"),
+        }
+    }
+}
+
+/// Output of a peer while it is read.
+struct PeerOutput {
+    name: String,
+    partial: Vec<u8>,
+    /// Bytes since the last line that the peer was sent.
+    n_unasked: usize,
+    lines: Option<mpsc::Sender<Vec<u8>>>,
+    /// Reason why the host stops the peer.
+    stopped: Option<String>,
+    errors: Vec<u8>,
+    n_logged: usize,
+    error_partial: Vec<u8>,
+}
+
+debug_some!(PeerOutput, self, name = self.name, stopped = self.stopped);
+
+impl PeerOutput {
+    fn new(name: &str, lines: mpsc::Sender<Vec<u8>>) -> Self {
+        Self {
+            name: name.to_owned(),
+            partial: Vec::new(),
+            n_unasked: 0,
+            lines: Some(lines),
+            stopped: None,
+            errors: Vec::new(),
+            n_logged: 0,
+            error_partial: Vec::new(),
+        }
+    }
+
+    /// Takes a piece of output. The error is the reason why the peer must be stopped.
+    fn take_bytes(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), String> {
+        self.n_unasked = self.n_unasked.saturating_add(bytes.len());
+        if self.n_unasked > MAX_UNASKED_BYTES {
+            return Err(format!(
+                "was stopped: it wrote more than {} MiB for one message",
+                MAX_UNASKED_BYTES >> 20
+            ));
+        }
+        match stream {
+            Stream::Stdout => self.take_output(bytes),
+            Stream::Stderr => {
+                self.take_errors(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_output(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(piece) = pieces.next() {
+            if self.partial.len().saturating_add(piece.len()) > MAX_PEER_LINE_BYTES {
+                return Err(format!(
+                    "was stopped: it wrote a message of more than {} MiB",
+                    MAX_PEER_LINE_BYTES >> 20
+                ));
+            }
+            self.partial.extend_from_slice(piece);
+            if pieces.peek().is_none() {
+                break;
+            }
+            let line = std::mem::take(&mut self.partial);
+            let Some(lines) = &self.lines else {
+                return Ok(());
+            };
+            if let Err(mpsc::error::TrySendError::Full(_)) = lines.try_send(line) {
+                return Err(format!(
+                    "was stopped: more than {MAX_WAITING_LINES} of its messages wait to be read"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the end of the standard error, and logs its first lines.
+    fn take_errors(&mut self, bytes: &[u8]) {
+        self.errors.extend_from_slice(bytes);
+        let excess = self.errors.len().saturating_sub(KEPT_ERROR_BYTES);
+        self.errors.drain(..excess);
+        if self.n_logged > MAX_LOGGED_LINES {
+            return;
+        }
+        self.error_partial.extend_from_slice(bytes);
+        self.error_partial.truncate(KEPT_ERROR_BYTES);
+        while let Some(end) = self.error_partial.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.error_partial.drain(..=end).collect();
+            let line = mask_text(&String::from_utf8_lossy(&line));
+            self.n_logged += 1;
+            let name = &self.name;
+            if self.n_logged > MAX_LOGGED_LINES {
+                tracing::info!(target: "peer", name, "more lines of its standard error are not logged");
+                return;
+            }
+            let line = clean_line(&line, MAX_LOGGED_BYTES);
+            tracing::info!(target: "peer", name, "{line}");
+        }
+        if self.error_partial.len() >= KEPT_ERROR_BYTES {
+            self.error_partial.clear();
+        }
+    }
+
+    /// Returns the end of the standard error as one line, with secrets masked.
+    fn error_line(&self) -> String {
+        let text = mask_text(&String::from_utf8_lossy(&self.errors));
+        let text = text.trim();
+        let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_ERROR_BYTES));
+        clean_line(text.get(from..).unwrap_or_default(), SHOWN_ERROR_BYTES)
+    }
+}
+
+fn mask_text(text: &str) -> String {
+    let masked = Scanner::shared().mask(text);
+    masked.map_or_else(|| text.to_owned(), |masked| masked.text)
+}
+
+impl PeerProgram {
+    /// Starts the program. It ends when [`PeerProcess::stop`] is dropped.
+    ///
+    /// # Errors
+    /// Reason why it cannot be started, in words that continue "it".
+    pub async fn start(&self) -> Result<PeerProcess, String> {
+        let unmade = |error| format!("has no pipe for its standard input: {error}");
+        let (folder, options) = tokio::task::spawn_blocking(named_pipe)
+            .await
+            .map_err(std::io::Error::other)
+            .flatten()
+            .map_err(unmade)?;
+        let pipe = folder.path().join(PIPE);
+        let sender = options.open_sender(&pipe).map_err(unmade)?;
+        let (lines, output) = mpsc::channel(MAX_WAITING_LINES);
+        let shared = Arc::new(Mutex::new(PeerOutput::new(&self.name, lines)));
+        let cancel = CancellationToken::new();
+        let (told, ended) = watch::channel(None);
+        let end = PeerEnd {
+            cancel: cancel.clone(),
+            output: shared.clone(),
+            ended,
+        };
+        let process = self.build_process(pipe, on_bytes(&end)).await?;
+        let (until, of_task) = (cancel.clone(), shared.clone());
+        tokio::spawn(async move {
+            let finished = process.run(&until).await;
+            let how = match finished {
+                Ok(finished) => ending_words(finished.ending),
+                Err(error) => format!("did not start: {error}"),
+            };
+            // Nobody may be left who waits for the reason.
+            drop(told.send(Some(how)));
+            lock(&of_task).lines = None;
+            drop(folder);
+        });
+        Ok(PeerProcess {
+            input: PeerInput {
+                pipe: Arc::new(AsyncMutex::new(sender)),
+                output: shared,
+            },
+            output,
+            end,
+            stop: PeerStop {
+                _guard: cancel.drop_guard(),
+            },
+        })
+    }
+
+    async fn build_process(&self, stdin: PathBuf, on_bytes: OnBytes) -> Result<Process, String> {
+        let around = self.commands.around().await;
+        let ProcessSurroundings {
+            mut confine,
+            keeper,
+        } = around.map_err(|why| format!("runs as commands of bash, which {why}"))?;
+        if let Some(confinement) = &mut confine {
+            confinement.write.clone_from(&self.write);
+            confinement.read.clone_from(&self.read);
+            confinement.network = self.network;
+        }
+        let mut words = self.command.iter().cloned();
+        Ok(Process {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            cwd: self.cwd.clone(),
+            env: self.env.clone(),
+            stdin: Some(stdin),
+            deadline: FOREVER,
+            streams: Streams::Separate,
+            // The output is handed on as it arrives.
+            capture_bytes: 0,
+            on_line: None,
+            on_bytes: Some(on_bytes),
+            confine,
+            keeper,
+        })
+    }
+}
+
+fn on_bytes(end: &PeerEnd) -> OnBytes {
+    let end = end.clone();
+    Arc::new(move |stream, bytes| {
+        let mut output = lock(&end.output);
+        if output.stopped.is_some() {
+            return;
+        }
+        if let Err(why) = output.take_bytes(stream, bytes) {
+            output.stopped = Some(why);
+            output.lines = None;
+            output.partial = Vec::new();
+            end.cancel.cancel();
+        }
+    })
+}
+
+fn ending_words(ending: Ending) -> String {
+    match ending {
+        Ending::Exited(code) => format!("ended with exit code {code}"),
+        Ending::Signaled(signal) => format!("was ended by signal {signal}"),
+        Ending::Exceeded(limit) => format!("was stopped: {limit}"),
+        Ending::Deadline | Ending::Cancelled => "was stopped".to_owned(),
+    }
+}
+
+/// Creates a private named pipe, and options that open it for writing before a reader exists.
+fn named_pipe() -> std::io::Result<(TemporaryFolder, OpenOptions)> {
+    let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        folder.path().join(PIPE),
+        rustix::fs::FileType::Fifo,
+        mode,
+        0,
+    )?;
+    let mut options = OpenOptions::new();
+    // Opened for reading too, so that opening does not block before the peer reads.
+    options.read_write(true);
+    Ok((folder, options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output() -> (PeerOutput, Receiver<Vec<u8>>) {
+        let (lines, read) = mpsc::channel(MAX_WAITING_LINES);
+        (PeerOutput::new("p", lines), read)
+    }
+
+    #[test]
+    fn lines_are_joined_across_pieces_and_an_unfinished_one_waits() {
+        let (mut peer, mut read) = output();
+        for piece in ["{\"a\"", ":1}\n\n{", "}\nrest"] {
+            peer.take_bytes(Stream::Stdout, piece.as_bytes()).unwrap();
+        }
+        let mut lines = Vec::new();
+        while let Ok(line) = read.try_recv() {
+            lines.push(String::from_utf8(line).unwrap());
+        }
+        assert_eq!(lines, ["{\"a\":1}", "", "{}"]);
+        assert_eq!(peer.partial, b"rest");
+    }
+
+    #[test]
+    fn a_flood_names_its_limit() {
+        let piece = vec![b'x'; 1 << 20];
+        let (mut peer, _read) = output();
+        let until_refused = |peer: &mut PeerOutput, stream| {
+            (0..100).find_map(|_| peer.take_bytes(stream, &piece).err())
+        };
+        let why = until_refused(&mut peer, Stream::Stdout).unwrap();
+        assert!(why.contains("a message of more than 16 MiB"), "{why}");
+        let (mut peer, _read) = output();
+        let why = until_refused(&mut peer, Stream::Stderr).unwrap();
+        assert!(why.contains("more than 64 MiB for one message"), "{why}");
+        assert!(peer.errors.len() <= KEPT_ERROR_BYTES);
+        let (mut peer, _read) = output();
+        let lines = b"{}\n".repeat(MAX_WAITING_LINES + 1);
+        let why = peer.take_bytes(Stream::Stdout, &lines).unwrap_err();
+        assert!(why.contains("wait to be read"), "{why}");
+    }
+
+    #[test]
+    fn the_end_of_standard_error_is_one_clean_line_without_secrets() {
+        let (mut peer, _read) = output();
+        let text = format!("first\nAKIA{} \u{1b}[2Jlast\n", "IOSFODNN7EXAMPLE");
+        peer.take_bytes(Stream::Stderr, text.as_bytes()).unwrap();
+        let line = peer.error_line();
+        assert!(!line.contains('\u{1b}') && !line.contains('\n'), "{line}");
+        assert!(line.contains("last"), "{line}");
+    }
+}

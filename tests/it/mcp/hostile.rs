@@ -1,0 +1,162 @@
+//! Servers that do wrong: each fault is named and bounded, and the session goes on.
+
+use super::{ECHOES, has_python, noted, results, served, turn, unasked};
+
+/// Modes of the server that fail at a call, with words that the result has.
+const AT_CALLS: &[(&str, &str, &[&str])] = &[
+    (
+        "dies",
+        "",
+        &[
+            "ended with exit code 3",
+            "fatal: no more",
+            "starts it again",
+        ],
+    ),
+    ("hangs", "timeout_seconds = 1\n", &["did not answer in 1 s"]),
+    (
+        "floods",
+        "",
+        &["was stopped", "a message of more than 16 MiB"],
+    ),
+    (
+        "screams",
+        "",
+        &["was stopped", "more than 64 MiB for one message"],
+    ),
+    ("rubbish", "", &["was stopped"]),
+    (
+        "refuses",
+        "",
+        &["answered with an error: no", "such thing (-32602)"],
+    ),
+    ("garbage", "", &["echo: hello"]),
+    ("asks", "", &["answer {\"action\": \"decline\"}"]),
+];
+
+#[test]
+fn a_server_that_fails_at_a_call_is_named_and_the_session_goes_on() {
+    if !has_python() {
+        return;
+    }
+    let script = format!(
+        "{}{ECHOES}",
+        ECHOES.replace("[[reply]]\ntext = \"Done.\"\n", "")
+    );
+    for (mode, settings, expected) in AT_CALLS {
+        let rind = served(mode, &script, settings);
+        let ran = turn(&rind);
+        assert_eq!(ran.code, Some(0), "{mode}: {}", ran.stderr);
+        let found = results(&ran);
+        assert_eq!(found.len(), 2, "{mode}: {found:?}");
+        for text in &found {
+            for word in *expected {
+                assert!(text.contains(word), "{mode}: {text}");
+            }
+            assert!(
+                text.len() < 2000 && !text.contains('\u{1b}'),
+                "{mode}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_does_not_stay_is_not_started_without_end() {
+    if !has_python() {
+        return;
+    }
+    let call = ECHOES.replace("[[reply]]\ntext = \"Done.\"\n", "");
+    let rind = served(
+        "dies",
+        &format!("{}[[reply]]\ntext = \"Done.\"\n", call.repeat(7)),
+        "",
+    );
+    let before = noted(&rind).iter().filter(|line| *line == "start").count();
+    let found = results(&turn(&rind));
+    assert_eq!(found.len(), 7);
+    assert!(
+        found[6].contains("was started 4 times in this session"),
+        "{found:?}"
+    );
+    let starts = noted(&rind).iter().filter(|line| *line == "start").count();
+    assert_eq!(starts - before, 4);
+}
+
+#[test]
+fn a_server_that_cannot_be_listed_is_named_and_not_used() {
+    if !has_python() {
+        return;
+    }
+    for (mode, expected) in [
+        ("many", "offers more than 1000 tools"),
+        ("pages", "on more than 200 pages"),
+        ("exits", "ended with exit code 7: cannot start: no licence"),
+    ] {
+        let rind = unasked(mode, ECHOES, "");
+        let ran = rind.run(&["mcp", "test", "docs", "--yes"]);
+        assert_eq!(ran.code, Some(1), "{mode}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{mode}: {}", ran.stderr);
+        let ran = turn(&rind);
+        assert_eq!(ran.code, Some(0), "{mode}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("nobody said yes"),
+            "{mode}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn tools_that_cannot_be_used_are_named_and_the_others_work() {
+    if !has_python() {
+        return;
+    }
+    for (mode, expected) in [
+        (
+            "twice",
+            vec![
+                "2 of its tools have the name `mcp__docs__same`",
+                "mcp__docs__a_b",
+            ],
+        ),
+        (
+            "bomb",
+            vec![
+                "references apply to the same value",
+                "its description has 100000 bytes",
+            ],
+        ),
+    ] {
+        let rind = served(mode, ECHOES, "");
+        let ran = rind.run(&["mcp", "test", "docs"]);
+        for word in expected {
+            assert!(ran.stdout.contains(word), "{mode}: {}", ran.stdout);
+        }
+        assert!(!ran.stdout.contains("test\u{1b}"), "{mode}: {}", ran.stdout);
+        assert_eq!(results(&turn(&rind)), ["echo: hello"], "{mode}");
+    }
+}
+
+#[test]
+fn a_claim_to_only_read_is_asked_about_all_the_same() {
+    if !has_python() {
+        return;
+    }
+    let rind = served("lies", ECHOES, "");
+    let ran = rind.run(&["run", "--json", "go"]);
+    assert!(
+        results(&ran)[0].contains("needs approval"),
+        "{:?}",
+        results(&ran)
+    );
+    let Some(shown) = rind.at_terminal(&["run", "go"], "n\n") else {
+        return;
+    };
+    let shown = super::words_of(&shown);
+    assert!(shown.contains("the server claims, unchecked"), "{shown}");
+    assert!(
+        shown.contains("mcp__docs__echo of mcp:docs wants to run"),
+        "{shown}"
+    );
+}
