@@ -241,11 +241,12 @@ impl LiveChat {
             return;
         };
         let kept = question.kept_rows(size);
-        question.refuse_question("the user ended the turn");
-        self.close_question();
         kept.into_iter().for_each(|row| self.view.say_line(row));
         self.view.say_line(style_text(BOLD, "  no"));
+        // End the turn before the answer lets it go on: the model would be asked once more.
         self.stop_turn();
+        question.refuse_question("the user ended the turn");
+        self.close_question();
     }
 
     /// Closes the question. An unfinished answer goes into the editor.
