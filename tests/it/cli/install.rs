@@ -65,7 +65,8 @@ fn a_packed_plugin_is_the_same_every_time_and_installs_to_what_it_was_made_from(
         fs::write(folder.join(name), text).unwrap();
     }
     // Sources stay behind.
-    fs::write(folder.join("Cargo.toml"), "").unwrap();
+    fs::create_dir(folder.join("src")).unwrap();
+    fs::write(folder.join("src/lib.rs"), "").unwrap();
     let one = packed(&rind, &folder, "one.wasm");
     let other = packed(&rind, &folder, "other.wasm");
     assert_eq!(fs::read(&one).unwrap(), fs::read(&other).unwrap());
@@ -82,7 +83,7 @@ fn a_packed_plugin_is_the_same_every_time_and_installs_to_what_it_was_made_from(
     for (name, text) in inside {
         assert_eq!(fs::read_to_string(place.join(name)).unwrap(), text);
     }
-    assert!(!place.join("Cargo.toml").exists());
+    assert!(!place.join("src").exists());
     assert!(acts(&rind));
     assert_eq!(installed(&rind), ["hello"]);
 

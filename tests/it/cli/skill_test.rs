@@ -149,7 +149,7 @@ fn a_case_that_fails_shows_what_was_expected_and_what_was() {
     assert_eq!(json["cases"][0]["passed"], false);
     let junit = read("out.xml");
     assert!(
-        junit.contains("testsuite name=\"rind skill test\" tests=\"1\" failures=\"1\"")
+        junit.contains("testsuites name=\"rind skill test\" tests=\"1\" failures=\"1\"")
             && junit.contains("classname=\"tidy\" name=\"greets &lt;Bob&gt;\""),
         "{junit}"
     );
@@ -455,7 +455,7 @@ fn files_of_cases_are_plain_small_files_and_a_faulty_one_does_not_keep_the_other
     assert!(ran.stderr.contains("6 of 7 cases failed"), "{}", ran.stderr);
     let read = |name: &str| std::fs::read_to_string(rind.workspace().join(name)).unwrap();
     assert!(
-        read("out.xml").contains("tests=\"7\" failures=\"6\""),
+        read("out.xml").contains("tests=\"7\" failures=\"0\" errors=\"6\""),
         "{}",
         read("out.xml")
     );

@@ -22,7 +22,8 @@ fn a_pipe_or_socket_that_nobody_writes_to_does_not_hold_up_a_prompt() {
 #[test]
 fn a_program_that_writes_late_is_waited_for() {
     let rind = Rind::default();
-    let line = "(sleep 7; echo LATE-LINE) | \"$0\" run hello --no-plugins --json";
+    let line =
+        "(sleep 7; echo LATE-LINE) | \"$0\" run hello --provider scripted --no-plugins --json";
     let mut command = rind.command(&["run"]);
     let envs: Vec<_> = command
         .get_envs()
