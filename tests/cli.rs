@@ -284,9 +284,14 @@ impl Rind {
             let name = name.to_string_lossy();
             name.ends_with("_API_KEY") || name.ends_with("_BASE_URL")
         });
-        let of_file = |name: &str| std::fs::read_to_string(self.home().join(name));
-        let is_set = of_file("config/config.toml").is_ok_and(|text| has_provider(&text))
-            || of_file("config/secrets.toml").is_ok_and(|text| text.contains("_API_KEY"));
+        // A test may have put a named pipe there.
+        let of_file = |name: &str| {
+            let path = self.home().join(name);
+            let text = path.is_file().then(|| std::fs::read_to_string(path));
+            text.and_then(Result::ok).unwrap_or_default()
+        };
+        let is_set = has_provider(&of_file("config/config.toml"))
+            || of_file("config/secrets.toml").contains("_API_KEY");
         if opens_session && !names_model && !has_key && !is_set && !self.is_new {
             command.args(["--provider", "scripted"]);
         }

@@ -413,7 +413,7 @@ mod tests {
         let object = json!({"type": "object"});
         let specs = [
             spec("mcp__a__createIssue", "Opens a ticket", object.clone()),
-            spec("mcp__a__list_issues", "Lists tickets", object.clone()),
+            spec("mcp__a__list_issues", "Lists tickets", object),
             spec(
                 "mcp__a__send",
                 "Sends a message",

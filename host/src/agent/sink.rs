@@ -155,7 +155,7 @@ impl EffectOutlet {
                 value,
             }),
             Effect::Store(stored) => {
-                // What the plugin set in the session before is written first, as for its own calls
+                // State that the plugin set before is written first, as for its own calls
                 // of `store`. An error comes with the next entry.
                 let _ = self.session.write_waiting();
                 (self.keep)(plugin, &stored.key, &stored.value);

@@ -40,8 +40,8 @@ fn the_demo_shows_every_first_party_plugin_at_work() {
     for line in [
         "    ▲ injection-guard possible prompt injection in the result of `read_file`: it says to drop",
         "    pre-reason injection-guard [T] changed inject",
-        "      · loop-detection `station.toml` edited 5 times",
-        "      · loop-detection `station.toml` edited 6 times",
+        "      ▲ loop-detection `station.toml` edited 5 times",
+        "      ▲ loop-detection `station.toml` edited 6 times",
         "      post-tool tool-output-sandbox [T] changed content",
         "    ● read_output of tool-output-sandbox {\"handle\":\"out-1\",\"search\":\"level_cm=31\"}",
         "    ● greet of hello {\"name\":\"Ada\"}",

@@ -218,7 +218,7 @@ fn every_toml_block_of_the_documents_is_read_by_its_reader() {
         let ran = match file {
             "config.toml" | "policy.toml" => {
                 std::fs::write(config.join(file), text).unwrap();
-                rind.run(&["run", "--dry-run", "hello"])
+                rind.run(&["run", "--provider", "scripted", "--dry-run", "hello"])
             }
             "plugin.toml" => {
                 let folder = rind.workspace().join("plugin");

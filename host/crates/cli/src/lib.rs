@@ -27,6 +27,7 @@ mod first_use;
 mod grants;
 mod input;
 mod install;
+mod listen;
 mod manual;
 mod mcp;
 mod models;

@@ -11,9 +11,10 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{ListenAddress, ServeArgs};
+use super::args::ServeArgs;
 use super::event_file::EventFile;
 use super::exit_code::{ExitStatus, bail_usage};
+use super::listen::ListenAddress;
 use super::render::serve::LoopRenderer;
 use super::signals::AnySignal;
 use super::{open, render};

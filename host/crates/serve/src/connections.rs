@@ -69,7 +69,7 @@ impl ApiListener {
             std::fs::remove_file(path)?;
         }
         let listener = UnixListener::bind(path)?;
-        // Whoever connects before this still needs the token.
+        // A connection before this still needs the token.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         let socket = Socket::Unix(listener, path.to_owned());
         Ok(Self { socket })
@@ -182,7 +182,7 @@ pub(crate) async fn serve_connections(
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                // One connection that failed, or a lack of descriptors, which passes.
+                // Errors of one connection, or a lack of descriptors, which passes.
                 tracing::warn!(%error, "a connection to the API cannot be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;

@@ -175,7 +175,7 @@ mod tests {
         };
         assert_eq!(at, 2);
         assert_eq!(numbers(&log, at), [3, 4, 5, 6]);
-        // One event that is larger than everything that is kept is still told.
+        // An event that is larger than everything that is kept is still told.
         log.push_event("tool-end", "x".repeat(2 * MAX_BYTES));
         assert_eq!(numbers(&log, 6), [7]);
     }

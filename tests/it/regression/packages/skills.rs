@@ -77,14 +77,14 @@ fn a_skill_that_a_fault_keeps_from_the_model_is_told_wherever_a_session_is_seen(
 fn of_two_skills_of_one_name_the_one_that_is_not_used_is_named_and_a_copy_is_not() {
     let rind = Rind::with_script(SCRIPT);
     rind.user_file("config/skills/twice/SKILL.md", &skill("twice"));
-    rind.user_file("config/skills/copy/SKILL.md", &skill("copy"));
+    rind.user_file("config/skills/same/SKILL.md", &skill("same"));
     let elsewhere = rind.home().join(".claude/skills");
     for (name, text) in [
         (
             "twice",
             "---\ndescription: Does something else.\n---\nElse.\n",
         ),
-        ("copy", &skill("copy")),
+        ("same", &skill("same")),
     ] {
         std::fs::create_dir_all(elsewhere.join(name)).unwrap();
         std::fs::write(elsewhere.join(name).join("SKILL.md"), text).unwrap();
@@ -95,7 +95,7 @@ fn of_two_skills_of_one_name_the_one_that_is_not_used_is_named_and_a_copy_is_not
         said.contains("config/skills/twice/SKILL.md has its name and is used in its place"),
         "{said}"
     );
-    assert!(!said.contains("copy"), "{said}");
+    assert!(!said.contains("same/"), "{said}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ async fn ask_server(selected: &Selected) -> DoctorCheck {
         Ok(Ok(names)) if names.is_empty() => {
             return DoctorCheck::ok_check(format!("{found}; its server answers"));
         }
-        Ok(Ok(names)) if names.iter().any(|name| *name == selected.model) => {
+        Ok(Ok(names)) if names.contains(&selected.model) => {
             return DoctorCheck::ok_check(format!("{found}; its server answers and has the model"));
         }
         Ok(Ok(_)) => {

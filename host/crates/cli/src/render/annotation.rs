@@ -18,11 +18,7 @@ pub(in super::super) fn print_annotation(of: &Annotation) {
 
 fn format_annotation(of: &Annotation) -> String {
     let line = of.line.map(|line| format!(",line={line}"));
-    let lines: Vec<String> = of
-        .message
-        .lines()
-        .map(|line| printable_text(line).to_string())
-        .collect();
+    let lines: Vec<String> = of.message.lines().map(printable_text).collect();
     format!(
         "::error file={}{},title={}::{}",
         escape_property(&of.file),
@@ -41,7 +37,7 @@ fn escape_data(text: &str) -> String {
 
 /// Escapes a property, which a comma or a colon would end.
 fn escape_property(text: &str) -> String {
-    let text = printable_text(text).to_string();
+    let text = printable_text(text);
     escape_data(&text).replace(':', "%3A").replace(',', "%2C")
 }
 
