@@ -75,7 +75,7 @@ pub(crate) fn find(function: &Ident) -> syn::Result<&'static Point> {
 fn meant(name: &str) -> Option<&'static Point> {
     let is_alias = |alias: &&str| alias.rsplit('.').next() == Some(name);
     let mut points = POINTS.iter();
-    if let Some(point) = points.find(|point| point.aliases.iter().any(|alias| is_alias(&alias))) {
+    if let Some(point) = points.find(|point| point.aliases.iter().any(&is_alias)) {
         return Some(point);
     }
     let distances = POINTS
