@@ -10,20 +10,19 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
-use tokio::net::unix::pipe::{OpenOptions, Sender};
+use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::json::Call;
 use super::once::{self, MAX_OUTCOME_BYTES, OutputFlood, ScriptProgram};
-use crate::disk::TemporaryFolder;
 use crate::json;
 use crate::lock::lock;
 use crate::point::deadline::wait_for_turn;
 use crate::point::failure::Failure;
 use crate::text::clean_line;
-use crate::tool::process::{Finished, MAX_LINE_BYTES, OnLine, Stream};
+use crate::tool::process::{Finished, InputPipe, MAX_LINE_BYTES, OnLine, Stream};
 
 /// Maximum number of starts in a session. A script that exits after every call costs more than it
 /// saves.
@@ -116,12 +115,9 @@ impl RunningScript {
                 "the pipe for its standard input cannot be made: {error}"
             ))
         };
-        let (pipe, stdin) = tokio::task::spawn_blocking(named_pipe)
+        let (pipe, stdin) = InputPipe::create(once::TEMPORARY_PREFIX)
             .await
-            .map_err(std::io::Error::other)
-            .flatten()
             .map_err(failed)?;
-        let stdin = stdin.open_sender(pipe.path().join(PIPE)).map_err(failed)?;
         let cancel = CancellationToken::new();
         let flood = OutputFlood::new(&cancel);
         let errors: Arc<Mutex<String>> = Arc::default();
@@ -138,7 +134,7 @@ impl RunningScript {
             })
         };
         let process = program
-            .build_process(pipe.path().join(PIPE), FOREVER, on_line)
+            .build_process(pipe.path().to_owned(), FOREVER, on_line)
             .await?;
         let (sender, ended) = oneshot::channel();
         let until = cancel.clone();
@@ -267,27 +263,6 @@ async fn read_answer(
             )),
         });
     }
-}
-
-/// Name of the pipe in its folder.
-const PIPE: &str = "calls";
-
-/// Creates a private named pipe, and options that open it for writing before a reader exists.
-fn named_pipe() -> std::io::Result<(TemporaryFolder, OpenOptions)> {
-    let folder = TemporaryFolder::new(once::TEMPORARY_PREFIX)?;
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        folder.path().join(PIPE),
-        rustix::fs::FileType::Fifo,
-        mode,
-        0,
-    )?;
-    let mut options = OpenOptions::new();
-    // Opened for reading too, so that opening does not block and the pipe stays open if the script
-    // closes its end.
-    options.read_write(true);
-    Ok((folder, options))
 }
 
 /// Keeps the end of the standard error.

@@ -12,14 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::net::unix::pipe::{OpenOptions, Sender};
+use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::builtin::{Commands, ProcessSurroundings};
-use super::process::{Ending, OnBytes, Process, Stream, Streams};
-use crate::disk::TemporaryFolder;
+use super::process::{Ending, InputPipe, OnBytes, Process, Stream, Streams};
 use crate::lock::lock;
 use crate::secret::Scanner;
 use crate::text::clean_line;
@@ -53,9 +52,6 @@ const END_GRACE: Duration = Duration::from_secs(5);
 
 /// Prefix of the temporary directories for the standard input of peers.
 const TEMPORARY_PREFIX: &str = "rind-peer-";
-
-/// Name of the pipe in its directory.
-const PIPE: &str = "input";
 
 /// A program that stays running, with everything that it may use.
 #[derive(Clone)]
@@ -285,13 +281,7 @@ impl PeerProgram {
     /// Reason why it cannot be started, in words that continue "it".
     pub async fn start(&self) -> Result<PeerProcess, String> {
         let unmade = |error| format!("has no pipe for its standard input: {error}");
-        let (folder, options) = tokio::task::spawn_blocking(named_pipe)
-            .await
-            .map_err(std::io::Error::other)
-            .flatten()
-            .map_err(unmade)?;
-        let pipe = folder.path().join(PIPE);
-        let sender = options.open_sender(&pipe).map_err(unmade)?;
+        let (pipe, sender) = InputPipe::create(TEMPORARY_PREFIX).await.map_err(unmade)?;
         let (lines, output) = mpsc::channel(MAX_WAITING_LINES);
         let shared = Arc::new(Mutex::new(PeerOutput::new(&self.name, lines)));
         let cancel = CancellationToken::new();
@@ -301,7 +291,9 @@ impl PeerProgram {
             output: shared.clone(),
             ended,
         };
-        let process = self.build_process(pipe, on_bytes(&end)).await?;
+        let process = self
+            .build_process(pipe.path().to_owned(), on_bytes(&end))
+            .await?;
         let (until, of_task) = (cancel.clone(), shared.clone());
         tokio::spawn(async move {
             let finished = process.run(&until).await;
@@ -312,7 +304,7 @@ impl PeerProgram {
             // Nobody may be left who waits for the reason.
             drop(told.send(Some(how)));
             lock(&of_task).lines = None;
-            drop(folder);
+            drop(pipe);
         });
         Ok(PeerProcess {
             input: PeerInput {
@@ -380,23 +372,6 @@ fn ending_words(ending: Ending) -> String {
         Ending::Exceeded(limit) => format!("was stopped: {limit}"),
         Ending::Deadline | Ending::Cancelled => "was stopped".to_owned(),
     }
-}
-
-/// Creates a private named pipe, and options that open it for writing before a reader exists.
-fn named_pipe() -> std::io::Result<(TemporaryFolder, OpenOptions)> {
-    let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        folder.path().join(PIPE),
-        rustix::fs::FileType::Fifo,
-        mode,
-        0,
-    )?;
-    let mut options = OpenOptions::new();
-    // Opened for reading too, so that opening does not block before the peer reads.
-    options.read_write(true);
-    Ok((folder, options))
 }
 
 #[cfg(test)]
