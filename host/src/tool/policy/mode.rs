@@ -12,7 +12,7 @@ use super::super::subject::{Subject, WorkspacePath};
 use super::PolicyCall;
 use crate::message::EffectClass;
 
-/// Folders of a workspace whose files configure agents. Changing them is asked about in every mode
+/// Names of folders whose files configure agents. Changing them is asked about in every mode
 /// but [`ApprovalMode::Full`].
 const ASKED_FOLDERS: [&str; 2] = [".rind", ".claude"];
 
@@ -78,11 +78,13 @@ impl ApprovalMode {
         else {
             return false;
         };
-        let first = path.split('/').next().unwrap_or_default();
-        !path.is_empty()
-            && !ASKED_FOLDERS
+        // At any depth: a folder below may be the workspace of the next session.
+        let is_asked = |name: &str| {
+            ASKED_FOLDERS
                 .iter()
-                .any(|own| first.eq_ignore_ascii_case(own))
+                .any(|own| name.eq_ignore_ascii_case(own))
+        };
+        !path.is_empty() && !path.split('/').any(is_asked)
     }
 }
 

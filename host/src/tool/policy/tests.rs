@@ -185,6 +185,14 @@ fn modes_of_approval_never_loosen_a_rule_or_what_a_hook_asks() {
             false,
             "ask",
         ),
+        (
+            AcceptEdits,
+            "write_file",
+            Write,
+            file("part/.Claude/settings.json"),
+            false,
+            "ask",
+        ),
         (AcceptEdits, "other:write", Write, file("a"), false, "ask"),
         (AcceptEdits, "tool", Write, Subject::Any, false, "ask"),
         (
