@@ -90,6 +90,19 @@ pub fn one_line(text: &str) -> String {
     escape_text(text, |_| false)
 }
 
+/// An error and its causes in one line.
+#[must_use]
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
 /// Escapes like [`printable_text`], except for invisible characters that languages and emoji need.
 /// For people who only read the text: no decision may depend on the result.
 #[must_use]

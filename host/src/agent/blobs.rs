@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use super::outcome::error_chain;
 use super::spec::AgentSpec;
 use crate::message::{Attachment, Blob, Content, Message, Part, Parts};
 use crate::provider::{Images, Request};
 use crate::session::{Blobs, Error, Session};
+use crate::text::error_chain;
 use crate::tool::ToolOutput;
 
 /// Keeps the bytes of a tool's answer. Those of subagents are with the session at the top, as

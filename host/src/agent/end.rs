@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::archive::join::note_due;
 use super::calls::finish_call;
-use super::outcome::{Error, TurnOutcome, error_chain};
+use super::outcome::{Error, TurnOutcome};
 use super::stop::{EarlyStop, blocked_by, held_back};
 use super::turn::TurnRun;
 use crate::event::Event;
@@ -12,6 +12,7 @@ use crate::message::{Message, Role};
 use crate::point::catalog as at;
 use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
+use crate::text::error_chain;
 
 /// Last line of the output of a turn whose model failed.
 const NO_ANSWER: &str = "[the model gave no answer: ";

@@ -37,15 +37,3 @@ pub struct TurnOutcome {
     /// Reason for the end, and usage.
     pub summary: TurnSummary,
 }
-
-/// An error and its causes in one line.
-pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}

@@ -8,7 +8,6 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::blobs::load_images;
-use super::outcome::error_chain;
 use super::pending::{PendingRequest, StreamedText, check_cost_limit};
 use super::scope::TurnScope;
 use super::stop::blocked_by;
@@ -22,6 +21,7 @@ use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
 use crate::provider::server_text::ServerText;
 use crate::provider::{self, Request, Response, StreamEvent};
 use crate::session::{self, Body};
+use crate::text::error_chain;
 
 /// Reason why there is no answer.
 pub(super) enum NoAnswer {

@@ -271,3 +271,27 @@ fn connections_that_say_nothing_keep_nobody_out() {
     assert_eq!(api.get("/v1/sessions").status, 200);
     drop(silent);
 }
+
+#[test]
+fn an_ordered_turn_can_be_interrupted_at_once_and_a_closed_session_begins_no_further_one() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"Slow.\"\ndelay_ms = 60000\ntimes = 0\n");
+    let api = Api::start(&rind);
+    let session = api.new_session();
+    let of = |what: &str| format!("/v1/sessions/{session}/{what}");
+    let turns = of("turns");
+    let first = api.post(&turns, &json!({"text": "a"}));
+    assert_eq!(first.status, 202);
+    let interrupted = api.post(&of("interrupt"), &json!({}));
+    assert_eq!(interrupted.json()["was_running"], true);
+    let waits = json!({"text": "b", "queue": true});
+    for _ in 0..3 {
+        assert_eq!(api.post(&turns, &waits).status, 202);
+    }
+    while rind.entries("turn-start").len() < 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let closed = api.post(&of("close"), &json!({}));
+    assert_eq!(closed.json()["was_open"], true);
+    assert_eq!(rind.entries("turn-start").len(), 2);
+    assert_eq!(rind.entries("turn-end").len(), 2);
+}

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
+use rind_lib::text::error_chain;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -89,18 +90,6 @@ impl ApiError {
         tracing::warn!(error = text, "a request to the API failed");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text)
     }
-}
-
-/// An error and its causes in one line.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 impl From<rind_lib::session::Error> for ApiError {

@@ -5,41 +5,47 @@
 //! opens it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use rind_lib::agent::{SteerHandle, TurnOutcome};
+use rind_lib::agent::TurnOutcome;
 use rind_lib::event::Stamped;
 use rind_lib::host::SessionBuilder;
-use rind_lib::lock::lock;
 use rind_lib::point::payload::Source;
 use rind_lib::tool::policy::Policy;
 use rind_lib::{Host, Session};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
 use crate::event_log::EventLog;
 use crate::questions::{ApiApprover, QuestionBoard};
-use crate::session_task::{MAX_WAITING, RunningTurn, SessionOrder, TurnOrder, run_session};
+use crate::session_task::{
+    MAX_WAITING, SessionOrder, SessionWork, SharedSession, TurnOrder, run_session,
+};
 
 /// Maximum number of sessions that are open at once.
 const MAX_OPEN: usize = 1000;
+
+/// Sessions that are open, by their ids. Each is removed when its task ends.
+type OpenSessions = tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>;
 
 /// The open sessions of a host, and the questions of their turns.
 pub struct LiveSessions {
     host: Host,
     policy: Arc<dyn Policy>,
     board: Arc<QuestionBoard>,
-    open: tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>,
+    open: Arc<OpenSessions>,
+    /// Set when the server stops: a session that is opened then ends at once.
+    ending: CancellationToken,
 }
 
 /// An open session.
 pub(crate) struct LiveSession {
     orders: mpsc::Sender<SessionOrder>,
-    pub(crate) running: Arc<RunningTurn>,
-    pub(crate) events: Arc<EventLog>,
-    steering: SteerHandle,
-    task: Mutex<Option<JoinHandle<()>>>,
+    shared: SharedSession,
+    task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A turn that was ordered.
@@ -60,7 +66,8 @@ impl LiveSessions {
             host,
             policy,
             board: Arc::default(),
-            open: tokio::sync::Mutex::default(),
+            open: Arc::default(),
+            ending: CancellationToken::new(),
         }
     }
 
@@ -94,7 +101,7 @@ impl LiveSessions {
     pub(crate) async fn open_ids(&self) -> BTreeMap<String, bool> {
         let open = self.open.lock().await;
         let live = open.iter().filter(|(_, live)| !live.is_over());
-        live.map(|(id, live)| (id.clone(), live.running.is_running()))
+        live.map(|(id, live)| (id.clone(), live.is_running()))
             .collect()
     }
 
@@ -106,24 +113,19 @@ impl LiveSessions {
         may_wait: bool,
     ) -> Result<OrderedTurn, ApiError> {
         let live = self.get_or_open(id).await?;
-        if live.running.is_running() && !may_wait {
-            return Err(ApiError::conflict(
-                "busy",
-                "a turn of the session runs: steer it, interrupt it, or pass `queue` to wait for its end",
-            ));
-        }
-        live.order(|reply| SessionOrder::Turn(Box::new(order), reply))
+        live.order(SessionWork::Turn(Box::new(order)), may_wait)
     }
 
     /// Orders that the interrupted turn of a session goes on.
     pub(crate) async fn order_continue(&self, id: &str) -> Result<OrderedTurn, ApiError> {
         let live = self.get_or_open(id).await?;
-        live.order(SessionOrder::Continue)
+        live.order(SessionWork::Continue, false)
     }
 
     /// Closes a session. Returns whether it was open.
     pub(crate) async fn close_session(&self, id: &str) -> bool {
-        let live = self.open.lock().await.remove(id);
+        // It stays among the open ones until it has let go of its file.
+        let live = self.open.lock().await.get(id).cloned();
         let Some(live) = live else {
             return false;
         };
@@ -133,26 +135,34 @@ impl LiveSessions {
 
     /// Interrupts all turns and closes all sessions.
     pub async fn close_all(&self) {
+        self.ending.cancel();
         let open = std::mem::take(&mut *self.open.lock().await);
         let ending = open.values().map(|live| live.end_session());
         futures_util::future::join_all(ending).await;
     }
 
     async fn get_or_open(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
-        let mut open = self.open.lock().await;
-        if let Some(live) = open.get(id).cloned() {
+        loop {
+            let mut open = self.open.lock().await;
+            let Some(live) = open.get(id).cloned() else {
+                let wanted = id.to_owned();
+                let opened = self
+                    .open_session(&mut open, move |builder| builder.resume(&wanted))
+                    .await?;
+                return Ok(opened.1);
+            };
             if !live.is_over() {
                 return Ok(live);
             }
-            // Its task closes the session and lets go of its lock.
+            // Its task closes the session and lets go of its lock; others need not wait for that.
+            drop(open);
             live.end_session().await;
-            open.remove(id);
+            // One whose task failed is still there.
+            let mut open = self.open.lock().await;
+            if open.get(id).is_some_and(|own| Arc::ptr_eq(own, &live)) {
+                open.remove(id);
+            }
         }
-        let wanted = id.to_owned();
-        let opened = self
-            .open_session(&mut open, move |builder| builder.resume(&wanted))
-            .await?;
-        Ok(opened.1)
     }
 
     async fn open_session(
@@ -160,7 +170,6 @@ impl LiveSessions {
         open: &mut BTreeMap<String, Arc<LiveSession>>,
         how: impl FnOnce(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + 'static,
     ) -> Result<(String, Arc<LiveSession>), ApiError> {
-        open.retain(|_, live| !live.is_gone());
         if open.len() >= MAX_OPEN {
             return Err(ApiError::too_many(format!(
                 "{MAX_OPEN} sessions are open; close one that is not needed"
@@ -182,15 +191,21 @@ impl LiveSessions {
         let id = session.id().clone();
         let _ = session_id.set(id.clone());
         let (orders, receiver) = mpsc::channel(MAX_WAITING);
-        let running = Arc::<RunningTurn>::default();
-        let steering = session.steering();
-        let task = run_session(session, receiver, running.clone(), events.clone());
+        let shared = SharedSession {
+            turns: Arc::default(),
+            events,
+            steering: session.steering(),
+            ending: self.ending.child_token(),
+        };
+        let (sessions, own_id, own_parts) = (self.open.clone(), id.clone(), shared.clone());
+        let task = tokio::spawn(async move {
+            run_session(session, receiver, own_parts).await;
+            sessions.lock().await.remove(&*own_id);
+        });
         let live = Arc::new(LiveSession {
             orders,
-            running,
-            events,
-            steering,
-            task: Mutex::new(Some(tokio::spawn(task))),
+            shared,
+            task: tokio::sync::Mutex::new(Some(task)),
         });
         open.insert(id.to_string(), live.clone());
         Ok((id.to_string(), live))
@@ -198,22 +213,17 @@ impl LiveSessions {
 }
 
 impl LiveSession {
-    fn order(
-        self: Arc<Self>,
-        order: impl FnOnce(crate::session_task::TurnReply) -> SessionOrder,
-    ) -> Result<OrderedTurn, ApiError> {
+    fn order(self: Arc<Self>, work: SessionWork, may_wait: bool) -> Result<OrderedTurn, ApiError> {
         let (reply, outcome) = oneshot::channel();
-        let after = self.events.last_number();
-        self.orders
-            .try_send(order(reply))
-            .map_err(|error| match error {
-                mpsc::error::TrySendError::Full(_) => {
-                    ApiError::too_many(format!("{MAX_WAITING} inputs wait already"))
-                }
-                mpsc::error::TrySendError::Closed(_) => {
-                    ApiError::conflict("closing", "the session is closing; send the input again")
-                }
-            })?;
+        let after = self.shared.events.last_number();
+        let cancel = self.shared.ending.child_token();
+        let order = SessionOrder {
+            work,
+            cancel: cancel.clone(),
+            reply,
+        };
+        let send = || self.orders.try_send(order).map_err(unsent);
+        self.shared.turns.add_turn(may_wait, cancel, send)?;
         Ok(OrderedTurn {
             live: self,
             after,
@@ -221,39 +231,55 @@ impl LiveSession {
         })
     }
 
+    /// Whether a turn runs or is about to.
+    pub(crate) fn is_running(&self) -> bool {
+        self.shared.turns.is_running()
+    }
+
+    /// Returns the events of the session.
+    pub(crate) fn events(&self) -> &Arc<EventLog> {
+        &self.shared.events
+    }
+
+    /// Ends the running turn in good order. Returns whether one runs.
+    pub(crate) fn interrupt_turn(&self) -> bool {
+        self.shared.turns.interrupt_turn()
+    }
+
     /// Says something to the running turn. Returns the number of the text, or `None` when no turn
     /// runs.
     pub(crate) fn steer_turn(&self, text: String, is_follow_up: bool) -> Option<u64> {
-        self.running.is_running().then(|| {
-            if is_follow_up {
-                self.steering.follow_up(text, Source::Http)
-            } else {
-                self.steering.steer(text, Source::Http)
-            }
+        let steering = &self.shared.steering;
+        self.is_running().then(|| match is_follow_up {
+            true => steering.follow_up(text, Source::Http),
+            false => steering.steer(text, Source::Http),
         })
     }
 
     /// Whether nothing can be ordered any more.
     fn is_over(&self) -> bool {
-        self.orders.is_closed()
+        self.orders.is_closed() || self.shared.ending.is_cancelled()
     }
 
-    /// Whether its task has ended.
-    fn is_gone(&self) -> bool {
-        lock(&self.task)
-            .as_ref()
-            .is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Interrupts the running turn, closes the session and waits for it.
+    /// Interrupts the running turn, begins no further one, closes the session and waits for it.
     async fn end_session(&self) {
-        self.running.interrupt_turn();
-        let _ = self.orders.send(SessionOrder::Close).await;
-        let task = lock(&self.task).take();
-        if let Some(task) = task
-            && let Err(error) = task.await
-        {
-            tracing::warn!(%error, "the task of a session failed");
+        self.shared.ending.cancel();
+        // The lock is held while waiting, so that everybody who ends it waits for the end.
+        let mut task = self.task.lock().await;
+        if let Some(running) = task.as_mut() {
+            if let Err(error) = running.await {
+                tracing::warn!(%error, "the task of a session failed");
+            }
+            *task = None;
+        }
+    }
+}
+
+fn unsent(error: TrySendError<SessionOrder>) -> ApiError {
+    match error {
+        TrySendError::Full(_) => ApiError::too_many(format!("{MAX_WAITING} inputs wait already")),
+        TrySendError::Closed(_) => {
+            ApiError::conflict("closing", "the session is closing; send the input again")
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::ErrorBody;
 use crate::questions::AnswerBody;
 use crate::routes::{events, plugins, questions, sessions, turns};
 
-/// One request of the API.
+/// Request of the API, with its answers.
 struct ApiOperation {
     method: &'static str,
     path: &'static str,

@@ -1,18 +1,20 @@
 //! The task that owns an open session: it runs one turn at a time, in the order in which inputs
 //! came, and closes the session when nothing was asked of it for a while.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rind_lib::Session;
-use rind_lib::agent::{AnswerSchema, TurnOutcome};
+use rind_lib::agent::{AnswerSchema, SteerHandle, TurnOutcome};
 use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::Source;
+use rind_lib::text::error_chain;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::error_chain;
+use crate::error::ApiError;
 use crate::event_log::EventLog;
 
 /// Time after which a session that does nothing is closed. It is opened again when it is needed.
@@ -22,6 +24,7 @@ const IDLE: Duration = Duration::from_secs(600);
 pub(crate) const MAX_WAITING: usize = 16;
 
 /// An input for a session.
+#[derive(Default)]
 pub(crate) struct TurnOrder {
     pub(crate) text: String,
     pub(crate) images: Vec<Attachment>,
@@ -31,74 +34,92 @@ pub(crate) struct TurnOrder {
 }
 
 /// Work that a session is asked to do.
-pub(crate) enum SessionOrder {
+pub(crate) enum SessionWork {
     /// Run a turn.
-    Turn(Box<TurnOrder>, TurnReply),
+    Turn(Box<TurnOrder>),
     /// Go on with the interrupted turn.
-    Continue(TurnReply),
-    /// End the session.
-    Close,
+    Continue,
+}
+
+/// Work that was ordered.
+pub(crate) struct SessionOrder {
+    pub(crate) work: SessionWork,
+    /// Ends the turn in good order.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) reply: TurnReply,
 }
 
 /// Receives the outcome of a turn, or the reason why there is none. Nobody needs to wait for it.
 pub(crate) type TurnReply = oneshot::Sender<Result<TurnOutcome, String>>;
 
-/// State of a session that requests may look at while a turn runs.
+/// The turns of a session that were ordered and have not ended, the running one first.
 #[derive(Debug, Default)]
-pub(crate) struct RunningTurn {
-    cancel: Mutex<Option<CancellationToken>>,
-}
+pub(crate) struct OrderedTurns(Mutex<VecDeque<CancellationToken>>);
 
-impl RunningTurn {
-    fn begin_turn(&self) -> CancellationToken {
-        let cancel = CancellationToken::new();
-        *lock(&self.cancel) = Some(cancel.clone());
-        cancel
+impl OrderedTurns {
+    /// Adds a turn that `send` orders. The lock is held meanwhile, so that two requests at once
+    /// cannot both find the session idle.
+    pub(crate) fn add_turn(
+        &self,
+        may_wait: bool,
+        cancel: CancellationToken,
+        send: impl FnOnce() -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
+        let mut turns = lock(&self.0);
+        if !may_wait && !turns.is_empty() {
+            return Err(ApiError::conflict(
+                "busy",
+                "a turn of the session runs: steer it, interrupt it, or pass `queue` to wait for its end",
+            ));
+        }
+        send()?;
+        turns.push_back(cancel);
+        Ok(())
     }
 
     fn end_turn(&self) {
-        *lock(&self.cancel) = None;
+        lock(&self.0).pop_front();
     }
 
-    /// Whether a turn runs.
+    /// Whether a turn runs or is about to.
     pub(crate) fn is_running(&self) -> bool {
-        lock(&self.cancel).is_some()
+        !lock(&self.0).is_empty()
     }
 
     /// Ends the running turn in good order. Returns whether one runs.
     pub(crate) fn interrupt_turn(&self) -> bool {
-        let cancel = lock(&self.cancel);
-        cancel.as_ref().inspect(|cancel| cancel.cancel()).is_some()
+        let turns = lock(&self.0);
+        turns.front().inspect(|cancel| cancel.cancel()).is_some()
     }
 }
 
-/// Runs what a session is asked to do until it is closed.
+/// Parts of an open session that its task shares with requests.
+#[derive(Clone)]
+pub(crate) struct SharedSession {
+    pub(crate) turns: Arc<OrderedTurns>,
+    pub(crate) events: Arc<EventLog>,
+    pub(crate) steering: SteerHandle,
+    /// Set when the session is to end: no further turn begins.
+    pub(crate) ending: CancellationToken,
+}
+
+/// Runs what a session is asked to do until it is to end, or was idle for long.
 pub(crate) async fn run_session(
     mut session: Session,
     mut orders: mpsc::Receiver<SessionOrder>,
-    running: Arc<RunningTurn>,
-    events: Arc<EventLog>,
+    shared: SharedSession,
 ) {
     loop {
-        let order = match tokio::time::timeout(IDLE, orders.recv()).await {
-            Ok(Some(order)) => order,
-            Ok(None) => break,
-            Err(_) => {
-                // From here on nothing can be ordered; what was ordered before is still done.
-                orders.close();
-                continue;
-            }
+        let order = tokio::select! {
+            biased;
+            () = shared.ending.cancelled() => break,
+            order = tokio::time::timeout(IDLE, orders.recv()) => order,
         };
         match order {
-            SessionOrder::Turn(order, reply) => {
-                let outcome = run_turn(&mut session, *order, &running).await;
-                let _ = reply.send(outcome);
-            }
-            SessionOrder::Continue(reply) => {
-                let outcome = continue_turn(&mut session, &running).await;
-                let _ = reply.send(outcome);
-            }
-            SessionOrder::Close => break,
+            Ok(Some(order)) => run_order(&mut session, order, &shared).await,
+            Ok(None) => break,
+            // From here on nothing can be ordered; what was ordered before is still done.
+            Err(_) => orders.close(),
         }
     }
     let id = session.id().clone();
@@ -109,20 +130,67 @@ pub(crate) async fn run_session(
             "a session did not close in good order"
         );
     }
-    events.close_log();
+    shared.events.close_log();
+}
+
+/// Runs a turn, and further ones with the texts for it that came too late.
+async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSession) {
+    let SessionOrder {
+        work,
+        cancel,
+        reply,
+    } = order;
+    let outcome = match work {
+        SessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
+        SessionWork::Continue => continue_turn(session, &cancel).await,
+    };
+    // The caller may have stopped listening.
+    let _ = reply.send(outcome);
+    while let Some(text) = late_text(shared, &cancel) {
+        let order = TurnOrder {
+            text,
+            ..TurnOrder::default()
+        };
+        if let Err(why) = run_turn(session, order, &cancel).await {
+            tracing::warn!(error = why, "a turn with texts that came late failed");
+        }
+    }
+    shared.turns.end_turn();
+}
+
+/// Takes the texts that the turn that ended did not take. After an interruption they are dropped,
+/// and an event names each: the person who interrupts decides what comes next.
+fn late_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<String> {
+    let waiting = shared.steering.waiting().into_iter();
+    let taken: Vec<(u64, String)> = waiting
+        .filter_map(|waiting| {
+            let input = shared.steering.take_back(waiting.number)?;
+            Some((waiting.number, input.text))
+        })
+        .collect();
+    if cancel.is_cancelled() {
+        for (number, _) in taken {
+            let event = serde_json::json!({"type": "steering-dropped", "number": number});
+            shared
+                .events
+                .push_event("steering-dropped", event.to_string());
+        }
+        return None;
+    }
+    let texts: Vec<String> = taken.into_iter().map(|(_, text)| text).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 async fn run_turn(
     session: &mut Session,
     order: TurnOrder,
-    running: &RunningTurn,
+    cancel: &CancellationToken,
 ) -> Result<TurnOutcome, String> {
-    let cancel = running.begin_turn();
     let mut turn = session
         .turn(order.text)
         .source(Source::Http)
         .attach(order.images)
-        .until(&cancel);
+        .until(cancel);
     if let Some(id) = order.input_id {
         turn = turn.input_id(id);
     }
@@ -132,23 +200,18 @@ async fn run_turn(
     if let Some(usd) = order.max_cost_usd {
         turn = turn.max_cost_usd(usd);
     }
-    let outcome = turn.await;
-    running.end_turn();
-    outcome.map_err(|error| error_chain(&error))
+    turn.await.map_err(|error| error_chain(&error))
 }
 
 async fn continue_turn(
     session: &mut Session,
-    running: &RunningTurn,
+    cancel: &CancellationToken,
 ) -> Result<TurnOutcome, String> {
-    let cancel = running.begin_turn();
-    let outcome = match session.continue_turn() {
+    match session.continue_turn() {
         Some(turn) => turn
-            .until(&cancel)
+            .until(cancel)
             .await
             .map_err(|error| error_chain(&error)),
         None => Err("no turn of the session was interrupted".to_owned()),
-    };
-    running.end_turn();
-    outcome
+    }
 }

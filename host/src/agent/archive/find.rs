@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::passages::{Passage, PassageSearch};
 use super::transcript::messages_of_entries;
-use crate::agent::outcome::error_chain;
 use crate::agent::scope::TurnScope;
 use crate::message::Message;
 use crate::session::{Child, LeftTurn, SessionFolder, left_out};
 use crate::text::clean_line;
+use crate::text::error_chain;
 
 /// Prefix of the id of a turn that compaction took out and no holder keeps.
 const TURN: &str = "turn-";

@@ -12,7 +12,6 @@ use super::finished::FinishedTurn;
 use super::prepare::{ArchiveBatch, KeepReason, MAX_TRIES, PreparedArchive};
 use super::trigger::{self, TurnFacts};
 use crate::agent::compact::CompactionState;
-use crate::agent::outcome::error_chain;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::AgentSpec;
 use crate::event::Event;
@@ -21,6 +20,7 @@ use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
 use crate::session::{self, Body, DueTurn, Session, SessionSpec};
+use crate::text::error_chain;
 
 /// A turn that is being moved: its holder and the removed messages, or the number of messages and
 /// the error.

@@ -10,7 +10,6 @@ use tokio::task::JoinHandle;
 use super::finished::FinishedTurn;
 use super::summary;
 use crate::agent::compact::cut_middle;
-use crate::agent::outcome::error_chain;
 use crate::agent::request::NoAnswer;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::agent_id;
@@ -22,6 +21,7 @@ use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
 use crate::session::{self, DueTurn, Holder};
+use crate::text::error_chain;
 use crate::text::printable_text;
 
 /// Longest first line of an input in the name of a holder, in characters.

@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::find::{read_left_turn, search_all};
 use super::transcript::{fence_text, messages_of_entries, render_transcript, search_transcript};
 use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
-use crate::agent::outcome::error_chain;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::spec::{AgentSpec, QUERY};
 use crate::agent::subagent::find::{UnresolvedAgent, resolve_agent, unknown_agent};
 use crate::message::{EffectClass, Message, ToolSpec};
+use crate::text::error_chain;
 use crate::tool::builtin::{spec_of, until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 

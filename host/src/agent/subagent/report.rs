@@ -4,10 +4,10 @@
 
 use super::find::{UnresolvedAgent, resolve_agent, unknown_agent};
 use super::registry::{LiveSubagent, SubagentOutcome};
-use crate::agent::outcome::error_chain;
 use crate::agent::scope::TurnScope;
 use crate::event::SubagentState;
 use crate::session::{Body, Child};
+use crate::text::error_chain;
 use crate::tool::ToolOutput;
 
 /// Most ids that one call waits for.

@@ -160,7 +160,7 @@ async fn say(
 
 async fn interrupt(State(state): State<ApiState>, Path(id): Path<String>) -> Redirect {
     if let Some(live) = state.sessions.opened(&id).await {
-        live.running.interrupt_turn();
+        live.interrupt_turn();
     }
     Redirect::to(&format!("/sessions/{id}#end"))
 }

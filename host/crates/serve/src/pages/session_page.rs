@@ -1,4 +1,4 @@
-//! One session as a page: its turns with every request, call and decision of a hook, each at its
+//! A session as a page: its turns with every request, call and decision of a hook, each at its
 //! time in the turn.
 
 use axum::extract::{Path, State};
@@ -25,8 +25,8 @@ pub(super) async fn show_session(
 ) -> Result<Markup, PageError> {
     let view = read_view(&state, &id).await?;
     let live = state.sessions.opened(&id).await;
-    let is_running = live.as_ref().is_some_and(|live| live.running.is_running());
-    let after = live.as_ref().map(|live| live.events.last_number());
+    let is_running = live.as_ref().is_some_and(|live| live.is_running());
+    let after = live.as_ref().map(|live| live.events().last_number());
     let questions = state.sessions.board().open_questions(Some(&id));
     let back = format!("/sessions/{id}");
     let last = view.turns.last();

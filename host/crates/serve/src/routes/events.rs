@@ -62,7 +62,7 @@ pub(crate) async fn follow(
         .get("last-event-id")
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.parse().ok());
-    let events = live.events.clone();
+    let events = live.events().clone();
     let after = last_id.or(query.after);
     let reader = EventReader::new(events.clone(), after.unwrap_or(events.start_number()), None);
     Ok(sse(reader).into_response())
@@ -75,7 +75,11 @@ pub(crate) fn stream_turn(ordered: OrderedTurn) -> impl IntoResponse {
         after,
         outcome,
     } = ordered;
-    sse(EventReader::new(live.events.clone(), after, Some(outcome)))
+    sse(EventReader::new(
+        live.events().clone(),
+        after,
+        Some(outcome),
+    ))
 }
 
 fn sse(reader: EventReader) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {

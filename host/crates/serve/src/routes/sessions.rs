@@ -170,7 +170,7 @@ pub(crate) async fn show(
     let mut shown = serde_json::to_value(&view).map_err(|error| ApiError::internal(&error))?;
     if let Value::Object(fields) = &mut shown {
         let live = state.sessions.opened(&id).await;
-        let is_running = live.as_ref().is_some_and(|live| live.running.is_running());
+        let is_running = live.as_ref().is_some_and(|live| live.is_running());
         fields.insert("is_open".to_owned(), live.is_some().into());
         fields.insert("is_running".to_owned(), is_running.into());
         let questions = state.sessions.board().open_questions(Some(&id));

@@ -244,6 +244,6 @@ pub(crate) async fn interrupt(
     Path(id): Path<String>,
 ) -> Json<Interrupted> {
     let live = state.sessions.opened(&id).await;
-    let was_running = live.is_some_and(|live| live.running.interrupt_turn());
+    let was_running = live.is_some_and(|live| live.interrupt_turn());
     Json(Interrupted { was_running })
 }
