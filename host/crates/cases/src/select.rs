@@ -48,7 +48,7 @@ impl CaseSelection {
     }
 }
 
-/// One of several equal shares of all cases, written `2/5`. Cases are dealt out in turn, so that
+/// Share of all cases, of several equal ones, written `2/5`. Cases are dealt out in turn, so that
 /// slow neighbors fall into different shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaseShard {

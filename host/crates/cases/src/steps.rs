@@ -8,7 +8,7 @@ use super::words::find_unknown;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
-/// One further turn, command, run of the loop or list of hooks, with what is expected of it.
+/// Further turn, command, run of the loop or list of hooks, with what is expected of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseStep {
@@ -42,7 +42,7 @@ pub struct StepGiven {
     pub reply: Vec<Reply>,
 }
 
-/// One turn of a case.
+/// Turn of a case.
 pub(super) struct GivenTurn {
     /// The case, with what happens in this turn in place of its own.
     pub(super) given: CaseGiven,

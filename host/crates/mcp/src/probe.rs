@@ -17,7 +17,7 @@ use rind_lib::point::trace::AccessRecord;
 /// # Errors
 /// Reason, in words that continue "it".
 pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, String> {
-    // Nobody listens: a server that is looked at once cannot change.
+    // A server that is looked at once cannot change, so no one listens.
     let (changed, _) = mpsc::channel(1);
     let end = ClientEnd {
         changed,

@@ -153,7 +153,7 @@ impl OperatorSetup {
 /// Refuses a workspace in one of Rind's own folders, and names the remedies.
 ///
 /// # Errors
-/// It is in one.
+/// The workspace is in one of these folders.
 pub fn check_apart(paths: &Paths) -> anyhow::Result<()> {
     host::check_apart(paths).map_err(|error| match error {
         host::Error::Overlap { workspace, own } => Usage(format!(

@@ -149,7 +149,7 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     let (folder, begun) = word
         .rsplit_once('/')
         .map_or(("", word), |(folder, begun)| (folder, begun));
-    // What needs quotes is left to the person.
+    // The person writes what needs quotes.
     if word.starts_with(['/', '~', '-']) || folder.split('/').any(|name| name == "..") {
         return Vec::new();
     }

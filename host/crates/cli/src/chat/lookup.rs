@@ -113,7 +113,7 @@ impl LiveChat {
             let sessions = heads.map(|heads| {
                 let mut rows = heads.rows;
                 rows.retain(|row| row.aside.is_none() && row.id != own && row.turns > 0);
-                // Those of this folder come first; others are said with theirs.
+                // Sessions of this folder come first; the others are shown with theirs.
                 let is_here = |row: &rind_lib::session::SessionHead| {
                     std::path::Path::new(&row.workspace) == paths.workspace
                 };

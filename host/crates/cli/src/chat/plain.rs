@@ -384,7 +384,7 @@ impl PlainChat {
         let is_second = self.interrupted.is_some_and(|at| at.elapsed() < TWICE);
         let is_idle = !self.worker.is_running();
         if is_idle && self.is_typed && !is_second {
-            // One Ctrl-C may have been meant for a turn that has just ended.
+            // A single Ctrl-C may have been meant for a turn that has just ended.
             at_once("\n");
             render::print_note("Ctrl-C again quits");
             self.interrupted = Some(Instant::now());

@@ -67,7 +67,7 @@ impl PlainView {
                 let more = further_line(&mut self.notices, plugin, MAX_NOTICES, flag)?;
                 line::event_line(&stamped.event).map(|line| line + &more)
             }
-            // How the host assessed an input helps those who look into it: a trace shows it.
+            // The assessment of an input interests those who look into it: a trace shows it.
             Event::Assessed { .. } => None,
             Event::ToolEnd {
                 result,
