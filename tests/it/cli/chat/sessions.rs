@@ -22,12 +22,12 @@ fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_num
     terminal.sees_no("Enter steers").keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));
 
-    // What is no number of a session is asked again.
+    // What is neither a number nor a text of a session is asked again, and the numbers stay as they were.
     let mut terminal = rind.terminal(&choose, SIZE, &[]).unwrap();
     terminal.sees("the first question").sees("or [q]uit");
     let again = |screen: &str| screen.matches("or [q]uit").count() == 2;
-    terminal.keys("7\r").until("the question again", again);
-    terminal.keys("1\r");
+    terminal.keys("zz\r").until("the question again", again);
+    terminal.sees("no session has the text zz").keys("1\r");
     terminal.sees("You said: the first question");
     terminal.keys("the second\r").sees("You said: the second");
     terminal.sees_no("Enter steers").keys("/quit\r");

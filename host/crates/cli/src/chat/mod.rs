@@ -180,18 +180,23 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
     if rows.is_empty() {
         bail_usage!("there is no session of this folder yet; `rind chat` begins one");
     }
-    let mut wanted = String::new();
-    loop {
-        let text = wanted.to_lowercase();
+    let find = |text: &str| -> Vec<&SessionHead> {
+        let text = text.to_lowercase();
         let has = |row: &&SessionHead| {
             let first = row.first_input.as_deref().unwrap_or_default();
             let texts = [&*row.id, &*row.title, first];
             texts.iter().any(|own| own.to_lowercase().contains(&text))
         };
-        let found: Vec<&SessionHead> = rows.iter().filter(has).collect();
-        match ask_session(&found, &wanted).await {
+        rows.iter().filter(has).collect()
+    };
+    let mut wanted = String::new();
+    let mut missed = None;
+    loop {
+        match ask_session(&find(&wanted), &wanted, missed.as_deref()).await {
             Some(PickedSession::Of(id)) => return Ok(Some(id)),
-            Some(PickedSession::Search(text)) => wanted = text,
+            // The list stays, so that its numbers go on to name the sessions on the screen.
+            Some(PickedSession::Search(text)) if find(&text).is_empty() => missed = Some(text),
+            Some(PickedSession::Search(text)) => (wanted, missed) = (text, None),
             Some(PickedSession::None) | None => return Ok(None),
         }
     }
@@ -206,7 +211,13 @@ enum PickedSession {
 }
 
 /// Asks for one of these sessions, the first of which are shown with their age and length.
-async fn ask_session(found: &[&SessionHead], wanted: &str) -> Option<PickedSession> {
+///
+/// `found` are those that have the text `wanted`; no session has `missed`, the text that was searched last.
+async fn ask_session(
+    found: &[&SessionHead],
+    wanted: &str,
+    missed: Option<&str>,
+) -> Option<PickedSession> {
     let now = rind_lib::clock::now_ms();
     let shown = found.len().min(MAX_OFFERED);
     let lines = found.iter().take(shown).enumerate().map(|(n, row)| {
@@ -220,18 +231,18 @@ async fn ask_session(found: &[&SessionHead], wanted: &str) -> Option<PickedSessi
         head = head.own_words(", with ").their_words(BOLD, wanted);
     }
     let n_more = found.len() - shown;
-    let more = match (shown, n_more) {
-        (0, _) => Some("  none has this text".to_owned()),
-        (_, 0) => None,
-        (_, n) => Some(format!("  … {n} more: type a word of one to find it")),
-    };
-    let more = more.map(|words| QuestionLine::new("").styled_words(DIM, &words));
-    let keys = match shown {
-        0 => "a text to search, or [q]uit".to_owned(),
-        n => format!("[1-{n}], a text to search, or [q]uit"),
-    };
+    let more = (n_more > 0).then(|| {
+        let words = format!("  … {n_more} more: type a word of one to find it");
+        QuestionLine::new("").styled_words(DIM, &words)
+    });
+    let missed = missed.map(|text| {
+        QuestionLine::new("")
+            .styled_words(DIM, "  no session has the text ")
+            .their_words(DIM, text)
+    });
+    let keys = format!("[1-{shown}], a text to search, or [q]uit");
     let screen = QuestionScreen {
-        parts: vec![vec![head], lines.chain(more).collect()],
+        parts: vec![vec![head], lines.chain(more).chain(missed).collect()],
         covers: Vec::new(),
         keys,
         ..QuestionScreen::default()
