@@ -11,11 +11,13 @@ use tokio_util::task::AbortOnDropHandle;
 use super::coverage::LOOP;
 pub use super::coverage::PluginCoverage;
 use super::file::{CaseExpect, CaseFile, CaseFormat, FileError, NOTHING_EXPECTED, PluginCase};
+use super::needed::NeededPlugins;
 use super::oversight::{FAILED, failed_turn, unknown_tools, unused_replies};
 use super::run::{CaseCost, CaseOutcome, CaseRunner, name_step, run_case};
 use super::seen::SeenTurn;
 pub use super::select::{CaseSelection, CaseShard, DEFAULT_DEADLINE};
 use super::snapshot::{self, CaseSnapshot, UnusedSnapshot};
+use rind_lib::plugin::load::PluginSet;
 use rind_lib::plugin::manifest::Manifest;
 
 /// Error that prevents the cases of a plugin from running.
@@ -206,6 +208,12 @@ impl CaseSuite {
                 deadline: selection.case_deadline(),
             })
             .collect();
+        if !work.is_empty() {
+            // Compiling a large component takes a busy machine a minute, which is not the time of the
+            // case that happens to be first. A case that cannot load the plugin says why.
+            let needed = NeededPlugins::needed_by(&self.folder);
+            let _compiled = PluginSet::load(&runner.load_options(&self.folder, &needed)).await;
+        }
         let started = futures_util::stream::iter(work).map(CaseWork::start_case);
         let mut running = std::pin::pin!(started.buffered(selection.n_jobs()));
         while let Some(mut ran) = running.next().await {
