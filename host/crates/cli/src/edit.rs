@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
-use toml_edit::{DocumentMut, Item, Table, Value};
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use super::exit_code::Usage;
 use rind_lib::disk::{private_folder, replace_private};
@@ -63,6 +63,54 @@ pub(super) fn remove_value(file: &Path, keys: &[&str]) -> anyhow::Result<bool> {
     Ok(true)
 }
 
+/// Returns the values of a list; none if it is not there.
+pub(super) fn list_values(file: &Path, keys: &[&str]) -> anyhow::Result<Vec<Value>> {
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e.into()),
+    };
+    let document: DocumentMut = text
+        .parse()
+        .with_context(|| format!("read {}", file.display()))?;
+    let mut item = Some(document.as_item());
+    for key in keys {
+        item = item.and_then(|item| item.get(key));
+    }
+    Ok(match item {
+        Some(Item::ArrayOfTables(tables)) => {
+            let inline = tables.iter().map(|table| table.clone().into_inline_table());
+            inline.map(Value::InlineTable).collect()
+        }
+        Some(Item::Value(Value::Array(array))) => array.iter().cloned().collect(),
+        _ => Vec::new(),
+    })
+}
+
+/// Adds values to the end of a list, each on a line of its own. A new file begins with `head`.
+pub(super) fn add_to_list(
+    file: &Path,
+    head: &str,
+    keys: &[&str],
+    values: Vec<Value>,
+) -> anyhow::Result<()> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    let mut list = list_values(file, keys)?;
+    list.extend(values);
+    let mut array = Array::new();
+    for mut value in list {
+        value.decor_mut().set_prefix("\n    ");
+        value.decor_mut().set_suffix("");
+        array.push_formatted(value);
+    }
+    array.set_trailing_comma(true);
+    array.set_trailing("\n");
+    set_values(file, head, &[(keys, Value::Array(array))])?;
+    Ok(())
+}
+
 fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bool> {
     let (last, sections) = keys.split_last().context("no key")?;
     let mut table = table;
@@ -76,7 +124,12 @@ fn set_one(table: &mut Table, keys: &[&str], value: &Value) -> anyhow::Result<bo
     if before.is_some_and(|before| before.to_string().trim() == value.to_string().trim()) {
         return Ok(false);
     }
-    table.insert(last, Item::Value(value.clone()));
+    let mut value = value.clone();
+    // The comment behind the value stays.
+    if let Some(before) = before {
+        *value.decor_mut() = before.decor().clone();
+    }
+    table.insert(last, Item::Value(value));
     Ok(true)
 }
 
@@ -130,6 +183,27 @@ mod tests {
             written("plugins = { guard = { priority = 3 } }\n", false),
             "[plugins.guard]\npriority = 3\nenabled = false\n"
         );
+    }
+
+    #[test]
+    fn values_are_added_to_a_list_in_each_of_its_forms() {
+        for (before, after) in [
+            ("", "[hooks]\nclaude = [\n    \"b\",\n]\n"),
+            (
+                "[hooks]\nclaude = [\"a\"] # mine\n",
+                "[hooks]\nclaude = [\n    \"a\",\n    \"b\",\n] # mine\n",
+            ),
+            (
+                "[[hooks.claude]]\nx = 1\n",
+                "[hooks]\nclaude = [\n    { x = 1 },\n    \"b\",\n]\n",
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("config.toml");
+            fs::write(&file, before).unwrap();
+            add_to_list(&file, "", &["hooks", "claude"], vec!["b".into()]).unwrap();
+            assert_eq!(fs::read_to_string(file).unwrap(), after, "{before}");
+        }
     }
 
     #[test]

@@ -251,8 +251,13 @@ fn find_server<'a>(servers: &'a McpConfig, name: &str) -> anyhow::Result<&'a Ser
     Ok(settings)
 }
 
+/// Returns the names of the servers in the settings.
+pub(super) fn server_names(setup: &OperatorSetup) -> anyhow::Result<Vec<String>> {
+    Ok(mcp::settings(setup)?.0.into_keys().collect())
+}
+
 /// Writes the settings that differ from the defaults.
-fn write_settings(
+pub(super) fn write_settings(
     file: &std::path::Path,
     name: &str,
     settings: &ServerSettings,
@@ -272,7 +277,9 @@ fn write_settings(
     let is_default = settings.protocol == rind_mcp::McpProtocol::Auto;
     let protocol = serde_json::to_value(settings.protocol)?;
     let protocol = protocol.as_str().filter(|_| !is_default).map(Value::from);
+    let off = (!settings.enabled).then(|| Value::from(false));
     let all = [
+        ("enabled", off),
         ("command", text(&settings.command)),
         ("args", list(&settings.args)),
         ("env", list(&settings.env)),

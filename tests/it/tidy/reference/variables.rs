@@ -40,6 +40,18 @@ const READ: &[(&str, &[(&str, &str)])] = &[
                 "DOCKER_CONFIG",
                 "Folder with the `config.json` that has the credentials of registries. Default: `~/.docker`",
             ),
+            (
+                "CLAUDE_CONFIG_DIR",
+                "Folder of Claude Code that `rind import` reads. Default: `~/.claude`",
+            ),
+            (
+                "CODEX_HOME",
+                "Folder of Codex that `rind import` reads. Default: `~/.codex`",
+            ),
+            (
+                "OPENCODE_CONFIG_DIR",
+                "Folder of OpenCode that `rind import` reads. Default: `~/.config/opencode`",
+            ),
         ],
     ),
     (

@@ -1,0 +1,230 @@
+//! `rind import`: takes over the settings of another agent, after the person has seen them.
+
+use std::path::Path;
+
+use anyhow::Context;
+use clap::{Args as ClapArgs, ValueEnum};
+use toml_edit::Value;
+
+use super::exit_code::{ExitStatus, bail_usage};
+use super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::render::{self, DIM, WARN};
+use super::terminal::can_ask;
+use super::{edit, environment, mcp};
+use rind_import::{ImportPlaces, ImportPlan, ImportedAgent, ImportedFile, read_plan};
+use rind_lib::disk::private_folder;
+use rind_lib::paths::Paths;
+use rind_lib::tool::policy::PolicyRule;
+
+/// Head of a settings file that is made for an import.
+const HEAD: &str = "";
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ImportArgs {
+    /// The agent whose settings are read
+    agent: AgentName,
+    /// Read the settings of the project in this folder, too
+    #[arg(long)]
+    project: bool,
+    /// Show what would be written, and write nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Write without asking, the hooks too
+    #[arg(long, short)]
+    yes: bool,
+    /// Print the plan as JSON, and write nothing
+    #[arg(long, conflicts_with = "yes")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AgentName {
+    /// Claude Code: settings.json, .mcp.json, commands
+    ClaudeCode,
+    /// Codex: config.toml, prompts
+    Codex,
+    /// OpenCode: opencode.json, commands, agents
+    #[value(name = "opencode")]
+    OpenCode,
+}
+
+impl AgentName {
+    fn agent(self) -> ImportedAgent {
+        match self {
+            Self::ClaudeCode => ImportedAgent::ClaudeCode,
+            Self::Codex => ImportedAgent::Codex,
+            Self::OpenCode => ImportedAgent::OpenCode,
+        }
+    }
+
+    /// Variable that names the folder of the agent.
+    fn folder_variable(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "CLAUDE_CONFIG_DIR",
+            Self::Codex => "CODEX_HOME",
+            Self::OpenCode => "OPENCODE_CONFIG_DIR",
+        }
+    }
+}
+
+pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
+    let setup = environment::user_setup()?;
+    // Not below RIND_HOME: other agents know nothing of it.
+    let home = setup.environment.home.clone();
+    let Some(home) = home.filter(|home| home.is_absolute()) else {
+        bail_usage!("there is no home folder to read from; set HOME");
+    };
+    let folder = setup.environment.variable(args.agent.folder_variable());
+    let places = ImportPlaces {
+        home,
+        agent_folder: folder.map(Into::into),
+        project: args.project.then(|| setup.paths.workspace.clone()),
+    };
+    let mut plan = read_plan(args.agent.agent(), &places)?;
+    leave_out_known(&mut plan, &setup.paths, &mcp::server_names(&setup)?)?;
+    if args.json {
+        render::print_json(&plan)?;
+        return Ok(ExitStatus::Done);
+    }
+    render::import::print_plan(&plan);
+    if plan.is_empty() {
+        render::print_note("there is nothing to write");
+        return Ok(ExitStatus::Done);
+    }
+    if args.dry_run {
+        render::print_note("nothing was written");
+        return Ok(ExitStatus::Done);
+    }
+    if !args.yes {
+        if !can_ask() {
+            bail_usage!("there is no terminal to ask at; add --yes to write this, or --dry-run");
+        }
+        let folder = setup.paths.config.display().to_string();
+        if !confirm("write this into ", &folder).await {
+            render::print_note("nothing was written");
+            return Ok(ExitStatus::Failed);
+        }
+        for file in std::mem::take(&mut plan.hooks) {
+            let shown = file.display().to_string();
+            if confirm("run the hooks in ", &shown).await {
+                plan.hooks.push(file);
+            }
+        }
+    }
+    write_plan(&plan, &setup.paths)?;
+    render::import::print_written(&plan, &setup.paths.user_config());
+    Ok(ExitStatus::Done)
+}
+
+async fn confirm(words: &str, name: &str) -> bool {
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words(words)
+        .their_words(DIM, name);
+    let screen = QuestionScreen {
+        parts: vec![vec![head]],
+        keys: "[y]es or [n]o".to_owned(),
+        ..QuestionScreen::default()
+    };
+    screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
+}
+
+/// Removes from a plan everything that is there already. A file of another content is a loss: nothing is
+/// written over.
+fn leave_out_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> anyhow::Result<()> {
+    let file = paths.user_config();
+    let known = edit::list_values(&file, &["tools", "rules"])?;
+    let known: Vec<String> = known.iter().filter_map(known_rule).collect();
+    let mut seen = known;
+    plan.rules.retain(|rule| {
+        let text = rule.rule.to_string();
+        let is_new = !seen.contains(&text);
+        seen.push(text);
+        is_new
+    });
+    let hooks = edit::list_values(&file, &["hooks", "claude"])?;
+    let is_named = |path: &Path| hooks.iter().any(|hook| hook.as_str() == path.to_str());
+    plan.hooks.retain(|path| !is_named(path));
+    plan.servers
+        .retain(|server| !servers.contains(&server.name));
+    let mut taken = Vec::new();
+    plan.files.retain(|file| {
+        let path = place_of(paths, file);
+        match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+            Ok(text) if text == file.text => false,
+            _ => {
+                taken.push((file.from.clone(), path));
+                false
+            }
+        }
+    });
+    for (from, path) in taken {
+        plan.losses.push(rind_import::ImportLoss {
+            path: from,
+            what: path.display().to_string(),
+            why: "another file is there already; nothing is written over".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn known_rule(value: &Value) -> Option<String> {
+    let text = format!("rule = {}", value.to_string().trim());
+    let mut table: toml::Table = toml::from_str(&text).ok()?;
+    let rule: PolicyRule = table.remove("rule")?.try_into().ok()?;
+    Some(rule.to_string())
+}
+
+fn place_of(paths: &Paths, file: &ImportedFile) -> std::path::PathBuf {
+    let folder = paths.config.join(file.kind.folder());
+    folder.join(format!("{}.md", file.name))
+}
+
+fn write_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
+    let settings = paths.user_config();
+    let change = || format!("change {}", settings.display());
+    for file in &plan.files {
+        let path = place_of(paths, file);
+        let write = || {
+            private_folder(path.parent().unwrap_or(&paths.config))?;
+            let mut new = std::fs::File::create_new(&path)?;
+            std::io::Write::write_all(&mut new, file.text.as_bytes())
+        };
+        write().with_context(|| format!("write {}", path.display()))?;
+    }
+    for server in &plan.servers {
+        mcp::write_settings(&settings, &server.name, &server.settings).with_context(change)?;
+    }
+    let mut rules = Vec::new();
+    for rule in &plan.rules {
+        rules.push(rule.rule.to_string().parse::<Value>()?);
+    }
+    edit::add_to_list(&settings, HEAD, &["tools", "rules"], rules).with_context(change)?;
+    let hooks = plan
+        .hooks
+        .iter()
+        .map(|path| Value::from(path.display().to_string()));
+    edit::add_to_list(&settings, HEAD, &["hooks", "claude"], hooks.collect())
+        .with_context(change)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use toml_edit::Array;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_that_is_there_is_known_however_it_is_written() {
+        let array: Array = "[{decision='deny',  tool = \"bash\"}]"
+            .parse::<Value>()
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .clone();
+        let known: Vec<_> = array.iter().filter_map(known_rule).collect();
+        assert_eq!(known, [r#"{ tool = "bash", decision = "deny" }"#]);
+    }
+}

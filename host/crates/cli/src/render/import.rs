@@ -1,0 +1,115 @@
+//! Plan of an import, and the report on its end.
+
+use std::path::Path;
+
+use super::{
+    BOLD, DIM, GOOD, WARN, answer_line, format_count, one_line, printable_text, style_text,
+};
+use rind_import::{ImportPlan, TextKind};
+
+/// Width of the column of names of the other agent.
+const NAME_COLUMN: usize = 34;
+
+/// Longest text of a line, in characters.
+const TEXT: usize = 200;
+
+/// Prints the plan: files to write, files that are used as they are, and losses.
+pub(in super::super) fn print_plan(plan: &ImportPlan) {
+    for path in &plan.read {
+        answer_line(style_text(DIM, format_args!("read {}", shown_path(path))));
+    }
+    let rules = plan.rules.iter();
+    print_part(
+        "rules for tool calls",
+        rules.map(|rule| (rule.from.clone(), rule.rule.to_string())),
+    );
+    let servers = plan.servers.iter().map(|server| {
+        let settings = &server.settings;
+        let program = settings.command.iter().chain(&settings.args);
+        let words: Vec<&str> = settings
+            .url
+            .iter()
+            .chain(program)
+            .map(String::as_str)
+            .collect();
+        (server.name.clone(), words.join(" "))
+    });
+    print_part(
+        "MCP servers, each asked about before its first use",
+        servers,
+    );
+    let files = |kind: TextKind| {
+        let own = plan.files.iter().filter(move |file| file.kind == kind);
+        own.map(|file| (file.name.clone(), shown_path(&file.from)))
+    };
+    print_part("slash commands", files(TextKind::Template));
+    print_part("presets of subagents", files(TextKind::Preset));
+    let hooks = plan
+        .hooks
+        .iter()
+        .map(|path| (shown_path(path), String::new()));
+    print_part("hooks: programs that run at calls, as they do there", hooks);
+    let used = plan.used.iter();
+    print_part(
+        "used where it is",
+        used.map(|used| (shown_path(&used.path), used.how.to_owned())),
+    );
+    if plan.losses.is_empty() {
+        return;
+    }
+    answer_line(style_text(WARN, "not taken over, or only in part"));
+    for loss in &plan.losses {
+        let place = format!("{}: {}", shown_path(&loss.path), one_line(&loss.what, TEXT));
+        answer_line(format_args!("  {place}"));
+        answer_line(style_text(
+            DIM,
+            format_args!("    {}", one_line(&loss.why, TEXT)),
+        ));
+    }
+}
+
+fn print_part(head: &str, rows: impl Iterator<Item = (String, String)>) {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    answer_line(style_text(BOLD, head));
+    for (name, text) in rows {
+        let name = one_line(&name, TEXT);
+        answer_line(match one_line(&text, TEXT) {
+            none if none.is_empty() => format!("  {name}"),
+            text => format!("  {name:<NAME_COLUMN$} {}", style_text(DIM, text)),
+        });
+    }
+}
+
+/// Reports the written files and the next step.
+pub(in super::super) fn print_written(plan: &ImportPlan, settings: &Path) {
+    let counts = [
+        (plan.rules.len(), "rule"),
+        (plan.servers.len(), "MCP server"),
+        (plan.files.len(), "file"),
+        (plan.hooks.len(), "list of hooks"),
+    ];
+    let counts: Vec<String> = counts
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format_count(n as u64, what))
+        .collect();
+    answer_line(format_args!(
+        "{} wrote {} ({})",
+        style_text(GOOD, "✓"),
+        counts.join(", "),
+        shown_path(settings)
+    ));
+    if let Some(server) = plan.servers.first() {
+        super::print_note(&format!(
+            "`rind mcp test {}` looks at a server and asks about its tools",
+            server.name
+        ));
+    }
+}
+
+fn shown_path(path: &Path) -> String {
+    printable_text(&path.display().to_string())
+}

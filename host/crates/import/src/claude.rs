@@ -1,0 +1,134 @@
+//! Settings of Claude Code: `settings.json`, `.claude.json`, `.mcp.json`, and its folder of commands.
+
+use std::path::Path;
+
+use rind_lib::tool::policy::Rule;
+use serde_json::Value;
+
+use super::ImportPlaces;
+use super::file::{ImportError, read_json};
+use super::permission::{RuleOrigin, add_claude_rule};
+use super::plan::ImportPlan;
+use super::server::add_servers;
+use super::template::add_commands;
+
+/// Reads all settings of Claude Code.
+pub(crate) fn read_claude(places: &ImportPlaces, plan: &mut ImportPlan) -> Result<(), ImportError> {
+    let usual = places.home.join(".claude");
+    let folder = places.agent_folder.as_ref().unwrap_or(&usual);
+    read_settings(&folder.join("settings.json"), RuleOrigin::Person, plan)?;
+    let own = match &places.agent_folder {
+        Some(folder) => folder.join(".claude.json"),
+        None => places.home.join(".claude.json"),
+    };
+    if let Some(state) = read_json(&own, plan)? {
+        add_servers(&state["mcpServers"], &own, plan);
+        if let Some(project) = &places.project {
+            add_servers(
+                &state["projects"][&*project.to_string_lossy()]["mcpServers"],
+                &own,
+                plan,
+            );
+        }
+    }
+    add_commands(&folder.join("commands"), plan)?;
+    if *folder == usual {
+        plan.note_used(usual.join("CLAUDE.md"), "is read as your context file");
+        plan.note_used(usual.join("skills"), "are found as your skills");
+        plan.note_used(usual.join("agents"), "are found as presets of subagents");
+    }
+    plan_plugins(&folder.join("plugins"), plan);
+    let Some(project) = &places.project else {
+        return Ok(());
+    };
+    let folder = project.join(".claude");
+    for name in ["settings.json", "settings.local.json"] {
+        read_settings(&folder.join(name), RuleOrigin::Project, plan)?;
+    }
+    let servers = project.join(".mcp.json");
+    if let Some(table) = read_json(&servers, plan)? {
+        add_servers(&table["mcpServers"], &servers, plan);
+    }
+    add_commands(&folder.join("commands"), plan)?;
+    plan.note_used(
+        folder.join("skills"),
+        "are found once the project is trusted",
+    );
+    plan.note_used(
+        folder.join("agents"),
+        "are found once the project is trusted",
+    );
+    plan.note_used(
+        project.join("CLAUDE.md"),
+        "is read as a context file of the project",
+    );
+    Ok(())
+}
+
+fn plan_plugins(folder: &Path, plan: &mut ImportPlan) {
+    if folder.is_dir() {
+        let why = "hooks of a plugin can be named in [hooks] claude, as `…/hooks/hooks.json`; its skills are installed with `rind skill install`";
+        plan.lose(folder, "plugins of Claude Code", why);
+    }
+}
+
+fn read_settings(
+    path: &Path,
+    origin: RuleOrigin,
+    plan: &mut ImportPlan,
+) -> Result<(), ImportError> {
+    let Some(settings) = read_json(path, plan)? else {
+        return Ok(());
+    };
+    let Some(table) = settings.as_object() else {
+        return Err(ImportError::new(path, "it is no object"));
+    };
+    for (key, value) in table {
+        match key.as_str() {
+            "$schema" => {}
+            "permissions" => read_permissions(value, origin, path, plan),
+            "hooks" if value.as_object().is_none_or(serde_json::Map::is_empty) => {}
+            "hooks" if origin == RuleOrigin::Person => plan.hooks.push(path.to_owned()),
+            "hooks" => plan.lose(path, "hooks", "a project could change them at any time; to use them as they are now, copy them into a file of yours and name it in [hooks] claude"),
+            "env" => plan.lose(path, "env", "variables are those of the shell that starts the program; secrets lie in secrets.toml"),
+            "model" => plan.lose(path, format!("model = {value}"), "name the model in [provider] of config.toml, or with --model"),
+            "enableAllProjectMcpServers" | "enabledMcpjsonServers" | "disabledMcpjsonServers" => {
+                plan.lose(path, key, "each server is asked about before its first use");
+            }
+            "sandbox" => plan.lose(path, key, "commands are confined by default; [sandbox] of config.toml opens folders and the network"),
+            _ => plan.lose(path, key, "it has no counterpart"),
+        }
+    }
+    Ok(())
+}
+
+fn read_permissions(permissions: &Value, origin: RuleOrigin, path: &Path, plan: &mut ImportPlan) {
+    for (key, value) in permissions.as_object().into_iter().flatten() {
+        let decision = match key.as_str() {
+            "deny" => Rule::Deny,
+            "ask" => Rule::Ask,
+            "allow" => Rule::Allow,
+            "defaultMode" => {
+                let why =
+                    "the mode is chosen for a run with --mode: ask, accept-edits, plan or full";
+                plan.lose(path, format!("permissions.defaultMode = {value}"), why);
+                continue;
+            }
+            "additionalDirectories" => {
+                let why = "file tools work in the workspace; commands may see other folders with `read` and `write` in [sandbox]";
+                plan.lose(path, "permissions.additionalDirectories", why);
+                continue;
+            }
+            _ => {
+                plan.lose(path, format!("permissions.{key}"), "it has no counterpart");
+                continue;
+            }
+        };
+        for rule in value.as_array().into_iter().flatten() {
+            match rule.as_str() {
+                Some(text) => add_claude_rule(text, decision, origin, path, plan),
+                None => plan.lose(path, format!("permissions.{key}: {rule}"), "it is no text"),
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Reading of the files of other agents: bounded, and with an error that names the file.
+
+use std::path::{Path, PathBuf};
+
+use rind_lib::disk::read_if_present;
+use rind_lib::json::nesting_depth;
+use serde_json::Value;
+
+use super::plan::ImportPlan;
+
+/// Maximum size of a file, in bytes. Claude Code keeps its history in the file of its servers, which
+/// grows to megabytes.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Maximum nesting of settings.
+const MAX_DEPTH: usize = 64;
+
+/// Maximum number of files in a folder of commands or agents.
+const MAX_FILES: usize = 500;
+
+/// Maximum depth of such a folder.
+const MAX_FOLDERS: usize = 4;
+
+/// Error of a file of another agent.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", path.display())]
+pub struct ImportError {
+    path: PathBuf,
+    why: String,
+}
+
+impl ImportError {
+    pub(crate) fn new(path: &Path, why: impl ToString) -> Self {
+        Self {
+            path: path.to_owned(),
+            why: why.to_string(),
+        }
+    }
+}
+
+/// Reads a text file; `None` if it is not there.
+pub(crate) fn read_text(path: &Path, plan: &mut ImportPlan) -> Result<Option<String>, ImportError> {
+    let text = read_if_present(path, MAX_BYTES).map_err(|error| ImportError::new(path, error))?;
+    if text.is_some() {
+        plan.read.push(path.to_owned());
+    }
+    Ok(text)
+}
+
+/// Reads a JSON file, which may have comments and commas at the end of lists.
+pub(crate) fn read_json(path: &Path, plan: &mut ImportPlan) -> Result<Option<Value>, ImportError> {
+    let Some(text) = read_text(path, plan)? else {
+        return Ok(None);
+    };
+    let parsed =
+        jsonc_parser::parse_to_serde_value::<Value>(&text, &jsonc_parser::ParseOptions::default());
+    let value = parsed.map_err(|error| ImportError::new(path, error))?;
+    if nesting_depth(&value) > MAX_DEPTH {
+        let why = format!("it is nested deeper than {MAX_DEPTH} levels");
+        return Err(ImportError::new(path, why));
+    }
+    Ok(Some(value))
+}
+
+/// Markdown files below a folder, with their names: the path below the folder without `.md`, with
+/// `-` between its parts. Symlinks are not followed below it.
+pub(crate) fn markdown_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ImportError> {
+    let mut found = Vec::new();
+    add_markdown(folder, "", MAX_FOLDERS, &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+fn add_markdown(
+    folder: &Path,
+    before: &str,
+    depth: usize,
+    found: &mut Vec<(String, PathBuf)>,
+) -> Result<(), ImportError> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ImportError::new(folder, error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| ImportError::new(folder, error))?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
+            continue;
+        };
+        if kind.is_dir() && depth > 0 {
+            add_markdown(&path, &format!("{before}{name}-"), depth - 1, found)?;
+        } else if kind.is_file()
+            && let Some(stem) = name.strip_suffix(".md")
+        {
+            found.push((format!("{before}{stem}"), path));
+        }
+        if found.len() > MAX_FILES {
+            let why = format!("there are more than {MAX_FILES} files below it");
+            return Err(ImportError::new(folder, why));
+        }
+    }
+    Ok(())
+}

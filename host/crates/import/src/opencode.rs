@@ -1,0 +1,118 @@
+//! Settings of OpenCode: `opencode.json`, and its folders of commands and agents.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::ImportPlaces;
+use super::file::{ImportError, read_json};
+use super::permission::{RuleOrigin, add_opencode_rules};
+use super::plan::ImportPlan;
+use super::server::{ForeignServer, add_server, pairs_of, text_of, texts_of};
+use super::template::{add_command, add_commands, add_opencode_agent, add_opencode_agents};
+
+/// Reads all settings of OpenCode.
+pub(crate) fn read_opencode(
+    places: &ImportPlaces,
+    plan: &mut ImportPlan,
+) -> Result<(), ImportError> {
+    let usual = places.home.join(".config/opencode");
+    let folder = places.agent_folder.as_ref().unwrap_or(&usual);
+    read_folder(folder, folder, RuleOrigin::Person, plan)?;
+    if let Some(project) = &places.project {
+        read_folder(
+            project,
+            &project.join(".opencode"),
+            RuleOrigin::Project,
+            plan,
+        )?;
+        plan.note_used(
+            project.join("AGENTS.md"),
+            "is read as a context file of the project",
+        );
+    }
+    Ok(())
+}
+
+/// Reads the settings in one folder, and the commands and agents in another.
+fn read_folder(
+    settings: &Path,
+    texts: &Path,
+    origin: RuleOrigin,
+    plan: &mut ImportPlan,
+) -> Result<(), ImportError> {
+    for name in ["opencode.json", "opencode.jsonc"] {
+        let path = settings.join(name);
+        if let Some(settings) = read_json(&path, plan)? {
+            read_settings(&settings, origin, &path, plan);
+        }
+    }
+    for name in ["command", "commands"] {
+        add_commands(&texts.join(name), plan)?;
+    }
+    for name in ["agent", "agents"] {
+        add_opencode_agents(&texts.join(name), plan)?;
+    }
+    for name in ["plugin", "plugins", "tool", "tools"] {
+        if texts.join(name).is_dir() {
+            let why = "it is JavaScript that runs in the process of OpenCode; `rind plugin new --lang js` begins a plugin that is confined";
+            plan.lose(&texts.join(name), name, why);
+        }
+    }
+    Ok(())
+}
+
+fn read_settings(settings: &Value, origin: RuleOrigin, path: &Path, plan: &mut ImportPlan) {
+    for (key, value) in settings.as_object().into_iter().flatten() {
+        let entries = || value.as_object().into_iter().flatten();
+        match key.as_str() {
+            "$schema" => {}
+            "permission" => add_opencode_rules(value, origin, path, plan),
+            "mcp" => entries().for_each(|(name, server)| read_server(name, server, path, plan)),
+            "command" => {
+                for (name, command) in entries() {
+                    if let (Some(front), Some(body)) =
+                        (command.as_object(), command["template"].as_str())
+                    {
+                        add_command(name, front, body, path, plan);
+                    }
+                }
+            }
+            "agent" | "mode" => {
+                for (name, agent) in entries() {
+                    if let Some(front) = agent.as_object() {
+                        let body = agent["prompt"].as_str().unwrap_or_default();
+                        add_opencode_agent(name, front, body, path, plan);
+                    }
+                }
+            }
+            "model" | "small_model" | "provider" => {
+                plan.lose(
+                    path,
+                    key,
+                    "name the model and its server in [provider] of config.toml",
+                );
+            }
+            "plugin" => plan.lose(
+                path,
+                key,
+                "it is JavaScript that runs in the process of OpenCode",
+            ),
+            "instructions" => plan.lose(path, key, "context files are AGENTS.md and CLAUDE.md"),
+            _ => plan.lose(path, key, "it has no counterpart"),
+        }
+    }
+}
+
+fn read_server(name: &str, server: &Value, path: &Path, plan: &mut ImportPlan) {
+    let mut command = texts_of(&server["command"]).into_iter();
+    let foreign = ForeignServer {
+        command: command.next(),
+        args: command.collect(),
+        env: pairs_of(&server["environment"]),
+        url: text_of(&server["url"]),
+        headers: pairs_of(&server["headers"]),
+        is_off: server["enabled"] == false,
+    };
+    add_server(name, foreign, path, plan);
+}

@@ -1,0 +1,373 @@
+//! Permissions of other agents as rules for tool calls.
+//!
+//! Owns the meaning of `Bash(git push:*)` and of OpenCode's tables. A rule that cannot be written
+//! here as narrowly as it was there is a loss: nothing that was asked about is allowed by an import.
+
+use std::path::Path;
+
+use rind_lib::tool::policy::{PolicyRule, Rule};
+use serde_json::{Value, json};
+
+use super::plan::{ImportPlan, ImportedRule};
+use super::server::server_name;
+
+/// Tools that change files.
+const EDITING: &[&str] = &["edit_file", "write_file"];
+
+/// Tools that read files.
+const READING: &[&str] = &["read_file", "search", "list_files"];
+
+/// Origin of rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RuleOrigin {
+    /// Settings of the person, which hold in every project there as here.
+    Person,
+    /// Settings of a project. What they allow would be allowed in every project here.
+    Project,
+}
+
+/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`.
+pub(crate) fn add_claude_rule(
+    text: &str,
+    decision: Rule,
+    origin: RuleOrigin,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
+    match claude_rules(text, decision) {
+        Ok(rules) => add_rules(text, &rules, decision, origin, path, plan),
+        Err(why) => plan.lose(path, text, why),
+    }
+}
+
+/// Adds rules, or their loss.
+pub(crate) fn add_rules(
+    from: &str,
+    rules: &[Value],
+    decision: Rule,
+    origin: RuleOrigin,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
+    for rule in rules {
+        let mut rule = rule.clone();
+        rule["decision"] = json!(decision);
+        match serde_json::from_value::<PolicyRule>(rule) {
+            Ok(rule) if origin == RuleOrigin::Project && decision == Rule::Allow => {
+                let why = format!(
+                    "a project's rule that allows would hold in all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
+                );
+                plan.lose(path, from, why);
+            }
+            Ok(rule) => plan.rules.push(ImportedRule {
+                from: from.to_owned(),
+                rule,
+            }),
+            Err(error) => plan.lose(path, from, error.to_string()),
+        }
+    }
+}
+
+/// Rules for one of Claude Code, without their decision.
+fn claude_rules(text: &str, decision: Rule) -> Result<Vec<Value>, String> {
+    let (name, specifier) = match text.split_once('(') {
+        Some((name, rest)) => {
+            let specifier = rest.strip_suffix(')').ok_or("the bracket is not closed")?;
+            (
+                name,
+                Some(specifier.trim()).filter(|text| !matches!(*text, "" | "*")),
+            )
+        }
+        None => (text, None),
+    };
+    let tools = |names: &[&str]| names.iter().map(|name| json!({ "tool": name })).collect();
+    match (name, specifier) {
+        ("Bash", None) => Ok(tools(&["bash"])),
+        ("Bash", Some(command)) => Ok(vec![json!({ "command": command_pattern(command) })]),
+        ("Edit" | "Write" | "MultiEdit", path) => path_rules(EDITING, path),
+        // A denial of reading is one of searching, too; to allow reading allows no search.
+        ("Read", path) if decision == Rule::Allow => path_rules(&READING[..1], path),
+        ("Read", path) => path_rules(READING, path),
+        ("Glob" | "LS", path) => path_rules(&["list_files"], path),
+        ("Grep", path) => path_rules(&["search"], path),
+        ("Task" | "Agent", None) => Ok(tools(&["spawn_subagent"])),
+        ("WebFetch" | "WebSearch", _) => Err(
+            "the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach"
+                .to_owned(),
+        ),
+        (name, None) if name.starts_with("mcp__") => {
+            let mut parts = name["mcp__".len()..].splitn(2, "__");
+            let server = server_name(parts.next().unwrap_or_default())?;
+            let tool = parts.next().filter(|tool| !tool.is_empty()).unwrap_or("*");
+            Ok(vec![json!({ "tool": format!("mcp__{server}__{tool}") })])
+        }
+        _ => Err("there is no tool of this name here, or none with such a condition".to_owned()),
+    }
+}
+
+/// Pattern of commands: `x:*` is every command that begins with `x`.
+fn command_pattern(command: &str) -> String {
+    match command.strip_suffix(":*") {
+        Some(beginning) => format!("{} *", beginning.trim_end()),
+        None => command.to_owned(),
+    }
+}
+
+/// Rules of these tools for a path, or for every call.
+fn path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
+    let path = path.map(workspace_glob).transpose()?;
+    let rule = |tool: &&str| match &path {
+        Some(path) => json!({ "tool": tool, "path": path }),
+        None => json!({ "tool": tool }),
+    };
+    Ok(tools.iter().map(rule).collect())
+}
+
+/// Glob of files of the workspace for a pattern as in `.gitignore`, which Claude Code uses: a
+/// pattern without `/` in the middle matches at any depth.
+fn workspace_glob(pattern: &str) -> Result<String, String> {
+    if pattern.starts_with("//") || pattern.starts_with('~') {
+        return Err(
+            "it names files outside of the workspace, where file tools cannot reach".to_owned(),
+        );
+    }
+    if pattern.starts_with('!') || pattern.contains("..") {
+        return Err("patterns with `!` or `..` have no counterpart".to_owned());
+    }
+    let is_anchored = pattern.trim_end_matches('/').contains('/');
+    let own = pattern.strip_prefix("./").unwrap_or(pattern);
+    let own = own.strip_prefix('/').unwrap_or(own).trim_end_matches('/');
+    Ok(match is_anchored {
+        true => own.to_owned(),
+        false => format!("**/{own}"),
+    })
+}
+
+/// Adds the table `permission` of OpenCode. There the last rule that matches decides, here a denial
+/// always wins and the narrowest rule after it; so a general denial beside narrower rules asks.
+pub(crate) fn add_opencode_rules(
+    permission: &Value,
+    origin: RuleOrigin,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
+    let Some(table) = permission.as_object() else {
+        return plan.lose(path, "permission", "it is no table of tools");
+    };
+    for (tool, wanted) in table {
+        match wanted.as_object() {
+            None => add_opencode_rule(tool, "*", wanted, false, origin, path, plan),
+            Some(patterns) => {
+                for (pattern, action) in patterns {
+                    let others = patterns.len() > 1;
+                    add_opencode_rule(tool, pattern, action, others, origin, path, plan);
+                }
+            }
+        }
+    }
+}
+
+fn add_opencode_rule(
+    tool: &str,
+    pattern: &str,
+    action: &Value,
+    has_others: bool,
+    origin: RuleOrigin,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
+    let from = format!("permission.{tool} {pattern} = {action}");
+    let decision = match action.as_str() {
+        Some("allow") => Rule::Allow,
+        Some("ask") => Rule::Ask,
+        Some("deny") if pattern == "*" && has_others => {
+            plan.lose(
+                path,
+                from.clone(),
+                "a denial wins here over every narrower rule, so that this one asks",
+            );
+            Rule::Ask
+        }
+        Some("deny") => Rule::Deny,
+        _ => return plan.lose(path, from, "its value is not `allow`, `ask` or `deny`"),
+    };
+    let pattern = Some(pattern).filter(|pattern| *pattern != "*");
+    let rules = match (tool, pattern) {
+        ("bash", None) => Ok(vec![json!({ "tool": "bash" })]),
+        ("bash", Some(command)) => Ok(vec![json!({ "command": command })]),
+        ("edit" | "write" | "patch", path) => opencode_paths(EDITING, path),
+        ("read", path) => opencode_paths(&READING[..1], path),
+        ("grep", None) => path_rules(&["search"], None),
+        ("glob" | "list", None) => path_rules(&["list_files"], None),
+        ("task", None) => Ok(vec![json!({ "tool": "spawn_subagent" })]),
+        _ => Err("there is no tool of this name here, or none with such a condition".to_owned()),
+    };
+    match rules {
+        Ok(rules) => add_rules(&from, &rules, decision, origin, path, plan),
+        Err(why) => plan.lose(path, from, why),
+    }
+}
+
+/// Rules for paths of OpenCode, whose `*` also matches `/`.
+fn opencode_paths(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
+    let own = path.map(|path| path.replace("**", "*").replace('*', "**"));
+    path_rules(
+        tools,
+        own.as_deref()
+            .map(|path| path.strip_prefix("./").unwrap_or(path)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str, decision: Rule) -> Result<Vec<String>, String> {
+        let mut plan = ImportPlan::default();
+        add_claude_rule(
+            text,
+            decision,
+            RuleOrigin::Person,
+            Path::new("s.json"),
+            &mut plan,
+        );
+        match plan.losses.first() {
+            Some(loss) => Err(loss.why.clone()),
+            None => Ok(plan
+                .rules
+                .iter()
+                .map(|rule| rule.rule.to_string())
+                .collect()),
+        }
+    }
+
+    #[test]
+    fn permissions_of_claude_code_become_rules_of_the_same_reach() {
+        for (text, decision, expected) in [
+            (
+                "Bash(npm run test:*)",
+                Rule::Allow,
+                vec![r#"{ command = "npm run test *", decision = "allow" }"#],
+            ),
+            (
+                "Bash(git status)",
+                Rule::Allow,
+                vec![r#"{ command = "git status", decision = "allow" }"#],
+            ),
+            (
+                "Bash",
+                Rule::Ask,
+                vec![r#"{ tool = "bash", decision = "ask" }"#],
+            ),
+            (
+                "Bash(*)",
+                Rule::Deny,
+                vec![r#"{ tool = "bash", decision = "deny" }"#],
+            ),
+            (
+                "Edit(/docs/**)",
+                Rule::Allow,
+                vec![
+                    r#"{ tool = "edit_file", path = "docs/**", decision = "allow" }"#,
+                    r#"{ tool = "write_file", path = "docs/**", decision = "allow" }"#,
+                ],
+            ),
+            (
+                "Read(./src/a.rs)",
+                Rule::Allow,
+                vec![r#"{ tool = "read_file", path = "src/a.rs", decision = "allow" }"#],
+            ),
+            (
+                "Read(.env)",
+                Rule::Deny,
+                vec![
+                    r#"{ tool = "read_file", path = "**/.env", decision = "deny" }"#,
+                    r#"{ tool = "search", path = "**/.env", decision = "deny" }"#,
+                    r#"{ tool = "list_files", path = "**/.env", decision = "deny" }"#,
+                ],
+            ),
+            (
+                "mcp__My Docs",
+                Rule::Deny,
+                vec![r#"{ tool = "mcp__my-docs__*", decision = "deny" }"#],
+            ),
+            (
+                "mcp__docs__search",
+                Rule::Allow,
+                vec![r#"{ tool = "mcp__docs__search", decision = "allow" }"#],
+            ),
+        ] {
+            let expected = expected.into_iter().map(str::to_owned).collect();
+            assert_eq!(rules(text, decision), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn permissions_without_a_counterpart_are_losses() {
+        for (text, why) in [
+            ("WebFetch(domain:example.com)", "no such tool"),
+            ("Read(~/secrets)", "outside of the workspace"),
+            ("Read(//etc/passwd)", "outside of the workspace"),
+            ("Edit(../x)", "`..`"),
+            ("Bash(git status", "not closed"),
+            ("NotebookEdit(*.ipynb)", "no tool of this name"),
+            ("", "no tool of this name"),
+        ] {
+            let found = rules(text, Rule::Allow).unwrap_err();
+            assert!(found.contains(why), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_project_allows_nothing_in_other_projects() {
+        let mut plan = ImportPlan::default();
+        let path = Path::new("s.json");
+        add_claude_rule(
+            "Bash(make:*)",
+            Rule::Allow,
+            RuleOrigin::Project,
+            path,
+            &mut plan,
+        );
+        add_claude_rule(
+            "Bash(rm:*)",
+            Rule::Deny,
+            RuleOrigin::Project,
+            path,
+            &mut plan,
+        );
+        let rules: Vec<String> = plan
+            .rules
+            .iter()
+            .map(|rule| rule.rule.to_string())
+            .collect();
+        assert_eq!(rules, [r#"{ command = "rm *", decision = "deny" }"#]);
+        assert!(
+            plan.losses[0]
+                .why
+                .contains(r#"{ command = "make *", decision = "allow" }"#)
+        );
+    }
+
+    #[test]
+    fn a_general_denial_of_opencode_beside_narrower_rules_asks() {
+        let mut plan = ImportPlan::default();
+        let table = json!({ "bash": { "*": "deny", "git log *": "allow" }, "edit": "deny", "webfetch": "ask" });
+        add_opencode_rules(&table, RuleOrigin::Person, Path::new("o.json"), &mut plan);
+        let rules: Vec<String> = plan
+            .rules
+            .iter()
+            .map(|rule| rule.rule.to_string())
+            .collect();
+        assert_eq!(
+            rules,
+            [
+                r#"{ tool = "bash", decision = "ask" }"#,
+                r#"{ command = "git log *", decision = "allow" }"#,
+                r#"{ tool = "edit_file", decision = "deny" }"#,
+                r#"{ tool = "write_file", decision = "deny" }"#,
+            ]
+        );
+        assert_eq!(plan.losses.len(), 2, "{:?}", plan.losses);
+    }
+}

@@ -1,0 +1,257 @@
+//! MCP servers of other agents as settings here.
+//!
+//! Values of variables and headers are never copied, because they are mostly secrets: the settings
+//! name them, and the person puts them into the environment or `secrets.toml`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rind_mcp::{ServerSettings, check_server_name};
+use serde_json::Value;
+
+use super::plan::{ImportPlan, ImportedServer};
+
+/// Longest name of a server, in bytes.
+const MAX_NAME_BYTES: usize = 24;
+
+/// Server as another agent has it.
+#[derive(Debug, Default)]
+pub(crate) struct ForeignServer {
+    /// Program, if it is one.
+    pub(crate) command: Option<String>,
+    /// Arguments of the program.
+    pub(crate) args: Vec<String>,
+    /// Variables of the program and their values.
+    pub(crate) env: Vec<(String, String)>,
+    /// Address, if it is reached over HTTP.
+    pub(crate) url: Option<String>,
+    /// Headers of requests and their values.
+    pub(crate) headers: Vec<(String, String)>,
+    /// Whether it is switched off.
+    pub(crate) is_off: bool,
+}
+
+/// Name of a server here: small letters, digits and `-`.
+pub(crate) fn server_name(name: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let lower = name.to_ascii_lowercase();
+    let words = lower.split(|c| !fits(c)).filter(|word| !word.is_empty());
+    let mut own = words.collect::<Vec<_>>().join("-");
+    own.truncate(MAX_NAME_BYTES);
+    let own = own.trim_matches('-').to_owned();
+    check_server_name(&own).map_err(|_| format!("`{name}` has no letters for a name"))?;
+    Ok(own)
+}
+
+/// Adds the servers of a table in the format of `.mcp.json`.
+pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
+    for (name, server) in table.as_object().into_iter().flatten() {
+        if server["type"] == "sse" {
+            plan.lose(path, format!("MCP server `{name}`"), "the transport SSE was replaced in the protocol by Streamable HTTP; ask its maker for that address");
+            continue;
+        }
+        let foreign = ForeignServer {
+            command: text_of(&server["command"]),
+            args: texts_of(&server["args"]),
+            env: pairs_of(&server["env"]),
+            url: text_of(&server["url"]),
+            headers: pairs_of(&server["headers"]),
+            is_off: server["disabled"] == true,
+        };
+        add_server(name, foreign, path, plan);
+    }
+}
+
+/// Adds one server, or its loss.
+pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: &mut ImportPlan) {
+    let what = format!("MCP server `{name}`");
+    let own = match server_name(name) {
+        Ok(own) => own,
+        Err(why) => return plan.lose(path, what, why),
+    };
+    if plan.servers.iter().any(|server| server.name == own) {
+        let why = format!("another server is called `{own}` already");
+        return plan.lose(path, what, why);
+    }
+    let mut settings = ServerSettings {
+        enabled: !foreign.is_off,
+        command: foreign.command,
+        args: foreign.args,
+        url: foreign.url,
+        ..ServerSettings::default()
+    };
+    if settings.command.is_some() {
+        for (variable, value) in foreign.env {
+            if variable_of(&value) != Some(&*variable) {
+                let why = format!(
+                    "the value is not copied, because it may be a secret: put {variable} into your environment or secrets.toml"
+                );
+                plan.lose(path, format!("{what}: env {variable}"), why);
+            }
+            settings.env.push(variable);
+        }
+    }
+    if settings.url.is_some() {
+        settings.headers = headers(&own, foreign.headers, &what, path, plan);
+    }
+    if settings
+        .args
+        .iter()
+        .any(|word| variable_of(word).is_some() || word.contains("${"))
+    {
+        plan.lose(
+            path,
+            format!("{what}: args"),
+            "variables in arguments are not replaced here: write the values",
+        );
+    }
+    if let Err(why) = settings.check() {
+        return plan.lose(path, what, format!("it {why}"));
+    }
+    if let Some(needs) = settings.command.as_deref().and_then(needs_of) {
+        plan.lose(path, format!("{what}: rights"), needs);
+    }
+    plan.servers.push(ImportedServer {
+        name: own,
+        settings,
+    });
+}
+
+/// Headers with names of secrets in place of values.
+fn headers(
+    server: &str,
+    headers: Vec<(String, String)>,
+    what: &str,
+    path: &Path,
+    plan: &mut ImportPlan,
+) -> BTreeMap<String, String> {
+    let own = headers.into_iter().map(|(header, value)| {
+        let (before, value) = match value.split_once(' ') {
+            Some((scheme, value)) if scheme.eq_ignore_ascii_case("bearer") => ("Bearer ", value),
+            _ => ("", &*value),
+        };
+        let name = variable_of(value).map(str::to_owned).unwrap_or_else(|| {
+            let name = secret_name(&format!("{server}_{header}"));
+            let why = format!("the value is not copied, because it may be a secret: put it into secrets.toml as {name}");
+            plan.lose(path, format!("{what}: header {header}"), why);
+            name
+        });
+        (header.to_ascii_lowercase(), format!("{before}{{{name}}}"))
+    });
+    own.collect()
+}
+
+/// Name of a secret: capital letters, digits and `_`.
+fn secret_name(text: &str) -> String {
+    let upper = text.to_ascii_uppercase();
+    let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    upper.chars().map(fits).collect()
+}
+
+/// Name of the variable that a value consists of: `${NAME}`, `$NAME` or `{env:NAME}`.
+fn variable_of(value: &str) -> Option<&str> {
+    let name = value
+        .strip_prefix("${")
+        .or_else(|| value.strip_prefix("{env:"))
+        .and_then(|rest| rest.strip_suffix('}'))
+        .or_else(|| value.strip_prefix('$'))?;
+    let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    (!name.is_empty() && name.chars().all(fits)).then_some(name)
+}
+
+/// Rights that a program which loads packages needs, and that no import gives.
+fn needs_of(command: &str) -> Option<&'static str> {
+    let name = command.rsplit('/').next().unwrap_or(command);
+    match name {
+        "npx" | "bunx" | "pnpx" => Some(
+            "it loads packages: give it `network = true` and `write = [\"~/.npm\"]`, or install the package and name its program",
+        ),
+        "uvx" | "pipx" => Some(
+            "it loads packages: give it `network = true` and `write = [\"~/.cache/uv\"]`, or install the package and name its program",
+        ),
+        "docker" | "podman" => {
+            Some("it needs the socket of the container daemon, which no confined program reaches")
+        }
+        _ => None,
+    }
+}
+
+/// Text of a value.
+pub(crate) fn text_of(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+/// Texts of a list.
+pub(crate) fn texts_of(value: &Value) -> Vec<String> {
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(text_of)
+        .collect()
+}
+
+/// Names and texts of a table.
+pub(crate) fn pairs_of(value: &Value) -> Vec<(String, String)> {
+    let entries = value.as_object().into_iter().flatten();
+    entries
+        .filter_map(|(name, value)| Some((name.clone(), text_of(value)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn servers_are_taken_over_without_their_secrets() {
+        let table = json!({
+            "My Docs": { "command": "python3", "args": ["server.py"], "env": { "TOKEN": "ghp_secret", "HOME_PAGE": "${HOME_PAGE}" } },
+            "issues": { "type": "http", "url": "https://x.example/mcp", "headers": { "Authorization": "Bearer ${ISSUES}", "X-Key": "k123" } },
+            "old": { "type": "sse", "url": "https://x.example/sse" },
+            "my_docs": { "command": "other" },
+            "nothing": {},
+            "packages": { "command": "npx", "args": ["-y", "server"] },
+        });
+        let mut plan = ImportPlan::default();
+        add_servers(&table, Path::new(".mcp.json"), &mut plan);
+        let names: Vec<&str> = plan.servers.iter().map(|server| &*server.name).collect();
+        assert_eq!(names, ["my-docs", "issues", "packages"]);
+        assert_eq!(plan.servers[0].settings.env, ["TOKEN", "HOME_PAGE"]);
+        let headers = &plan.servers[1].settings.headers;
+        assert_eq!(headers["authorization"], "Bearer {ISSUES}");
+        assert_eq!(headers["x-key"], "{ISSUES_X_KEY}");
+        assert!(!plan.servers[2].settings.network);
+        let text = serde_json::to_string(&plan).unwrap();
+        assert!(
+            !text.contains("ghp_secret") && !text.contains("k123"),
+            "{text}"
+        );
+        let lost: Vec<&str> = plan.losses.iter().map(|loss| &*loss.what).collect();
+        assert_eq!(
+            lost,
+            [
+                "MCP server `My Docs`: env TOKEN",
+                "MCP server `issues`: header X-Key",
+                "MCP server `old`",
+                "MCP server `my_docs`",
+                "MCP server `nothing`",
+                "MCP server `packages`: rights",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_of_servers_become_names_of_here() {
+        assert_eq!(
+            server_name("GitHub Server (prod)").unwrap(),
+            "github-server-prod"
+        );
+        assert_eq!(
+            server_name("a-very-long-name-of-a-server").unwrap(),
+            "a-very-long-name-of-a-se"
+        );
+        assert!(server_name("日本").is_err());
+    }
+}

@@ -1,0 +1,307 @@
+//! Slash commands of other agents as templates, and their agents as presets of subagents.
+
+use std::path::Path;
+
+use rind_lib::front_matter::{read_document, split_front};
+use serde_json::{Map, Value, json};
+
+use super::file::{ImportError, markdown_files, read_text};
+use super::plan::{ImportPlan, ImportedFile, TextKind};
+
+/// Longest name of a template or preset, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Tools of OpenCode and the names that presets have for them.
+const OPENCODE_TOOLS: &[(&str, &str)] = &[
+    ("bash", "Bash"),
+    ("edit", "Edit"),
+    ("glob", "Glob"),
+    ("grep", "Grep"),
+    ("read", "Read"),
+    ("write", "Write"),
+];
+
+/// Adds the Markdown files of a folder of slash commands.
+pub(crate) fn add_commands(folder: &Path, plan: &mut ImportPlan) -> Result<(), ImportError> {
+    for (name, path) in markdown_files(folder)? {
+        if let Some(text) = read_text(&path, plan)? {
+            let (front, body) = split_text(&text, &path, plan);
+            add_command(&name, &front, body, &path, plan);
+        }
+    }
+    Ok(())
+}
+
+/// Adds one slash command.
+pub(crate) fn add_command(
+    name: &str,
+    front: &Map<String, Value>,
+    body: &str,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
+    let known = ["description", "argument-hint", "template"];
+    let others: Vec<&str> = front
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !known.contains(key))
+        .collect();
+    if !others.is_empty() {
+        let why =
+            "a template has none of these: it runs with the model, tools and rules of the session";
+        plan.lose(path, format!("/{name}: {}", others.join(", ")), why);
+    }
+    if body.contains("!`") {
+        let why = "a template runs no commands: the model reads the line as it is, and may run the command under your rules";
+        plan.lose(path, format!("/{name}: !`…`"), why);
+    }
+    let description = front.get("description").and_then(Value::as_str);
+    let hint = front.get("argument-hint").and_then(Value::as_str);
+    let description = match (description, hint) {
+        (Some(description), Some(hint)) => format!("{description} ({hint})"),
+        (Some(text), None) | (None, Some(text)) => text.to_owned(),
+        (None, None) => "Imported command".to_owned(),
+    };
+    let text = format!(
+        "---\ndescription: {}\n---\n{}\n",
+        json!(description),
+        template_body(body).trim()
+    );
+    add_file(TextKind::Template, name, text, path, plan);
+}
+
+/// Adds the agents of OpenCode in a folder as presets.
+pub(crate) fn add_opencode_agents(folder: &Path, plan: &mut ImportPlan) -> Result<(), ImportError> {
+    for (name, path) in markdown_files(folder)? {
+        if let Some(text) = read_text(&path, plan)? {
+            let (front, body) = split_text(&text, &path, plan);
+            add_opencode_agent(&name, &front, body, &path, plan);
+        }
+    }
+    Ok(())
+}
+
+/// Adds one agent of OpenCode as a preset. One that begins conversations has no counterpart.
+pub(crate) fn add_opencode_agent(
+    name: &str,
+    front: &Map<String, Value>,
+    body: &str,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
+    let what = format!("agent {name}");
+    let entry = |key: &str| front.get(key).and_then(Value::as_str);
+    if entry("mode") == Some("primary") {
+        return plan.lose(
+            path,
+            what,
+            "it leads conversations; put its text into AGENTS.md, and its model into [provider]",
+        );
+    }
+    if front.contains_key("permission") {
+        return plan.lose(path, what, "it has permissions of its own, and a preset has none: the rules of [tools] hold for subagents, too");
+    }
+    let known = ["description", "mode", "model", "tools", "prompt", "disable"];
+    let others: Vec<&str> = front
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !known.contains(key))
+        .collect();
+    if !others.is_empty() {
+        plan.lose(
+            path,
+            format!("{what}: {}", others.join(", ")),
+            "a preset has none of these",
+        );
+    }
+    let mut text = format!("---\nname: {}\n", json!(name));
+    let description = entry("description").unwrap_or("Imported agent");
+    text += &format!("description: {}\n", json!(description));
+    if let Some(tools) = front.get("tools") {
+        let is_on = |tool: &str| tools.get(tool).or_else(|| tools.get("*")) != Some(&json!(false));
+        let on: Vec<&str> = OPENCODE_TOOLS
+            .iter()
+            .filter(|(tool, _)| is_on(tool))
+            .map(|(_, own)| *own)
+            .collect();
+        if on.is_empty() {
+            return plan.lose(
+                path,
+                what,
+                "it has no tools that there are here; the preset `minimal` has none",
+            );
+        }
+        text += &format!("tools: {}\n", on.join(", "));
+    }
+    if let Some(model) = entry("model") {
+        text += &format!(
+            "model: {}\n",
+            json!(model.rsplit('/').next().unwrap_or(model))
+        );
+    }
+    text += &format!("---\n{}\n", body.trim());
+    add_file(TextKind::Preset, name, text, path, plan);
+}
+
+fn add_file(kind: TextKind, name: &str, text: String, path: &Path, plan: &mut ImportPlan) {
+    let own = name.to_ascii_lowercase().replace(['_', ' ', '.'], "-");
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if own.is_empty() || own.len() > MAX_NAME_BYTES || !own.chars().all(fits) {
+        return plan.lose(
+            path,
+            name,
+            "a name consists of small letters, digits and `-`",
+        );
+    }
+    if plan
+        .files
+        .iter()
+        .any(|file| file.kind == kind && file.name == own)
+    {
+        let why = format!("another file has the name `{own}`");
+        return plan.lose(path, name, why);
+    }
+    plan.files.push(ImportedFile {
+        kind,
+        name: own,
+        text,
+        from: path.to_owned(),
+    });
+}
+
+/// Front matter and body of a Markdown file. A front matter that cannot be read is a loss.
+fn split_text<'a>(
+    text: &'a str,
+    path: &Path,
+    plan: &mut ImportPlan,
+) -> (Map<String, Value>, &'a str) {
+    let Some((front, body)) = split_front(text) else {
+        return (Map::new(), text);
+    };
+    match read_document(front) {
+        Ok(document) => {
+            let entries = document.entries.into_iter();
+            (
+                entries
+                    .map(|entry| (entry.key, entry.node.value()))
+                    .collect(),
+                body,
+            )
+        }
+        Err(((line, _), why)) => {
+            plan.lose(path, format!("front matter, line {line}"), why);
+            (Map::new(), body)
+        }
+    }
+}
+
+/// Text of a template: `$ARGUMENTS` and `$1` become expressions, and everything that would be one by
+/// chance stays as it is.
+fn template_body(body: &str) -> String {
+    let mut own = String::new();
+    let mut rest = body;
+    while let Some(at) = rest.find(['{', '$']) {
+        let (before, found) = rest.split_at(at);
+        own += before;
+        let (written, n_read) = expression_at(found);
+        own += &written;
+        rest = &found[n_read..];
+    }
+    own + rest
+}
+
+/// Replacement of the beginning of a text, which is `{` or `$`, and the number of bytes that it
+/// replaces.
+fn expression_at(text: &str) -> (String, usize) {
+    if ["{{", "{%", "{#"]
+        .iter()
+        .any(|opening| text.starts_with(opening))
+    {
+        return (format!("{{{{ {} }}}}", json!(&text[..2])), 2);
+    }
+    if text.starts_with("$ARGUMENTS") {
+        return ("{{ arguments }}".to_owned(), "$ARGUMENTS".len());
+    }
+    let digit = text[1..].chars().next().and_then(|c| c.to_digit(10));
+    match digit
+        .and_then(|n| n.checked_sub(1))
+        .filter(|_| text.starts_with('$'))
+    {
+        Some(index) => (
+            format!("{{{{ (arguments|split)[{index}]|default(\"\") }}}}"),
+            2,
+        ),
+        None => (text[..1].to_owned(), 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_become_expressions_and_other_braces_stay() {
+        for (body, expected) in [
+            ("Fix $ARGUMENTS now", "Fix {{ arguments }} now"),
+            (
+                "Compare $1 and $2",
+                r#"Compare {{ (arguments|split)[0]|default("") }} and {{ (arguments|split)[1]|default("") }}"#,
+            ),
+            ("Use ${{ secrets.X }}", r#"Use ${{ "{{" }} secrets.X }}"#),
+            ("{% raw %}", r#"{{ "{%" }} raw %}"#),
+            ("costs $0 or $x or {}", "costs $0 or $x or {}"),
+            ("ends with $", "ends with $"),
+            ("ä{", "ä{"),
+        ] {
+            assert_eq!(template_body(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_command_keeps_its_description_and_loses_what_templates_lack() {
+        let mut plan = ImportPlan::default();
+        let front = json!({ "description": "Say: \"hi\"", "argument-hint": "[who]", "allowed-tools": "Bash(git:*)" });
+        let front = front.as_object().unwrap();
+        add_command(
+            "git_fix",
+            front,
+            "Look: !`git status`",
+            Path::new("c.md"),
+            &mut plan,
+        );
+        let file = &plan.files[0];
+        assert_eq!(file.name, "git-fix");
+        assert_eq!(
+            file.text,
+            "---\ndescription: \"Say: \\\"hi\\\" ([who])\"\n---\nLook: !`git status`\n"
+        );
+        assert_eq!(plan.losses.len(), 2);
+    }
+
+    #[test]
+    fn an_agent_of_opencode_keeps_the_tools_that_it_has_not_switched_off() {
+        let mut plan = ImportPlan::default();
+        let front = json!({ "description": "Reviews", "mode": "subagent", "tools": { "write": false, "edit": false, "bash": false }, "model": "anthropic/claude-x" });
+        add_opencode_agent(
+            "review",
+            front.as_object().unwrap(),
+            "Review.",
+            Path::new("a.md"),
+            &mut plan,
+        );
+        assert_eq!(
+            plan.files[0].text,
+            "---\nname: \"review\"\ndescription: \"Reviews\"\ntools: Glob, Grep, Read\nmodel: \"claude-x\"\n---\nReview.\n"
+        );
+        let front = json!({ "mode": "primary" });
+        add_opencode_agent(
+            "build",
+            front.as_object().unwrap(),
+            "",
+            Path::new("b.md"),
+            &mut plan,
+        );
+        assert_eq!(plan.files.len(), 1);
+        assert_eq!(plan.losses.len(), 1);
+    }
+}
