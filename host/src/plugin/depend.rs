@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::Error;
 use super::discover::Found;
 use super::load::{LeftOut, Loaded, PluginSet, Why};
+use crate::near::nearest;
 
 /// Sorts plugins after their dependencies and removes plugins with unmet needs. Removing one plugin
 /// may leave another one without its dependency, so this repeats until nothing changes.
@@ -84,7 +85,11 @@ fn first_unmet(plugins: &[Arc<Loaded>]) -> Option<(usize, Error)> {
             let why = match by_name.get(owner) {
                 None => format!("plugin `{owner}` is not loaded"),
                 Some(other) if !other.manifest.points.contains_key(name) => {
-                    format!("plugin `{owner}` declares no point `{name}`")
+                    let known = other.manifest.points.keys().map(String::as_str);
+                    let meant = nearest(name, known).map_or_else(String::new, |meant| {
+                        format!("; did you mean `{owner}.{meant}`?")
+                    });
+                    format!("plugin `{owner}` declares no point `{name}`{meant}")
                 }
                 Some(_) => return None,
             };

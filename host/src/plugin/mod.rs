@@ -52,6 +52,8 @@ pub mod meter;
 mod nesting;
 #[doc(hidden)]
 pub mod open;
+#[doc(hidden)]
+pub mod point_use;
 pub mod precompiled;
 #[doc(hidden)]
 pub mod prompts;

@@ -199,7 +199,13 @@ fn every_block_is_of_a_known_kind_and_few_are_not_run() {
 fn every_toml_block_of_the_documents_is_read_by_its_reader() {
     let rind = Rind::default();
     // The plugins that the settings configure, and the folders that those of the sandbox name.
-    for name in ["injection-guard", "git-guard", "cost-tracker"] {
+    for name in [
+        "briefing",
+        "injection-guard",
+        "git-guard",
+        "cost-tracker",
+        "web",
+    ] {
         rind.managed(name);
     }
     for folder in ["x", "y"] {

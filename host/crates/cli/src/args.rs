@@ -79,6 +79,8 @@ pub(super) enum CliCommand {
     },
     /// Write a file of settings in which every one stands as a comment
     Init(InitArgs),
+    /// Take over rules, MCP servers and commands that you have set up for another agent
+    Import(super::import::ImportArgs),
     /// List the models that the provider offers
     Models(super::models::ModelsArgs),
     /// List the tools that the model may call, where they are from, and what the rules say of them
@@ -415,6 +417,8 @@ pub(super) enum PluginSubcommand {
     List(ListArgs),
     /// Say what a plugin does, asks for and may touch, from its bytes
     Inspect(InspectArgs),
+    /// List the points, and which plugins define, implement and call them
+    Points(ListArgs),
     /// List what plugins were granted and which projects are trusted, and take it back
     Grants(GrantsArgs),
     /// Switch a plugin on again

@@ -25,6 +25,7 @@ mod exit_code;
 mod files;
 mod first_use;
 mod grants;
+mod import;
 mod input;
 mod install;
 mod listen;
@@ -242,6 +243,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
             command: ConfigCommand::Show(args),
         } => config::show_config(args).await,
         CliCommand::Init(args) => config::init_config(&args),
+        CliCommand::Import(args) => import::run_import(args).await,
         CliCommand::Models(args) => models::run_models(args).await,
         CliCommand::Tools(args) => tools::run_tools(args).await,
         CliCommand::Doctor(doctor) => doctor::run_doctor(doctor).await,
@@ -253,6 +255,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Plugin { command } => match command {
             PluginSubcommand::List(list) => plugin::list_plugins(list).await,
             PluginSubcommand::Inspect(inspect) => plugin::inspect_plugin(inspect).await,
+            PluginSubcommand::Points(points) => plugin::list_points(points).await,
             PluginSubcommand::Grants(args) => {
                 grants::run_grants(&environment::find_paths(None)?, &args)
             }

@@ -20,6 +20,7 @@ use rind_lib::plugin::Error;
 use rind_lib::plugin::inspect::{self, Report};
 use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
+use rind_lib::plugin::point_use::list_point_uses;
 use rind_operator::load::PluginLoad;
 use rind_operator::settings::ModelSelection;
 use rind_operator::{grants, plugin_flags, scripts};
@@ -70,6 +71,20 @@ pub(super) async fn list_plugins(args: ListArgs) -> anyhow::Result<ExitStatus> {
         }
         scripts::warn_writable(load.setup(), &scripts)?;
         render::plugins::print_streaming(&reports, &scripts);
+    }
+    Ok(exit_status(&plugins))
+}
+
+pub(super) async fn list_points(args: ListArgs) -> anyhow::Result<ExitStatus> {
+    let load = load_of(&args.plugins).await?;
+    plugin_flags::check_places(&args.plugins.selection())?;
+    let plugins = load.load().await.context("load plugins")?;
+    load.check(&plugins)?;
+    let uses = list_point_uses(plugins.plugins.iter().map(|plugin| &**plugin));
+    if args.json {
+        render::print_json(&serde_json::json!({ "points": uses }))?;
+    } else {
+        render::points::print_points(&uses);
     }
     Ok(exit_status(&plugins))
 }

@@ -1,0 +1,128 @@
+//! Points of a set of plugins, those of the host and those that plugins define: which plugins act
+//! at each, in which order, and which call it.
+//!
+//! Owns nothing: it reads manifests and reports. It must not know how the result is shown. Start
+//! from [`list_point_uses`].
+
+use serde::Serialize;
+
+use super::contract;
+use super::inspect::{Report, inspect};
+use super::load::Loaded;
+use crate::point::catalog::CATALOG;
+use crate::point::dispatch::PointKind;
+use crate::point::registry::DEFAULT_PRIORITY;
+
+/// Interface through which a component calls points.
+const POINTS: &str = "points";
+
+/// Point, and the plugins that act at it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PointUse {
+    /// Name of the point: that of the host, or `owner.NAME`.
+    pub point: String,
+    /// Plugin that defines the point; absent for a point of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Kind of the point.
+    pub kind: PointKind,
+    /// Purpose of the point, in the words of the plugin that defines it; empty for a point of the
+    /// host.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Hooks or implementations, in the order in which they run.
+    pub actors: Vec<PointActor>,
+    /// Plugins that may call the point and can; none for a point of the host, which the host calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<String>,
+}
+
+/// Plugin that acts at a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PointActor {
+    /// Name of the plugin.
+    pub plugin: String,
+    /// Lower runs first.
+    pub priority: u16,
+}
+
+/// Lists the points at which a loaded plugin acts, and all points that loaded plugins define. Points
+/// of the host come first, in the order of a turn.
+#[must_use]
+pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a Loaded>) -> Vec<PointUse> {
+    let loaded: Vec<(&Loaded, Report)> = plugins
+        .into_iter()
+        .map(|plugin| (plugin, inspect(plugin)))
+        .collect();
+    let mut uses: Vec<PointUse> = CATALOG
+        .iter()
+        .map(|row| PointUse {
+            point: row.name.to_owned(),
+            owner: None,
+            kind: row.kind,
+            description: String::new(),
+            actors: hooks_at(row.name, &loaded),
+            callers: Vec::new(),
+        })
+        .filter(|found| !found.actors.is_empty())
+        .collect();
+    for (owner, _) in &loaded {
+        let name = &owner.manifest.name;
+        for (point, declared) in &owner.manifest.points {
+            let full_name = format!("{name}.{point}");
+            let may_call = |plugin: &String| plugin == name || declared.callers.contains(plugin);
+            let calls = |report: &&Report| {
+                may_call(&report.name)
+                    && report
+                        .imports
+                        .iter()
+                        .any(|import| is_points(&import.interface))
+            };
+            let callers = loaded.iter().map(|(_, report)| report).filter(calls);
+            uses.push(PointUse {
+                owner: Some(name.clone()),
+                kind: declared.kind,
+                description: declared.description.clone(),
+                actors: implementers_of(&full_name, &loaded),
+                callers: callers.map(|report| report.name.clone()).collect(),
+                point: full_name,
+            });
+        }
+    }
+    uses
+}
+
+/// Whether an import is the interface through which a component calls points.
+fn is_points(import: &str) -> bool {
+    contract::split_interface(import).map_or(import, |(own, _)| own) == POINTS
+}
+
+/// Returns the enabled hooks of a point of the host.
+fn hooks_at(point: &str, loaded: &[(&Loaded, Report)]) -> Vec<PointActor> {
+    let hooks = loaded.iter().flat_map(|(_, report)| {
+        let own = report.hooks.iter();
+        own.filter(|hook| hook.point == point && hook.enabled)
+            .map(|hook| PointActor {
+                plugin: report.name.clone(),
+                priority: hook.priority,
+            })
+    });
+    sort_actors(hooks.collect())
+}
+
+/// Returns the implementations of a point that a plugin defines.
+fn implementers_of(full_name: &str, loaded: &[(&Loaded, Report)]) -> Vec<PointActor> {
+    let all = loaded.iter().filter_map(|(plugin, report)| {
+        let options = plugin.manifest.implements.get(full_name)?;
+        Some(PointActor {
+            plugin: report.name.clone(),
+            priority: options.priority.unwrap_or(DEFAULT_PRIORITY),
+        })
+    });
+    sort_actors(all.collect())
+}
+
+fn sort_actors(mut actors: Vec<PointActor>) -> Vec<PointActor> {
+    actors.sort_by_key(|actor| actor.priority);
+    actors
+}

@@ -1,0 +1,124 @@
+//! Contributes the project, the workspace and the state of the task to the three tiers of the system prompt.
+
+mod project;
+mod workspace;
+
+#[rind_sdk::plugin]
+mod briefing {
+    use crate::{project, workspace};
+    use rind_sdk::prelude::*;
+
+    /// Key of the first two parts in the state of the session: they stay as they were when it began, so that the cache of the provider
+    /// holds.
+    const BEGUN: &str = "begun";
+
+    /// Key of the paths of changed files.
+    const CHANGED: &str = "changed";
+
+    /// Maximum number of changed files that are kept.
+    const MAX_CHANGED: usize = 40;
+
+    /// Maximum length of the first input that is repeated, in characters.
+    const MAX_INPUT: usize = 400;
+
+    #[data]
+    struct Settings {
+        parts: Vec<String>,
+        max_entries: usize,
+    }
+
+    /// Parts as they were when the session began.
+    #[data]
+    struct Begun {
+        project: String,
+        workspace: String,
+        /// First input of the person.
+        input: String,
+    }
+
+    #[hook]
+    fn system_prompt(_about: PromptContext) -> Result<PromptOutcome, Error> {
+        let settings: Settings = config::all()?;
+        // A subagent has a task of its own, which says what it needs.
+        if caller::depth() > 0 {
+            return Ok(PromptOutcome::default());
+        }
+        let begun = match state::get_json::<Begun>(BEGUN)? {
+            Some(begun) => begun,
+            None => begin(settings.max_entries)?,
+        };
+        let task = task_state(&begun.input)?;
+        let parts = [
+            (Tier::Stable, "project", &begun.project),
+            (Tier::Context, "workspace", &begun.workspace),
+            (Tier::Volatile, "task", &task),
+        ];
+        let wanted = parts.into_iter().filter(|(_, key, text)| {
+            !text.is_empty() && settings.parts.iter().any(|part| part == key)
+        });
+        Ok(PromptOutcome {
+            parts: wanted
+                .map(|(tier, key, text)| PromptPart::new(tier, key, text.clone()))
+                .collect(),
+            ..PromptOutcome::default()
+        })
+    }
+
+    /// Remembers which files were changed.
+    #[hook]
+    fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
+        let call = finished.call();
+        if finished.is_error() || !matches!(&*call.name, "write_file" | "edit_file") {
+            return Ok(ResultOutcome::default());
+        }
+        let arguments: rind_sdk::serde_json::Value =
+            rind_sdk::serde_json::from_str(&call.arguments)?;
+        let Some(path) = arguments["path"].as_str() else {
+            return Ok(ResultOutcome::default());
+        };
+        let mut changed: Vec<String> = state::get_json(CHANGED)?.unwrap_or_default();
+        changed.retain(|known| known != path);
+        changed.push(path.to_owned());
+        let n_old = changed.len().saturating_sub(MAX_CHANGED);
+        changed.drain(..n_old);
+        state::set_json(CHANGED, &changed)?;
+        Ok(ResultOutcome::default())
+    }
+
+    fn begin(max_entries: usize) -> Result<Begun, Error> {
+        let messages = session::messages(u32::MAX);
+        let first = messages.iter().find(|message| message.role == Role::User);
+        let begun = Begun {
+            project: project::describe_project(),
+            workspace: workspace::describe_workspace(max_entries),
+            input: first.map(Message::text).unwrap_or_default(),
+        };
+        state::set_json(BEGUN, &begun)?;
+        Ok(begun)
+    }
+
+    /// Says how the session began and what was changed since; empty in the first turn.
+    fn task_state(first_input: &str) -> Result<String, Error> {
+        if caller::turn() < 2 {
+            return Ok(String::new());
+        }
+        let mut text = format!("This is turn {} of the session.", caller::turn());
+        if !first_input.is_empty() {
+            let shown: String = first_input.chars().take(MAX_INPUT).collect();
+            let cut = if shown.len() < first_input.len() {
+                "…"
+            } else {
+                ""
+            };
+            text += &format!(" It began with: {}{cut}", shown.trim());
+        }
+        let changed: Vec<String> = state::get_json(CHANGED)?.unwrap_or_default();
+        if !changed.is_empty() {
+            text += &format!(
+                "\nFiles that you changed in it, the last one last: {}",
+                changed.join(", ")
+            );
+        }
+        Ok(text)
+    }
+}

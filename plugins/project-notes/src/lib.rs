@@ -1,0 +1,90 @@
+//! Keeps memories of each project in a file, and finds them by their words.
+
+mod notes;
+
+#[rind_sdk::plugin]
+mod project_notes {
+    use crate::notes::{self, Note, NoteFile};
+    use rind_sdk::prelude::*;
+
+    /// A search, as the plugin `memory` describes it.
+    #[data]
+    struct Query {
+        query: String,
+        limit: u32,
+    }
+
+    #[data]
+    struct Found {
+        memories: Vec<FoundNote>,
+    }
+
+    #[data]
+    struct FoundNote {
+        text: String,
+        since: String,
+    }
+
+    /// A memory at the gate of the plugin `memory`.
+    #[data]
+    struct Kept {
+        phase: String,
+        text: String,
+        kept_by: Vec<String>,
+    }
+
+    #[implements("memory.recall")]
+    fn recall(query: Query) -> Result<Found, Error> {
+        let file = NoteFile::read_file(&caller::workspace())?;
+        let best = notes::find_notes(&file.notes, &query.query).into_iter();
+        let best = best.take(query.limit as usize).map(|note| FoundNote {
+            text: note.text.clone(),
+            since: note.since.clone(),
+        });
+        Ok(Found {
+            memories: best.collect(),
+        })
+    }
+
+    #[implements("memory.remember")]
+    fn remember(mut memory: Kept) -> Result<PointOutcome, Error> {
+        if memory.phase != "keep" {
+            return Ok(PointOutcome::pass());
+        }
+        let note = Note {
+            text: memory.text.clone(),
+            since: notes::today(),
+        };
+        if let Err(why) = NoteFile::read_file(&caller::workspace())?.add_note(&note)? {
+            return Ok(PointOutcome::block(why));
+        }
+        memory.kept_by.push("project-notes".to_owned());
+        PointOutcome::value(&memory)
+    }
+
+    /// Shows what is remembered of this project. `/notes forget 3` removes the third note, `/notes forget all` all of them.
+    #[command]
+    fn notes(arguments: String) -> Result<String, Error> {
+        let words: Vec<&str> = arguments.split_whitespace().collect();
+        let mut file = NoteFile::read_file(&caller::workspace())?;
+        let all = &mut file.notes;
+        match *words {
+            [] => {}
+            ["forget", "all"] => all.clear(),
+            ["forget", number] => {
+                let index = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+                let Some(index) = index.filter(|index| *index < all.len()) else {
+                    return Err(
+                        format!("there is no note `{number}`; /notes shows their numbers").into(),
+                    );
+                };
+                all.remove(index);
+            }
+            _ => return Err("type /notes, /notes forget NUMBER or /notes forget all".into()),
+        }
+        if !words.is_empty() {
+            file.write_file()?;
+        }
+        Ok(notes::list_notes(&file.notes))
+    }
+}

@@ -1,0 +1,84 @@
+//! Text of a page: HTML becomes Markdown, other text stays as it is, everything else is refused.
+
+use rind_sdk::http::Response;
+use rind_sdk::prelude::*;
+
+/// Elements that hold no text of the page.
+const SKIPPED: [&str; 10] = [
+    "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form", "head",
+];
+
+/// Reads the text of a page. A status other than success is an error that quotes the beginning of the answer.
+pub(crate) fn read_page(response: &Response) -> Result<String, Error> {
+    let kind = response_kind(response);
+    let text = decode_text(&kind, &response.body);
+    if !(200..300).contains(&response.status) {
+        let quoted: String = text
+            .map(|text| to_markdown(&kind, &text))
+            .unwrap_or_default();
+        let quoted: String = quoted.chars().take(300).collect();
+        return Err(format!(
+            "the server answered with status {}: {}",
+            response.status,
+            quoted.trim()
+        )
+        .into());
+    }
+    let Some(text) = text else {
+        let n_bytes = response.body.len();
+        return Err(format!(
+            "this is no text but `{kind}` of {n_bytes} bytes, which cannot be shown"
+        )
+        .into());
+    };
+    Ok(to_markdown(&kind, &text))
+}
+
+/// Media type of an answer in lower case, without parameters; that of HTML if the server does not say.
+fn response_kind(response: &Response) -> String {
+    let header = response.headers.iter();
+    let header = header.filter(|header| header.name.eq_ignore_ascii_case("content-type"));
+    let value = header
+        .map(|header| header.value.as_str())
+        .next()
+        .unwrap_or("text/html");
+    value
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}
+
+/// Text of a body; `None` if its type is none of text. Bytes that are no UTF-8 are replaced.
+fn decode_text(kind: &str, body: &[u8]) -> Option<String> {
+    let is_text = kind.starts_with("text/")
+        || ["json", "xml", "javascript", "yaml", "toml"]
+            .iter()
+            .any(|end| kind.ends_with(end));
+    is_text.then(|| String::from_utf8_lossy(body).into_owned())
+}
+
+fn to_markdown(kind: &str, text: &str) -> String {
+    if !matches!(kind, "text/html" | "application/xhtml+xml") {
+        return text.to_owned();
+    }
+    let converter = htmd::HtmlToMarkdown::builder()
+        .skip_tags(SKIPPED.to_vec())
+        .build();
+    match converter.convert(text) {
+        Ok(markdown) => collapse_blank_lines(&markdown),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// Leaves one of several blank lines.
+fn collapse_blank_lines(text: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim_end) {
+        if !line.is_empty() || lines.last().is_some_and(|last| !last.is_empty()) {
+            lines.push(line);
+        }
+    }
+    lines.join("\n").trim().to_owned()
+}
