@@ -15,6 +15,7 @@
 mod ask;
 pub mod backend;
 mod calls;
+mod carry_out;
 mod client;
 mod lines;
 mod live;

@@ -3,7 +3,6 @@
 //! Every turn runs through the host, so that hooks, policy, budget and journal hold for it as they do
 //! on the command line.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,11 +15,12 @@ use rind_lib::message::Finish;
 use rind_lib::point::payload::StopReason as TurnStop;
 use rind_lib::provider::{Provider, Selected};
 use rind_lib::text::{clean_line, error_chain};
-use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
+use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN, ModeSwitch};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{CommandOutcome, SessionCommands};
 use crate::calls::fenced;
+use crate::carry_out::ask_carry_out;
 use crate::client::ClientLink;
 use crate::options::{MODE, MODEL, ModelChoice, config_options, mode_state};
 use crate::prompt::PromptInput;
@@ -41,7 +41,6 @@ const MAX_FAILURE_BYTES: usize = 2000;
 /// Parts that a session is made of.
 pub(crate) struct LiveParts {
     pub(crate) session: Session,
-    pub(crate) workspace: PathBuf,
     pub(crate) view: Arc<Mutex<EventView>>,
     pub(crate) commands: Arc<dyn SessionCommands>,
     pub(crate) switch: ModeSwitch,
@@ -51,7 +50,6 @@ pub(crate) struct LiveParts {
 /// An open session.
 pub(crate) struct LiveSession {
     id: Arc<str>,
-    workspace: PathBuf,
     link: Arc<ClientLink>,
     /// The session; `None` once it is closed. Locked while a prompt runs.
     session: tokio::sync::Mutex<Option<Session>>,
@@ -72,7 +70,6 @@ impl LiveSession {
     pub(crate) fn new(link: Arc<ClientLink>, parts: LiveParts) -> Self {
         let LiveParts {
             session,
-            workspace,
             view,
             commands,
             switch,
@@ -82,7 +79,6 @@ impl LiveSession {
         lock(&view).window = session.provider().profile(&model).window_tokens;
         Self {
             id: session.id().clone(),
-            workspace,
             link,
             view,
             commands,
@@ -99,10 +95,6 @@ impl LiveSession {
 
     pub(crate) fn id(&self) -> &Arc<str> {
         &self.id
-    }
-
-    pub(crate) fn workspace(&self) -> &Path {
-        &self.workspace
     }
 
     pub(crate) fn modes(&self) -> SessionModeState {
@@ -232,13 +224,11 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Ends the prompt that runs in good order. Returns whether one runs.
-    pub(crate) fn cancel_prompt(&self) -> bool {
-        let running = lock(&self.running);
-        running
-            .as_ref()
-            .inspect(|running| running.cancel())
-            .is_some()
+    /// Ends the prompt that runs in good order.
+    fn cancel_prompt(&self) {
+        if let Some(running) = &*lock(&self.running) {
+            running.cancel();
+        }
     }
 
     /// Whether a prompt runs.
@@ -268,6 +258,9 @@ impl LiveSession {
                 "the session is closed; load it again",
             ));
         };
+        if cancel.is_cancelled() {
+            return Ok(StopReason::Cancelled);
+        }
         if let Some(selected) = lock(&self.wanted).take() {
             session.set_model(selected.provider, selected.model);
         }
@@ -283,9 +276,17 @@ impl LiveSession {
                 return Err(WireError::new(-32602, why));
             }
         }
-        let title = (session.turn_number() == 0).then(|| title_of(&input.text));
-        let stop = self.run_input(session, input, cancel).await;
+        let n_before = session.turn_number();
+        let title = (n_before == 0).then(|| title_of(&input.text));
+        let is_compaction = input.text.starts_with("/compact");
+        let mut stop = self.run_input(session, input, cancel).await;
         self.send_mode();
+        let is_plan = self.switch.mode() == ApprovalMode::Plan
+            && session.turn_number() > n_before
+            && !is_compaction;
+        if is_plan && matches!(stop, Ok(StopReason::EndTurn)) {
+            stop = self.ask_about_plan(session, cancel).await;
+        }
         if let Some(title) = title.filter(|_| session.turn_number() > 0) {
             let update = SessionInfoUpdate::new().title(title);
             self.send(SessionUpdate::SessionInfoUpdate(update));
@@ -294,6 +295,27 @@ impl LiveSession {
             true => Ok(StopReason::Cancelled),
             false => stop,
         }
+    }
+
+    /// Asks whether the plan of the last turn is carried out, and does it.
+    async fn ask_about_plan(
+        &self,
+        session: &mut Session,
+        cancel: &CancellationToken,
+    ) -> Result<StopReason, WireError> {
+        let id = lock(&self.view).next_id("plan");
+        let mode = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(StopReason::Cancelled),
+            mode = ask_carry_out(&self.link, &self.id, id) => mode,
+        };
+        let Some(mode) = mode else {
+            return Ok(StopReason::EndTurn);
+        };
+        self.switch.set(mode);
+        self.send_mode();
+        self.send(SessionUpdate::UserMessageChunk(chunk(CARRY_OUT_PLAN)));
+        self.run_turn(session.turn(CARRY_OUT_PLAN), cancel).await
     }
 
     async fn run_input(

@@ -30,6 +30,9 @@ use crate::wire::{
     SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, WireError,
 };
 
+/// Name of the request that runs a prompt.
+const PROMPT: &str = "session/prompt";
+
 /// Maximum number of requests that run at once.
 const MAX_REQUESTS: usize = 256;
 
@@ -40,10 +43,18 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct Connection {
     link: Arc<ClientLink>,
     sessions: AcpSessions,
-    /// Requests that run, each with the token that ends it.
-    running: Mutex<HashMap<RequestId, CancellationToken>>,
+    /// Requests that run.
+    running: Mutex<HashMap<RequestId, RunningRequest>>,
     tasks: TaskTracker,
     ending: CancellationToken,
+}
+
+/// A request that runs.
+struct RunningRequest {
+    /// Ends it.
+    cancel: CancellationToken,
+    /// Session that it is a prompt of.
+    session: Option<String>,
 }
 
 /// Result of a request, and the session that it opened.
@@ -98,18 +109,18 @@ impl Connection {
                     tracing::debug!("session/cancel names no session");
                     return;
                 };
-                let own = self.clone();
-                self.tasks.spawn(async move {
-                    if let Ok(live) = own.sessions.opened(&told.session_id.0).await {
-                        live.cancel_prompt();
-                    }
-                });
+                // Here and not in a task, so that it finds a prompt that was sent right before.
+                let running = lock(&self.running);
+                let prompts = running.values();
+                prompts
+                    .filter(|request| request.session.as_deref() == Some(&*told.session_id.0))
+                    .for_each(|request| request.cancel.cancel());
             }
             "$/cancel_request" => {
                 let told = serde_json::from_value::<CancelRequestNotification>(params);
                 let running = lock(&self.running);
-                if let Some(cancel) = told.ok().and_then(|told| running.get(&told.request_id)) {
-                    cancel.cancel();
+                if let Some(request) = told.ok().and_then(|told| running.get(&told.request_id)) {
+                    request.cancel.cancel();
                 }
             }
             _ => tracing::debug!(method = clean_line(method, 100), "an unknown notification"),
@@ -117,6 +128,12 @@ impl Connection {
     }
 
     fn begin_request(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
+        if method == "initialize" {
+            // At once, so that the next line finds the abilities of the client.
+            let request = read_params(&method, params);
+            let outcome = request.and_then(|request| self.initialize(&request));
+            return self.link.respond(&id, &outcome);
+        }
         let cancel = self.ending.child_token();
         {
             let mut running = lock(&self.running);
@@ -137,7 +154,12 @@ impl Connection {
                 drop(running);
                 return self.link.respond(&id, &Err(error));
             }
-            running.insert(id.clone(), cancel.clone());
+            let session = params.get("sessionId").and_then(Value::as_str);
+            let request = RunningRequest {
+                cancel: cancel.clone(),
+                session: session.filter(|_| method == PROMPT).map(str::to_owned),
+            };
+            running.insert(id.clone(), request);
         }
         let own = self.clone();
         self.tasks.spawn(async move {
@@ -165,7 +187,7 @@ impl Connection {
         params: Value,
         cancel: &CancellationToken,
     ) -> Result<Answered, WireError> {
-        if method == "session/prompt" {
+        if method == PROMPT {
             return self.prompt(read_params(method, params)?, cancel).await;
         }
         tokio::select! {
@@ -181,9 +203,6 @@ impl Connection {
         method: &str,
         params: Value,
     ) -> Result<Answered, WireError> {
-        if method == "initialize" {
-            return self.initialize(&read_params(method, params)?);
-        }
         let Some(abilities) = self.link.abilities() else {
             let why = "the first request is `initialize`";
             return Err(WireError::new(-32600, why));
@@ -258,7 +277,7 @@ impl Connection {
         }
     }
 
-    fn initialize(&self, request: &InitializeRequest) -> Result<Answered, WireError> {
+    fn initialize(&self, request: &InitializeRequest) -> Result<Value, WireError> {
         let abilities = ClientAbilities::of(&request.client_capabilities);
         if !self.link.note_abilities(abilities) {
             return Err(WireError::new(-32600, "`initialize` was sent already"));
@@ -278,7 +297,7 @@ impl Connection {
         let response = InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(capabilities)
             .agent_info(own);
-        Ok(Answered::of(&response))
+        Ok(to_json(&response))
     }
 
     async fn new_session(

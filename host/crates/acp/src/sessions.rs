@@ -124,7 +124,6 @@ impl AcpSessions {
         });
         let parts = LiveParts {
             session,
-            workspace,
             view,
             commands: opened.commands,
             switch: opened.switch,

@@ -6,7 +6,7 @@ use rind_tests::acp::AcpClient;
 use rind_tests::cli::Rind;
 use serde_json::{Value, json};
 
-use super::{COMMAND, client};
+use super::{COMMAND, client, option, selected};
 
 const SERVER: &str = include_str!("../../mcp/server.py");
 const PYTHON: &str = "/usr/bin/python3";
@@ -36,8 +36,12 @@ fn modes_are_modes_and_an_option_and_switch_both_ways() {
         client.update_after(0, "current_mode_update")["currentModeId"],
         "plan"
     );
-    // Only reading runs.
-    assert_eq!(client.run(session.as_str().unwrap(), "run it"), "end_turn");
+    // Only reading runs, and then it is asked whether the plan is carried out.
+    let id = client.prompt(session.as_str().unwrap(), "run it");
+    let asked = client.asked();
+    assert_eq!(asked["params"]["toolCall"]["kind"], "switch_mode");
+    client.answer(&asked, selected("keep-planning"));
+    assert_eq!(client.stopped(id), "end_turn");
     assert!(!rind.workspace().join("made").exists());
     let from = client.updates.len();
     let full = json!({"sessionId": session, "configId": "mode", "value": "full"});
@@ -71,7 +75,7 @@ fn modes_are_modes_and_an_option_and_switch_both_ways() {
 #[test]
 fn commands_are_offered_and_run() {
     let rind = Rind::with_script("[[reply]]\ntext = \"You said: {input}\"\ntimes = 0\n");
-    let template = "---\ndescription: Reviews a file\nargument-hint: \"[file]\"\n---\nReview $ARGUMENTS well.\n";
+    let template = "---\ndescription: Reviews a file\n---\nReview {{ arguments }} well.\n";
     rind.user_file("config/prompts/review.md", template);
     let mut client = client(&rind);
     let session = client.new_session();
@@ -162,10 +166,7 @@ fn servers_of_the_client_are_asked_about_once_and_their_calls_too() {
     let id = client.prompt(&session, "echo");
     let asked = client.asked();
     assert_eq!(asked["method"], "session/request_permission");
-    client.answer(
-        &asked,
-        super::selected(&super::option(&asked, "allow_once")),
-    );
+    client.answer(&asked, selected(&option(&asked, "allow_once")));
     assert_eq!(client.stopped(id), "end_turn");
     let done = client
         .updates
@@ -202,4 +203,23 @@ fn a_no_to_a_server_leaves_it_out() {
     );
     client.result(id);
     assert!(client.log().contains("said no"), "{}", client.log());
+}
+
+#[test]
+fn a_plan_that_is_approved_is_carried_out_in_the_chosen_mode() {
+    let rind = Rind::with_script(
+        "[[reply]]\ntext = \"I would write a.txt.\"\n\
+         [[reply]]\ntool_calls = [{ name = \"write_file\", arguments = { path = \"a.txt\", content = \"x\" } }]\n\
+         [[reply]]\ntext = \"Written.\"\n",
+    );
+    let mut client = AcpClient::initialized(&rind, &["--no-plugins", "--mode", "plan"], json!({}));
+    let session = client.new_session();
+    let id = client.prompt(&session, "plan it");
+    let asked = client.asked();
+    client.answer(&asked, selected(&option(&asked, "allow_always")));
+    assert_eq!(client.stopped(id), "end_turn");
+    let mode = client.update_after(0, "current_mode_update");
+    assert_eq!(mode["currentModeId"], "accept-edits");
+    assert!(rind.workspace().join("a.txt").exists());
+    assert!(client.said().ends_with("Written."), "{}", client.said());
 }

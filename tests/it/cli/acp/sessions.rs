@@ -63,7 +63,11 @@ fn a_session_is_loaded_after_a_kill_with_its_history() {
         })
         .collect();
     assert_eq!(ends, ["completed", "failed"]);
-    assert_eq!(second.run(&session, "hello again"), "end_turn");
+    // The script begins anew with the process.
+    let id = second.prompt(&session, "hello again");
+    let asked = second.asked();
+    second.answer(&asked, selected(&option(&asked, "reject_once")));
+    assert_eq!(second.stopped(id), "end_turn");
     // Loaded again it is opened anew; resumed it shows no history.
     second.call("session/load", load.clone());
     let from = second.updates.len();
@@ -85,7 +89,8 @@ fn a_session_is_loaded_after_a_kill_with_its_history() {
 fn the_end_of_the_input_and_a_signal_end_a_turn_in_good_order() {
     for signal in [None, Some("TERM"), Some("INT")] {
         let rind = Rind::with_script(
-            "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"echo begun > begun; sleep 77\" } }]\n\
+            "[[reply]]\nwhen = { contains = \"sleep\" }\n\
+             tool_calls = [{ name = \"bash\", arguments = { command = \"echo begun > begun; sleep 77\" } }]\n\
              [[reply]]\ntimes = 0\ntext = \"Done.\"\n",
         );
         let mut own = client(&rind);
