@@ -3,7 +3,9 @@
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rind_lib::point::handle::QuestionKind;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use rind_lib::lock::lock;
 
 use crate::backend::ConfirmPerson;
 use crate::client::ClientLink;
@@ -93,5 +95,44 @@ impl ConfirmPerson for RequestForms {
             matches!(answer, Some(FormAnswer::Yes(true)))
         }
         .boxed()
+    }
+}
+
+/// Notes questions for later, for a client that has no forms: before its session is open it can be
+/// asked nothing. Questions that were answered meanwhile get their answers.
+#[derive(Default)]
+pub(crate) struct LaterQuestions {
+    /// Questions that wait.
+    waiting: Mutex<Vec<String>>,
+    /// Questions with a yes.
+    yes: Vec<String>,
+}
+
+impl LaterQuestions {
+    /// Makes questions that have these for a yes, and no others.
+    pub(crate) fn with_yes(yes: Vec<String>) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            yes,
+        }
+    }
+
+    /// Takes the questions that wait.
+    pub(crate) fn take_waiting(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.waiting))
+    }
+}
+
+impl ConfirmPerson for LaterQuestions {
+    fn confirm(&self, text: String) -> BoxFuture<'_, bool> {
+        let is_yes = self.yes.contains(&text);
+        if !is_yes {
+            lock(&self.waiting).push(text);
+        }
+        async move { is_yes }.boxed()
+    }
+
+    fn is_deferred(&self) -> bool {
+        self.yes.is_empty()
     }
 }

@@ -11,7 +11,7 @@ use rind_lib::Session;
 use rind_lib::provider::Selected;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::approval::Approver;
-use rind_lib::tool::policy::ModeSwitch;
+use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 use tokio_util::sync::CancellationToken;
 
 /// Opens sessions for a client.
@@ -36,8 +36,10 @@ pub struct OpenOrder {
     pub servers: Vec<ClientServer>,
     /// Asks the person behind the client about tool calls.
     pub approver: Arc<dyn Approver>,
-    /// Asks the person before the session is open; `None` if the client cannot.
-    pub confirm: Option<Arc<dyn ConfirmPerson>>,
+    /// Asks the person before the session is open.
+    pub confirm: Arc<dyn ConfirmPerson>,
+    /// Mode of approval to begin in; `None` for the usual one.
+    pub mode: Option<ApprovalMode>,
 }
 
 /// An MCP server that a client names for a session.
@@ -72,8 +74,13 @@ pub enum ClientServerReach {
 
 /// Asks the person behind the client a question with yes or no.
 pub trait ConfirmPerson: Send + Sync {
-    /// Asks. Everything but a yes is a no, also when the client cannot ask.
+    /// Asks. Everything but a yes is a no, also when the client cannot ask yet.
     fn confirm(&self, text: String) -> BoxFuture<'_, bool>;
+
+    /// Whether a no may only mean that the question is asked later.
+    fn is_deferred(&self) -> bool {
+        false
+    }
 }
 
 /// Error of a session that cannot be opened.
@@ -88,18 +95,18 @@ pub enum OpenError {
     /// A setting or the request is wrong.
     #[error("{0}")]
     Wrong(String),
-    /// Something failed.
+    /// A file, a plugin or another part failed.
     #[error("{0}")]
     Failed(String),
 }
 
 /// An open session with the parts that a client can use.
 pub struct BackendSession {
-    /// The session.
+    /// Session, whose first turn has not begun.
     pub session: Session,
-    /// Its mode of approval.
+    /// Mode of approval of the session.
     pub switch: ModeSwitch,
-    /// Its slash commands.
+    /// Slash commands of the session.
     pub commands: Arc<dyn SessionCommands>,
     /// Lines for the person about what was left out.
     pub notes: Vec<String>,
@@ -121,11 +128,14 @@ pub trait SessionCommands: Send + Sync {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<CommandOutcome, String>>;
 
-    /// Selects a model for the session.
+    /// Selects a model for the session: one that its provider listed, or one that a person typed.
     ///
     /// # Errors
     /// A sentence: there is no such model or provider, or its key is missing.
-    fn select_model(&self, name: &str) -> Result<Selected, String>;
+    fn select_model(&self, name: &str, is_listed: bool) -> Result<Selected, String>;
+
+    /// Lets go of the session, which was closed and may be opened again.
+    fn release_session(&self);
 }
 
 /// A command to offer.
@@ -146,7 +156,7 @@ pub enum CommandOutcome {
     Text(String),
     /// Input of a turn.
     Prompt {
-        /// The input.
+        /// Text for the model.
         text: String,
         /// The command and its source.
         command: String,

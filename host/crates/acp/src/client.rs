@@ -41,7 +41,7 @@ impl ClientAbilities {
 
 type Waiting = oneshot::Sender<Result<Value, Value>>;
 
-/// The client.
+/// Link to the client: the stream to it, and the requests that wait for its answers.
 pub(crate) struct ClientLink {
     outbox: Outbox,
     pending: Mutex<HashMap<i64, Waiting>>,

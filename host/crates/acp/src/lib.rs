@@ -17,6 +17,7 @@ pub mod backend;
 mod calls;
 mod carry_out;
 mod client;
+mod later;
 mod lines;
 mod live;
 mod options;

@@ -22,6 +22,7 @@ use crate::backend::{CommandOutcome, SessionCommands};
 use crate::calls::fenced;
 use crate::carry_out::ask_carry_out;
 use crate::client::ClientLink;
+use crate::later::LaterOpening;
 use crate::options::{MODE, MODEL, ModelChoice, config_options, mode_state};
 use crate::prompt::PromptInput;
 use crate::replay::title_of;
@@ -45,6 +46,15 @@ pub(crate) struct LiveParts {
     pub(crate) commands: Arc<dyn SessionCommands>,
     pub(crate) switch: ModeSwitch,
     pub(crate) notes: Vec<String>,
+    /// Questions that could not be asked before.
+    pub(crate) later: Option<LaterOpening>,
+}
+
+/// Parts of a session that come anew when it is opened again.
+#[derive(Clone)]
+struct LiveOffers {
+    commands: Arc<dyn SessionCommands>,
+    switch: ModeSwitch,
 }
 
 /// An open session.
@@ -54,9 +64,11 @@ pub(crate) struct LiveSession {
     /// The session; `None` once it is closed. Locked while a prompt runs.
     session: tokio::sync::Mutex<Option<Session>>,
     view: Arc<Mutex<EventView>>,
-    commands: Arc<dyn SessionCommands>,
-    switch: ModeSwitch,
+    /// Commands and mode of the session.
+    offers: Mutex<LiveOffers>,
     told_mode: Mutex<ApprovalMode>,
+    /// Questions of the time before the session was open.
+    later: Mutex<Option<LaterOpening>>,
     models: Mutex<ModelChoice>,
     /// Model to ask from the next prompt on.
     wanted: Mutex<Option<Selected>>,
@@ -74,16 +86,18 @@ impl LiveSession {
             commands,
             switch,
             notes,
+            later,
         } = parts;
+        observe_session(&session, &link, &view);
         let model = session.model().1.to_owned();
         lock(&view).window = session.provider().profile(&model).window_tokens;
         Self {
             id: session.id().clone(),
             link,
             view,
-            commands,
             told_mode: Mutex::new(switch.mode()),
-            switch,
+            offers: Mutex::new(LiveOffers { commands, switch }),
+            later: Mutex::new(later),
             models: Mutex::new(ModelChoice::new(&model)),
             wanted: Mutex::default(),
             running: Mutex::default(),
@@ -93,16 +107,24 @@ impl LiveSession {
         }
     }
 
+    fn switch(&self) -> ModeSwitch {
+        lock(&self.offers).switch.clone()
+    }
+
+    fn commands(&self) -> Arc<dyn SessionCommands> {
+        lock(&self.offers).commands.clone()
+    }
+
     pub(crate) fn id(&self) -> &Arc<str> {
         &self.id
     }
 
     pub(crate) fn modes(&self) -> SessionModeState {
-        mode_state(self.switch.mode())
+        mode_state(self.switch().mode())
     }
 
     pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
-        config_options(self.switch.mode(), &lock(&self.models))
+        config_options(self.switch().mode(), &lock(&self.models))
     }
 
     /// Tells the client of the commands, the notes and, once the server listed them, the models.
@@ -139,7 +161,7 @@ impl LiveSession {
     }
 
     fn send_commands(&self) {
-        let commands = self.commands.offered().into_iter();
+        let commands = self.commands().offered().into_iter();
         let commands: Vec<AvailableCommand> = commands
             .map(|own| {
                 let input = (!own.arguments.is_empty()).then(|| {
@@ -168,7 +190,7 @@ impl LiveSession {
 
     /// Tells the client of the mode, if it changed since it was told.
     fn send_mode(&self) {
-        let mode = self.switch.mode();
+        let mode = self.switch().mode();
         let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
         if before != mode {
             let update = CurrentModeUpdate::new(mode.name());
@@ -184,7 +206,7 @@ impl LiveSession {
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), WireError> {
         let mode = name.parse::<ApprovalMode>();
         let mode = mode.map_err(|why| WireError::new(-32602, why))?;
-        self.switch.set(mode);
+        self.switch().set(mode);
         self.send_mode();
         Ok(())
     }
@@ -196,9 +218,10 @@ impl LiveSession {
     pub(crate) fn set_option(&self, id: &str, value: &str) -> Result<(), WireError> {
         match id {
             MODE => self.set_mode(value),
-            MODEL if lock(&self.models).has_model(value) => self
-                .choose_model(value)
-                .map_err(|why| WireError::new(-32602, why)),
+            MODEL if lock(&self.models).has_model(value) => {
+                let chosen = self.choose_model(value, true);
+                chosen.map_err(|why| WireError::new(-32602, why)).map(drop)
+            }
             MODEL => Err(WireError::new(
                 -32602,
                 format!(
@@ -216,12 +239,14 @@ impl LiveSession {
         }
     }
 
-    fn choose_model(&self, name: &str) -> Result<(), String> {
-        let selected = self.commands.select_model(name)?;
-        lock(&self.models).set_current(&selected.model);
-        lock(&self.view).window = selected.provider.profile(&selected.model).window_tokens;
+    /// Asks another model from the next prompt on. Returns its name.
+    fn choose_model(&self, name: &str, is_listed: bool) -> Result<String, String> {
+        let selected = self.commands().select_model(name, is_listed)?;
+        let name = selected.model.clone();
+        lock(&self.models).set_current(&name);
+        lock(&self.view).window = selected.provider.profile(&name).window_tokens;
         *lock(&self.wanted) = Some(selected);
-        Ok(())
+        Ok(name)
     }
 
     /// Ends the prompt that runs in good order.
@@ -252,6 +277,10 @@ impl LiveSession {
             ));
         };
         let _running = RunningPrompt::begin(self, cancel.clone());
+        let later = lock(&self.later).take();
+        if let Some(later) = later.filter(|_| !self.ends()) {
+            self.open_later(&mut guard, later, cancel).await?;
+        }
         let Some(session) = guard.as_mut().filter(|_| !self.ends()) else {
             return Err(WireError::new(
                 -32600,
@@ -281,7 +310,7 @@ impl LiveSession {
         let is_compaction = input.text.starts_with("/compact");
         let mut stop = self.run_input(session, input, cancel).await;
         self.send_mode();
-        let is_plan = self.switch.mode() == ApprovalMode::Plan
+        let is_plan = self.switch().mode() == ApprovalMode::Plan
             && session.turn_number() > n_before
             && !is_compaction;
         if is_plan && matches!(stop, Ok(StopReason::EndTurn)) {
@@ -295,6 +324,43 @@ impl LiveSession {
             true => Ok(StopReason::Cancelled),
             false => stop,
         }
+    }
+
+    /// Asks the questions that could not be asked before the session was open. After a yes it is
+    /// opened again, because its tools are chosen then.
+    async fn open_later(
+        &self,
+        session: &mut Option<Session>,
+        later: LaterOpening,
+        cancel: &CancellationToken,
+    ) -> Result<(), WireError> {
+        let asked =
+            later.ask_questions(&self.link, &self.id, || lock(&self.view).next_id("server"));
+        let yes = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(()),
+            yes = asked => yes,
+        };
+        if yes.is_empty() {
+            return Ok(());
+        }
+        if let Some(session) = session.take()
+            && let Err(error) = session.close().await
+        {
+            return Err(WireError::new(-32603, error_chain(&error)));
+        }
+        self.commands().release_session();
+        let opened = later
+            .open_again(&self.id, yes, self.switch().mode())
+            .await?;
+        lock(&self.view).set_tools(opened.session.tools());
+        observe_session(&opened.session, &self.link, &self.view);
+        *lock(&self.offers) = LiveOffers {
+            commands: opened.commands,
+            switch: opened.switch,
+        };
+        *session = Some(opened.session);
+        Ok(())
     }
 
     /// Asks whether the plan of the last turn is carried out, and does it.
@@ -312,7 +378,7 @@ impl LiveSession {
         let Some(mode) = mode else {
             return Ok(StopReason::EndTurn);
         };
-        self.switch.set(mode);
+        self.switch().set(mode);
         self.send_mode();
         self.send(SessionUpdate::UserMessageChunk(chunk(CARRY_OUT_PLAN)));
         self.run_turn(session.turn(CARRY_OUT_PLAN), cancel).await
@@ -325,14 +391,14 @@ impl LiveSession {
         cancel: &CancellationToken,
     ) -> Result<StopReason, WireError> {
         let line = input.command_line();
-        let Some(line) = line.filter(|line| self.commands.is_command(line)) else {
+        let Some(line) = line.filter(|line| self.commands().is_command(line)) else {
             let text = input.text + &input.resources;
             return self
                 .run_turn(session.turn(text).attach(input.images), cancel)
                 .await;
         };
         let line = line.to_owned();
-        match self.commands.run(&line, session, cancel).await {
+        match self.commands().run(&line, session, cancel).await {
             Ok(CommandOutcome::Prompt { text, command }) => {
                 let turn = session.turn(text + &input.resources);
                 let turn = turn.attach(input.images).of_command(command);
@@ -344,8 +410,8 @@ impl LiveSession {
                 }
             }
             Ok(CommandOutcome::Text(text)) => self.say(&command_text(&text)),
-            Ok(CommandOutcome::Model(name)) => match self.choose_model(&name) {
-                Ok(()) => {
+            Ok(CommandOutcome::Model(name)) => match self.choose_model(&name, false) {
+                Ok(name) => {
                     self.send_options();
                     self.say(&format!("model from the next turn on: {name}"));
                 }
@@ -374,9 +440,10 @@ impl LiveSession {
         };
         Ok(match (outcome.summary.stop, finish) {
             (TurnStop::Cancelled, _) => StopReason::Cancelled,
-            (TurnStop::MaxSteps, _) => StopReason::MaxTurnRequests,
             (TurnStop::Blocked, _) | (_, Some(Finish::Refused)) => StopReason::Refusal,
-            (TurnStop::Done, Some(Finish::MaxTokens)) => StopReason::MaxTokens,
+            // The host asks for the rest of a cut answer, and gives up when that is cut as well.
+            (TurnStop::Done | TurnStop::MaxSteps, Some(Finish::MaxTokens)) => StopReason::MaxTokens,
+            (TurnStop::MaxSteps, _) => StopReason::MaxTurnRequests,
             (TurnStop::Done, _) => StopReason::EndTurn,
             (TurnStop::Failed, _) => {
                 let why = failure.unwrap_or_else(|| outcome.output.clone());
@@ -394,6 +461,7 @@ impl LiveSession {
         self.is_ending.store(true, Ordering::Release);
         self.cancel_prompt();
         let session = self.session.lock().await.take();
+        self.commands().release_session();
         if let Some(session) = session
             && let Err(error) = session.close().await
         {
@@ -423,8 +491,19 @@ impl Drop for RunningPrompt<'_> {
     }
 }
 
+/// Sends the events of a session from now on.
+fn observe_session(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<EventView>>) {
+    let (link, view, id) = (link.clone(), view.clone(), session.id().clone());
+    session.observe(move |stamped| {
+        // Sent under the lock, so that events of one agent keep their order.
+        let mut view = lock(&view);
+        let shown = view.take_event(stamped);
+        send_shown(&link, &id, shown);
+    });
+}
+
 /// Sends what a view shows of an event.
-pub(crate) fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
+fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
     for shown in shown {
         match shown {
             Shown::Update(update) => link.send_update(session, *update),

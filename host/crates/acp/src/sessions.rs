@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rind_lib::lock::lock;
 use rind_lib::session::SessionHead;
 use rind_lib::text::clean_line;
+use rind_lib::tool::approval::Approver;
 
+use crate::ask::LaterQuestions;
 use crate::backend::{
     AcpBackend, ClientServer, ClientServerReach, ConfirmPerson, OpenError, OpenOrder,
 };
 use crate::client::ClientLink;
-use crate::live::{LiveParts, LiveSession, send_shown};
+use crate::later::LaterOpening;
+use crate::live::{LiveParts, LiveSession};
 use crate::permission::{AcpApprover, AskedSession};
 use crate::replay::replay_messages;
 use crate::view::EventView;
@@ -89,19 +92,29 @@ impl AcpSessions {
             return Err(WireError::new(-32603, why));
         }
         let asked = Arc::new(OnceLock::new());
-        let approver = AcpApprover {
+        let approver: Arc<dyn Approver> = Arc::new(AcpApprover {
             link: self.link.clone(),
             session: asked.clone(),
             workspace: workspace.clone(),
-        };
+        });
+        let waiting = Arc::new(LaterQuestions::default());
         let order = OpenOrder {
             workspace: workspace.clone(),
             resume: request.resume,
-            servers,
-            approver: Arc::new(approver),
-            confirm: request.confirm,
+            servers: servers.clone(),
+            approver: approver.clone(),
+            confirm: request.confirm.unwrap_or_else(|| waiting.clone()),
+            mode: None,
         };
         let opened = self.backend.open(order).await.map_err(wire_error)?;
+        let questions = waiting.take_waiting();
+        let later = (!questions.is_empty()).then(|| LaterOpening {
+            backend: self.backend.clone(),
+            workspace: workspace.clone(),
+            servers,
+            approver,
+            questions,
+        });
         let session = opened.session;
         let view = Arc::new(Mutex::new(EventView::new(&workspace, session.tools())));
         let id = session.id().clone();
@@ -115,19 +128,13 @@ impl AcpSessions {
                 .into_iter()
                 .for_each(|update: SessionUpdate| self.link.send_update(&id, update));
         }
-        let (link, own_view, own_id) = (self.link.clone(), view.clone(), id.clone());
-        session.observe(move |stamped| {
-            // Sent under the lock, so that events of one agent keep their order.
-            let mut view = lock(&own_view);
-            let shown = view.take_event(stamped);
-            send_shown(&link, &own_id, shown);
-        });
         let parts = LiveParts {
             session,
             view,
             commands: opened.commands,
             switch: opened.switch,
             notes: opened.notes,
+            later,
         };
         let live = Arc::new(LiveSession::new(self.link.clone(), parts));
         self.open.lock().await.insert(id.to_string(), live.clone());
@@ -251,7 +258,7 @@ fn unknown_session(id: &str) -> WireError {
     )
 }
 
-fn wire_error(error: OpenError) -> WireError {
+pub(crate) fn wire_error(error: OpenError) -> WireError {
     let code = match &error {
         OpenError::NoModel(_) => -32000,
         OpenError::Unknown(_) => -32002,

@@ -70,6 +70,12 @@ impl EventView {
         }
     }
 
+    /// Notes the tools of the session, which is opened again.
+    pub(crate) fn set_tools(&mut self, tools: Vec<Arc<ToolSpec>>) {
+        let tools = tools.into_iter();
+        self.tools = tools.map(|spec| (spec.name.clone(), spec)).collect();
+    }
+
     /// Returns how the last answer of the turn ended.
     pub(crate) fn finish(&self) -> Option<Finish> {
         self.finish

@@ -26,7 +26,7 @@ use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 use rind_mcp::{AskServer, ServerQuestion, ServerSettings};
 use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
-use rind_operator::mcp::NamedServer;
+use rind_operator::mcp::{NO_YES, NamedServer};
 use rind_operator::model;
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 use rind_operator::setup::OperatorSetup;
@@ -97,11 +97,12 @@ impl OperatorBackend {
                 dry_run: self.is_dry_run,
                 has_terminal: true,
             },
-            approval: self.mode,
+            approval: order.mode.unwrap_or(self.mode),
         };
+        let is_deferred = order.confirm.is_deferred();
         let frontend = AcpFrontend {
             servers: order.servers,
-            ask: order.confirm.map(AcpServerAsk),
+            ask: AcpServerAsk(order.confirm),
         };
         let run = PreparedRun::new(settings, &frontend).await?;
         let facts = open::command_facts(&run)?;
@@ -111,7 +112,9 @@ impl OperatorBackend {
         let ready = run.host(order.approver).await?;
         let session = ready.session()?;
         commands.note_open(OpenFacts::of(&session));
-        let notes = std::mem::take(&mut *lock(&notes));
+        let mut notes = std::mem::take(&mut *lock(&notes));
+        // The question comes with the first prompt.
+        notes.retain(|note| !is_deferred || !note.ends_with(NO_YES));
         Ok(BackendSession {
             session,
             switch: ready.switch,
@@ -163,12 +166,12 @@ fn open_error(error: &anyhow::Error) -> OpenError {
 /// the questions are made for a terminal.
 struct AcpFrontend {
     servers: Vec<ClientServer>,
-    ask: Option<AcpServerAsk>,
+    ask: AcpServerAsk,
 }
 
 impl RunFrontend for AcpFrontend {
     fn ask_server(&self) -> Option<&dyn AskServer> {
-        self.ask.as_ref().map(|ask| ask as &dyn AskServer)
+        Some(&self.ask)
     }
 
     fn named_servers(&self) -> Vec<NamedServer> {
@@ -265,8 +268,11 @@ impl SessionCommands for AcpCommands {
         })
     }
 
-    fn select_model(&self, name: &str) -> Result<Selected, String> {
+    fn select_model(&self, name: &str, is_listed: bool) -> Result<Selected, String> {
+        // A name of the list is one of the provider that listed it, also with a slash in it.
+        let provider = self.commands.open_model().filter(|_| is_listed);
         let wanted = ModelSelection {
+            provider: provider.map(|(provider, _)| provider.name().to_owned()),
             model: Some(name.to_owned()),
             ..ModelSelection::default()
         };
@@ -274,6 +280,10 @@ impl SessionCommands for AcpCommands {
         let selected = selected.map_err(|error| format!("{error:#}"))?;
         self.commands.note_model(&selected);
         Ok(selected)
+    }
+
+    fn release_session(&self) {
+        self.commands.forget_open();
     }
 }
 

@@ -26,6 +26,10 @@ use rind_mcp::{
 /// Folder of the settings that stands for the workspace.
 const WORKSPACE: &str = "workspace";
 
+/// Reason why a server is not used, at the end of the warning, when the question about it was not
+/// answered with yes.
+pub const NO_YES: &str = "there was no yes to what it offers";
+
 /// A server that another program names for a session, such as the editor that shows it.
 ///
 /// It is asked about and pinned like those of the settings, and has no rights beyond its own
@@ -34,7 +38,7 @@ const WORKSPACE: &str = "workspace";
 pub struct NamedServer {
     /// Name of the server.
     pub name: String,
-    /// Its program or address.
+    /// Settings of the server: its program or address.
     pub settings: ServerSettings,
     /// Variables of the program with their values.
     pub env: Vec<(String, String)>,
@@ -327,7 +331,7 @@ async fn ask_about(
         changes: changes.as_deref(),
     };
     if !ask.ask(question).await {
-        warn("you said no to what it offers");
+        warn(NO_YES);
         return Ok(None);
     }
     pins.put(name, pin_of(server, offer.clone()))?;

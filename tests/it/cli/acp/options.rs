@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rind_tests::acp::AcpClient;
 use rind_tests::cli::Rind;
+use rind_tests::server::{Received, Reply, Server};
 use serde_json::{Value, json};
 
 use super::{COMMAND, client, option, selected};
@@ -96,7 +97,6 @@ fn commands_are_offered_and_run() {
     for (line, expected) in [
         ("/nothing", "there is no command /nothing"),
         ("/quit", "close the session in your editor"),
-        ("/model other/x", "other"),
     ] {
         let from = client.updates.len();
         assert_eq!(client.run(&session, line), "end_turn");
@@ -108,6 +108,63 @@ fn commands_are_offered_and_run() {
     assert_eq!(client.run(&session, "/usr/bin/env is what?"), "end_turn");
     let said = client.text_after(from, "agent_message_chunk");
     assert_eq!(said, "You said: /usr/bin/env is what?");
+}
+
+/// A server with two models, each of which says its name.
+fn models(received: &Received) -> Reply {
+    if received.line.ends_with("/models") {
+        let list = json!({"object": "list", "data": [{"id": "large"}, {"id": "small/one"}]});
+        return Reply::ok(&list.to_string());
+    }
+    let request: Value = serde_json::from_slice(&received.body).unwrap_or_default();
+    let text = format!("I am {}.", request["model"].as_str().unwrap_or("nobody"));
+    let chunk = |delta: Value, end: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": end});
+        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": request["model"], "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    let body = chunk(json!({"role": "assistant", "content": text}), Value::Null)
+        + &chunk(json!({}), json!("stop"))
+        + "data: [DONE]\n\n";
+    let headers = vec!["content-type: text/event-stream".to_owned()];
+    Reply::Plain(200, headers, body.into_bytes())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_models_of_the_provider_are_an_option() {
+    let server = Server::start(models).await;
+    let rind = Rind::default();
+    let url = server.at("127.0.0.1", "/v1");
+    rind.config(&format!(
+        "[providers.company]\nbase_url = \"{url}\"\nmodel = \"large\"\n[provider]\nname = \"company\"\n"
+    ));
+    tokio::task::block_in_place(|| {
+        let mut client = client(&rind);
+        let session = client.new_session();
+        let told = client.update_after(0, "config_option_update");
+        let model = &told["configOptions"][1];
+        assert_eq!(model["currentValue"], "large");
+        let values: Vec<&Value> = model["options"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|own| &own["value"])
+            .collect();
+        assert_eq!(values, ["large", "small/one"]);
+        assert_eq!(client.run(&session, "who are you?"), "end_turn");
+        let choice = json!({"sessionId": session, "configId": "model", "value": "small/one"});
+        let set = client.call("session/set_config_option", choice);
+        assert_eq!(set["configOptions"][1]["currentValue"], "small/one");
+        assert_eq!(client.run(&session, "and now?"), "end_turn");
+        let from = client.updates.len();
+        assert_eq!(client.run(&session, "/model large"), "end_turn");
+        let told = client.update_after(from, "config_option_update");
+        assert_eq!(told["configOptions"][1]["currentValue"], "large");
+        assert_eq!(client.run(&session, "and now?"), "end_turn");
+        let said = client.said();
+        let expected = "I am large.I am small/one.model from the next turn on: largeI am large.";
+        assert_eq!(said, expected);
+    });
 }
 
 /// Servers of a client: the test server, under a name that is not one of Rind's.
@@ -125,23 +182,43 @@ fn servers_of_the_client_are_asked_about_once_and_their_calls_too() {
         return;
     }
     let rind = Rind::with_script(
-        "[[reply]]\ntool_calls = [{ name = \"mcp__my-docs__echo\", arguments = { text = \"hello\" } }]\n[[reply]]\ntext = \"Done.\"\ntimes = 0\n",
+        "[[reply]]\nwhen = { contains = \"echo\", step = 1 }\ntimes = 0\ntool_calls = [{ name = \"mcp__my-docs__echo\", arguments = { text = \"hello\" } }]\n[[reply]]\ntext = \"Done.\"\ntimes = 0\n",
     );
     let new = json!({"cwd": rind.workspace(), "mcpServers": servers(&rind)});
-    // Without forms there is nobody to ask, and it is said why.
-    let mut plain = AcpClient::initialized(
-        &rind,
-        &["--no-plugins"],
-        json!({"session": {"notices": {}}}),
-    );
-    plain.call("session/new", new.clone());
-    let notice = plain.update_after(0, "notice");
-    let title = notice["title"].as_str().unwrap();
-    assert!(
-        title.contains("my-docs") && title.contains("nobody said yes"),
-        "{title}"
-    );
+    // Without forms it is asked with the first prompt.
+    let mut plain = super::client(&rind);
+    let session = plain.call("session/new", new.clone());
+    let session = session["sessionId"].as_str().unwrap().to_owned();
+    for (chosen, is_used) in [("reject_once", false), ("allow_always", true)] {
+        let session = match is_used {
+            false => session.clone(),
+            true => {
+                let again = plain.call("session/new", new.clone());
+                again["sessionId"].as_str().unwrap().to_owned()
+            }
+        };
+        let from = plain.updates.len();
+        let id = plain.prompt(&session, "echo");
+        let asked = plain.asked();
+        let shown = asked["params"]["toolCall"].to_string();
+        assert!(shown.contains("MCP server my-docs"), "{shown}");
+        plain.answer(&asked, selected(&option(&asked, chosen)));
+        if is_used {
+            let asked = plain.asked();
+            plain.answer(&asked, selected(&option(&asked, "allow_once")));
+        }
+        assert_eq!(plain.stopped(id), "end_turn");
+        let new: Vec<String> = plain
+            .updates
+            .iter()
+            .skip(from)
+            .map(Value::to_string)
+            .collect();
+        let has_run = new.iter().any(|update| update.contains("echo: hello"));
+        assert_eq!(has_run, is_used, "{new:?}");
+    }
     drop(plain);
+    std::fs::remove_file(rind.home().join("data/mcp.json")).unwrap();
     let forms = json!({"elicitation": {"form": {}}});
     let mut client = AcpClient::initialized(&rind, &["--no-plugins"], forms);
     let id = client.send("session/new", new.clone());
@@ -202,7 +279,11 @@ fn a_no_to_a_server_leaves_it_out() {
         json!({"action": "accept", "content": {"answer": "true"}}),
     );
     client.result(id);
-    assert!(client.log().contains("said no"), "{}", client.log());
+    assert!(
+        client.log().contains("there was no yes"),
+        "{}",
+        client.log()
+    );
 }
 
 #[test]

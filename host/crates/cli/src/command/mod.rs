@@ -281,6 +281,11 @@ impl CommandSet {
         *lock(&self.open) = Some(open);
     }
 
+    /// Forgets the open session, which holds the lock of its file.
+    pub(super) fn forget_open(&self) {
+        *lock(&self.open) = None;
+    }
+
     /// Notes the model that the open session asks from now on.
     pub(super) fn note_model(&self, selected: &Selected) {
         if let Some(open) = &mut *lock(&self.open) {
