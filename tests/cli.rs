@@ -245,7 +245,7 @@ impl Rind {
         }
         let script = self.root().join("script.toml");
         let is_run = args.first().is_some_and(|first| {
-            ["run", "chat", "serve"]
+            ["run", "chat", "serve", "acp"]
                 .iter()
                 .any(|own| first.as_ref() == *own)
         });
@@ -275,7 +275,7 @@ impl Rind {
         let first = args.first().map(String::as_str);
         // A file to start from has every section as a comment.
         let has_provider = |text: &str| text.lines().any(|line| line.starts_with("[provider"));
-        let opens_session = matches!(first, Some("run" | "chat" | "serve"));
+        let opens_session = matches!(first, Some("run" | "chat" | "serve" | "acp"));
         let names_model = args.iter().any(|arg| {
             let flags = ["--provider", "--model", "--script", "--help", "provider."];
             flags.iter().any(|flag| arg.starts_with(flag))

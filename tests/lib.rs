@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+pub mod acp;
 pub mod api;
 pub mod bytes;
 pub mod cli;

@@ -329,8 +329,9 @@ impl<'a> ToolGate<'a> {
             }
             policy::ToolVerdict::Ask => {}
         }
-        let mut question =
-            Question::new(&entry.spec, &call.arguments, subject, &asked).may(&entry.may);
+        let mut question = Question::new(&entry.spec, &call.arguments, subject, &asked)
+            .of_call(&call.id)
+            .may(&entry.may);
         if let Some(plugin) = self.plugin {
             question = question.made_by(plugin);
         }

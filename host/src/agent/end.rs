@@ -28,6 +28,21 @@ pub fn partial_answer(output: &str) -> &str {
     begun.map_or("", |(begun, _)| begun)
 }
 
+/// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer
+/// are joined in different ways.
+#[must_use]
+pub fn unshown_rest<'a>(output: &'a str, shown: &str) -> &'a str {
+    let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
+    let mut end = 0;
+    for wanted in shown.chars().filter(|c| !c.is_whitespace()) {
+        match chars.next() {
+            Some((at, c)) if c == wanted => end = at + c.len_utf8(),
+            _ => return output,
+        }
+    }
+    output.get(end..).map_or(output, str::trim_start)
+}
+
 /// Result that the model sees for a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
 
@@ -253,6 +268,7 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
+    use super::unshown_rest;
     use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
     use crate::event::Events;
     use crate::point::payload::Source;
@@ -351,5 +367,24 @@ mod tests {
         let (session, _) = Session::on_small_disk(100_000);
         let (has_failed, _) = run(session, script(), place.path()).await;
         assert!(!has_failed && place.path().join("new.txt").exists());
+    }
+
+    #[test]
+    fn only_what_was_not_shown_is_shown_at_the_end() {
+        let table = [
+            ("all of it", "", "all of it"),
+            ("all of it", "all of it\n", ""),
+            ("one\ntwo", "onetwo", ""),
+            ("all of it\n\n-- é", "all of it", "-- é"),
+            ("other", "all of it", "other"),
+            ("all", "all of it", "all"),
+        ];
+        for (output, shown, expected) in table {
+            assert_eq!(
+                unshown_rest(output, shown),
+                expected,
+                "{output:?} {shown:?}"
+            );
+        }
     }
 }

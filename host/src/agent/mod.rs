@@ -78,7 +78,7 @@ pub use config::AgentConfig;
 #[doc(hidden)]
 pub use direct::DirectTurn;
 #[doc(hidden)]
-pub use end::partial_answer;
+pub use end::{partial_answer, unshown_rest};
 pub use handle::SessionHandle;
 pub(crate) use lifecycle::LiveAgent;
 pub use outcome::{Error, TurnOutcome};

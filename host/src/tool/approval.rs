@@ -37,6 +37,8 @@ pub struct Question {
     pub by: Option<String>,
     /// Name of the skill that the question is about, rather than a tool.
     pub skill: Option<String>,
+    /// Id of the tool call, as in its events; `None` for a question that is not about one.
+    pub call: Option<String>,
     /// Permissions of the plugin that provides the tool, in plain words.
     pub may: Vec<String>,
     /// Complete preview of the call, for the user.
@@ -79,6 +81,7 @@ impl Question {
             plugin: spec.plugin.as_deref().map(one_line),
             by: None,
             skill: None,
+            call: None,
             may: Vec::new(),
             arguments: preview(spec, arguments),
             reasons: reasons
@@ -118,6 +121,13 @@ impl Question {
     pub fn made_by(mut self, plugin: &str) -> Self {
         self.tool_key = *blake3::keyed_hash(&self.tool_key, plugin.as_bytes()).as_bytes();
         self.by = Some(one_line(plugin));
+        self
+    }
+
+    /// Names the tool call, so that whoever shows its events can show the question beside it.
+    #[must_use]
+    pub fn of_call(mut self, id: &str) -> Self {
+        self.call = Some(id.to_owned());
         self
     }
 

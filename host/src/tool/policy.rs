@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use mode::{ApprovalMode, ModeSwitch};
+pub use mode::{ApprovalMode, CARRY_OUT_PLAN, ModeSwitch};
 #[doc(hidden)]
 pub use overview::ToolOverview;
 pub use rule::PolicyRule;

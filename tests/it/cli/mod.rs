@@ -1,5 +1,6 @@
 //! The real program: what it prints, how it ends, what it leaves behind.
 
+mod acp;
 mod approval;
 mod cache;
 mod case;

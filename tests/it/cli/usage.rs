@@ -20,6 +20,8 @@ fn help_names_the_commands_and_the_exit_codes() {
       run          Run one turn: give the model a task and print its answer
       serve        Run the loops of plugins side by side until all are done or Ctrl-C; nobody is asked
                    anything meanwhile
+      acp          Be the agent of an editor: speak the Agent Client Protocol over standard input and
+                   output
       demo         See it work: a scripted turn on real files in a temporary folder, with the
                    first-party plugins
       plugin       Make, build, list, inspect, switch and install plugins, and take back what they were

@@ -12,12 +12,14 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rind-package", &["rind-lib"]),
     ("rind-operator", &["rind-lib", "rind-mcp", "rind-package"]),
     ("rind-serve", &["rind-lib"]),
+    ("rind-acp", &["rind-lib"]),
     ("rind-check", &["rind-lib"]),
     ("rind-cases", &["rind-lib"]),
     ("rind-derive", &["rind-author", "rind-cases", "rind-lib"]),
     (
         "rind-cli",
         &[
+            "rind-acp",
             "rind-author",
             "rind-cases",
             "rind-check",

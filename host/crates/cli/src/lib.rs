@@ -4,6 +4,7 @@
 //! environment are resolved once, into the settings from which `operator` builds a host. No
 //! other crate but the program may depend on this one.
 
+mod acp;
 mod alone;
 mod approve;
 mod args;
@@ -237,6 +238,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Chat(args) => chat::run_chat(args).await,
         CliCommand::Run(run) => run::run_prompt(run).await,
         CliCommand::Serve(serve) => serve::run_serve(serve).await,
+        CliCommand::Acp(args) => acp::run_acp(args).await,
         CliCommand::Demo(demo) => demo::run_demo(demo).await,
         CliCommand::Schema(schema) => print_schema(schema.of),
         CliCommand::Config {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
 
 use self::args::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
-pub(super) use self::question::TerminalServerAsk;
+pub(super) use self::question::{TerminalServerAsk, question_text};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{edit, environment, render, terminal};
 use rind_mcp::{

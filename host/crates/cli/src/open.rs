@@ -174,7 +174,7 @@ impl PreparedSession {
 }
 
 /// Collects the facts that built-in commands show.
-fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
+pub(super) fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
     let policy: ToolPolicy = run.setup.config.section()?;
     Ok(CommandFacts {
         paths: run.setup.paths.clone(),

@@ -96,7 +96,7 @@ pub(super) async fn specs(
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
     let commands = confinement::find(setup).await?.commands();
     let mut builder = Host::builder();
-    for source in rind_operator::mcp::sources(setup, &commands, None).await? {
+    for source in rind_operator::mcp::sources(setup, &commands, Vec::new(), None).await? {
         builder = builder.tool_source(source);
     }
     let host = builder

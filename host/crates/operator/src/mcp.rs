@@ -26,6 +26,24 @@ use rind_mcp::{
 /// Folder of the settings that stands for the workspace.
 const WORKSPACE: &str = "workspace";
 
+/// Reason why a server is not used, at the end of the warning, when the question about it was not
+/// answered with yes.
+pub const NO_YES: &str = "there was no yes to what it offers";
+
+/// A server that another program names for a session, such as the editor that shows it.
+///
+/// It is asked about and pinned like those of the settings, and has no rights beyond its own
+/// environment: no folders and no network. Settings of the operator for the name go first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedServer {
+    /// Name of the server.
+    pub name: String,
+    /// Settings of the server: its program or address.
+    pub settings: ServerSettings,
+    /// Variables of the program with their values.
+    pub env: Vec<(String, String)>,
+}
+
 /// Returns the servers of the settings, switched off or not.
 ///
 /// # Errors
@@ -190,18 +208,27 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
 pub async fn sources(
     setup: &OperatorSetup,
     commands: &Commands,
+    named: Vec<NamedServer>,
     ask: Option<&dyn AskServer>,
 ) -> anyhow::Result<Vec<Arc<dyn ToolSource>>> {
     let config = settings(setup)?;
-    let enabled: Vec<(&String, &ServerSettings)> =
-        config.0.iter().filter(|(_, own)| own.enabled).collect();
-    if enabled.is_empty() {
+    let enabled = config.0.iter().filter(|(_, own)| own.enabled);
+    let mut wanted: Vec<NamedServer> = enabled
+        .map(|(name, settings)| NamedServer {
+            name: name.clone(),
+            settings: settings.clone(),
+            env: Vec::new(),
+        })
+        .collect();
+    wanted.extend(usable_servers(setup, &config, named));
+    if wanted.is_empty() {
         return Ok(Vec::new());
     }
     let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
     let mut sources: Vec<Arc<dyn ToolSource>> = Vec::new();
-    for (name, settings) in enabled {
-        let server = match server(setup, name, settings, commands) {
+    for own in &wanted {
+        let name = &own.name;
+        let server = match named_server(setup, own, commands) {
             Ok(server) => server,
             Err(why) => {
                 setup
@@ -210,7 +237,7 @@ pub async fn sources(
                 continue;
             }
         };
-        let pinned = match pins.find(name, settings) {
+        let pinned = match pins.find(name, &server.settings) {
             Some(pin) => Some(pin.offer.clone()),
             None => ask_about(setup, &server, &mut pins, ask).await?,
         };
@@ -219,6 +246,54 @@ pub async fn sources(
         }
     }
     Ok(sources)
+}
+
+/// Leaves out servers of another program that the settings know already, or that are wrong, and says
+/// so.
+fn usable_servers(
+    setup: &OperatorSetup,
+    config: &McpConfig,
+    named: Vec<NamedServer>,
+) -> Vec<NamedServer> {
+    let mut usable: Vec<NamedServer> = Vec::new();
+    for own in named {
+        let name = &own.name;
+        let checked = check_server_name(name).and_then(|()| own.settings.check());
+        let why = if let Err(why) = checked {
+            format!("it {why}")
+        } else if config.0.contains_key(name) {
+            format!("the settings have a server of this name, [mcp.{name}], and it goes first")
+        } else if usable.iter().any(|other| other.name == *name) {
+            "another one has this name".to_owned()
+        } else {
+            usable.push(own);
+            continue;
+        };
+        let text = format!("MCP server `{}` is not used: {why}", name.escape_debug());
+        setup.environment.warn_once(&text);
+    }
+    usable
+}
+
+/// Makes a server, with the values of variables that another program gave.
+fn named_server(
+    setup: &OperatorSetup,
+    own: &NamedServer,
+    commands: &Commands,
+) -> anyhow::Result<McpServer> {
+    let mut made = server(setup, &own.name, &own.settings, commands)?;
+    if own.env.is_empty() {
+        return Ok(made);
+    }
+    if let ServerReach::Program(program) = &mut made.reach {
+        for (name, value) in &own.env {
+            program.env.retain(|(known, _)| known != name.as_str());
+            program.env.push((name.into(), value.into()));
+            // The question and the pin name the variable, and never its value.
+            made.settings.env.push(name.clone());
+        }
+    }
+    Ok(made)
 }
 
 /// Asks about a server that has no pin for its settings.
@@ -256,7 +331,7 @@ async fn ask_about(
         changes: changes.as_deref(),
     };
     if !ask.ask(question).await {
-        warn("you said no to what it offers");
+        warn(NO_YES);
         return Ok(None);
     }
     pins.put(name, pin_of(server, offer.clone()))?;

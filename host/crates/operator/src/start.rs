@@ -52,6 +52,11 @@ pub trait RunFrontend: Send + Sync {
         None
     }
 
+    /// Returns the MCP servers that the program names for this run, besides those of the settings.
+    fn named_servers(&self) -> Vec<mcp::NamedServer> {
+        Vec::new()
+    }
+
     /// Has a model chosen where none is set up. `None` continues without one, so that no session can
     /// be opened.
     fn choose_model<'a>(
@@ -186,7 +191,8 @@ impl PreparedRun {
         let presets = discover(&preset_roots, &[], &machine);
         let confinement = confinement.await.context("find a sandbox")??;
         let commands = confinement.quiet_commands();
-        let sources = mcp::sources(&setup, &commands, frontend.ask_server()).await?;
+        let (named, ask) = (frontend.named_servers(), frontend.ask_server());
+        let sources = mcp::sources(&setup, &commands, named, ask).await?;
         Ok(Self {
             setup,
             plugins,

@@ -16,6 +16,10 @@ use crate::message::EffectClass;
 /// but [`ApprovalMode::Full`].
 const ASKED_FOLDERS: [&str; 2] = [".rind", ".claude"];
 
+/// Prompt of the turn that carries out a plan, once the user approved it.
+pub const CARRY_OUT_PLAN: &str =
+    "The plan is approved. Carry it out now, step by step, and check the result as the plan says.";
+
 /// Way in which calls that would be asked about are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalMode {

@@ -7,11 +7,7 @@ use super::super::question::{QuestionLine, QuestionScreen};
 use super::super::render::{DIM, WARN, style_text};
 use super::live::LiveChat;
 use super::worker::ChatPrompt;
-use rind_lib::tool::policy::ApprovalMode;
-
-/// Prompt that follows the approval of a plan.
-const CARRY_OUT: &str =
-    "The plan is approved. Carry it out now, step by step, and check the result as the plan says.";
+use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN};
 
 /// Answers that approve a plan.
 const YES: &str = "yes";
@@ -63,9 +59,9 @@ impl LiveChat {
         self.switch.set(mode);
         let words = format!("mode {mode}: {}", mode.about());
         self.view.say_line(style_text(DIM, words));
-        self.view.add_said(CARRY_OUT);
+        self.view.add_said(CARRY_OUT_PLAN);
         self.worker.start_turn(ChatPrompt {
-            text: CARRY_OUT.to_owned(),
+            text: CARRY_OUT_PLAN.to_owned(),
             command: None,
             images: Vec::new(),
         });

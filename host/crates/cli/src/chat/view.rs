@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use super::super::render::plain::PlainView;
 use super::super::render::steps::{self, StepsEnd, WHY_WIDTH};
-use super::super::render::turn::unshown_rest;
 use super::super::render::wrap::wrap_text;
 use super::super::render::{
     BAD, BOLD, DIM, WARN, one_line, printable_prose, printable_text, style_text, warning_text,
@@ -18,7 +17,7 @@ use super::diff::ChatDiffs;
 use super::editor::MARK;
 use super::status::ChatStatus;
 use super::stream::AnswerStream;
-use rind_lib::agent::partial_answer;
+use rind_lib::agent::{partial_answer, unshown_rest};
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{StopReason, TurnSummary};

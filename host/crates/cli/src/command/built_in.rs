@@ -86,6 +86,12 @@ impl BuiltIn {
         self
     }
 
+    /// Whether it is about the terminal of a chat, or ends its session.
+    pub(super) fn needs_terminal(&self) -> bool {
+        use BuiltInWork::{Copy, New, Quit, Reload, Resume};
+        matches!(self.does, Copy | New | Quit | Reload | Resume)
+    }
+
     /// Whether it has to wait for the end of a running turn.
     pub(super) fn waits_for_turn(&self) -> bool {
         let makes_input = self.does == BuiltInWork::Init;

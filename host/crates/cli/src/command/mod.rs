@@ -162,6 +162,16 @@ pub(super) enum OwnerAction {
     },
 }
 
+/// A command as a program shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandOffer {
+    /// Name without the slash.
+    pub(super) name: String,
+    pub(super) description: String,
+    /// Arguments in words; empty without any.
+    pub(super) arguments: String,
+}
+
 /// A proposal for the end of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LineCompletion {
@@ -271,6 +281,11 @@ impl CommandSet {
         *lock(&self.open) = Some(open);
     }
 
+    /// Forgets the open session, which holds the lock of its file.
+    pub(super) fn forget_open(&self) {
+        *lock(&self.open) = None;
+    }
+
     /// Notes the model that the open session asks from now on.
     pub(super) fn note_model(&self, selected: &Selected) {
         if let Some(open) = &mut *lock(&self.open) {
@@ -357,6 +372,31 @@ impl CommandSet {
             arguments,
             line: line.to_owned(),
         })
+    }
+
+    /// Lists the commands for a program that shows them, and not those that only a terminal has.
+    pub(super) fn offered_commands(&self) -> Vec<CommandOffer> {
+        let list = self.list();
+        let mut offers = Vec::new();
+        for (at, entry) in list.iter().enumerate() {
+            let is_left_out = match &entry.kind {
+                CommandKind::BuiltIn(command) => command.needs_terminal(),
+                CommandKind::Broken(_) => true,
+                _ => false,
+            };
+            if is_left_out {
+                continue;
+            }
+            let name = list.shown_name(at, entry);
+            let usage = help::usage_line(&name, entry);
+            let arguments = usage.split_once(' ').map_or("", |(_, arguments)| arguments);
+            offers.push(CommandOffer {
+                arguments: arguments.to_owned(),
+                description: entry.description.clone(),
+                name,
+            });
+        }
+        offers
     }
 
     /// Whether a call needs a conversation that it is about: without one it can only say so.

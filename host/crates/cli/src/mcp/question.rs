@@ -24,6 +24,40 @@ impl AskServer for TerminalServerAsk {
     }
 }
 
+/// Returns the question as text, for a program that shows it.
+pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
+    let ServerQuestion {
+        server,
+        offer,
+        changes,
+    } = question;
+    let n_tools = format_count(offer.tools.len() as u64, "tool");
+    let mut lines = vec![
+        format!(
+            "Use the tools of the MCP server {}? It offers {n_tools}.",
+            server.name
+        ),
+        format!("It may: {}", server.permissions().join("; ")),
+        format!(
+            "It calls itself {}, protocol {}",
+            offer.server, offer.protocol
+        ),
+    ];
+    let changed = changes.unwrap_or_default().iter();
+    lines.extend(changed.map(|change| format!("Changed since you said yes: {change}")));
+    let tools = offer.tools.iter();
+    lines.extend(tools.map(|tool| format!("Tool {}: {}", tool.name, tool.description)));
+    let refused = offer.refused.iter();
+    lines.extend(refused.map(|why| format!("Not used: {why}")));
+    lines.push("Each call is asked about as for a program; what changes later is held.".to_owned());
+    // The texts are claims of the server: each stays one line, and no character in it can hide.
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|line| rind_lib::text::one_line(line))
+        .collect();
+    lines.join("\n")
+}
+
 fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
     let ServerQuestion {
         server,

@@ -12,7 +12,7 @@ use super::{
     printable_prose, say_line, style_text, warning_text,
 };
 use crate::args::ShowArgs;
-use rind_lib::agent::partial_answer;
+use rind_lib::agent::{partial_answer, unshown_rest};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::{Message, Role};
 use rind_lib::point::payload::{StopReason, TurnSummary};
@@ -322,44 +322,6 @@ impl TurnRenderer {
             StopReason::Blocked => format!("{} {line}", style_text(BAD, "blocked")),
             StopReason::Cancelled => format!("{} {line}", style_text(WARN, "interrupted")),
             StopReason::Failed => format!("{} {line}", style_text(BAD, "failed")),
-        }
-    }
-}
-
-/// Returns the part of an output that was not shown yet. Blanks do not count: parts of an answer
-/// are joined in different ways.
-pub(in super::super) fn unshown_rest<'a>(output: &'a str, shown: &str) -> &'a str {
-    let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
-    let mut end = 0;
-    for wanted in shown.chars().filter(|c| !c.is_whitespace()) {
-        match chars.next() {
-            Some((at, c)) if c == wanted => end = at + c.len_utf8(),
-            _ => return output,
-        }
-    }
-    output.get(end..).map_or(output, str::trim_start)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unshown_rest;
-
-    #[test]
-    fn only_what_was_not_shown_is_shown_at_the_end() {
-        let table = [
-            ("all of it", "", "all of it"),
-            ("all of it", "all of it\n", ""),
-            ("one\ntwo", "onetwo", ""),
-            ("all of it\n\n-- é", "all of it", "-- é"),
-            ("other", "all of it", "other"),
-            ("all", "all of it", "all"),
-        ];
-        for (output, shown, expected) in table {
-            assert_eq!(
-                unshown_rest(output, shown),
-                expected,
-                "{output:?} {shown:?}"
-            );
         }
     }
 }

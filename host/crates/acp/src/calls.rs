@@ -1,0 +1,182 @@
+//! Tool calls as a client shows them: kind, title, places, changed text.
+//!
+//! Every text of a model or plugin goes through the cleaning functions before it is sent, because the
+//! client may show it as it is.
+
+use std::path::Path;
+
+use rind_lib::message::{EffectClass, Part, Parts, ToolCall};
+use rind_lib::text::{clean_line, printable_prose, printable_text};
+use serde_json::Value;
+
+use crate::wire::{ContentBlock, Diff, ToolCallContent, ToolCallLocation, ToolKind};
+
+/// Longest title of a call, in bytes.
+const MAX_TITLE_BYTES: usize = 200;
+
+/// A call as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CallShape {
+    pub(crate) title: String,
+    pub(crate) kind: ToolKind,
+    pub(crate) locations: Vec<ToolCallLocation>,
+    pub(crate) content: Vec<ToolCallContent>,
+}
+
+impl CallShape {
+    /// Shapes a call. `class` is that of its tool, if it is known; built-in tools have no `plugin`.
+    pub(crate) fn of(
+        call: &ToolCall,
+        class: Option<EffectClass>,
+        plugin: Option<&str>,
+        workspace: &Path,
+    ) -> Self {
+        let built_in = plugin.map_or(call.name.as_str(), |_| "");
+        let text = |name: &str| call.arguments.get(name).and_then(Value::as_str);
+        let path = text("path").filter(|_| !built_in.is_empty());
+        Self {
+            title: call_title(&call.name, built_in, &call.arguments),
+            kind: call_kind(built_in, class),
+            locations: path
+                .map(|path| location(workspace, path, call.arguments.get("offset")))
+                .into_iter()
+                .collect(),
+            content: match (built_in, path) {
+                ("edit_file", Some(path)) => {
+                    let (old, new) = (text("old_text"), text("new_text"));
+                    change(workspace, path, old, new.unwrap_or_default())
+                }
+                ("write_file", Some(path)) => {
+                    change(workspace, path, None, text("content").unwrap_or_default())
+                }
+                _ => Vec::new(),
+            },
+        }
+    }
+}
+
+fn call_kind(built_in: &str, class: Option<EffectClass>) -> ToolKind {
+    match (built_in, class) {
+        ("read_file" | "list_files", _) => ToolKind::Read,
+        ("search", _) => ToolKind::Search,
+        ("edit_file" | "write_file", _) => ToolKind::Edit,
+        ("bash", _) => ToolKind::Execute,
+        (_, Some(EffectClass::Read)) => ToolKind::Read,
+        (_, Some(EffectClass::Write)) => ToolKind::Edit,
+        (_, Some(EffectClass::Execute)) => ToolKind::Execute,
+        (_, Some(EffectClass::External)) => ToolKind::Fetch,
+        (_, None) => ToolKind::Other,
+    }
+}
+
+/// Returns one line that names the call: the command, or the verb and the file.
+fn call_title(name: &str, built_in: &str, arguments: &Value) -> String {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let title = match built_in {
+        "bash" => text("command").map(|command| format!("$ {command}")),
+        "read_file" => text("path").map(|path| format!("Read {path}")),
+        "list_files" => Some(format!("List {}", text("path").unwrap_or("."))),
+        "search" => text("pattern").map(|pattern| format!("Search {pattern}")),
+        "edit_file" => text("path").map(|path| format!("Edit {path}")),
+        "write_file" => text("path").map(|path| format!("Write {path}")),
+        _ => None,
+    };
+    clean_line(title.as_deref().unwrap_or(name), MAX_TITLE_BYTES)
+}
+
+fn location(workspace: &Path, path: &str, line: Option<&Value>) -> ToolCallLocation {
+    let line = line.and_then(Value::as_u64);
+    let line = line.and_then(|line| u32::try_from(line).ok());
+    ToolCallLocation::new(absolute(workspace, path)).line(line)
+}
+
+/// Returns the path of a file of the workspace, as a text that JSON can hold.
+fn absolute(workspace: &Path, path: &str) -> String {
+    let path = workspace.join(path);
+    printable_text(&path.to_string_lossy())
+}
+
+/// Shows a changed text. The text is cleaned: a character that cannot be seen must not hide in it.
+pub(crate) fn change(
+    workspace: &Path,
+    path: &str,
+    old: Option<&str>,
+    new: &str,
+) -> Vec<ToolCallContent> {
+    let diff = Diff::new(absolute(workspace, path), printable_text(new));
+    vec![ToolCallContent::Diff(
+        diff.old_text(old.map(printable_text)),
+    )]
+}
+
+/// Shows the result of a call.
+pub(crate) fn result_content(parts: &Parts, is_command: bool) -> Vec<ToolCallContent> {
+    let shown = parts.iter().map(|part| match part {
+        Part::Text { text } if is_command => fenced(text),
+        Part::Text { text } => printable_prose(text),
+        Part::Json { value } => fenced(&value.to_string()),
+        Part::Blob(blob) => blob.to_string(),
+    });
+    let shown = shown.filter(|text| !text.trim().is_empty());
+    shown.map(|text| text_content(&text)).collect()
+}
+
+/// Makes content of a text.
+pub(crate) fn text_content(text: &str) -> ToolCallContent {
+    ToolCallContent::from(ContentBlock::from(text))
+}
+
+/// Puts a text into a block of code, with a fence that is longer than any in the text.
+pub(crate) fn fenced(text: &str) -> String {
+    let mut longest = 0;
+    let mut run = 0;
+    for letter in text.chars() {
+        run = if letter == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}\n{}\n{fence}", printable_text(text.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shape(name: &str, arguments: Value, plugin: Option<&str>) -> CallShape {
+        let call = ToolCall::new("1", name, arguments);
+        CallShape::of(&call, Some(EffectClass::External), plugin, Path::new("/w"))
+    }
+
+    #[test]
+    fn built_in_calls_have_titles_kinds_and_places_and_those_of_plugins_their_class() {
+        let edit = json!({"path": "a\u{202e}.txt", "old_text": "x", "new_text": "y\u{200b}"});
+        let shaped = shape("edit_file", edit.clone(), None);
+        assert_eq!(shaped.kind, ToolKind::Edit);
+        assert!(
+            shaped.title.starts_with("Edit a\\u{202e}"),
+            "{}",
+            shaped.title
+        );
+        let content = serde_json::to_value(&shaped.content).unwrap();
+        assert_eq!(content[0]["newText"], "y\\u{200b}");
+        assert_eq!(content[0]["oldText"], "x");
+        let foreign = shape("edit_file", edit, Some("other"));
+        assert_eq!(
+            (foreign.title.as_str(), foreign.kind),
+            ("edit_file", ToolKind::Fetch)
+        );
+        assert!(foreign.locations.is_empty() && foreign.content.is_empty());
+        let command = shape("bash", json!({"command": "a\nb\u{1b}[2J"}), None);
+        assert_eq!(
+            (command.title.contains('\u{1b}'), command.kind),
+            (false, ToolKind::Execute)
+        );
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_those_in_the_text() {
+        assert_eq!(fenced("a"), "```\na\n```");
+        assert!(fenced("x ```` y").starts_with("`````\n"));
+    }
+}

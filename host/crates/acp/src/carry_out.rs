@@ -1,0 +1,62 @@
+//! The question whether a plan is carried out, after a turn in the mode that only plans.
+
+use rind_lib::tool::policy::ApprovalMode;
+
+use crate::calls::text_content;
+use crate::client::ClientLink;
+use crate::wire::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ToolKind,
+};
+
+/// Id of the option that goes on planning.
+const NO: &str = "keep-planning";
+
+/// Asks whether the plan is carried out. Returns the mode to do it in; `None` goes on planning.
+pub(crate) async fn ask_carry_out(
+    link: &ClientLink,
+    session: &str,
+    id: String,
+) -> Option<ApprovalMode> {
+    let fields = ToolCallUpdateFields::new()
+        .title("Carry out this plan?".to_owned())
+        .kind(ToolKind::SwitchMode)
+        .status(ToolCallStatus::Pending)
+        .content(vec![text_content(
+            "The plan above is carried out in the mode that you choose.",
+        )]);
+    let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
+    let options = vec![
+        option(
+            ApprovalMode::Ask.name(),
+            "Yes, and ask about each change",
+            PermissionOptionKind::AllowOnce,
+        ),
+        option(
+            ApprovalMode::AcceptEdits.name(),
+            "Yes, and edit files without a question",
+            PermissionOptionKind::AllowAlways,
+        ),
+        option(NO, "No, go on planning", PermissionOptionKind::RejectOnce),
+    ];
+    let call = ToolCallUpdate::new(id.clone(), fields);
+    let request = RequestPermissionRequest::new(session.to_owned(), call, options);
+    let asked: Result<RequestPermissionResponse, String> =
+        link.ask("session/request_permission", &request).await;
+    let chosen = match asked.map(|response| response.outcome) {
+        Ok(RequestPermissionOutcome::Selected(chosen)) => Some(chosen.option_id.0),
+        _ => None,
+    };
+    let modes = [ApprovalMode::Ask, ApprovalMode::AcceptEdits];
+    let mode = modes
+        .into_iter()
+        .find(|mode| chosen.as_deref() == Some(mode.name()));
+    let status = match mode {
+        Some(_) => ToolCallStatus::Completed,
+        None => ToolCallStatus::Failed,
+    };
+    let ended = ToolCallUpdate::new(id, ToolCallUpdateFields::new().status(status));
+    link.send_update(session, SessionUpdate::ToolCallUpdate(ended));
+    mode
+}

@@ -1,0 +1,153 @@
+//! The client at the other end: notifications to it, requests of this side and their responses.
+//!
+//! Start from [`ClientLink`].
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use rind_lib::lock::lock;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::lines::Outbox;
+use crate::rpc::{notification_line, request_line, response_line};
+use crate::wire::{
+    CancelRequestNotification, ClientCapabilities, Notice, NoticeSeverity, RequestId,
+    SessionNotification, SessionUpdate, WireError,
+};
+
+/// Abilities of the client that this side uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClientAbilities {
+    /// Whether it shows forms.
+    pub(crate) has_forms: bool,
+    /// Whether it shows notices beside the conversation.
+    pub(crate) has_notices: bool,
+}
+
+impl ClientAbilities {
+    pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
+        let elicitation = capabilities.elicitation.as_ref();
+        let session = capabilities.session.as_ref();
+        Self {
+            has_forms: elicitation.is_some_and(|own| own.form.is_some()),
+            has_notices: session.is_some_and(|own| own.notices.is_some()),
+        }
+    }
+}
+
+type Waiting = oneshot::Sender<Result<Value, Value>>;
+
+/// Link to the client: the stream to it, and the requests that wait for its answers.
+pub(crate) struct ClientLink {
+    outbox: Outbox,
+    pending: Mutex<HashMap<i64, Waiting>>,
+    last_id: AtomicI64,
+    abilities: OnceLock<ClientAbilities>,
+}
+
+impl ClientLink {
+    pub(crate) fn new(outbox: Outbox) -> Self {
+        Self {
+            outbox,
+            pending: Mutex::default(),
+            last_id: AtomicI64::new(0),
+            abilities: OnceLock::new(),
+        }
+    }
+
+    /// Notes the abilities that the client told. Returns whether they are the first.
+    pub(crate) fn note_abilities(&self, abilities: ClientAbilities) -> bool {
+        self.abilities.set(abilities).is_ok()
+    }
+
+    /// Returns the abilities, once the client told them.
+    pub(crate) fn abilities(&self) -> Option<ClientAbilities> {
+        self.abilities.get().copied()
+    }
+
+    /// Sends an update of a session.
+    pub(crate) fn send_update(&self, session: &str, update: SessionUpdate) {
+        let told = SessionNotification::new(session.to_owned(), update);
+        self.outbox
+            .put_line(notification_line("session/update", &told));
+    }
+
+    /// Sends a notice. Returns whether the client shows notices.
+    pub(crate) fn send_notice(
+        &self,
+        session: &str,
+        severity: NoticeSeverity,
+        text: String,
+    ) -> bool {
+        let is_shown = self.abilities().is_some_and(|own| own.has_notices);
+        if is_shown {
+            let notice = Notice::new(severity, text);
+            self.send_update(session, SessionUpdate::Notice(notice));
+        }
+        is_shown
+    }
+
+    /// Sends the response to a request of the client.
+    pub(crate) fn respond(&self, id: &RequestId, outcome: &Result<Value, WireError>) {
+        self.outbox.put_line(response_line(id, outcome));
+    }
+
+    /// Sends a request and waits for its response, without a timeout. When the future is dropped,
+    /// the client is told that the answer is not wanted any more.
+    ///
+    /// # Errors
+    /// A sentence: the client refused it, or answered with something else.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<T, String> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, response) = oneshot::channel();
+        lock(&self.pending).insert(id, sender);
+        let _open = OpenRequest { link: self, id };
+        self.outbox.put_line(request_line(id, method, params));
+        match response.await {
+            Ok(Ok(result)) => serde_json::from_value(result)
+                .map_err(|error| format!("its response to `{method}` is wrong: {error}")),
+            Ok(Err(error)) => {
+                let said = error.get("message").and_then(Value::as_str);
+                let said = rind_lib::text::clean_line(said.unwrap_or("no reason"), 200);
+                Err(format!("it refused `{method}`: {said}"))
+            }
+            Err(_) => Err("the connection ended".to_owned()),
+        }
+    }
+
+    /// Takes a response. One to no open request, such as a second one, is dropped.
+    pub(crate) fn take_response(&self, id: &RequestId, outcome: Result<Value, Value>) {
+        let waiting = match id {
+            RequestId::Number(id) => lock(&self.pending).remove(id),
+            _ => None,
+        };
+        match waiting {
+            Some(waiting) => drop(waiting.send(outcome)),
+            None => tracing::debug!(%id, "the client answered a request that is not open"),
+        }
+    }
+}
+
+/// A request that waits for its response.
+struct OpenRequest<'a> {
+    link: &'a ClientLink,
+    id: i64,
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        if lock(&self.link.pending).remove(&self.id).is_some() {
+            let told = CancelRequestNotification::new(self.id);
+            let line = notification_line("$/cancel_request", &told);
+            self.link.outbox.put_line(line);
+        }
+    }
+}

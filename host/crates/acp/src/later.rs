@@ -1,0 +1,101 @@
+//! Questions of the time before a session is open, for a client that has no forms: they are asked as
+//! permissions with the first prompt, and after a yes the session is opened again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rind_lib::tool::approval::Approver;
+use rind_lib::tool::policy::ApprovalMode;
+
+use crate::ask::LaterQuestions;
+use crate::backend::{AcpBackend, BackendSession, ClientServer, OpenOrder};
+use crate::calls::{fenced, text_content};
+use crate::client::ClientLink;
+use crate::sessions::wire_error;
+use crate::wire::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ToolKind, WireError,
+};
+
+/// Id of the option that says yes.
+const YES: &str = "use";
+
+/// Id of the option that says no.
+const NO: &str = "leave-out";
+
+/// Questions that wait, and the parts to open their session again with.
+pub(crate) struct LaterOpening {
+    pub(crate) backend: Arc<dyn AcpBackend>,
+    pub(crate) workspace: PathBuf,
+    pub(crate) servers: Vec<ClientServer>,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) questions: Vec<String>,
+}
+
+impl LaterOpening {
+    /// Asks the questions one after the other, and returns those that were answered with yes.
+    pub(crate) async fn ask_questions(
+        &self,
+        link: &ClientLink,
+        session: &str,
+        next_id: impl Fn() -> String,
+    ) -> Vec<String> {
+        let mut yes = Vec::new();
+        for text in &self.questions {
+            if ask_question(link, session, next_id(), text).await {
+                yes.push(text.clone());
+            }
+        }
+        yes
+    }
+
+    /// Opens the session again, with these questions answered with yes.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) async fn open_again(
+        &self,
+        session: &str,
+        yes: Vec<String>,
+        mode: ApprovalMode,
+    ) -> Result<BackendSession, WireError> {
+        let order = OpenOrder {
+            workspace: self.workspace.clone(),
+            resume: Some(session.to_owned()),
+            servers: self.servers.clone(),
+            approver: self.approver.clone(),
+            confirm: Arc::new(LaterQuestions::with_yes(yes)),
+            mode: Some(mode),
+        };
+        self.backend.open(order).await.map_err(wire_error)
+    }
+}
+
+async fn ask_question(link: &ClientLink, session: &str, id: String, text: &str) -> bool {
+    let title = text.lines().next().unwrap_or_default();
+    let fields = ToolCallUpdateFields::new()
+        .title(title.to_owned())
+        .kind(ToolKind::Other)
+        .status(ToolCallStatus::Pending)
+        .content(vec![text_content(&fenced(text))]);
+    let options = vec![
+        PermissionOption::new(YES, "Use its tools", PermissionOptionKind::AllowAlways),
+        PermissionOption::new(NO, "Leave it out", PermissionOptionKind::RejectOnce),
+    ];
+    let call = ToolCallUpdate::new(id.clone(), fields);
+    let request = RequestPermissionRequest::new(session.to_owned(), call, options);
+    let asked: Result<RequestPermissionResponse, String> =
+        link.ask("session/request_permission", &request).await;
+    let is_yes = match asked.map(|response| response.outcome) {
+        Ok(RequestPermissionOutcome::Selected(chosen)) => &*chosen.option_id.0 == YES,
+        _ => false,
+    };
+    let status = match is_yes {
+        true => ToolCallStatus::Completed,
+        false => ToolCallStatus::Failed,
+    };
+    let ended = ToolCallUpdate::new(id, ToolCallUpdateFields::new().status(status));
+    link.send_update(session, SessionUpdate::ToolCallUpdate(ended));
+    is_yes
+}

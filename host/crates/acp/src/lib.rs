@@ -1,0 +1,79 @@
+//! The Agent Client Protocol, version 1: sessions of Rind in an editor, over standard input and
+//! output.
+//!
+//! Owns the connection: messages, requests, updates, questions, and the sessions that are open in it.
+//! It runs turns through [`rind_lib::Host`] alone, so every rule of the operator, every hook and every
+//! limit holds as it does on the command line. One module names the crate with the protocol's types.
+//! It knows no command line, no settings and no plugin's code: the program implements
+//! [`backend::AcpBackend`].
+//!
+//! The protocol's own SDK is not used: it reads lines of any length into memory, and a line that is not
+//! UTF-8 ends its connection.
+//!
+//! Start from [`serve_client`].
+
+mod ask;
+pub mod backend;
+mod calls;
+mod carry_out;
+mod client;
+mod later;
+mod lines;
+mod live;
+mod options;
+mod permission;
+mod plan;
+mod prompt;
+mod replay;
+mod rpc;
+mod server;
+mod sessions;
+mod view;
+mod wire;
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use backend::AcpBackend;
+use server::Connection;
+
+/// Time to write the last messages in when the connection ends: a client that does not read must not
+/// block it.
+const LAST_WRITES: Duration = Duration::from_secs(1);
+
+/// Serves one client until its input ends or `cancel` is set. Then every prompt is interrupted and
+/// every session closed; they can be loaded later.
+///
+/// # Errors
+/// No thread can be started for the streams.
+pub async fn serve_client(
+    backend: Arc<dyn AcpBackend>,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    cancel: &CancellationToken,
+) -> io::Result<()> {
+    let mut lines = lines::read_lines(input)?;
+    let (outbox, written) = lines::write_lines(output)?;
+    let connection = Arc::new(Connection::new(backend, outbox.clone()));
+    loop {
+        let line = tokio::select! {
+            biased;
+            () = cancel.cancelled() => break,
+            () = outbox.broken.cancelled() => break,
+            line = lines.recv() => line,
+        };
+        match line {
+            Some(line) => connection.take_line(line),
+            None => break,
+        }
+    }
+    connection.end().await;
+    outbox.end_lines();
+    if tokio::time::timeout(LAST_WRITES, written).await.is_err() {
+        tracing::debug!("the last messages were not written: the client does not read them");
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Lines in and lines out, each on a thread of its own, because the streams of a process block.
+//!
+//! Owns the bounds: the longest line that is read, and the bytes that may wait for a client that does
+//! not read.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Longest line that is read, in bytes. A prompt with sixteen images of 3.75 MiB would have more; a
+/// client that sends it is told so.
+pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
+
+/// Bytes that may wait to be written. A client that leaves more unread is given up.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+
+/// Lines that may wait to be handled; then the client waits.
+const MAX_READ_AHEAD: usize = 16;
+
+/// A line of the input.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum InputLine {
+    /// A line without its end.
+    Line(Vec<u8>),
+    /// A line that was longer than [`MAX_LINE_BYTES`]; its bytes were dropped.
+    TooLong,
+}
+
+/// Reads lines on a thread, which ends at the end of the input or when nothing takes them.
+///
+/// # Errors
+/// The thread cannot be started.
+pub(crate) fn read_lines(
+    input: impl Read + Send + 'static,
+) -> io::Result<mpsc::Receiver<InputLine>> {
+    let (lines, receiver) = mpsc::channel(MAX_READ_AHEAD);
+    let read = move || {
+        let mut reader = BufReader::with_capacity(64 << 10, input);
+        loop {
+            match next_line(&mut reader, MAX_LINE_BYTES) {
+                Ok(Some(InputLine::Line(line))) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Ok(Some(line)) => {
+                    if lines.blocking_send(line).is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the input of the client cannot be read");
+                    return;
+                }
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("acp-input".to_owned())
+        .spawn(read)?;
+    Ok(receiver)
+}
+
+/// Reads the next line of at most `limit` bytes; `None` at the end of the input.
+fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<InputLine>> {
+    let mut line = Vec::new();
+    let mut is_too_long = false;
+    loop {
+        let bytes = match reader.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            bytes => bytes?,
+        };
+        if bytes.is_empty() {
+            return Ok(match (is_too_long, line.is_empty()) {
+                (true, _) => Some(InputLine::TooLong),
+                (false, true) => None,
+                (false, false) => Some(InputLine::Line(line)),
+            });
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let part = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+        if line.len() + part.len() > limit {
+            is_too_long = true;
+            line = Vec::new();
+        }
+        if !is_too_long {
+            line.extend_from_slice(part);
+        }
+        let n_used = end.map_or(bytes.len(), |end| end + 1);
+        reader.consume(n_used);
+        if end.is_some() {
+            return Ok(Some(match is_too_long {
+                true => InputLine::TooLong,
+                false => InputLine::Line(line),
+            }));
+        }
+    }
+}
+
+/// The way to the client. Clones write to the same stream.
+#[derive(Clone)]
+pub(crate) struct Outbox {
+    lines: mpsc::UnboundedSender<String>,
+    waiting_bytes: Arc<AtomicUsize>,
+    /// Set when the client cannot be written to any more.
+    pub(crate) broken: CancellationToken,
+}
+
+impl Outbox {
+    /// Writes a line after those that were put before. Never blocks: a client that does not read for
+    /// long is given up.
+    pub(crate) fn put_line(&self, line: String) {
+        if self.broken.is_cancelled() {
+            return;
+        }
+        let n_before = self.waiting_bytes.fetch_add(line.len(), Ordering::Relaxed);
+        if n_before > MAX_WAITING_BYTES {
+            tracing::warn!("the client does not read what it is sent; the connection ends");
+            self.broken.cancel();
+            return;
+        }
+        // Ignore a closed channel: the thread ends with the stream.
+        let _ = self.lines.send(line);
+    }
+
+    /// Ends the stream after the lines that were put before.
+    pub(crate) fn end_lines(&self) {
+        // No message is empty, so an empty line can say that there are no more.
+        let _ = self.lines.send(String::new());
+    }
+}
+
+/// Starts the thread that writes. The receiver is told when everything was written, which is after
+/// [`Outbox::end_lines`].
+///
+/// # Errors
+/// The thread cannot be started.
+pub(crate) fn write_lines(
+    mut output: impl Write + Send + 'static,
+) -> io::Result<(Outbox, oneshot::Receiver<()>)> {
+    let (lines, mut waiting) = mpsc::unbounded_channel::<String>();
+    let (done, written) = oneshot::channel();
+    let outbox = Outbox {
+        lines,
+        waiting_bytes: Arc::default(),
+        broken: CancellationToken::new(),
+    };
+    let (waiting_bytes, broken) = (outbox.waiting_bytes.clone(), outbox.broken.clone());
+    let write = move || {
+        while let Some(mut line) = waiting.blocking_recv().filter(|line| !line.is_empty()) {
+            let n_bytes = line.len();
+            line.push('\n');
+            let outcome = output
+                .write_all(line.as_bytes())
+                .and_then(|()| output.flush());
+            waiting_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
+            if let Err(error) = outcome {
+                tracing::debug!(%error, "the client cannot be written to");
+                broken.cancel();
+                break;
+            }
+        }
+        let _ = done.send(());
+    };
+    std::thread::Builder::new()
+        .name("acp-output".to_owned())
+        .spawn(write)?;
+    Ok((outbox, written))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_dropped_and_the_next_is_read() {
+        let text = format!("one\n{}\r\ntwo", "x".repeat(100));
+        let mut reader = BufReader::with_capacity(7, text.as_bytes());
+        let mut next = || next_line(&mut reader, 10).unwrap();
+        assert_eq!(next(), Some(InputLine::Line(b"one".to_vec())));
+        assert_eq!(next(), Some(InputLine::TooLong));
+        assert_eq!(next(), Some(InputLine::Line(b"two".to_vec())));
+        assert_eq!(next(), None);
+        let long = "x".repeat(100);
+        let mut reader = BufReader::new(long.as_bytes());
+        assert_eq!(
+            next_line(&mut reader, 10).unwrap(),
+            Some(InputLine::TooLong)
+        );
+        assert_eq!(next_line(&mut reader, 10).unwrap(), None);
+    }
+
+    /// A stream that takes nothing until it is dropped.
+    struct Stuck;
+
+    impl Write for Stuck {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            std::thread::park();
+            Ok(0)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_given_up() {
+        let (outbox, _) = write_lines(Stuck).unwrap();
+        for _ in 0..80 {
+            outbox.put_line("x".repeat(1 << 20));
+        }
+        assert!(outbox.broken.is_cancelled());
+    }
+}

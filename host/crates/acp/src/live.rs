@@ -1,0 +1,526 @@
+//! An open session: it runs one prompt at a time, and tells the client of its options.
+//!
+//! Every turn runs through the host, so that hooks, policy, budget and journal hold for it as they do
+//! on the command line.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rind_lib::Session;
+use rind_lib::agent::TurnOutcome;
+use rind_lib::host::Turn;
+use rind_lib::lock::lock;
+use rind_lib::message::Finish;
+use rind_lib::point::payload::StopReason as TurnStop;
+use rind_lib::provider::{Provider, Selected};
+use rind_lib::text::{clean_line, error_chain};
+use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN, ModeSwitch};
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::{CommandOutcome, SessionCommands};
+use crate::calls::fenced;
+use crate::carry_out::ask_carry_out;
+use crate::client::ClientLink;
+use crate::later::LaterOpening;
+use crate::options::{MODE, MODEL, ModelChoice, config_options, mode_state};
+use crate::prompt::PromptInput;
+use crate::replay::title_of;
+use crate::view::{EventView, Shown, chunk};
+use crate::wire::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate,
+    CurrentModeUpdate, NoticeSeverity, SessionConfigOption, SessionInfoUpdate, SessionModeState,
+    SessionUpdate, StopReason, UnstructuredCommandInput, WireError,
+};
+
+/// Time in which a server has to list its models.
+const MODELS_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Longest reason of a failed turn, in bytes.
+const MAX_FAILURE_BYTES: usize = 2000;
+
+/// Parts that a session is made of.
+pub(crate) struct LiveParts {
+    pub(crate) session: Session,
+    pub(crate) view: Arc<Mutex<EventView>>,
+    pub(crate) commands: Arc<dyn SessionCommands>,
+    pub(crate) switch: ModeSwitch,
+    pub(crate) notes: Vec<String>,
+    /// Questions that could not be asked before.
+    pub(crate) later: Option<LaterOpening>,
+}
+
+/// Parts of a session that come anew when it is opened again.
+#[derive(Clone)]
+struct LiveOffers {
+    commands: Arc<dyn SessionCommands>,
+    switch: ModeSwitch,
+}
+
+/// An open session.
+pub(crate) struct LiveSession {
+    id: Arc<str>,
+    link: Arc<ClientLink>,
+    /// The session; `None` once it is closed. Locked while a prompt runs.
+    session: tokio::sync::Mutex<Option<Session>>,
+    view: Arc<Mutex<EventView>>,
+    /// Commands and mode of the session.
+    offers: Mutex<LiveOffers>,
+    told_mode: Mutex<ApprovalMode>,
+    /// Questions of the time before the session was open.
+    later: Mutex<Option<LaterOpening>>,
+    models: Mutex<ModelChoice>,
+    /// Model to ask from the next prompt on.
+    wanted: Mutex<Option<Selected>>,
+    /// Ends the prompt that runs.
+    running: Mutex<Option<CancellationToken>>,
+    is_ending: AtomicBool,
+    notes: Mutex<Vec<String>>,
+}
+
+impl LiveSession {
+    pub(crate) fn new(link: Arc<ClientLink>, parts: LiveParts) -> Self {
+        let LiveParts {
+            session,
+            view,
+            commands,
+            switch,
+            notes,
+            later,
+        } = parts;
+        observe_session(&session, &link, &view);
+        let model = session.model().1.to_owned();
+        lock(&view).window = session.provider().profile(&model).window_tokens;
+        Self {
+            id: session.id().clone(),
+            link,
+            view,
+            told_mode: Mutex::new(switch.mode()),
+            offers: Mutex::new(LiveOffers { commands, switch }),
+            later: Mutex::new(later),
+            models: Mutex::new(ModelChoice::new(&model)),
+            wanted: Mutex::default(),
+            running: Mutex::default(),
+            is_ending: AtomicBool::new(false),
+            notes: Mutex::new(notes),
+            session: tokio::sync::Mutex::new(Some(session)),
+        }
+    }
+
+    fn switch(&self) -> ModeSwitch {
+        lock(&self.offers).switch.clone()
+    }
+
+    fn commands(&self) -> Arc<dyn SessionCommands> {
+        lock(&self.offers).commands.clone()
+    }
+
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(crate) fn modes(&self) -> SessionModeState {
+        mode_state(self.switch().mode())
+    }
+
+    pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
+        config_options(self.switch().mode(), &lock(&self.models))
+    }
+
+    /// Tells the client of the commands, the notes and, once the server listed them, the models.
+    pub(crate) async fn announce(self: Arc<Self>) {
+        self.send_commands();
+        let notes = std::mem::take(&mut *lock(&self.notes));
+        let unshown = notes.into_iter().filter(|note| {
+            let severity = NoticeSeverity::Warning;
+            !self.link.send_notice(&self.id, severity, note.clone())
+        });
+        // Without notices they stand before the first answer.
+        *lock(&self.notes) = unshown.collect();
+        let provider = {
+            let session = self.session.lock().await;
+            session.as_ref().map(|session| session.provider().clone())
+        };
+        if let Some(provider) = provider {
+            self.list_models(&*provider).await;
+        }
+    }
+
+    async fn list_models(&self, provider: &dyn Provider) {
+        let cancel = CancellationToken::new();
+        let listing = provider.models(&cancel);
+        match tokio::time::timeout(MODELS_TIMEOUT, listing).await {
+            Ok(Ok(names)) if !names.is_empty() => {
+                lock(&self.models).set_listed(names);
+                self.send_options();
+            }
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the models cannot be listed"),
+            Err(_) => tracing::debug!("the models cannot be listed: it takes too long"),
+        }
+    }
+
+    fn send_commands(&self) {
+        let commands = self.commands().offered().into_iter();
+        let commands: Vec<AvailableCommand> = commands
+            .map(|own| {
+                let input = (!own.arguments.is_empty()).then(|| {
+                    let hint = UnstructuredCommandInput::new(own.arguments.clone());
+                    AvailableCommandInput::Unstructured(hint)
+                });
+                AvailableCommand::new(own.name, own.description).input(input)
+            })
+            .collect();
+        let update = AvailableCommandsUpdate::new(commands);
+        self.send(SessionUpdate::AvailableCommandsUpdate(update));
+    }
+
+    fn send(&self, update: SessionUpdate) {
+        self.link.send_update(&self.id, update);
+    }
+
+    fn say(&self, text: &str) {
+        self.send(SessionUpdate::AgentMessageChunk(chunk(text)));
+    }
+
+    fn send_options(&self) {
+        let update = ConfigOptionUpdate::new(self.config_options());
+        self.send(SessionUpdate::ConfigOptionUpdate(update));
+    }
+
+    /// Tells the client of the mode, if it changed since it was told.
+    fn send_mode(&self) {
+        let mode = self.switch().mode();
+        let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
+        if before != mode {
+            let update = CurrentModeUpdate::new(mode.name());
+            self.send(SessionUpdate::CurrentModeUpdate(update));
+            self.send_options();
+        }
+    }
+
+    /// Switches the mode of approval; it holds from the next call on.
+    ///
+    /// # Errors
+    /// There is no such mode.
+    pub(crate) fn set_mode(&self, name: &str) -> Result<(), WireError> {
+        let mode = name.parse::<ApprovalMode>();
+        let mode = mode.map_err(|why| WireError::new(-32602, why))?;
+        self.switch().set(mode);
+        self.send_mode();
+        Ok(())
+    }
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    /// There is no such option, or it does not have the value.
+    pub(crate) fn set_option(&self, id: &str, value: &str) -> Result<(), WireError> {
+        match id {
+            MODE => self.set_mode(value),
+            MODEL if lock(&self.models).has_model(value) => {
+                let chosen = self.choose_model(value, true);
+                chosen.map_err(|why| WireError::new(-32602, why)).map(drop)
+            }
+            MODEL => Err(WireError::new(
+                -32602,
+                format!(
+                    "`{}` is not among the models; `/model NAME` asks another one",
+                    clean_line(value, 100)
+                ),
+            )),
+            _ => Err(WireError::new(
+                -32602,
+                format!(
+                    "there is no option `{}`; the options are `{MODE}` and `{MODEL}`",
+                    clean_line(id, 100)
+                ),
+            )),
+        }
+    }
+
+    /// Asks another model from the next prompt on. Returns its name.
+    fn choose_model(&self, name: &str, is_listed: bool) -> Result<String, String> {
+        let selected = self.commands().select_model(name, is_listed)?;
+        let name = selected.model.clone();
+        lock(&self.models).set_current(&name);
+        lock(&self.view).window = selected.provider.profile(&name).window_tokens;
+        *lock(&self.wanted) = Some(selected);
+        Ok(name)
+    }
+
+    /// Ends the prompt that runs in good order.
+    fn cancel_prompt(&self) {
+        if let Some(running) = &*lock(&self.running) {
+            running.cancel();
+        }
+    }
+
+    /// Whether a prompt runs.
+    pub(crate) fn is_running(&self) -> bool {
+        lock(&self.running).is_some()
+    }
+
+    /// Runs a prompt: a turn or a slash command. `cancel` ends it.
+    ///
+    /// # Errors
+    /// Another prompt runs, the session is closed, or the turn failed.
+    pub(crate) async fn run_prompt(
+        &self,
+        input: PromptInput,
+        cancel: &CancellationToken,
+    ) -> Result<StopReason, WireError> {
+        let Ok(mut guard) = self.session.try_lock() else {
+            return Err(WireError::new(
+                -32600,
+                "a prompt of the session runs; wait for its end, or end it with session/cancel",
+            ));
+        };
+        let _running = RunningPrompt::begin(self, cancel.clone());
+        let later = lock(&self.later).take();
+        if let Some(later) = later.filter(|_| !self.ends()) {
+            self.open_later(&mut guard, later, cancel).await?;
+        }
+        let Some(session) = guard.as_mut().filter(|_| !self.ends()) else {
+            return Err(WireError::new(
+                -32600,
+                "the session is closed; load it again",
+            ));
+        };
+        if cancel.is_cancelled() {
+            return Ok(StopReason::Cancelled);
+        }
+        if let Some(selected) = lock(&self.wanted).take() {
+            session.set_model(selected.provider, selected.model);
+        }
+        for note in std::mem::take(&mut *lock(&self.notes)) {
+            let shown = chunk(&format!("{note}\n"));
+            self.send(SessionUpdate::AgentThoughtChunk(shown));
+        }
+        if !input.images.is_empty() {
+            let (_, model) = session.model();
+            if session.provider().profile(model).images == Some(false) {
+                let model = clean_line(model, 100);
+                let why = format!("the model {model} takes no images; choose another model");
+                return Err(WireError::new(-32602, why));
+            }
+        }
+        let n_before = session.turn_number();
+        let title = (n_before == 0).then(|| title_of(&input.text));
+        let is_compaction = input.text.starts_with("/compact");
+        let mut stop = self.run_input(session, input, cancel).await;
+        self.send_mode();
+        let is_plan = self.switch().mode() == ApprovalMode::Plan
+            && session.turn_number() > n_before
+            && !is_compaction;
+        if is_plan && matches!(stop, Ok(StopReason::EndTurn)) {
+            stop = self.ask_about_plan(session, cancel).await;
+        }
+        if let Some(title) = title.filter(|_| session.turn_number() > 0) {
+            let update = SessionInfoUpdate::new().title(title);
+            self.send(SessionUpdate::SessionInfoUpdate(update));
+        }
+        match cancel.is_cancelled() {
+            true => Ok(StopReason::Cancelled),
+            false => stop,
+        }
+    }
+
+    /// Asks the questions that could not be asked before the session was open. After a yes it is
+    /// opened again, because its tools are chosen then.
+    async fn open_later(
+        &self,
+        session: &mut Option<Session>,
+        later: LaterOpening,
+        cancel: &CancellationToken,
+    ) -> Result<(), WireError> {
+        let asked =
+            later.ask_questions(&self.link, &self.id, || lock(&self.view).next_id("server"));
+        let yes = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(()),
+            yes = asked => yes,
+        };
+        if yes.is_empty() {
+            return Ok(());
+        }
+        if let Some(session) = session.take()
+            && let Err(error) = session.close().await
+        {
+            return Err(WireError::new(-32603, error_chain(&error)));
+        }
+        self.commands().release_session();
+        let opened = later
+            .open_again(&self.id, yes, self.switch().mode())
+            .await?;
+        lock(&self.view).set_tools(opened.session.tools());
+        observe_session(&opened.session, &self.link, &self.view);
+        *lock(&self.offers) = LiveOffers {
+            commands: opened.commands,
+            switch: opened.switch,
+        };
+        *session = Some(opened.session);
+        Ok(())
+    }
+
+    /// Asks whether the plan of the last turn is carried out, and does it.
+    async fn ask_about_plan(
+        &self,
+        session: &mut Session,
+        cancel: &CancellationToken,
+    ) -> Result<StopReason, WireError> {
+        let id = lock(&self.view).next_id("plan");
+        let mode = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(StopReason::Cancelled),
+            mode = ask_carry_out(&self.link, &self.id, id) => mode,
+        };
+        let Some(mode) = mode else {
+            return Ok(StopReason::EndTurn);
+        };
+        self.switch().set(mode);
+        self.send_mode();
+        self.send(SessionUpdate::UserMessageChunk(chunk(CARRY_OUT_PLAN)));
+        self.run_turn(session.turn(CARRY_OUT_PLAN), cancel).await
+    }
+
+    async fn run_input(
+        &self,
+        session: &mut Session,
+        input: PromptInput,
+        cancel: &CancellationToken,
+    ) -> Result<StopReason, WireError> {
+        let line = input.command_line();
+        let Some(line) = line.filter(|line| self.commands().is_command(line)) else {
+            let text = input.text + &input.resources;
+            return self
+                .run_turn(session.turn(text).attach(input.images), cancel)
+                .await;
+        };
+        let line = line.to_owned();
+        match self.commands().run(&line, session, cancel).await {
+            Ok(CommandOutcome::Prompt { text, command }) => {
+                let turn = session.turn(text + &input.resources);
+                let turn = turn.attach(input.images).of_command(command);
+                return self.run_turn(turn, cancel).await;
+            }
+            Ok(CommandOutcome::Continue) => {
+                if let Some(turn) = session.continue_turn() {
+                    return self.run_turn(turn, cancel).await;
+                }
+            }
+            Ok(CommandOutcome::Text(text)) => self.say(&command_text(&text)),
+            Ok(CommandOutcome::Model(name)) => match self.choose_model(&name, false) {
+                Ok(name) => {
+                    self.send_options();
+                    self.say(&format!("model from the next turn on: {name}"));
+                }
+                Err(why) => self.say(&why),
+            },
+            Ok(CommandOutcome::Nothing) => {}
+            Err(why) => self.say(&why),
+        }
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn run_turn(
+        &self,
+        turn: Turn<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<StopReason, WireError> {
+        let outcome = turn.until(cancel).await;
+        let outcome = outcome.map_err(|error| WireError::new(-32603, error_chain(&error)))?;
+        self.stop_reason(&outcome)
+    }
+
+    fn stop_reason(&self, outcome: &TurnOutcome) -> Result<StopReason, WireError> {
+        let (finish, failure) = {
+            let mut view = lock(&self.view);
+            (view.finish(), view.take_failure())
+        };
+        Ok(match (outcome.summary.stop, finish) {
+            (TurnStop::Cancelled, _) => StopReason::Cancelled,
+            (TurnStop::Blocked, _) | (_, Some(Finish::Refused)) => StopReason::Refusal,
+            // The host asks for the rest of a cut answer, and gives up when that is cut as well.
+            (TurnStop::Done | TurnStop::MaxSteps, Some(Finish::MaxTokens)) => StopReason::MaxTokens,
+            (TurnStop::MaxSteps, _) => StopReason::MaxTurnRequests,
+            (TurnStop::Done, _) => StopReason::EndTurn,
+            (TurnStop::Failed, _) => {
+                let why = failure.unwrap_or_else(|| outcome.output.clone());
+                return Err(WireError::new(-32603, clean_line(&why, MAX_FAILURE_BYTES)));
+            }
+        })
+    }
+
+    fn ends(&self) -> bool {
+        self.is_ending.load(Ordering::Acquire)
+    }
+
+    /// Ends the prompt that runs, closes the session and waits for it.
+    pub(crate) async fn end_session(&self) {
+        self.is_ending.store(true, Ordering::Release);
+        self.cancel_prompt();
+        let session = self.session.lock().await.take();
+        self.commands().release_session();
+        if let Some(session) = session
+            && let Err(error) = session.close().await
+        {
+            let error = error_chain(&error);
+            tracing::warn!(
+                session = &*self.id,
+                error,
+                "a session did not close in good order"
+            );
+        }
+    }
+}
+
+/// The mark that a prompt runs.
+struct RunningPrompt<'a>(&'a LiveSession);
+
+impl<'a> RunningPrompt<'a> {
+    fn begin(live: &'a LiveSession, cancel: CancellationToken) -> Self {
+        *lock(&live.running) = Some(cancel);
+        Self(live)
+    }
+}
+
+impl Drop for RunningPrompt<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.running) = None;
+    }
+}
+
+/// Sends the events of a session from now on.
+fn observe_session(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<EventView>>) {
+    let (link, view, id) = (link.clone(), view.clone(), session.id().clone());
+    session.observe(move |stamped| {
+        // Sent under the lock, so that events of one agent keep their order.
+        let mut view = lock(&view);
+        let shown = view.take_event(stamped);
+        send_shown(&link, &id, shown);
+    });
+}
+
+/// Sends what a view shows of an event.
+fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
+    for shown in shown {
+        match shown {
+            Shown::Update(update) => link.send_update(session, *update),
+            Shown::Notice(severity, text) => {
+                if !link.send_notice(session, severity, text.clone()) {
+                    let thought = SessionUpdate::AgentThoughtChunk(chunk(&format!("{text}\n")));
+                    link.send_update(session, thought);
+                }
+            }
+        }
+    }
+}
+
+/// Keeps the lines of a command's text apart: a client takes what it is sent for Markdown.
+fn command_text(text: &str) -> String {
+    match text.trim_end().contains('\n') {
+        true => fenced(text),
+        false => text.trim_end().to_owned(),
+    }
+}

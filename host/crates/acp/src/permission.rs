@@ -1,0 +1,281 @@
+//! Questions of a turn: approvals of tool calls, and questions of plugins.
+//!
+//! What the policy denies is never asked, and what a question covers was decided by the host before:
+//! the client can only answer. Anything but one of the options counts as a no.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use rind_lib::lock::lock;
+use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::text::{clean_line, one_line, printable_text};
+use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+
+use crate::ask::{FormAnswer, ask_form};
+use crate::calls::{change, fenced, text_content};
+use crate::client::ClientLink;
+use crate::view::EventView;
+use crate::wire::{
+    ElicitationScope, ElicitationSessionScope, PermissionOption, PermissionOptionKind,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ToolCallContent,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+};
+
+/// Ids of the options.
+const ALLOW: &str = "allow";
+const ALWAYS: &str = "allow-always";
+const REJECT: &str = "reject";
+
+/// Longest title of a question, in bytes.
+const MAX_TITLE_BYTES: usize = 200;
+
+/// Asks the person behind the client, for one session.
+pub(crate) struct AcpApprover {
+    pub(crate) link: Arc<ClientLink>,
+    /// Id and view of the session, which are known once it is open.
+    pub(crate) session: Arc<OnceLock<AskedSession>>,
+    pub(crate) workspace: PathBuf,
+}
+
+/// The session that a question is of.
+pub(crate) struct AskedSession {
+    pub(crate) id: Arc<str>,
+    pub(crate) view: Arc<Mutex<EventView>>,
+}
+
+impl Approver for AcpApprover {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        self.ask_call(question).boxed()
+    }
+
+    fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
+        async move {
+            let session = self.session.get().filter(|_| !question.is_muted)?;
+            let has_forms = self.link.abilities().is_some_and(|own| own.has_forms);
+            match has_forms {
+                true => self.answer_form(session, question).await,
+                false => self.answer_option(session, question).await,
+            }
+        }
+        .boxed()
+    }
+}
+
+impl AcpApprover {
+    async fn ask_call(&self, question: &Question) -> ApprovalAnswer {
+        let Some(session) = self.session.get() else {
+            return ApprovalAnswer::No("the session is not open yet".to_owned());
+        };
+        let id = {
+            let mut view = lock(&session.view);
+            let call = question.call.as_deref();
+            let known = call.and_then(|call| view.shown_id(call));
+            known.unwrap_or_else(|| view.next_id("question"))
+        };
+        let fields = ToolCallUpdateFields::new()
+            .title(question_title(question))
+            .kind(question_kind(question))
+            .status(ToolCallStatus::Pending)
+            .content(question_content(question, &self.workspace));
+        let mut options = vec![PermissionOption::new(
+            ALLOW,
+            "Allow once",
+            PermissionOptionKind::AllowOnce,
+        )];
+        if let Ok(covers) = &question.covers {
+            let name = format!("Always allow in this session: {}", one_line(covers));
+            let kind = PermissionOptionKind::AllowAlways;
+            options.push(PermissionOption::new(ALWAYS, name, kind));
+        }
+        let kind = PermissionOptionKind::RejectOnce;
+        options.push(PermissionOption::new(REJECT, "Reject", kind));
+        match self.choose(session, id, fields, options).await {
+            Err(why) => ApprovalAnswer::No(format!("the client did not ask the person: {why}")),
+            Ok(None) => ApprovalAnswer::No("the person closed the question".to_owned()),
+            Ok(Some(chosen)) => match chosen.as_str() {
+                ALLOW => ApprovalAnswer::Yes,
+                ALWAYS if question.covers.is_ok() => ApprovalAnswer::Always,
+                REJECT => ApprovalAnswer::No("the person said no".to_owned()),
+                other => ApprovalAnswer::No(format!(
+                    "the client answered `{}`, which was none of the options",
+                    clean_line(other, 60)
+                )),
+            },
+        }
+    }
+
+    /// Asks the client. `None` for an answer without a choice.
+    async fn choose(
+        &self,
+        session: &AskedSession,
+        id: String,
+        fields: ToolCallUpdateFields,
+        options: Vec<PermissionOption>,
+    ) -> Result<Option<String>, String> {
+        let call = ToolCallUpdate::new(id, fields);
+        let request = RequestPermissionRequest::new(session.id.to_string(), call, options);
+        let response: RequestPermissionResponse = self
+            .link
+            .ask("session/request_permission", &request)
+            .await?;
+        Ok(match response.outcome {
+            RequestPermissionOutcome::Selected(chosen) => Some(chosen.option_id.0.to_string()),
+            _ => None,
+        })
+    }
+
+    async fn answer_form(
+        &self,
+        session: &AskedSession,
+        question: &PersonQuestion,
+    ) -> Option<PersonAnswer> {
+        let scope = ElicitationSessionScope::new(session.id.to_string());
+        let scope = ElicitationScope::Session(scope);
+        let answer = ask_form(&self.link, scope, asked_text(question), &question.kind).await?;
+        match (&question.kind, answer) {
+            (QuestionKind::Confirm { .. }, FormAnswer::Yes(yes)) => Some(PersonAnswer::Yes(yes)),
+            (QuestionKind::Choose { options, .. }, FormAnswer::Text(chosen)) => {
+                let at = options.iter().position(|option| *option == chosen)?;
+                Some(PersonAnswer::Choice(u32::try_from(at).ok()?))
+            }
+            (QuestionKind::Text { .. }, FormAnswer::Text(text)) => {
+                Some(PersonAnswer::Text(one_line(&text)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Asks as for a permission. A text cannot be asked for this way.
+    async fn answer_option(
+        &self,
+        session: &AskedSession,
+        question: &PersonQuestion,
+    ) -> Option<PersonAnswer> {
+        let option = |id: String, name: &str, kind| PermissionOption::new(id, one_line(name), kind);
+        let options = match &question.kind {
+            QuestionKind::Confirm { .. } => vec![
+                option("yes".to_owned(), "Yes", PermissionOptionKind::AllowOnce),
+                option("no".to_owned(), "No", PermissionOptionKind::RejectOnce),
+            ],
+            QuestionKind::Choose { options, .. } => {
+                let numbered = options.iter().enumerate();
+                numbered
+                    .map(|(at, name)| option(at.to_string(), name, PermissionOptionKind::AllowOnce))
+                    .collect()
+            }
+            QuestionKind::Text { .. } => return None,
+        };
+        let id = lock(&session.view).next_id("question");
+        let text = asked_text(question);
+        let fields = ToolCallUpdateFields::new()
+            .title(clean_line(&text, MAX_TITLE_BYTES))
+            .kind(ToolKind::Other)
+            .status(ToolCallStatus::Pending)
+            .content(vec![text_content(&text)]);
+        let asked = self.choose(session, id.clone(), fields, options).await;
+        // The question is no call, so nothing else would end it.
+        let status = match &asked {
+            Ok(Some(_)) => ToolCallStatus::Completed,
+            _ => ToolCallStatus::Failed,
+        };
+        let ended = ToolCallUpdate::new(id, ToolCallUpdateFields::new().status(status));
+        let ended = crate::wire::SessionUpdate::ToolCallUpdate(ended);
+        self.link.send_update(&session.id, ended);
+        let chosen = asked.ok()??;
+        match &question.kind {
+            QuestionKind::Confirm { .. } if chosen == "yes" => Some(PersonAnswer::Yes(true)),
+            QuestionKind::Confirm { .. } if chosen == "no" => Some(PersonAnswer::Yes(false)),
+            QuestionKind::Choose { options, .. } => {
+                let at = chosen.parse::<u32>().ok();
+                let at = at.filter(|at| usize::try_from(*at).is_ok_and(|at| at < options.len()));
+                at.map(PersonAnswer::Choice)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn asked_text(question: &PersonQuestion) -> String {
+    let text = printable_text(&question.text);
+    format!("The plugin {} asks: {text}", one_line(&question.plugin))
+}
+
+fn question_kind(question: &Question) -> ToolKind {
+    use rind_lib::message::EffectClass;
+    match question.effect_class {
+        _ if question.skill.is_some() => ToolKind::Other,
+        EffectClass::Read => ToolKind::Read,
+        EffectClass::Write => ToolKind::Edit,
+        EffectClass::Execute => ToolKind::Execute,
+        EffectClass::External => ToolKind::Fetch,
+    }
+}
+
+/// Returns one line that names the call: the tool with the command or the file.
+fn question_title(question: &Question) -> String {
+    let name = question.skill.as_ref().unwrap_or(&question.tool);
+    let of_mark = |mark: &str| {
+        let lines = question.arguments.iter().filter(|line| line.mark == mark);
+        lines.map(|line| line.text.as_str()).next()
+    };
+    let about = of_mark("$ ").map(|command| format!("$ {command}"));
+    let about = about.or_else(|| of_mark("file: ").map(str::to_owned));
+    let title = match about {
+        Some(about) => format!("{name}: {about}"),
+        None => name.clone(),
+    };
+    clean_line(&title, MAX_TITLE_BYTES)
+}
+
+/// Shows the whole call: the arguments with which it would run, and everything that a person should
+/// know about it.
+fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
+    let lines = question.arguments.iter();
+    let lines: Vec<String> = lines
+        .map(|line| format!("{}{}", line.mark, printable_text(&line.text)))
+        .collect();
+    let mut text = fenced(&lines.join("\n"));
+    let mut add = |line: String| {
+        text.push_str("\n\n");
+        text.push_str(&printable_text(&line));
+    };
+    if let Some(plugin) = &question.plugin {
+        add(format!("The tool is of the plugin {plugin}."));
+    }
+    if let Some(by) = &question.by {
+        add(format!("The plugin {by} makes the call."));
+    }
+    if !question.may.is_empty() {
+        add(format!("The tool may: {}.", question.may.join("; ")));
+    }
+    for (plugin, reason) in &question.reasons {
+        add(format!("The plugin {plugin} asks because: {reason}"));
+    }
+    if let Err(why) = &question.covers {
+        add(format!("It {why}."));
+    }
+    let mut content = vec![text_content(&text)];
+    content.extend(question_diff(question, workspace));
+    content
+}
+
+/// Returns the changed text of an edit. It is taken from the lines of the question, because hooks may
+/// have changed the arguments since the call was made.
+fn question_diff(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
+    let is_built_in = question.plugin.is_none() && question.skill.is_none();
+    if !is_built_in || !matches!(question.tool.as_str(), "edit_file" | "write_file") {
+        return Vec::new();
+    }
+    let of_mark = |mark: &str| {
+        let lines = question.arguments.iter().filter(|line| line.mark == mark);
+        let lines: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    };
+    let Some(path) = of_mark("file: ") else {
+        return Vec::new();
+    };
+    let (old, new) = (of_mark("- "), of_mark("+ ").unwrap_or_default());
+    change(workspace, &path, old.as_deref(), &new)
+}

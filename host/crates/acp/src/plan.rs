@@ -1,0 +1,92 @@
+//! The plan of a task, where a plugin has a tool that keeps one: a call of a tool named `todo`,
+//! `todo_write`, `write_todos`, `update_plan` or `plan` whose arguments hold a list of entries.
+
+use rind_lib::message::ToolCall;
+use rind_lib::text::printable_prose;
+use serde_json::Value;
+
+use crate::wire::{Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus};
+
+/// Names of tools that keep a plan.
+const TOOLS: [&str; 5] = ["plan", "todo", "todo_write", "update_plan", "write_todos"];
+
+/// Names under which tools take the entries.
+const LISTS: [&str; 5] = ["entries", "items", "plan", "steps", "todos"];
+
+/// Names under which tools take the text of an entry.
+const TEXTS: [&str; 5] = ["content", "step", "task", "text", "title"];
+
+/// Longest plan that is shown.
+const MAX_ENTRIES: usize = 200;
+
+/// Returns the plan in the arguments of a call.
+pub(crate) fn plan_of(call: &ToolCall) -> Option<Plan> {
+    // The tools of MCP servers are named `mcp__SERVER__TOOL`.
+    let name = call.name.rsplit("__").next().unwrap_or_default();
+    if !TOOLS.contains(&name) {
+        return None;
+    }
+    let list = LISTS.iter().find_map(|name| call.arguments.get(name));
+    let entries = list?.as_array()?.iter().take(MAX_ENTRIES);
+    let entries: Option<Vec<PlanEntry>> = entries.map(entry).collect();
+    entries.map(Plan::new)
+}
+
+fn entry(value: &Value) -> Option<PlanEntry> {
+    let of = |name: &&str| value.get(name).and_then(Value::as_str);
+    let text = value
+        .as_str()
+        .or_else(|| TEXTS.iter().find_map(|name| of(&name)))?;
+    let status = match value.get("done").and_then(Value::as_bool) {
+        Some(true) => PlanEntryStatus::Completed,
+        _ => match of(&"status").or(of(&"state")) {
+            Some("completed" | "complete" | "done") => PlanEntryStatus::Completed,
+            Some("in_progress" | "in-progress" | "active") => PlanEntryStatus::InProgress,
+            _ => PlanEntryStatus::Pending,
+        },
+    };
+    let priority = match of(&"priority") {
+        Some("high") => PlanEntryPriority::High,
+        Some("low") => PlanEntryPriority::Low,
+        _ => PlanEntryPriority::Medium,
+    };
+    Some(PlanEntry::new(printable_prose(text), priority, status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_list_of_things_to_do_is_a_plan_and_anything_else_is_not() {
+        let todos = json!({"todos": [
+            {"content": "one", "status": "completed", "priority": "high"},
+            {"title": "two", "status": "in_progress"},
+            "three",
+        ]});
+        let plan = plan_of(&ToolCall::new("1", "mcp__x__todo_write", todos.clone()));
+        let plan = serde_json::to_value(plan.unwrap()).unwrap();
+        let told = |at: usize, name: &str| plan["entries"][at][name].as_str().unwrap().to_owned();
+        assert_eq!(
+            [told(0, "status"), told(0, "priority")],
+            ["completed", "high"]
+        );
+        assert_eq!(
+            [told(1, "content"), told(1, "status")],
+            ["two", "in_progress"]
+        );
+        assert_eq!(
+            [told(2, "content"), told(2, "status")],
+            ["three", "pending"]
+        );
+        for (name, arguments) in [
+            ("bash", todos),
+            ("todo", json!({"todos": [{"content": 3}]})),
+            ("todo", json!({"todos": "x"})),
+            ("todo", json!(null)),
+        ] {
+            assert_eq!(plan_of(&ToolCall::new("1", name, arguments)), None);
+        }
+    }
+}

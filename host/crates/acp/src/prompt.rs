@@ -1,0 +1,169 @@
+//! Content of a prompt, as the input of a turn.
+//!
+//! Links and embedded resources stand in the text where the client put them; the text of resources
+//! follows at the end.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rind_lib::message::Attachment;
+use rind_lib::text::one_line;
+
+use crate::wire::{ContentBlock, EmbeddedResourceResource, WireError};
+
+/// Largest number of images of a prompt.
+const MAX_IMAGES: usize = 16;
+
+/// A prompt.
+#[derive(Debug, Default)]
+pub(crate) struct PromptInput {
+    /// Text with the names of links and resources in it.
+    pub(crate) text: String,
+    /// Text of the resources; empty without any.
+    pub(crate) resources: String,
+    /// Images.
+    pub(crate) images: Vec<Attachment>,
+}
+
+impl PromptInput {
+    /// Reads the content of a prompt.
+    ///
+    /// # Errors
+    /// A part is of a kind that is not taken, or there is no text.
+    pub(crate) fn read(blocks: Vec<ContentBlock>) -> Result<Self, WireError> {
+        let mut input = Self::default();
+        for (at, block) in blocks.into_iter().enumerate() {
+            let added = input.add_block(block);
+            added.map_err(|why| {
+                WireError::new(-32602, format!("part {} of the prompt: {why}", at + 1))
+            })?;
+        }
+        if input.text.trim().is_empty() && input.resources.is_empty() {
+            let why = match input.images.is_empty() {
+                true => "the prompt is empty",
+                false => "the prompt has images and no text; say what to do with them",
+            };
+            return Err(WireError::new(-32602, why));
+        }
+        Ok(input)
+    }
+
+    fn add_block(&mut self, block: ContentBlock) -> Result<(), String> {
+        match block {
+            ContentBlock::Text(part) => self.text.push_str(&part.text),
+            ContentBlock::ResourceLink(link) => self.add_link(&link.name, &link.uri),
+            ContentBlock::Resource(embedded) => return self.add_resource(embedded.resource),
+            ContentBlock::Image(image) => return self.add_image(&image.data),
+            ContentBlock::Audio(_) => return Err("audio is not taken".to_owned()),
+            _ => return Err("its type is not known; version 1 of the protocol has none".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn add_link(&mut self, name: &str, uri: &str) {
+        let link = format!("[@{}]({})", one_line(name), one_line(uri));
+        self.text.push_str(&link);
+    }
+
+    fn add_resource(&mut self, resource: EmbeddedResourceResource) -> Result<(), String> {
+        match resource {
+            EmbeddedResourceResource::TextResourceContents(own) => {
+                let name = own.uri.rsplit('/').next().unwrap_or_default().to_owned();
+                self.add_link(&name, &own.uri);
+                let fence = fence_for(&own.text);
+                let (uri, text) = (one_line(&own.uri), own.text.trim_end());
+                self.resources
+                    .push_str(&format!("\n\nContent of {uri}:\n{fence}\n{text}\n{fence}"));
+                Ok(())
+            }
+            EmbeddedResourceResource::BlobResourceContents(own) => {
+                let media = own.mime_type.unwrap_or_default();
+                match media.starts_with("image/") {
+                    true => self.add_image(&own.blob),
+                    false => Err(format!(
+                        "the resource `{}` is not text and no image",
+                        one_line(&own.uri)
+                    )),
+                }
+            }
+            _ => Err("its resource is neither text nor bytes".to_owned()),
+        }
+    }
+
+    fn add_image(&mut self, data: &str) -> Result<(), String> {
+        if self.images.len() >= MAX_IMAGES {
+            return Err(format!("a prompt has at most {MAX_IMAGES} images"));
+        }
+        let bytes = STANDARD.decode(data).map_err(|error| error.to_string())?;
+        self.images.push(Attachment::image(bytes)?);
+        Ok(())
+    }
+
+    /// Returns the line of a slash command, if the prompt can be one.
+    pub(crate) fn command_line(&self) -> Option<&str> {
+        let line = self.text.trim_end();
+        (line.starts_with('/') && !line.contains('\n')).then_some(line)
+    }
+}
+
+/// Returns a fence that the text cannot close.
+fn fence_for(text: &str) -> String {
+    let runs = text.split(|letter| letter != '`').map(str::len);
+    "`".repeat((runs.max().unwrap_or_default() + 1).max(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(blocks: serde_json::Value) -> Result<PromptInput, String> {
+        let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
+        PromptInput::read(blocks).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn links_and_resources_stand_where_they_were_put() {
+        let resource = json!({"uri": "file:///w/a.rs", "text": "x\n````\ny"});
+        let input = read(json!([
+            {"type": "text", "text": "/fix "},
+            {"type": "resource_link", "name": "b.rs", "uri": "file:///w/b.rs"},
+            {"type": "text", "text": " as in "},
+            {"type": "resource", "resource": resource},
+        ]));
+        let input = input.unwrap();
+        let text = "/fix [@b.rs](file:///w/b.rs) as in [@a.rs](file:///w/a.rs)";
+        assert_eq!(input.command_line(), Some(text));
+        assert!(
+            input.resources.contains("\n`````\nx\n````\ny\n`````"),
+            "{}",
+            input.resources
+        );
+    }
+
+    #[test]
+    fn parts_that_are_not_taken_are_named() {
+        let table = [
+            (json!([]), "the prompt is empty"),
+            (
+                json!([{"type": "text", "text": " \n"}]),
+                "the prompt is empty",
+            ),
+            (
+                json!([{"type": "audio", "data": "", "mimeType": "audio/wav"}]),
+                "part 1",
+            ),
+            (
+                json!([{"type": "text", "text": "x"}, {"type": "image", "data": "!", "mimeType": "image/png"}]),
+                "part 2",
+            ),
+            (
+                json!([{"type": "resource", "resource": {"uri": "u", "blob": "AAAA"}}]),
+                "`u` is not text",
+            ),
+        ];
+        for (blocks, expected) in table {
+            let why = read(blocks.clone()).unwrap_err();
+            assert!(why.contains(expected), "{blocks}: {why}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The history of a session, as updates for a client that loads it.
+
+use std::collections::HashMap;
+
+use rind_lib::message::{Content, Message, Origin, Role};
+use rind_lib::text::printable_prose;
+
+use crate::calls::{CallShape, result_content};
+use crate::rpc::to_json;
+use crate::view::{EventView, chunk};
+use crate::wire::{
+    SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, WireCall,
+};
+
+/// Replays messages. The view gives the ids of calls, so that those of later turns are others.
+pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec<SessionUpdate> {
+    let mut updates = Vec::new();
+    let mut open: HashMap<String, (String, bool)> = HashMap::new();
+    for message in messages {
+        match (message.role, &message.origin) {
+            (Role::User, Some(Origin::Summary)) => {
+                let text = format!(
+                    "Summary of the earlier conversation: {}",
+                    message.joined_text()
+                );
+                updates.push(SessionUpdate::AgentThoughtChunk(chunk(&text)));
+                continue;
+            }
+            // Texts of plugins and notes of the host were never shown as the person's.
+            (Role::User, _) if !message.is_users() => continue,
+            _ => {}
+        }
+        for content in &message.content {
+            match content {
+                Content::Text { text } if text.trim().is_empty() => {}
+                Content::Text { text } if message.role == Role::User => {
+                    updates.push(SessionUpdate::UserMessageChunk(chunk(text)));
+                }
+                Content::Text { text } => {
+                    updates.push(SessionUpdate::AgentMessageChunk(chunk(text)));
+                }
+                Content::Thinking { text, .. } if text.trim().is_empty() => {}
+                Content::Thinking { text, .. } => {
+                    updates.push(SessionUpdate::AgentThoughtChunk(chunk(text)));
+                }
+                Content::Blob(blob) => {
+                    let shown = chunk(&blob.to_string());
+                    updates.push(match message.role {
+                        Role::User => SessionUpdate::UserMessageChunk(shown),
+                        _ => SessionUpdate::AgentMessageChunk(shown),
+                    });
+                }
+                Content::ToolCall(call) => {
+                    let (class, plugin) = view.tool_origin(&call.name);
+                    let shape = CallShape::of(call, class, plugin.as_deref(), view.workspace());
+                    let id = view.next_id(&call.id);
+                    let is_command = shape.kind == ToolKind::Execute;
+                    open.insert(call.id.clone(), (id.clone(), is_command));
+                    let told = WireCall::new(id, shape.title)
+                        .kind(shape.kind)
+                        .status(ToolCallStatus::Pending)
+                        .content(shape.content)
+                        .locations(shape.locations)
+                        .raw_input(call.arguments.clone());
+                    updates.push(SessionUpdate::ToolCall(told));
+                }
+                Content::ToolResult(result) => {
+                    let Some((id, is_command)) = open.remove(&result.call_id) else {
+                        continue;
+                    };
+                    let status = match result.is_error {
+                        true => ToolCallStatus::Failed,
+                        false => ToolCallStatus::Completed,
+                    };
+                    let mut fields = ToolCallUpdateFields::new()
+                        .status(status)
+                        .raw_output(to_json(&result.content));
+                    let is_change = matches!(result.name.as_str(), "edit_file" | "write_file");
+                    if result.is_error || !is_change {
+                        fields = fields.content(result_content(&result.content, is_command));
+                    }
+                    let update = ToolCallUpdate::new(id, fields);
+                    updates.push(SessionUpdate::ToolCallUpdate(update));
+                }
+            }
+        }
+    }
+    let cut = open.into_values().map(|(id, _)| {
+        let fields = ToolCallUpdateFields::new().status(ToolCallStatus::Failed);
+        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
+    });
+    updates.extend(cut);
+    updates
+}
+
+/// Returns the title of a session from its first input.
+pub(crate) fn title_of(text: &str) -> String {
+    const MAX_TITLE_BYTES: usize = 100;
+    rind_lib::text::clean_line(&printable_prose(text), MAX_TITLE_BYTES)
+}

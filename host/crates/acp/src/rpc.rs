@@ -1,0 +1,175 @@
+//! Messages of JSON-RPC 2.0, one a line.
+//!
+//! Owns the reading of a line into a message and the writing of one. It must not know any method.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::wire::{RequestId, WireError};
+
+/// A message of the client.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// A request, which has exactly one response.
+    Request {
+        id: RequestId,
+        method: String,
+        params: Value,
+    },
+    /// A notification, which has none.
+    Notification { method: String, params: Value },
+    /// The response to a request of this side.
+    Response {
+        id: RequestId,
+        outcome: Result<Value, Value>,
+    },
+}
+
+/// A line that is no message: the error to send, and the id that the line has.
+#[derive(Debug)]
+pub(crate) struct BadLine {
+    pub(crate) id: RequestId,
+    pub(crate) error: WireError,
+}
+
+impl BadLine {
+    fn invalid(id: RequestId, why: &str) -> Self {
+        let error = WireError::new(
+            -32600,
+            format!("the line is not a message of JSON-RPC 2.0: {why}"),
+        );
+        Self { id, error }
+    }
+}
+
+/// Reads a line.
+///
+/// # Errors
+/// The error to answer it with.
+pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
+    let value: Value = serde_json::from_slice(line).map_err(|error| BadLine {
+        id: RequestId::Null,
+        error: WireError::new(-32700, format!("the line is not JSON: {error}")),
+    })?;
+    let Value::Object(mut fields) = value else {
+        let why = match value {
+            Value::Array(_) => "batches are not taken; send one message a line",
+            _ => "it is not an object",
+        };
+        return Err(BadLine::invalid(RequestId::Null, why));
+    };
+    let id = match fields.remove("id") {
+        None => None,
+        Some(id) => match serde_json::from_value::<RequestId>(id) {
+            Ok(id) => Some(id),
+            Err(_) => {
+                let why = "`id` is neither an integer nor a text";
+                return Err(BadLine::invalid(RequestId::Null, why));
+            }
+        },
+    };
+    let invalid = |why| BadLine::invalid(id.clone().unwrap_or(RequestId::Null), why);
+    if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid("`jsonrpc` is not \"2.0\""));
+    }
+    let params = fields.remove("params").unwrap_or_else(|| json!({}));
+    match (fields.remove("method"), id) {
+        (Some(Value::String(method)), Some(id)) => Ok(Incoming::Request { id, method, params }),
+        (Some(Value::String(method)), None) => Ok(Incoming::Notification { method, params }),
+        (Some(_), id) => Err(BadLine::invalid(
+            id.unwrap_or(RequestId::Null),
+            "`method` is not a text",
+        )),
+        (None, id) => {
+            let outcome = match (fields.remove("result"), fields.remove("error")) {
+                (Some(result), None) => Some(Ok(result)),
+                (None, Some(error)) => Some(Err(error)),
+                _ => None,
+            };
+            match (outcome, id) {
+                (Some(outcome), Some(id)) => Ok(Incoming::Response { id, outcome }),
+                (_, id) => Err(BadLine::invalid(
+                    id.unwrap_or(RequestId::Null),
+                    "it has neither `method` nor `result` or `error` with an `id`",
+                )),
+            }
+        }
+    }
+}
+
+/// Writes a request.
+pub(crate) fn request_line(id: i64, method: &str, params: &impl Serialize) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": to_json(params)}).to_string()
+}
+
+/// Writes a notification.
+pub(crate) fn notification_line(method: &str, params: &impl Serialize) -> String {
+    json!({"jsonrpc": "2.0", "method": method, "params": to_json(params)}).to_string()
+}
+
+/// Writes a response.
+pub(crate) fn response_line(id: &RequestId, outcome: &Result<Value, WireError>) -> String {
+    let line = match outcome {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": to_json(id), "result": result}),
+        Err(error) => json!({"jsonrpc": "2.0", "id": to_json(id), "error": to_json(error)}),
+    };
+    line.to_string()
+}
+
+/// Writes a value of the protocol as JSON. Only a path that is not UTF-8 has none, and none is sent.
+pub(crate) fn to_json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_else(|error| {
+        tracing::warn!(%error, "a value cannot be written as JSON");
+        Value::Null
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_request_a_notification_or_a_response() {
+        let parsed = |text: &str| parse_message(text.as_bytes()).unwrap();
+        let request = parsed(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#);
+        assert!(matches!(request, Incoming::Request { method, .. } if method == "m"));
+        let told = parsed(r#"{"jsonrpc":"2.0","method":"m"}"#);
+        assert!(matches!(told, Incoming::Notification { params, .. } if params == json!({})));
+        for text in [
+            r#"{"jsonrpc":"2.0","id":"x","result":null}"#,
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}"#,
+        ] {
+            assert!(matches!(parsed(text), Incoming::Response { .. }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_has_an_error_with_its_id_where_it_has_one() {
+        let table = [
+            ("{", -32700, RequestId::Null),
+            ("\u{0}", -32700, RequestId::Null),
+            ("[]", -32600, RequestId::Null),
+            ("7", -32600, RequestId::Null),
+            (r#"{"id":3,"method":"m"}"#, -32600, RequestId::Number(3)),
+            (
+                r#"{"jsonrpc":"2.0","id":[],"method":"m"}"#,
+                -32600,
+                RequestId::Null,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":3,"method":1}"#,
+                -32600,
+                RequestId::Number(3),
+            ),
+            (r#"{"jsonrpc":"2.0","id":3}"#, -32600, RequestId::Number(3)),
+        ];
+        for (text, code, id) in table {
+            let bad = parse_message(text.as_bytes()).unwrap_err();
+            let error = serde_json::to_value(&bad.error).unwrap();
+            assert_eq!((&error["code"], bad.id), (&json!(code), id), "{text}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(parse_message(deep.as_bytes()).is_err());
+        assert!(parse_message(&[b'"', 0xff, b'"']).is_err());
+    }
+}

@@ -1,0 +1,419 @@
+//! The connection: reads messages, runs each request in a task of its own, and ends in good order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rind_lib::lock::lock;
+use rind_lib::text::clean_line;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::ask::RequestForms;
+use crate::backend::{AcpBackend, ConfirmPerson};
+use crate::client::{ClientAbilities, ClientLink};
+use crate::lines::{InputLine, MAX_LINE_BYTES, Outbox};
+use crate::live::LiveSession;
+use crate::prompt::PromptInput;
+use crate::rpc::{Incoming, parse_message, to_json};
+use crate::sessions::{AcpSessions, SessionRequest};
+use crate::wire::{
+    AgentCapabilities, AuthenticateRequest, CancelNotification, CancelRequestNotification,
+    CloseSessionRequest, CloseSessionResponse, Implementation, InitializeRequest,
+    InitializeResponse, ListSessionsRequest, LoadSessionRequest, LoadSessionResponse,
+    McpCapabilities, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
+    PromptResponse, ProtocolVersion, RequestId, ResumeSessionRequest, ResumeSessionResponse,
+    SessionCapabilities, SessionCloseCapabilities, SessionConfigOptionValue,
+    SessionListCapabilities, SessionResumeCapabilities, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, WireError,
+};
+
+/// Name of the request that runs a prompt.
+const PROMPT: &str = "session/prompt";
+
+/// Maximum number of requests that run at once.
+const MAX_REQUESTS: usize = 256;
+
+/// Time that running prompts have to end when the connection ends.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A connection to a client.
+pub(crate) struct Connection {
+    link: Arc<ClientLink>,
+    sessions: AcpSessions,
+    /// Requests that run.
+    running: Mutex<HashMap<RequestId, RunningRequest>>,
+    tasks: TaskTracker,
+    ending: CancellationToken,
+}
+
+/// A request that runs.
+struct RunningRequest {
+    /// Ends it.
+    cancel: CancellationToken,
+    /// Session that it is a prompt of.
+    session: Option<String>,
+}
+
+/// Result of a request, and the session that it opened.
+struct Answered {
+    result: Value,
+    opened: Option<Arc<LiveSession>>,
+}
+
+impl Answered {
+    fn of(result: &impl serde::Serialize) -> Self {
+        Self {
+            result: to_json(result),
+            opened: None,
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(backend: Arc<dyn AcpBackend>, outbox: Outbox) -> Self {
+        let link = Arc::new(ClientLink::new(outbox));
+        Self {
+            sessions: AcpSessions::new(backend, link.clone()),
+            link,
+            running: Mutex::default(),
+            tasks: TaskTracker::new(),
+            ending: CancellationToken::new(),
+        }
+    }
+
+    /// Takes a line of the client. Whatever is wrong with it has an error as its answer.
+    pub(crate) fn take_line(self: &Arc<Self>, line: InputLine) {
+        let line = match line {
+            InputLine::Line(line) => line,
+            InputLine::TooLong => {
+                let why = format!("the line has more than {} MiB", MAX_LINE_BYTES >> 20);
+                let error = Err(WireError::new(-32600, why));
+                return self.link.respond(&RequestId::Null, &error);
+            }
+        };
+        match parse_message(&line) {
+            Err(bad) => self.link.respond(&bad.id, &Err(bad.error)),
+            Ok(Incoming::Response { id, outcome }) => self.link.take_response(&id, outcome),
+            Ok(Incoming::Notification { method, params }) => self.take_note(&method, params),
+            Ok(Incoming::Request { id, method, params }) => self.begin_request(id, method, params),
+        }
+    }
+
+    fn take_note(self: &Arc<Self>, method: &str, params: Value) {
+        match method {
+            "session/cancel" => {
+                let Ok(told) = serde_json::from_value::<CancelNotification>(params) else {
+                    tracing::debug!("session/cancel names no session");
+                    return;
+                };
+                // Here and not in a task, so that it finds a prompt that was sent right before.
+                let running = lock(&self.running);
+                let prompts = running.values();
+                prompts
+                    .filter(|request| request.session.as_deref() == Some(&*told.session_id.0))
+                    .for_each(|request| request.cancel.cancel());
+            }
+            "$/cancel_request" => {
+                let told = serde_json::from_value::<CancelRequestNotification>(params);
+                let running = lock(&self.running);
+                if let Some(request) = told.ok().and_then(|told| running.get(&told.request_id)) {
+                    request.cancel.cancel();
+                }
+            }
+            _ => tracing::debug!(method = clean_line(method, 100), "an unknown notification"),
+        }
+    }
+
+    fn begin_request(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
+        if method == "initialize" {
+            // At once, so that the next line finds the abilities of the client.
+            let request = read_params(&method, params);
+            let outcome = request.and_then(|request| self.initialize(&request));
+            return self.link.respond(&id, &outcome);
+        }
+        let cancel = self.ending.child_token();
+        {
+            let mut running = lock(&self.running);
+            let refused = if running.len() >= MAX_REQUESTS {
+                Some(WireError::new(
+                    -32603,
+                    format!("{MAX_REQUESTS} requests run already"),
+                ))
+            } else if running.contains_key(&id) {
+                Some(WireError::new(
+                    -32600,
+                    "a request with this id runs already",
+                ))
+            } else {
+                None
+            };
+            if let Some(error) = refused {
+                drop(running);
+                return self.link.respond(&id, &Err(error));
+            }
+            let session = params.get("sessionId").and_then(Value::as_str);
+            let request = RunningRequest {
+                cancel: cancel.clone(),
+                session: session.filter(|_| method == PROMPT).map(str::to_owned),
+            };
+            running.insert(id.clone(), request);
+        }
+        let own = self.clone();
+        self.tasks.spawn(async move {
+            let outcome = own.run_request(&id, &method, params, &cancel).await;
+            lock(&own.running).remove(&id);
+            let (outcome, opened) = match outcome {
+                Ok(answered) => (Ok(answered.result), answered.opened),
+                Err(error) => (Err(error), None),
+            };
+            own.link.respond(&id, &outcome);
+            if let Some(live) = opened {
+                // The client knows the session from here on.
+                tokio::select! {
+                    () = own.ending.cancelled() => {}
+                    () = live.announce() => {}
+                }
+            }
+        });
+    }
+
+    async fn run_request(
+        &self,
+        id: &RequestId,
+        method: &str,
+        params: Value,
+        cancel: &CancellationToken,
+    ) -> Result<Answered, WireError> {
+        if method == PROMPT {
+            return self.prompt(read_params(method, params)?, cancel).await;
+        }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(WireError::request_cancelled()),
+            answered = self.answer(id, method, params) => answered,
+        }
+    }
+
+    async fn answer(
+        &self,
+        id: &RequestId,
+        method: &str,
+        params: Value,
+    ) -> Result<Answered, WireError> {
+        let Some(abilities) = self.link.abilities() else {
+            let why = "the first request is `initialize`";
+            return Err(WireError::new(-32600, why));
+        };
+        let forms = || {
+            let forms = RequestForms {
+                link: self.link.clone(),
+                request: id.clone(),
+            };
+            abilities
+                .has_forms
+                .then(|| Arc::new(forms) as Arc<dyn ConfirmPerson>)
+        };
+        match method {
+            "authenticate" => {
+                let request: AuthenticateRequest = read_params(method, params)?;
+                let name = clean_line(&request.method_id.0, 60);
+                Err(WireError::new(
+                    -32602,
+                    format!(
+                        "there is no method `{name}`: nothing is to authenticate. A model needs a key: set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or run `rind` in a terminal once"
+                    ),
+                ))
+            }
+            "session/new" => {
+                self.new_session(read_params(method, params)?, forms())
+                    .await
+            }
+            "session/load" => {
+                self.load_session(read_params(method, params)?, forms())
+                    .await
+            }
+            "session/resume" => {
+                self.resume_session(read_params(method, params)?, forms())
+                    .await
+            }
+            "session/list" => {
+                let request: ListSessionsRequest = read_params(method, params)?;
+                Ok(Answered::of(&self.sessions.list(request).await?))
+            }
+            "session/close" => {
+                let request: CloseSessionRequest = read_params(method, params)?;
+                self.sessions.close(&request.session_id.0).await?;
+                Ok(Answered::of(&CloseSessionResponse::new()))
+            }
+            "session/set_mode" => {
+                let request: SetSessionModeRequest = read_params(method, params)?;
+                let live = self.sessions.opened(&request.session_id.0).await?;
+                live.set_mode(&request.mode_id.0)?;
+                Ok(Answered::of(&SetSessionModeResponse::new()))
+            }
+            "session/set_config_option" => {
+                let request: SetSessionConfigOptionRequest = read_params(method, params)?;
+                let live = self.sessions.opened(&request.session_id.0).await?;
+                let SessionConfigOptionValue::ValueId { value } = request.value else {
+                    return Err(WireError::new(
+                        -32602,
+                        "the options have no yes or no as value",
+                    ));
+                };
+                live.set_option(&request.config_id.0, &value.0)?;
+                let options = SetSessionConfigOptionResponse::new(live.config_options());
+                Ok(Answered::of(&options))
+            }
+            _ => {
+                let name = clean_line(method, 100);
+                Err(WireError::new(
+                    -32601,
+                    format!("there is no method `{name}`"),
+                ))
+            }
+        }
+    }
+
+    fn initialize(&self, request: &InitializeRequest) -> Result<Value, WireError> {
+        let abilities = ClientAbilities::of(&request.client_capabilities);
+        if !self.link.note_abilities(abilities) {
+            return Err(WireError::new(-32600, "`initialize` was sent already"));
+        }
+        let sessions = SessionCapabilities::new()
+            .list(SessionListCapabilities::new())
+            .resume(SessionResumeCapabilities::new())
+            .close(SessionCloseCapabilities::new());
+        let prompts = PromptCapabilities::new().image(true).embedded_context(true);
+        let capabilities = AgentCapabilities::new()
+            .load_session(true)
+            .prompt_capabilities(prompts)
+            .mcp_capabilities(McpCapabilities::new().http(true))
+            .session_capabilities(sessions);
+        let own = Implementation::new("rind", env!("CARGO_PKG_VERSION")).title("Rind".to_owned());
+        // The only version that is spoken; a client that cannot speak it closes the connection.
+        let response = InitializeResponse::new(ProtocolVersion::V1)
+            .agent_capabilities(capabilities)
+            .agent_info(own);
+        Ok(to_json(&response))
+    }
+
+    async fn new_session(
+        &self,
+        request: NewSessionRequest,
+        confirm: Option<Arc<dyn ConfirmPerson>>,
+    ) -> Result<Answered, WireError> {
+        let live = self
+            .sessions
+            .open(SessionRequest {
+                cwd: request.cwd,
+                servers: request.mcp_servers,
+                has_system_prompt: request.system_prompt.is_some(),
+                n_more_folders: request.additional_directories.len(),
+                resume: None,
+                is_replayed: false,
+                confirm,
+            })
+            .await?;
+        let response = NewSessionResponse::new(live.id().to_string())
+            .modes(live.modes())
+            .config_options(live.config_options());
+        Ok(Answered {
+            result: to_json(&response),
+            opened: Some(live),
+        })
+    }
+
+    async fn load_session(
+        &self,
+        request: LoadSessionRequest,
+        confirm: Option<Arc<dyn ConfirmPerson>>,
+    ) -> Result<Answered, WireError> {
+        let live = self
+            .sessions
+            .open(SessionRequest {
+                cwd: request.cwd,
+                servers: request.mcp_servers,
+                has_system_prompt: request.system_prompt.is_some(),
+                n_more_folders: request.additional_directories.len(),
+                resume: Some(request.session_id.0.to_string()),
+                is_replayed: true,
+                confirm,
+            })
+            .await?;
+        let response = LoadSessionResponse::new()
+            .modes(live.modes())
+            .config_options(live.config_options());
+        Ok(Answered {
+            result: to_json(&response),
+            opened: Some(live),
+        })
+    }
+
+    async fn resume_session(
+        &self,
+        request: ResumeSessionRequest,
+        confirm: Option<Arc<dyn ConfirmPerson>>,
+    ) -> Result<Answered, WireError> {
+        let live = self
+            .sessions
+            .open(SessionRequest {
+                cwd: request.cwd,
+                servers: request.mcp_servers,
+                has_system_prompt: request.system_prompt.is_some(),
+                n_more_folders: request.additional_directories.len(),
+                resume: Some(request.session_id.0.to_string()),
+                is_replayed: false,
+                confirm,
+            })
+            .await?;
+        let response = ResumeSessionResponse::new()
+            .modes(live.modes())
+            .config_options(live.config_options());
+        Ok(Answered {
+            result: to_json(&response),
+            opened: Some(live),
+        })
+    }
+
+    async fn prompt(
+        &self,
+        request: PromptRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Answered, WireError> {
+        let live = self.sessions.opened(&request.session_id.0).await?;
+        let blocks = request.prompt;
+        let read = tokio::task::spawn_blocking(move || PromptInput::read(blocks)).await;
+        let input = read.map_err(|error| WireError::new(-32603, error.to_string()))??;
+        let stop = live.run_prompt(input, cancel).await?;
+        Ok(Answered::of(&PromptResponse::new(stop)))
+    }
+
+    /// Ends all requests and closes all sessions. Whatever does not end within two seconds is
+    /// dropped, and can be resumed.
+    pub(crate) async fn end(&self) {
+        self.ending.cancel();
+        let ended = async {
+            self.sessions.close_all().await;
+            self.tasks.close();
+            self.tasks.wait().await;
+            // A session that was being opened meanwhile.
+            self.sessions.close_all().await;
+        };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
+            tracing::warn!("sessions did not end within two seconds; they can be resumed");
+        }
+    }
+}
+
+fn read_params<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, WireError> {
+    serde_json::from_value(params).map_err(|error| {
+        let error = clean_line(&error.to_string(), 300);
+        WireError::new(
+            -32602,
+            format!("the parameters of `{method}` are wrong: {error}"),
+        )
+    })
+}

@@ -1,0 +1,330 @@
+//! The sessions of a client: opened, loaded, listed, closed.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rind_lib::lock::lock;
+use rind_lib::session::SessionHead;
+use rind_lib::text::clean_line;
+use rind_lib::tool::approval::Approver;
+
+use crate::ask::LaterQuestions;
+use crate::backend::{
+    AcpBackend, ClientServer, ClientServerReach, ConfirmPerson, OpenError, OpenOrder,
+};
+use crate::client::ClientLink;
+use crate::later::LaterOpening;
+use crate::live::{LiveParts, LiveSession};
+use crate::permission::{AcpApprover, AskedSession};
+use crate::replay::replay_messages;
+use crate::view::EventView;
+use crate::wire::{
+    ListSessionsRequest, ListSessionsResponse, McpServer, SessionInfo, SessionUpdate, WireError,
+};
+
+/// Maximum number of sessions that are open at once. Each has plugins of its own.
+const MAX_OPEN: usize = 128;
+
+/// Sessions of a page of the list.
+const MAX_LISTED: usize = 100;
+
+/// Maximum number of MCP servers of a session that the client names.
+const MAX_SERVERS: usize = 64;
+
+/// The open sessions of a client.
+pub(crate) struct AcpSessions {
+    backend: Arc<dyn AcpBackend>,
+    link: Arc<ClientLink>,
+    open: tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>,
+}
+
+/// A request to open a session.
+pub(crate) struct SessionRequest {
+    pub(crate) cwd: PathBuf,
+    pub(crate) servers: Vec<McpServer>,
+    pub(crate) has_system_prompt: bool,
+    pub(crate) n_more_folders: usize,
+    /// Id of the session to go on with.
+    pub(crate) resume: Option<String>,
+    /// Whether the history is sent.
+    pub(crate) is_replayed: bool,
+    pub(crate) confirm: Option<Arc<dyn ConfirmPerson>>,
+}
+
+impl AcpSessions {
+    pub(crate) fn new(backend: Arc<dyn AcpBackend>, link: Arc<ClientLink>) -> Self {
+        Self {
+            backend,
+            link,
+            open: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// The request is wrong, or the session cannot be opened.
+    pub(crate) async fn open(
+        &self,
+        request: SessionRequest,
+    ) -> Result<Arc<LiveSession>, WireError> {
+        let invalid = |why: String| WireError::new(-32602, why);
+        if request.has_system_prompt {
+            return Err(invalid(
+                "`systemPrompt` is not taken, as the capabilities say: put it into AGENTS.md or a plugin".to_owned(),
+            ));
+        }
+        if request.n_more_folders > 0 {
+            return Err(invalid(
+                "`additionalDirectories` is not taken, as the capabilities say: a session has one folder"
+                    .to_owned(),
+            ));
+        }
+        let workspace = read_folder(request.cwd).await.map_err(invalid)?;
+        let servers = read_servers(request.servers).map_err(invalid)?;
+        if let Some(id) = &request.resume {
+            self.check_known(id).await?;
+            self.end_open(id).await?;
+        }
+        if self.open.lock().await.len() >= MAX_OPEN {
+            let why = format!("{MAX_OPEN} sessions are open; close one that is not needed");
+            return Err(WireError::new(-32603, why));
+        }
+        let asked = Arc::new(OnceLock::new());
+        let approver: Arc<dyn Approver> = Arc::new(AcpApprover {
+            link: self.link.clone(),
+            session: asked.clone(),
+            workspace: workspace.clone(),
+        });
+        let waiting = Arc::new(LaterQuestions::default());
+        let order = OpenOrder {
+            workspace: workspace.clone(),
+            resume: request.resume,
+            servers: servers.clone(),
+            approver: approver.clone(),
+            confirm: request.confirm.unwrap_or_else(|| waiting.clone()),
+            mode: None,
+        };
+        let opened = self.backend.open(order).await.map_err(wire_error)?;
+        let questions = waiting.take_waiting();
+        let later = (!questions.is_empty()).then(|| LaterOpening {
+            backend: self.backend.clone(),
+            workspace: workspace.clone(),
+            servers,
+            approver,
+            questions,
+        });
+        let session = opened.session;
+        let view = Arc::new(Mutex::new(EventView::new(&workspace, session.tools())));
+        let id = session.id().clone();
+        let _ = asked.set(AskedSession {
+            id: id.clone(),
+            view: view.clone(),
+        });
+        if request.is_replayed {
+            let updates = replay_messages(&session.messages(), &mut lock(&view));
+            updates
+                .into_iter()
+                .for_each(|update: SessionUpdate| self.link.send_update(&id, update));
+        }
+        let parts = LiveParts {
+            session,
+            view,
+            commands: opened.commands,
+            switch: opened.switch,
+            notes: opened.notes,
+            later,
+        };
+        let live = Arc::new(LiveSession::new(self.link.clone(), parts));
+        self.open.lock().await.insert(id.to_string(), live.clone());
+        Ok(live)
+    }
+
+    /// Checks that the id is the whole id of a session: an abbreviation would name another one soon.
+    async fn check_known(&self, id: &str) -> Result<(), WireError> {
+        let heads = self.heads().await?;
+        match heads.iter().any(|head| head.id == id) {
+            true => Ok(()),
+            false => Err(unknown_session(id)),
+        }
+    }
+
+    async fn heads(&self) -> Result<Vec<SessionHead>, WireError> {
+        let store = self.backend.store();
+        let store = store.map_err(|why| WireError::new(-32603, why))?;
+        let read = tokio::task::spawn_blocking(move || store.heads()).await;
+        let failed = |why: String| WireError::new(-32603, why);
+        let heads = read.map_err(|error| failed(error.to_string()))?;
+        Ok(heads.map_err(|error| failed(error.to_string()))?.rows)
+    }
+
+    /// Closes a session that is open already, so that it can be opened anew.
+    async fn end_open(&self, id: &str) -> Result<(), WireError> {
+        let live = self.open.lock().await.get(id).cloned();
+        let Some(live) = live else {
+            return Ok(());
+        };
+        if live.is_running() {
+            let why = "a prompt of the session runs here; end it with session/cancel first";
+            return Err(WireError::new(-32600, why));
+        }
+        live.end_session().await;
+        self.open.lock().await.remove(id);
+        Ok(())
+    }
+
+    /// Returns an open session.
+    ///
+    /// # Errors
+    /// It is not open here.
+    pub(crate) async fn opened(&self, id: &str) -> Result<Arc<LiveSession>, WireError> {
+        let open = self.open.lock().await;
+        open.get(id).cloned().ok_or_else(|| unknown_session(id))
+    }
+
+    /// Closes a session.
+    ///
+    /// # Errors
+    /// It is not open here.
+    pub(crate) async fn close(&self, id: &str) -> Result<(), WireError> {
+        let live = self.opened(id).await?;
+        live.end_session().await;
+        self.open.lock().await.remove(id);
+        Ok(())
+    }
+
+    /// Interrupts all prompts and closes all sessions.
+    pub(crate) async fn close_all(&self) {
+        let open = std::mem::take(&mut *self.open.lock().await);
+        let ending = open.values().map(|live| live.end_session());
+        futures_util::future::join_all(ending).await;
+    }
+
+    /// Lists sessions, the last used first.
+    ///
+    /// # Errors
+    /// They cannot be read, or the cursor is not one of this list.
+    pub(crate) async fn list(
+        &self,
+        request: ListSessionsRequest,
+    ) -> Result<ListSessionsResponse, WireError> {
+        let folder = request.cwd.map(|cwd| cwd.canonicalize().unwrap_or(cwd));
+        let mut heads = self.heads().await?;
+        heads.retain(|head| {
+            let workspace = Path::new(&head.workspace);
+            let is_here = folder.as_ref().is_none_or(|folder| folder == workspace);
+            is_here && head.aside.is_none() && workspace.is_absolute()
+        });
+        let from = match &request.cursor {
+            None => 0,
+            Some(cursor) => match heads.iter().position(|head| head.id == *cursor) {
+                Some(at) => at + 1,
+                None => {
+                    let why = format!(
+                        "there is no session `{}` to go on after",
+                        clean_line(cursor, 100)
+                    );
+                    return Err(WireError::new(-32602, why));
+                }
+            },
+        };
+        let has_more = heads.len() > from + MAX_LISTED;
+        let listed: Vec<SessionInfo> = heads
+            .into_iter()
+            .skip(from)
+            .take(MAX_LISTED)
+            .map(session_info)
+            .collect();
+        let last = listed.last().map(|info| info.session_id.0.to_string());
+        Ok(ListSessionsResponse::new(listed).next_cursor(last.filter(|_| has_more)))
+    }
+}
+
+fn session_info(head: SessionHead) -> SessionInfo {
+    let updated = jiff::Timestamp::from_millisecond(head.updated).ok();
+    SessionInfo::new(head.id, head.workspace)
+        .title(Some(clean_line(&head.title, 200)).filter(|title| !title.is_empty()))
+        .updated_at(updated.map(|time| time.to_string()))
+}
+
+fn unknown_session(id: &str) -> WireError {
+    let id = clean_line(id, 100);
+    WireError::new(
+        -32002,
+        format!(
+            "there is no session `{id}` here; session/new begins one, session/list names those that can be loaded"
+        ),
+    )
+}
+
+pub(crate) fn wire_error(error: OpenError) -> WireError {
+    let code = match &error {
+        OpenError::NoModel(_) => -32000,
+        OpenError::Unknown(_) => -32002,
+        OpenError::Wrong(_) => -32602,
+        OpenError::Failed(_) => -32603,
+    };
+    WireError::new(code, error.to_string())
+}
+
+/// Resolves the folder of a session.
+async fn read_folder(cwd: PathBuf) -> Result<PathBuf, String> {
+    let shown = clean_line(&cwd.to_string_lossy(), 200);
+    if !cwd.is_absolute() {
+        return Err(format!("`cwd` is `{shown}`, which is not an absolute path"));
+    }
+    if cwd.components().any(|part| part == Component::ParentDir) {
+        return Err(format!("`cwd` is `{shown}`; a path with `..` is not taken"));
+    }
+    let found = tokio::task::spawn_blocking(move || {
+        let folder = cwd.canonicalize()?;
+        Ok::<_, std::io::Error>(folder.is_dir().then_some(folder))
+    });
+    match found.await {
+        Ok(Ok(Some(folder))) => Ok(folder),
+        Ok(Ok(None)) => Err(format!("`cwd` is `{shown}`, which is not a folder")),
+        Ok(Err(error)) => Err(format!(
+            "`cwd` is `{shown}`, which cannot be opened: {error}"
+        )),
+        Err(error) => Err(format!("`cwd` cannot be read: {error}")),
+    }
+}
+
+/// Reads the MCP servers that the client names.
+fn read_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String> {
+    if servers.len() > MAX_SERVERS {
+        return Err(format!("`mcpServers` has more than {MAX_SERVERS} servers"));
+    }
+    let one = |server| match server {
+        McpServer::Stdio(own) => Ok(ClientServer {
+            name: own.name,
+            reach: ClientServerReach::Program {
+                command: own.command.to_string_lossy().into_owned(),
+                args: own.args,
+                env: own
+                    .env
+                    .into_iter()
+                    .map(|own| (own.name, own.value))
+                    .collect(),
+            },
+        }),
+        McpServer::Http(own) => Ok(ClientServer {
+            name: own.name,
+            reach: ClientServerReach::Http {
+                url: own.url,
+                headers: own
+                    .headers
+                    .into_iter()
+                    .map(|own| (own.name, own.value))
+                    .collect(),
+            },
+        }),
+        McpServer::Sse(own) => Err(format!(
+            "the MCP server `{}` speaks SSE, which is not taken, as the capabilities say: use Streamable HTTP",
+            clean_line(&own.name, 60)
+        )),
+        _ => Err("an MCP server of an unknown kind is not taken".to_owned()),
+    };
+    servers.into_iter().map(one).collect()
+}
