@@ -1,9 +1,12 @@
 //! MCP servers: questions, pins and confinement, and servers that do wrong.
 
+mod client;
 mod deferred;
 mod hostile;
 mod http;
 mod pins;
+mod serve;
+mod serve_http;
 
 use std::path::Path;
 

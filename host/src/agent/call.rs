@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::scope::TurnScope;
 use crate::event::Event;
 use crate::message::ToolCall;
@@ -14,7 +16,7 @@ use crate::point::deadline::pause_clock;
 use crate::point::dispatch::{AttributedText, HookVerdict};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
 use crate::tool::ToolCtx;
-use crate::tool::approval::{ApprovalAnswer, Question};
+use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 use crate::tool::policy::{self, PolicyCall};
 use crate::tool::registry::ToolEntry;
 use crate::tool::schema;
@@ -104,13 +106,25 @@ impl AllowedCall {
     }
 }
 
+/// Person who is asked about a call that needs approval.
+#[derive(Clone, Copy)]
+pub(super) enum AskedPerson<'a> {
+    /// The person of the session.
+    Session,
+    /// The user of the client that makes the call; `None` if the client has no way to ask.
+    Client(Option<&'a dyn Approver>),
+}
+
 /// Gate that every tool call passes, for its maker.
 #[derive(Clone, Copy)]
 pub(super) struct ToolGate<'a> {
     pub(super) scope: &'a TurnScope,
     pub(super) caller: &'a Caller,
-    /// The plugin that makes the call; `None` is the model.
-    pub(super) plugin: Option<&'a Arc<str>>,
+    /// The plugin or the client outside that makes the call; `None` is the model.
+    pub(super) maker: Option<&'a Arc<str>>,
+    /// Token that ends the call.
+    cancel: &'a CancellationToken,
+    asked: AskedPerson<'a>,
 }
 
 impl<'a> ToolGate<'a> {
@@ -119,7 +133,9 @@ impl<'a> ToolGate<'a> {
         Self {
             scope,
             caller,
-            plugin: None,
+            maker: None,
+            cancel: &scope.cancel,
+            asked: AskedPerson::Session,
         }
     }
 
@@ -129,15 +145,31 @@ impl<'a> ToolGate<'a> {
         plugin: &'a Arc<str>,
     ) -> Self {
         Self {
-            scope,
-            caller,
-            plugin: Some(plugin),
+            maker: Some(plugin),
+            ..Self::for_model(scope, caller)
         }
     }
 
-    /// Name of the plugin that makes the call.
+    /// The gate of a client outside the session, whose call ends with `cancel` and which may have a
+    /// way to ask its user.
+    pub(super) fn for_client(
+        scope: &'a TurnScope,
+        caller: &'a Caller,
+        client: &'a Arc<str>,
+        approver: Option<&'a dyn Approver>,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        Self {
+            maker: Some(client),
+            cancel,
+            asked: AskedPerson::Client(approver),
+            ..Self::for_model(scope, caller)
+        }
+    }
+
+    /// Name of the plugin or client that makes the call.
     pub(super) fn call_maker(self) -> Option<String> {
-        self.plugin.map(ToString::to_string)
+        self.maker.map(ToString::to_string)
     }
 
     /// Skips a call because steering came before it was judged.
@@ -299,7 +331,7 @@ impl<'a> ToolGate<'a> {
         // A question of a hook, a rule or a plugin's call is never spared.
         let is_spared = || {
             asked.is_empty()
-                && self.plugin.is_none()
+                && self.maker.is_none()
                 && self.scope.skills.spares_question(&entry.spec, subject)
                 && self.scope.spec.policy.may_spare(&judged)
         };
@@ -329,13 +361,27 @@ impl<'a> ToolGate<'a> {
             }
             policy::ToolVerdict::Ask => {}
         }
-        let mut question = Question::new(&entry.spec, &call.arguments, subject, &asked)
+        self.ask_person(call, entry, &judged, &asked, &decision.rule)
+            .await
+    }
+
+    /// Asks the person about a call.
+    async fn ask_person(
+        &self,
+        call: &ToolCall,
+        entry: &ToolEntry,
+        judged: &PolicyCall<'_>,
+        asked: &[AttributedText],
+        rule: &str,
+    ) -> Result<(), CallRefusal> {
+        let subject = judged.subject;
+        let mut question = Question::new(&entry.spec, &call.arguments, subject, asked)
             .of_call(&call.id)
             .may(&entry.may);
-        if let Some(plugin) = self.plugin {
-            question = question.made_by(plugin);
+        if let Some(maker) = self.maker {
+            question = question.made_by(maker);
         }
-        if !self.scope.spec.policy.may_cover(&judged) {
+        if !self.scope.spec.policy.may_cover(judged) {
             question = question.only_now("asks every time: a rule may deny it");
         }
         // The person is not asked about a call that would be refused anyway.
@@ -347,13 +393,20 @@ impl<'a> ToolGate<'a> {
             question = question.now(entry.tool.target(&call.arguments).await);
         }
         // A plugin that makes the call does not use up its time while the person thinks.
-        match pause_clock(
-            self.scope
-                .approvals
-                .ask(&*self.scope.spec.approver, &question),
-        )
-        .await
-        {
+        let answer = match self.asked {
+            AskedPerson::Session => {
+                let approver = &*self.scope.spec.approver;
+                pause_clock(self.scope.approvals.ask(approver, &question)).await
+            }
+            // Each client has a user of its own, so questions of several may be open at once.
+            AskedPerson::Client(Some(approver)) => pause_clock(approver.ask(&question)).await,
+            AskedPerson::Client(None) => {
+                let text = unasked_text(entry, subject, asked, rule);
+                let text = self.verdict_text(call, text).await;
+                return Err(CallRefusal::new("policy", text));
+            }
+        };
+        match answer {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
             // The person was not asked: the approver of a subagent denies every call.
             ApprovalAnswer::No(why) if self.scope.spec.depth > 0 => {
@@ -389,16 +442,39 @@ impl<'a> ToolGate<'a> {
     /// Returns the context of a call. A plugin gets the full result, not the text that the model
     /// was shown.
     pub(super) fn tool_ctx(&self, call: &ToolCall) -> ToolCtx {
-        let known = self.plugin.is_none().then(|| self.scope.spec.known.clone());
+        let known = self.maker.is_none().then(|| self.scope.spec.known.clone());
         if let Some(known) = &known {
             known.forget(|call| self.scope.spec.session.has_result(call));
         }
         ToolCtx {
             caller: self.caller.for_call(&call.id),
-            cancel: self.scope.cancel.clone(),
+            cancel: self.cancel.clone(),
             readable: self.scope.skills.readable(),
             known,
             recorder: None,
         }
+    }
+}
+
+/// Returns the refusal of a call whose client has no way to ask its user.
+fn unasked_text(
+    entry: &ToolEntry,
+    subject: &Subject,
+    asked: &[AttributedText],
+    rule: &str,
+) -> String {
+    const CANNOT: &str = "the client offers no way to ask its user (elicitation)";
+    match asked.first() {
+        // No rule answers the question of a hook.
+        Some(AttributedText { plugin, text }) => format!(
+            "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {CANNOT}. The call was not run",
+            entry.spec.name
+        ),
+        None => format!(
+            "refused by policy: `{}` needs approval ({rule}), and {CANNOT}. The operator can start the server with --yes, or add \
+             `{}` to config.toml. The call was not run",
+            entry.spec.name,
+            policy::allow_line(&entry.spec, subject)
+        ),
     }
 }

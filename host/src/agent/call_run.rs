@@ -31,7 +31,7 @@ impl ToolGate<'_> {
         let session = &self.scope.spec.session;
         for allowed in allowed {
             let AllowedCall { call, entry, .. } = allowed;
-            let is_told = self.plugin.is_none() && !allowed.is_changed;
+            let is_told = self.maker.is_none() && !allowed.is_changed;
             session.append(Body::ToolStart {
                 call: call.id.clone(),
                 name: call.name.clone(),
@@ -127,7 +127,7 @@ impl ToolGate<'_> {
             ran.fault = None;
         }
         let (mut about, mut context) = (None, None);
-        if let Some(path) = ran.file.as_deref().filter(|_| self.plugin.is_none()) {
+        if let Some(path) = ran.file.as_deref().filter(|_| self.maker.is_none()) {
             let id = &ran.finished.call.id;
             about = self.scope.skills.skills_about(id, path);
             context = context_of(self.scope, id, path).await;
@@ -176,7 +176,7 @@ impl ToolGate<'_> {
         duration_ms: u64,
         refused_by: Option<String>,
     ) {
-        let kept = self.plugin.map(|_| {
+        let kept = self.maker.map(|_| {
             let mut kept = result.clone();
             kept.content.cut(KEPT_BYTES);
             kept

@@ -32,6 +32,11 @@ impl AgentHalt {
         self.0.borrow().is_some()
     }
 
+    /// Returns the reason; it goes on counting.
+    pub(super) fn reason(&self) -> Option<String> {
+        self.0.borrow().clone()
+    }
+
     /// The reason, which then counts no longer.
     pub(super) fn take(&self) -> Option<String> {
         self.0.send_replace(None)

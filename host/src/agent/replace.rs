@@ -6,6 +6,8 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
+use tokio::sync::Notify;
+
 use super::scope::TurnScope;
 use super::spec::AgentSpec;
 use crate::event::Event;
@@ -26,11 +28,17 @@ pub(crate) struct PluginReplacement {
 
 /// Replacements that wait for the next safe point. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct PluginReplacements(Arc<Mutex<Vec<PluginReplacement>>>);
+pub(crate) struct PluginReplacements(Arc<ReplacementQueue>);
+
+#[derive(Default)]
+struct ReplacementQueue {
+    waiting: Mutex<Vec<PluginReplacement>>,
+    added: Notify,
+}
 
 /// Reference to a queue of replacements that does not keep it.
 #[derive(Clone)]
-pub(crate) struct WeakReplacements(Weak<Mutex<Vec<PluginReplacement>>>);
+pub(crate) struct WeakReplacements(Weak<ReplacementQueue>);
 
 impl WeakReplacements {
     /// Returns the queue, if the session is still open.
@@ -47,9 +55,16 @@ impl PluginReplacements {
 
     /// Has a plugin take its place at the next safe point. One that waits already is passed over.
     pub(crate) fn add_replacement(&self, new: PluginReplacement) {
-        let mut waiting = lock(&self.0);
+        let mut waiting = lock(&self.0.waiting);
         waiting.retain(|waiting| waiting.plugin != new.plugin);
         waiting.push(new);
+        drop(waiting);
+        self.0.added.notify_one();
+    }
+
+    /// Waits until a replacement was added. One that was added before this call counts, once.
+    pub(super) async fn wait_added(&self) {
+        self.0.added.notified().await;
     }
 
     /// Puts the waiting plugins in place; `scope` is the scope of the running turn.
@@ -59,7 +74,7 @@ impl PluginReplacements {
         dispatcher: &Dispatcher,
         scope: Option<&TurnScope>,
     ) {
-        let waiting = std::mem::take(&mut *lock(&self.0));
+        let waiting = std::mem::take(&mut *lock(&self.0.waiting));
         for new in waiting {
             let spec = Arc::make_mut(spec);
             let tools = &mut spec.tools;

@@ -14,6 +14,7 @@ mod folders;
 mod loops;
 mod native;
 mod offers;
+mod outside;
 mod replace;
 mod session;
 mod skill;
@@ -40,6 +41,7 @@ use crate::tool::builtin::Commands;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
+pub use crate::agent::{OutsideCall, OutsideCalls, OutsideClient, OutsideResult, OutsideTools};
 pub use builder::HostBuilder;
 pub use command::CommandError;
 pub use error::{Error, check_apart};

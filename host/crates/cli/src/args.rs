@@ -64,7 +64,7 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         command: SkillCommand,
     },
-    /// Add, list, look at and remove MCP servers, whose tools the model may then call
+    /// Add, list, look at and remove MCP servers, whose tools the model may then call; or be one
     Mcp {
         #[command(subcommand)]
         command: McpCommand,

@@ -1,11 +1,18 @@
-//! Address at which `rind serve` listens, as it is written on the command line.
+//! Address at which a server listens, as it is written on the command line, and the token that it asks
+//! for.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Address of the HTTP API.
+use anyhow::Context;
+
+use rind_lib::paths::Paths;
+use rind_serve::ApiListener;
+use rind_serve::access::ApiAccess;
+
+/// Address of a server over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ListenAddress {
     /// Address and port.
@@ -43,4 +50,38 @@ impl FromStr for ListenAddress {
         rind_serve::check_loopback(address)?;
         Ok(Self::Tcp(address))
     }
+}
+
+/// A socket that a server listens at, with the token that requests need.
+pub(super) struct OpenedListener {
+    pub(super) access: ApiAccess,
+    pub(super) listener: ApiListener,
+    /// Path of the file with the token.
+    pub(super) token: PathBuf,
+}
+
+/// Listens at the address, with the token in this file of the data folder.
+///
+/// # Errors
+/// The token cannot be read or written, or the address is taken.
+pub(super) async fn open_listener(
+    address: &ListenAddress,
+    paths: &Paths,
+    token_file: &str,
+) -> anyhow::Result<OpenedListener> {
+    // Before anybody can connect: who sees the socket finds the token.
+    let token = paths.data.join(token_file);
+    let failed = || format!("read the token of the server in {}", token.display());
+    rind_lib::disk::private_folder(&paths.data).with_context(failed)?;
+    let access = ApiAccess::from_file(&token).with_context(failed)?;
+    let listener = match address {
+        ListenAddress::Tcp(address) => ApiListener::bind_tcp(*address).await,
+        ListenAddress::Unix(path) => ApiListener::bind_unix(path),
+    };
+    let listener = listener.with_context(|| format!("listen at {address}"))?;
+    Ok(OpenedListener {
+        access: access.at_port(listener.port()),
+        listener,
+        token,
+    })
 }

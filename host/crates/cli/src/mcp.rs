@@ -1,7 +1,9 @@
-//! `rind mcp`: adds, lists, tests and removes MCP servers, and asks about their offers.
+//! `rind mcp`: adds, lists, tests and removes MCP servers, asks about their offers, and is a server
+//! itself.
 
 pub(super) mod args;
 mod question;
+mod serve;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -27,6 +29,7 @@ pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
         McpCommand::List(args) => list_servers(&args),
         McpCommand::Test(args) => test_server(&args).await,
         McpCommand::Remove(args) => remove_server(&args),
+        McpCommand::Serve(args) => serve::run_server(*args).await,
     }
 }
 

@@ -126,6 +126,17 @@ pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<Pre
 }
 
 impl PreparedSession {
+    /// Goes on where no model is set up.
+    pub(super) fn without_model(mut self) -> Self {
+        self.run = self.run.without_model();
+        self
+    }
+
+    /// Returns the setup of the operator.
+    pub(super) fn setup(&self) -> &OperatorSetup {
+        &self.run.setup
+    }
+
     /// Collects the slash commands.
     pub(super) async fn commands(&self) -> anyhow::Result<CommandSet> {
         let about = command_facts(&self.run)?;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::ServeArgs;
 use super::event_file::EventFile;
 use super::exit_code::{ExitStatus, bail_usage};
-use super::listen::ListenAddress;
+use super::listen::{ListenAddress, OpenedListener, open_listener};
 use super::render::serve::LoopRenderer;
 use super::signals::AnySignal;
 use super::{open, render};
@@ -23,7 +23,6 @@ use rind_lib::loops::{EndReason, Error, LoopEnd, Loops};
 use rind_lib::plugin::load::PluginSet;
 use rind_operator::settings::SessionChoice;
 use rind_operator::start::ReadyRun;
-use rind_serve::access::ApiAccess;
 use rind_serve::{ApiListener, ApiServer};
 
 /// Capacity of the queue of events to show; a loop starts its next run only once the events of its
@@ -122,18 +121,11 @@ async fn open_api(
     run: &ReadyRun,
     plugins: Arc<PluginSet>,
 ) -> anyhow::Result<OpenedApi> {
-    // Before anybody can connect: who sees the socket finds the token.
-    let data = &run.setup.paths.data;
-    let token = data.join(TOKEN_FILE);
-    let failed = || format!("read the token of the API in {}", token.display());
-    rind_lib::disk::private_folder(data).with_context(failed)?;
-    let access = ApiAccess::from_file(&token).with_context(failed)?;
-    let listener = match address {
-        ListenAddress::Tcp(address) => ApiListener::bind_tcp(*address).await,
-        ListenAddress::Unix(path) => ApiListener::bind_unix(path),
-    };
-    let listener = listener.with_context(|| format!("listen at {address}"))?;
-    let access = access.at_port(listener.port());
+    let OpenedListener {
+        access,
+        listener,
+        token,
+    } = open_listener(address, &run.setup.paths, TOKEN_FILE).await?;
     let login = access.login_url();
     let host = &run.host;
     let server = ApiServer::new(host.host.clone(), host.asking_policy(), plugins, access);

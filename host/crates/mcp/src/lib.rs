@@ -1,4 +1,4 @@
-//! Tools of MCP servers in sessions of the host.
+//! Tools of MCP servers in sessions of the host, and the host as an MCP server.
 //!
 //! This crate is the only one that names the protocol and its library. A server is a program, which
 //! runs confined to the rights in its settings, or an address, whose requests leave through the
@@ -6,7 +6,7 @@
 //! Calls reach a server only through the host's seam for tools of an outer layer, after hooks, policy
 //! and approval. The crate must not know the command line, nor where settings and secrets are kept.
 //!
-//! Start from [`McpSource`].
+//! Start from [`McpSource`] for the client, and from [`McpServing`] for the server.
 
 mod client;
 mod compare;
@@ -19,6 +19,7 @@ mod pins;
 mod pipe;
 mod probe;
 mod result;
+mod serve;
 mod server;
 mod settings;
 mod source;
@@ -32,6 +33,9 @@ pub use names::origin_of;
 pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};
 pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
 pub use probe::probe_server;
+pub use serve::{
+    McpHttp, McpServing, OpenSession, PromptArgument, ServedPrompt, ServedPrompts, serve_lines,
+};
 pub use server::{HttpServer, McpServer, ServerReach};
 pub use settings::{McpConfig, McpProtocol, ServerSettings, check_server_name};
 pub use source::{AskServer, McpSource, ServerQuestion};

@@ -19,6 +19,7 @@ pub mod managed;
 pub mod mcp;
 pub mod misplaced;
 pub mod model;
+mod no_model;
 pub mod overlooked;
 pub mod plugin_flags;
 pub mod project;

@@ -14,6 +14,7 @@ use super::confinement::{self, CommandConfinement};
 use super::host::{HostParts, OperatorHost};
 use super::load::PluginLoad;
 use super::machine::OperatorMachine;
+use super::no_model::NoModel;
 use super::project::{self, AskProject};
 use super::settings::{PluginSelection, RunSettings, SessionChoice};
 use super::setup::{OperatorSetup, check_apart};
@@ -234,6 +235,21 @@ impl PreparedRun {
             ..GrantOptions::default()
         };
         PluginLoad::new(&self.setup, &self.selection, grants)
+    }
+
+    /// Goes on where no model is set up: for a host whose callers are other agents. What a plugin asks
+    /// a model is refused with the reason.
+    #[must_use]
+    pub fn without_model(mut self) -> Self {
+        if self.provider.is_stand_in {
+            self.provider = Selected {
+                provider: Arc::new(NoModel),
+                model: "none".to_owned(),
+                why: std::mem::take(&mut self.provider.why),
+                is_stand_in: false,
+            };
+        }
+        self
     }
 
     /// Makes the host, which asks `approver` about tool calls.

@@ -9,6 +9,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -19,7 +20,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, Method, header};
 use rind_lib::disk;
 
-use crate::ApiState;
 use crate::connections::ConnectionAccess;
 use crate::error::ApiError;
 use crate::pages::PageError;
@@ -147,11 +147,11 @@ impl ApiAccess {
 /// Lets only requests through that come from the server's own pages or from a program, and that
 /// have access.
 pub(crate) async fn check_access(
-    State(state): State<ApiState>,
+    State(access): State<Arc<ApiAccess>>,
     request: Request,
     next: Next,
 ) -> Response {
-    match refusal(&state.access, &request) {
+    match refusal(&access, &request) {
         None => {
             if let Some(access) = request.extensions().get::<ConnectionAccess>() {
                 access.note_access();

@@ -37,6 +37,21 @@ use live::LiveSessions;
 /// Time that running turns have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Answers the requests of another protocol until `cancel` is set, with the same checks of token,
+/// `Host` and `Origin`, and the same limits of connections.
+///
+/// # Errors
+/// Connections cannot be accepted any more.
+pub async fn serve_router(
+    listener: ApiListener,
+    router: axum::Router,
+    access: ApiAccess,
+    cancel: &CancellationToken,
+) -> io::Result<()> {
+    let check = axum::middleware::from_fn_with_state(Arc::new(access), access::check_access);
+    connections::serve_connections(listener, router.layer(check), cancel).await
+}
+
 /// Parts that every request can reach.
 #[derive(Clone)]
 pub(crate) struct ApiState {

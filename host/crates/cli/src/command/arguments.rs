@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::LineCompletion;
 use rind_lib::json;
 use rind_lib::tool::schema;
+use rind_mcp::PromptArgument;
 
 struct ArgumentWord<'a> {
     /// Offset of its first byte in the line.
@@ -59,11 +60,48 @@ pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String
         }
         put_value(&mut given, name, of, &word.text);
     }
-    for (name, of) in &properties {
+    fill_defaults(&mut given, &properties);
+    check_given(schema, given)
+}
+
+/// Fills in values that were given by name, as text or as JSON, and checks them against `schema`.
+///
+/// # Errors
+/// Faults of arguments, in words.
+pub(super) fn given_arguments(schema: &Value, named: Map<String, Value>) -> Result<Value, String> {
+    let properties = schema_properties(schema);
+    let mut given = Map::new();
+    for (name, value) in named {
+        match (properties.iter().find(|(own, _)| *own == name), value) {
+            (Some((_, of)), Value::String(text)) => put_value(&mut given, &name, of, &text),
+            (_, value) => _ = given.insert(name, value),
+        }
+    }
+    fill_defaults(&mut given, &properties);
+    check_given(schema, given)
+}
+
+/// Describes the arguments for other programs.
+pub(super) fn described_arguments(schema: &Value) -> Vec<PromptArgument> {
+    let required: Vec<&str> = required_names(schema).collect();
+    let properties = schema_properties(schema).into_iter();
+    let described = properties.map(|(name, of)| PromptArgument {
+        name: name.to_owned(),
+        description: argument_description(of),
+        is_required: required.contains(&name),
+    });
+    described.collect()
+}
+
+fn fill_defaults(given: &mut Map<String, Value>, properties: &[(&str, &Value)]) {
+    for (name, of) in properties {
         if let Some(default) = of.get("default").filter(|_| !given.contains_key(*name)) {
             given.insert((*name).to_owned(), default.clone());
         }
     }
+}
+
+fn check_given(schema: &Value, given: Map<String, Value>) -> Result<Value, String> {
     let missing: Vec<String> = required_names(schema)
         .filter(|name| !given.contains_key(*name))
         .map(|name| format!("`{name}`"))

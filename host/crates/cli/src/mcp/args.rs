@@ -2,6 +2,8 @@
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
+use crate::args::OpenArgs;
+use crate::listen::ListenAddress;
 use rind_mcp::{McpProtocol, ServerSettings};
 
 #[derive(Debug, Subcommand)]
@@ -15,6 +17,9 @@ pub(in super::super) enum McpCommand {
     Test(McpTestArgs),
     /// Remove a server, and your yes to its tools
     Remove(McpRemoveArgs),
+    /// Be a server: offer the tools of plugins, skills and templates to another agent, which starts
+    /// this command, or connects with --listen
+    Serve(Box<McpServeArgs>),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -127,4 +132,20 @@ pub(in super::super) struct McpTestArgs {
 pub(in super::super) struct McpRemoveArgs {
     /// Name of the server
     pub(super) name: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct McpServeArgs {
+    #[command(flatten)]
+    pub(super) open: OpenArgs,
+    /// Offer the built-in tools for files and commands, too
+    #[arg(long)]
+    pub(super) builtin: bool,
+    /// Offer the tools of this MCP server of your settings, too, so that hooks and rules judge its calls
+    #[arg(long, value_name = "NAME")]
+    pub(super) upstream: Vec<String>,
+    /// Serve over HTTP at this address of loopback, or at `unix:PATH`, and not over standard input and
+    /// output; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7464")]
+    pub(super) listen: Option<ListenAddress>,
 }

@@ -49,7 +49,7 @@ pub(crate) fn router(state: ApiState) -> Router {
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(middleware::from_fn_with_state(
-            state.clone(),
+            state.access.clone(),
             access::check_access,
         ))
         .layer(middleware::map_response(add_headers))

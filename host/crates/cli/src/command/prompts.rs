@@ -1,0 +1,105 @@
+//! Templates and skills as prompts for other agents.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::{described_arguments, given_arguments};
+use super::{CommandEntry, CommandKind, CommandSet};
+use rind_lib::skill::{Skill, SkillArguments, Skills};
+use rind_lib::text::clean_line;
+use rind_mcp::{PromptArgument, ServedPrompt, ServedPrompts};
+
+/// Name of the one argument of a command that takes the text after its name.
+const TEXT: &str = "arguments";
+
+/// The commands of a host that only make text.
+pub(crate) struct CommandPrompts(pub(crate) Arc<CommandSet>);
+
+impl CommandPrompts {
+    fn find_entry(&self, name: &str) -> Option<Arc<CommandEntry>> {
+        let list = self.0.list();
+        let mut all = list.iter().enumerate();
+        let found = all.find(|(at, entry)| is_prompt(entry) && list.shown_name(*at, entry) == name);
+        found.map(|(_, entry)| entry.clone())
+    }
+}
+
+impl ServedPrompts for CommandPrompts {
+    fn list_prompts(&self) -> Vec<ServedPrompt> {
+        let list = self.0.list();
+        let prompts = list.iter().enumerate().filter(|(_, own)| is_prompt(own));
+        let described = prompts.map(|(at, entry)| ServedPrompt {
+            name: list.shown_name(at, entry),
+            description: entry.description.clone(),
+            arguments: prompt_arguments(entry),
+        });
+        described.collect()
+    }
+
+    fn render_prompt<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let entry = self.find_entry(name).ok_or_else(|| {
+                let name = clean_line(name, 64);
+                format!("there is no prompt `{name}`; `prompts/list` names those that there are")
+            })?;
+            let given = match &entry.arguments {
+                Some(schema) => given_arguments(schema, arguments)?,
+                None => match arguments.get(TEXT) {
+                    Some(Value::String(text)) => Value::String(text.clone()),
+                    Some(other) => Value::String(other.to_string()),
+                    None => Value::String(String::new()),
+                },
+            };
+            match &entry.kind {
+                CommandKind::Template(template) => {
+                    let cancel = CancellationToken::new();
+                    template.render_text(&given, &self.0.helper, &cancel).await
+                }
+                CommandKind::Skill(skill) => skill_text(skill, &given),
+                _ => Err(format!("`{name}` is no prompt")),
+            }
+        })
+    }
+}
+
+fn is_prompt(entry: &CommandEntry) -> bool {
+    matches!(entry.kind, CommandKind::Template(_) | CommandKind::Skill(_))
+}
+
+fn prompt_arguments(entry: &CommandEntry) -> Vec<PromptArgument> {
+    let takes_text = match &entry.kind {
+        CommandKind::Template(template) => template.takes_text,
+        CommandKind::Skill(skill) => skill.takes_arguments(),
+        _ => false,
+    };
+    match &entry.arguments {
+        Some(schema) => described_arguments(schema),
+        None if takes_text => vec![PromptArgument {
+            name: TEXT.to_owned(),
+            description: "Text for the prompt".to_owned(),
+            is_required: false,
+        }],
+        None => Vec::new(),
+    }
+}
+
+/// Returns the text of a skill. Nothing becomes active: its limits on calls are those of a session
+/// of the host, and the other agent has none.
+fn skill_text(skill: &Skill, given: &Value) -> Result<String, String> {
+    if !skill.missing.is_empty() {
+        return Err(format!(
+            "the skill {} needs what is not here: {}",
+            skill.id,
+            skill.missing.join(", ")
+        ));
+    }
+    let arguments = SkillArguments::new(skill, given);
+    Ok(Skills::wrapped(skill, &Skills::expand(skill, &arguments)))
+}

@@ -1,0 +1,150 @@
+//! `rind mcp serve`: the tools of plugins, skills and templates, for other agents.
+//!
+//! Standard output carries the protocol and nothing else.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex};
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+
+use super::args::McpServeArgs;
+use super::find_server;
+use crate::command::CommandPrompts;
+use crate::event_file::EventFile;
+use crate::exit_code::ExitStatus;
+use crate::listen::{ListenAddress, OpenedListener, open_listener};
+use crate::signals::AnySignal;
+use crate::{open, render};
+use rind_lib::Session;
+use rind_lib::lock::lock;
+use rind_lib::message::ToolSpec;
+use rind_lib::plugin::tools::BUILT_IN_TOOLS;
+use rind_lib::tool::registry::is_source;
+use rind_mcp::{McpHttp, McpServing, OpenSession, origin_of, serve_lines};
+use rind_operator::mcp;
+use rind_operator::settings::SessionChoice;
+use rind_operator::start::ReadyRun;
+
+/// Name of the file with the token, in the data folder.
+const TOKEN_FILE: &str = "mcp-token";
+
+/// Mark of the sessions: they are no conversations to go on with.
+const ASIDE: &str = "mcp serve";
+
+/// Built-in tool that is about skills of the session, which clients get as prompts.
+const SKILL_TOOL: &str = "skill";
+
+pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
+    let file = args.open.events.as_deref().map(EventFile::open_file);
+    let file = file.transpose()?;
+    let settings = args.open.run_settings(SessionChoice::New, false)?;
+    let prepared = open::prepare_session(settings).await?.without_model();
+    let servers = mcp::settings(prepared.setup())?;
+    for name in &args.upstream {
+        find_server(&servers, name)?;
+    }
+    let commands = prepared.commands().await?;
+    commands
+        .faults()
+        .iter()
+        .for_each(|fault| render::print_warning(fault));
+    let ready = prepared.build_host().await?;
+    let offered = OfferedTools {
+        has_built_in: args.builtin,
+        upstream: args.upstream.iter().map(|name| origin_of(name)).collect(),
+    };
+    let serving = McpServing {
+        open: session_opener(&ready.run, file),
+        is_offered: Arc::new(move |spec| offered.has_tool(spec)),
+        prompts: Arc::new(CommandPrompts(Arc::new(commands))),
+    };
+    let cancel = CancellationToken::new();
+    let interrupted = AnySignal::interrupts().context("listen for signals")?;
+    drop(ready.exits);
+    tokio::spawn(interrupted.pass_on(cancel.clone()));
+    match &args.listen {
+        None => serve_client(serving, &cancel).await?,
+        Some(address) => listen(serving, address, &ready.run, &cancel).await?,
+    }
+    Ok(match cancel.is_cancelled() {
+        true => ExitStatus::Interrupted,
+        false => ExitStatus::Done,
+    })
+}
+
+/// The tools that clients get.
+struct OfferedTools {
+    has_built_in: bool,
+    /// Origins of MCP servers whose tools are offered.
+    upstream: BTreeSet<String>,
+}
+
+impl OfferedTools {
+    /// Whether a tool is offered: those of plugins always, others where the operator says so. The
+    /// host's own tools for its model, such as those for subagents, never are.
+    fn has_tool(&self, spec: &ToolSpec) -> bool {
+        match spec.plugin.as_deref() {
+            None => {
+                self.has_built_in
+                    && spec.name != SKILL_TOOL
+                    && BUILT_IN_TOOLS.contains(&spec.name.as_str())
+            }
+            Some(origin) if is_source(origin) => self.upstream.contains(origin),
+            Some(_) => true,
+        }
+    }
+}
+
+/// Returns the function that opens a session for a client.
+fn session_opener(run: &ReadyRun, file: Option<EventFile>) -> OpenSession {
+    let (host, policy) = (run.host.host.clone(), run.host.asking_policy());
+    let file = file.map(|file| Arc::new(Mutex::new(file)));
+    Arc::new(move || -> Result<Session, String> {
+        let builder = host.session().policy(policy.clone()).aside(ASIDE);
+        let session = builder
+            .create()
+            .map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
+        if let Some(file) = file.clone() {
+            session.observe(move |stamped| lock(&file).write_event(stamped));
+        }
+        Ok(session)
+    })
+}
+
+/// Serves the agent that started this program.
+async fn serve_client(serving: McpServing, cancel: &CancellationToken) -> anyhow::Result<()> {
+    if std::io::stdin().is_terminal() {
+        render::print_note(
+            "serving MCP over standard input and output; an agent starts this command, as `rind mcp serve --help` and the manual say; \
+             Ctrl-D ends it",
+        );
+    }
+    let served = serve_lines(serving, std::io::stdin(), std::io::stdout(), cancel).await;
+    served.map_err(anyhow::Error::msg)
+}
+
+/// Serves agents that connect.
+async fn listen(
+    serving: McpServing,
+    address: &ListenAddress,
+    run: &ReadyRun,
+    cancel: &CancellationToken,
+) -> anyhow::Result<()> {
+    let OpenedListener {
+        access,
+        listener,
+        token,
+    } = open_listener(address, &run.setup.paths, TOKEN_FILE).await?;
+    render::print_note(&format!(
+        "serving MCP at {}{}, token in {}; Ctrl-C ends it",
+        listener.address_text(),
+        McpHttp::path(),
+        token.display()
+    ));
+    let server = McpHttp::new(serving, cancel);
+    let served = rind_serve::serve_router(listener, server.router(), access, cancel).await;
+    server.close().await;
+    served.context("serve MCP")
+}

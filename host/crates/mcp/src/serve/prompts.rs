@@ -1,0 +1,54 @@
+//! Prompts that the server offers: skills and templates of the operator.
+
+use futures_util::future::BoxFuture;
+use rmcp::model::{Prompt, PromptArgument as ProtocolArgument};
+use serde_json::{Map, Value};
+
+/// An argument of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// Name of the argument.
+    pub name: String,
+    /// Description for people; may be empty.
+    pub description: String,
+    /// Whether the prompt needs it.
+    pub is_required: bool,
+}
+
+/// A prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedPrompt {
+    /// Name of the prompt.
+    pub name: String,
+    /// Description for people.
+    pub description: String,
+    /// Arguments, in order.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// Skills and templates of a host.
+pub trait ServedPrompts: Send + Sync {
+    /// Returns all prompts.
+    fn list_prompts(&self) -> Vec<ServedPrompt>;
+
+    /// Renders a prompt. The error is a sentence for the client.
+    fn render_prompt<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<String, String>>;
+}
+
+/// Describes a prompt to clients.
+pub(super) fn describe_prompt(prompt: ServedPrompt) -> Prompt {
+    let arguments = prompt.arguments.into_iter().map(|own| {
+        let argument = ProtocolArgument::new(own.name).with_required(own.is_required);
+        match own.description.is_empty() {
+            true => argument,
+            false => argument.with_description(own.description),
+        }
+    });
+    let arguments: Vec<ProtocolArgument> = arguments.collect();
+    let arguments = (!arguments.is_empty()).then_some(arguments);
+    Prompt::new(prompt.name, Some(prompt.description), arguments)
+}

@@ -1,0 +1,285 @@
+//! The server over standard input and output: one message in each line, and nothing else.
+
+use std::borrow::Cow;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, ServiceExt, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::McpServing;
+use super::handler::ServerEnd;
+use super::session::ServingState;
+use rind_lib::text::clean_line;
+
+/// Longest message of a client, in bytes.
+const MAX_LINE_BYTES: usize = 16 << 20;
+
+/// Messages that are read before they are needed.
+const MAX_READ_AHEAD: usize = 16;
+
+/// Messages that wait to be written.
+const MAX_UNWRITTEN: usize = 64;
+
+/// Time in which the last messages must have been written.
+const WRITE_GRACE: Duration = Duration::from_secs(2);
+
+/// Most answers to lines that are no messages: a client that sends answers back as requests would
+/// keep both busy for ever.
+const MAX_COMPLAINTS: usize = 100;
+
+/// A line of a client.
+enum ReadLine {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+/// Serves one client over a pair of streams until it closes its end or `cancel` is set. Reading and
+/// writing happen on threads of their own, which may block for ever.
+///
+/// # Errors
+/// Reason, as a sentence: the client did not begin as the protocol says.
+pub async fn serve_lines(
+    serving: McpServing,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    cancel: &CancellationToken,
+) -> Result<(), String> {
+    let (sender, lines) = mpsc::channel(MAX_READ_AHEAD);
+    let (writer, written) = mpsc::channel(MAX_UNWRITTEN);
+    let (done, drained) = oneshot::channel();
+    let failed = |error: std::io::Error| format!("a thread cannot be started: {error}");
+    std::thread::Builder::new()
+        .name("mcp-input".to_owned())
+        .spawn(move || read_lines(input, &sender))
+        .map_err(failed)?;
+    std::thread::Builder::new()
+        .name("mcp-output".to_owned())
+        .spawn(move || write_lines(output, written, done))
+        .map_err(failed)?;
+    let state = ServingState::new(serving, cancel.child_token());
+    let transport = LineTransport {
+        lines,
+        writer,
+        has_begun: false,
+        n_complaints: 0,
+    };
+    let end = ServerEnd::of_connection(state.clone());
+    let served = end.serve_with_ct(transport, cancel.child_token()).await;
+    let outcome = match served {
+        Ok(running) => {
+            // A failure of the task itself is logged by the library.
+            let _ = running.waiting().await;
+            Ok(())
+        }
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            Ok(())
+        }
+        Err(error) => Err(format!(
+            "the client did not begin as the protocol says: {}",
+            clean_line(&error.to_string(), 300)
+        )),
+    };
+    state.close_all().await;
+    // The last answers may still wait, for a client that no longer reads.
+    let _ = tokio::time::timeout(WRITE_GRACE, drained).await;
+    outcome
+}
+
+/// Reads lines until the end, an error, or nobody takes them.
+fn read_lines(input: impl Read, sender: &mpsc::Sender<ReadLine>) {
+    let mut input = BufReader::new(input);
+    let (mut line, mut is_too_long) = (Vec::new(), false);
+    loop {
+        let (used, is_end) = match input.fill_buf() {
+            Ok([]) | Err(_) => return,
+            Ok(read) => {
+                let newline = read.iter().position(|byte| *byte == b'\n');
+                let used = newline.map_or(read.len(), |at| at + 1);
+                is_too_long |= line.len() + used > MAX_LINE_BYTES;
+                match is_too_long {
+                    true => line = Vec::new(),
+                    false => line.extend_from_slice(read.get(..used).unwrap_or_default()),
+                }
+                (used, newline.is_some())
+            }
+        };
+        input.consume(used);
+        if is_end {
+            let whole = std::mem::take(&mut line);
+            let read = match std::mem::take(&mut is_too_long) {
+                true => ReadLine::TooLong,
+                false => ReadLine::Whole(whole),
+            };
+            if sender.blocking_send(read).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Writes messages until nobody sends any, or nobody reads them.
+fn write_lines(
+    mut output: impl Write,
+    mut written: mpsc::Receiver<Vec<u8>>,
+    done: oneshot::Sender<()>,
+) {
+    while let Some(mut line) = written.blocking_recv() {
+        line.push(b'\n');
+        if output
+            .write_all(&line)
+            .and_then(|()| output.flush())
+            .is_err()
+        {
+            break;
+        }
+    }
+    let _ = done.send(());
+}
+
+/// Lines of a client, and the way back.
+struct LineTransport {
+    lines: mpsc::Receiver<ReadLine>,
+    writer: mpsc::Sender<Vec<u8>>,
+    /// Whether a request has come: what precedes it is no beginning.
+    has_begun: bool,
+    n_complaints: usize,
+}
+
+impl LineTransport {
+    /// Parses a line; one that is no message is answered with an error.
+    async fn take_line(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+        match serde_json::from_slice(line) {
+            Ok(message) => {
+                self.has_begun |= matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_));
+                self.has_begun.then_some(message)
+            }
+            Err(error) => {
+                let (id, fault) = fault_of(line, &error);
+                self.complain(id, fault).await;
+                None
+            }
+        }
+    }
+
+    async fn complain(&mut self, id: Option<RequestId>, fault: ErrorData) {
+        self.n_complaints += 1;
+        if self.n_complaints > MAX_COMPLAINTS {
+            return;
+        }
+        tracing::debug!(message = %fault.message, "a line of the client is no message");
+        if let Ok(bytes) = serde_json::to_vec(&ServerJsonRpcMessage::error(fault, id)) {
+            // A client that is gone is noticed when its next line is read.
+            let _ = self.writer.send(bytes).await;
+        }
+    }
+}
+
+/// Describes a line that is no message, with the id of the request if it has one.
+fn fault_of(line: &[u8], error: &serde_json::Error) -> (Option<RequestId>, ErrorData) {
+    let value = match serde_json::from_slice::<Value>(line) {
+        Ok(value) => value,
+        Err(why) => {
+            return (
+                None,
+                ErrorData::parse_error(format!("no JSON: {why}"), None),
+            );
+        }
+    };
+    if value.is_array() {
+        let text = "batches are not part of the protocol; send each message in a line of its own";
+        return (None, ErrorData::invalid_request(text, None));
+    }
+    let id = value.get("id").cloned();
+    let id = id.and_then(|id| serde_json::from_value(id).ok());
+    let error = clean_line(&error.to_string(), 200);
+    let text = format!("not a request of the protocol: {error}");
+    (id, ErrorData::invalid_request(text, None))
+}
+
+impl Transport<RoleServer> for LineTransport {
+    type Error = std::io::Error;
+
+    fn name() -> Cow<'static, str> {
+        "stdio".into()
+    }
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let writer = self.writer.clone();
+        async move {
+            let bytes = serde_json::to_vec(&item)?;
+            let gone = |_| std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+            writer.send(bytes).await.map_err(gone)
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            match self.lines.recv().await? {
+                ReadLine::TooLong => {
+                    let text = format!("a message has at most {} MiB", MAX_LINE_BYTES >> 20);
+                    self.complain(None, ErrorData::invalid_request(text, None))
+                        .await;
+                }
+                ReadLine::Whole(line) if line.trim_ascii().is_empty() => {}
+                ReadLine::Whole(line) => {
+                    if let Some(message) = self.take_line(&line).await {
+                        return Some(message);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.lines.close();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Vec<Option<usize>> {
+        let (sender, mut lines) = mpsc::channel(16);
+        read_lines(bytes, &sender);
+        drop(sender);
+        let mut read = Vec::new();
+        while let Ok(line) = lines.try_recv() {
+            read.push(match line {
+                ReadLine::Whole(line) => Some(line.len()),
+                ReadLine::TooLong => None,
+            });
+        }
+        read
+    }
+
+    #[test]
+    fn lines_are_bounded_and_one_that_is_too_long_does_not_end_the_connection() {
+        let mut bytes = b"abc\n".to_vec();
+        bytes.extend(vec![b'x'; MAX_LINE_BYTES + 10]);
+        bytes.extend(b"\nde\nno end");
+        assert_eq!(read(&bytes), [Some(4), None, Some(3)]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_message_is_answered_with_its_id_where_it_has_one() {
+        let fault = |line: &str| {
+            let error = serde_json::from_str::<RxJsonRpcMessage<RoleServer>>(line).unwrap_err();
+            let (id, fault) = fault_of(line.as_bytes(), &error);
+            (id.map(|id| id.to_string()), fault.code.0)
+        };
+        assert_eq!(fault("{"), (None, -32700));
+        assert_eq!(fault("[]").1, -32600);
+        assert_eq!(fault("{\"id\": 7}"), (Some("7".to_owned()), -32600));
+    }
+}

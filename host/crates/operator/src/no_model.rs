@@ -1,0 +1,34 @@
+//! A provider for hosts without a model, which refuses every request.
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use rind_lib::provider::{Error, Images, Provider, Request, Response, StreamEvent};
+
+/// No model.
+pub(crate) struct NoModel;
+
+impl Provider for NoModel {
+    fn name(&self) -> &str {
+        "none"
+    }
+
+    fn body(&self, _: &Request, _: &Images) -> Value {
+        Value::Null
+    }
+
+    fn send<'a>(
+        &'a self,
+        _: Value,
+        _: &'a mut (dyn FnMut(StreamEvent) + Send),
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Response, Error>> {
+        Box::pin(async {
+            Err(Error::MissingKey {
+                provider: "a model".to_owned(),
+                key_env: "ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL".to_owned(),
+            })
+        })
+    }
+}

@@ -1,0 +1,472 @@
+//! Tool calls of clients outside the session, such as those of a protocol server.
+//!
+//! Each call takes the path of a model's call: schema, hooks, policy, approval, run, `post-tool`,
+//! session file. It is no message of the conversation; the session keeps it like a call of a plugin,
+//! with the client as its maker. Calls that arrive while others run belong to the same turn, until
+//! the turn has its number of calls: what plugins may use is counted for each turn.
+//!
+//! It must not know the protocol of the clients. Start from [`OutsideCalls`].
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::Value;
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::call::{NO_TOOL, RanCall, ToolGate};
+use super::lifecycle::LiveAgent;
+use super::outcome::Error;
+use super::scope::TurnScope;
+use crate::event::Event;
+use crate::message::{EffectClass, Parts, ToolCall, ToolResult, ToolSpec};
+use crate::point::payload::{Source, StopReason, TurnSummary};
+use crate::session::Body;
+use crate::text::error_chain;
+use crate::tool::FileTracking;
+use crate::tool::approval::Approver;
+use crate::tool::registry::ToolEntry;
+
+/// Most calls of one turn, and the time in which a turn takes calls in.
+const MAX_CALLS: u32 = 100;
+const MAX_TURN: Duration = Duration::from_secs(60);
+
+/// Most calls that are judged or run at once.
+const MAX_RUNNING: usize = 32;
+
+/// Most calls that wait for their turn.
+const MAX_WAITING: usize = 256;
+
+/// Result of a call that was cancelled before it ran.
+const CANCELLED: &str = "cancelled by the client before it ran";
+
+/// A call of a client.
+pub struct OutsideCall {
+    /// Name of the tool.
+    pub tool: String,
+    /// Arguments of the call.
+    pub arguments: Value,
+    /// Name of the client, as in `client:editor`: the session and the events name it as the maker of
+    /// the call. No plugin can have a name with a `:`.
+    pub client: Arc<str>,
+    /// Asks the user of the client about this call; `None` if the client cannot.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// Token that ends the call.
+    pub cancel: CancellationToken,
+}
+
+/// Result of a call of a client.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OutsideResult {
+    /// Content, as hooks left it.
+    pub content: Parts,
+    /// Bytes of the blobs in the content, in order; `None` for one that cannot be read.
+    pub bytes: Vec<Option<Vec<u8>>>,
+    /// Whether the call failed or was refused.
+    pub is_error: bool,
+    /// What refused the call: `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
+    pub refused_by: Option<String>,
+}
+
+type WaitingCall = (OutsideCall, oneshot::Sender<OutsideResult>);
+
+/// Decides which tools are offered to clients.
+type IsOffered = Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>;
+
+/// Tools that are offered; `None` before the session serves.
+type OfferedTools = Option<Arc<[Arc<ToolSpec>]>>;
+
+/// The end of the session: takes calls and tells the offered tools.
+pub struct OutsideCalls {
+    calls: mpsc::Receiver<WaitingCall>,
+    is_offered: IsOffered,
+    tools: watch::Sender<OfferedTools>,
+}
+
+/// The end of the clients. Cheap to clone; the session stops to serve when the last one is dropped.
+#[derive(Clone)]
+pub struct OutsideClient {
+    calls: mpsc::Sender<WaitingCall>,
+    tools: OutsideTools,
+}
+
+/// The tools that a session offers to clients. Cheap to clone; it does not keep the session serving.
+#[derive(Clone)]
+pub struct OutsideTools(watch::Receiver<OfferedTools>);
+
+impl OutsideCalls {
+    /// Makes both ends. Only tools for which `is_offered` holds are told and can be called.
+    #[must_use]
+    pub fn new(
+        is_offered: impl Fn(&ToolSpec) -> bool + Send + Sync + 'static,
+    ) -> (Self, OutsideClient) {
+        let (sender, calls) = mpsc::channel(MAX_WAITING);
+        let (tools, told) = watch::channel(None);
+        let session = Self {
+            calls,
+            is_offered: Arc::new(is_offered),
+            tools,
+        };
+        let client = OutsideClient {
+            calls: sender,
+            tools: OutsideTools(told),
+        };
+        (session, client)
+    }
+
+    /// Tells the offered tools, if they are others than before.
+    fn tell_tools(&self, all: Vec<Arc<ToolSpec>>) {
+        let offered = all.into_iter().filter(|spec| (self.is_offered)(spec));
+        let offered: Arc<[Arc<ToolSpec>]> = offered.collect();
+        self.tools.send_if_modified(|told| {
+            let is_other = told.as_ref() != Some(&offered);
+            *told = Some(offered);
+            is_other
+        });
+    }
+}
+
+impl OutsideClient {
+    /// Returns the offered tools, which may change.
+    #[must_use]
+    pub fn tools(&self) -> OutsideTools {
+        self.tools.clone()
+    }
+
+    /// Hands a call over, and returns the receiver of its result. The receiver fails if the session
+    /// ends before the call does.
+    ///
+    /// # Errors
+    /// Reason, as a sentence: too many calls wait, or the session has ended.
+    pub fn begin_call(
+        &self,
+        call: OutsideCall,
+    ) -> Result<oneshot::Receiver<OutsideResult>, String> {
+        let (reply, result) = oneshot::channel();
+        match self.calls.try_send((call, reply)) {
+            Ok(()) => Ok(result),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(format!(
+                "{MAX_WAITING} calls wait already; call again when some have ended"
+            )),
+            Err(mpsc::error::TrySendError::Closed(_)) => {
+                Err("the session that serves the calls has ended".to_owned())
+            }
+        }
+    }
+}
+
+impl OutsideTools {
+    /// Returns the offered tools, as soon as the session serves; `None` if it has ended.
+    pub async fn list(&mut self) -> Option<Arc<[Arc<ToolSpec>]>> {
+        let told = self.0.wait_for(Option::is_some).await.ok()?;
+        told.clone()
+    }
+
+    /// Waits until the tools have changed since they were last listed. Returns whether the session
+    /// still serves.
+    pub async fn wait_changed(&mut self) -> bool {
+        self.0.changed().await.is_ok()
+    }
+}
+
+impl OutsideCalls {
+    /// Runs calls in the session of an agent until all clients are gone or `cancel` is set.
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub(crate) async fn serve_calls(
+        mut self,
+        agent: &mut LiveAgent,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        agent.announce_session();
+        loop {
+            agent.take_replacements(None);
+            self.tell_tools(agent.spec.tools.specs());
+            let first = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(()),
+                call = self.calls.recv() => call,
+                () = agent.replacements.wait_added() => continue,
+            };
+            let Some(first) = first else {
+                return Ok(());
+            };
+            self.run_turn(agent, first, cancel).await?;
+        }
+    }
+
+    /// Runs one turn: a call, and those that arrive while calls run.
+    async fn run_turn(
+        &mut self,
+        agent: &mut LiveAgent,
+        first: WaitingCall,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let started = Instant::now();
+        let scope = begin_turn(agent, &first.0.client, cancel)?;
+        // When this future is dropped, the subagents of the calls end.
+        let guard = scope.agents.clone().drop_guard();
+        tokio::select! {
+            biased;
+            () = scope.cancel.cancelled() => {}
+            () = agent.start_session() => {}
+        }
+        let halted = self.run_calls(&scope, first, started).await;
+        scope.end_agents().await;
+        guard.disarm();
+        agent.report_failures().await;
+        let halted = agent.family.halt.take().or(halted);
+        scope.end_skills(&scope.scope_caller(0)).await;
+        scope.end_scope();
+        let stop = match (&halted, cancel.is_cancelled()) {
+            (Some(_), _) => StopReason::Blocked,
+            (None, true) => StopReason::Cancelled,
+            (None, false) => StopReason::Done,
+        };
+        end_turn(agent, &scope, started, stop, halted.unwrap_or_default()).await
+    }
+
+    /// Runs calls side by side. Returns the reason for which a hook that must see everything ended
+    /// them, if one failed.
+    async fn run_calls(
+        &mut self,
+        scope: &TurnScope,
+        first: WaitingCall,
+        started: Instant,
+    ) -> Option<String> {
+        let (changing, offered) = (Mutex::new(()), self.is_offered.clone());
+        let one = |step, waiting| run_call(scope, &changing, &offered, step, waiting);
+        let mut running = FuturesUnordered::new();
+        let (mut n_calls, mut is_closed, mut halted) = (1, false, None);
+        running.push(one(n_calls, first));
+        while !running.is_empty() {
+            let is_open = !is_closed
+                && halted.is_none()
+                && n_calls < MAX_CALLS
+                && running.len() < MAX_RUNNING
+                && started.elapsed() < MAX_TURN;
+            tokio::select! {
+                biased;
+                why = scope.family.halt.wait(), if halted.is_none() => {
+                    scope.cancel.cancel();
+                    halted = Some(why);
+                }
+                _ = running.next() => {}
+                call = self.calls.recv(), if is_open => match call {
+                    Some(call) => {
+                        n_calls += 1;
+                        running.push(one(n_calls, call));
+                    }
+                    None => is_closed = true,
+                },
+            }
+        }
+        halted
+    }
+}
+
+fn begin_turn(
+    agent: &mut LiveAgent,
+    client: &str,
+    cancel: &CancellationToken,
+) -> Result<Arc<TurnScope>, Error> {
+    agent.dispatcher.begin_turn();
+    let session = agent.spec.session.clone();
+    session.cut_turn()?;
+    let scope = agent.enter_turn(cancel.child_token());
+    let input = format!("[tool calls of {client}]");
+    session.append(Body::TurnStart {
+        turn: scope.number,
+        input: input.clone(),
+        source: Source::Mcp,
+        command: None,
+        input_id: None,
+        continues: None,
+    })?;
+    agent.spec.events.emit(Event::TurnStart {
+        turn: scope.number,
+        input,
+        source: Source::Mcp,
+        command: None,
+    });
+    Ok(scope)
+}
+
+async fn end_turn(
+    agent: &LiveAgent,
+    scope: &TurnScope,
+    started: Instant,
+    stop: StopReason,
+    output: String,
+) -> Result<(), Error> {
+    let cost = scope.budget.cost();
+    let summary = TurnSummary {
+        stop,
+        steps: 0,
+        tool_calls: scope.budget.n_calls(),
+        usage: scope.budget.usage(),
+        cost_usd: cost.usd,
+        unpriced_tokens: cost.unpriced_tokens,
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        output: output.clone(),
+    };
+    let session = &agent.spec.session;
+    session.append(Body::TurnEnd {
+        turn: scope.number,
+        summary: summary.clone(),
+        output: output.clone(),
+    })?;
+    session.synced().await?;
+    agent.spec.events.emit(Event::TurnEnd {
+        turn: scope.number,
+        summary,
+        output,
+    });
+    Ok(())
+}
+
+/// Runs a call to its end, however it ends, and replies.
+async fn run_call(
+    scope: &TurnScope,
+    changing: &Mutex<()>,
+    is_offered: &IsOffered,
+    step: u32,
+    (call, reply): WaitingCall,
+) {
+    let token = scope.cancel.child_token();
+    let caller = scope.scope_caller(step);
+    let approver = call.approver.as_deref();
+    let gate = ToolGate::for_client(scope, &caller, &call.client, approver, &token);
+    let wanted = ToolCall::new(
+        format!("client_{}", crate::clock::new_id()),
+        call.tool,
+        call.arguments,
+    );
+    scope.budget.count_call();
+    let stopped = async {
+        call.cancel.cancelled().await;
+        token.cancel();
+        std::future::pending::<OutsideResult>().await
+    };
+    let mut result = tokio::select! {
+        biased;
+        result = pass_gate(gate, &token, changing, is_offered, wanted) => result,
+        result = stopped => result,
+    };
+    // A hook that must see everything has failed: nothing goes out after that.
+    if let Some(why) = scope.family.halt.reason() {
+        result = OutsideResult {
+            content: format!("[stopped: {why}]").into(),
+            is_error: true,
+            ..OutsideResult::default()
+        };
+    }
+    // The client may have gone.
+    let _ = reply.send(result);
+}
+
+/// Judges a call, runs it if it may run, and finishes it.
+async fn pass_gate(
+    gate: ToolGate<'_>,
+    token: &CancellationToken,
+    changing: &Mutex<()>,
+    is_offered: &IsOffered,
+    call: ToolCall,
+) -> OutsideResult {
+    let scope = gate.scope;
+    let tools = scope.skills.tools();
+    let entry = tools.get(&call.name);
+    let Some(entry) = entry.filter(|entry| is_offered(&entry.spec)).cloned() else {
+        let why = format!("{NO_TOOL}{}`", call.name);
+        let ran = gate.refuse_call(call, &why).await;
+        return finish_call(gate, ran).await;
+    };
+    let cancelled = call.result(CANCELLED, true);
+    let judged = tokio::select! {
+        biased;
+        () = token.cancelled() => return drop_call(gate, &cancelled),
+        judged = gate.judge_call(call) => judged,
+    };
+    let ran = match judged {
+        Err(refused) => *refused,
+        Ok(allowed) => {
+            let alone = async {
+                match may_change_files(&entry) {
+                    true => Some(changing.lock().await),
+                    false => None,
+                }
+            };
+            let alone = tokio::select! {
+                biased;
+                () = token.cancelled() => return drop_call(gate, &cancelled),
+                alone = alone => alone,
+            };
+            if let Err(error) = gate.keep_starts(std::slice::from_ref(&allowed)).await {
+                let why = format!("not run: the session failed: {}", error_chain(&error));
+                return drop_call(gate, &allowed.call.result(why, true));
+            }
+            let ran = gate.run_call(allowed).await;
+            drop(alone);
+            ran
+        }
+    };
+    finish_call(gate, ran).await
+}
+
+/// Whether a call may change files of the workspace. Such calls run one after another, so that each
+/// change is known as that of one call.
+fn may_change_files(entry: &ToolEntry) -> bool {
+    match entry.spec.effect_class {
+        EffectClass::Read => false,
+        EffectClass::Write => true,
+        EffectClass::Execute | EffectClass::External => {
+            entry.tool.file_tracking() != FileTracking::Unneeded
+        }
+    }
+}
+
+/// Ends a call that did not run, without hooks: it has no result that one could leak from.
+fn drop_call(gate: ToolGate<'_>, result: &ToolResult) -> OutsideResult {
+    gate.tell_end(result, 0, Some("client".to_owned()));
+    OutsideResult {
+        content: result.content.clone(),
+        is_error: true,
+        ..OutsideResult::default()
+    }
+}
+
+/// Runs the `post-tool` hooks of a call, and returns what the client gets.
+async fn finish_call(gate: ToolGate<'_>, mut ran: RanCall) -> OutsideResult {
+    let finished = gate.finish_call(&mut ran).await;
+    let refused_by = ran.refused_by.take();
+    drop(ran);
+    let ToolResult {
+        mut content,
+        is_error,
+        ..
+    } = Arc::unwrap_or_clone(finished.value).result;
+    // Notes of hooks about a result go to the reader of that result.
+    for (plugin, injection) in finished.inject {
+        content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
+    }
+    OutsideResult {
+        bytes: read_blobs(gate.scope, &content).await,
+        content,
+        is_error,
+        refused_by,
+    }
+}
+
+/// Reads the bytes of the blobs in a result.
+async fn read_blobs(scope: &TurnScope, content: &Parts) -> Vec<Option<Vec<u8>>> {
+    let ids: Vec<String> = content.blobs().map(|blob| blob.id.clone()).collect();
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    let blobs = scope.family.root.blobs().clone();
+    let read = move || ids.iter().map(|id| blobs.get(id).ok()).collect();
+    tokio::task::spawn_blocking(read).await.unwrap_or_default()
+}

@@ -1,0 +1,34 @@
+//! Tool calls of clients outside a session.
+
+use tokio_util::sync::CancellationToken;
+
+use super::Session;
+use crate::agent::{self, OutsideCalls};
+
+impl Session {
+    /// Runs tool calls of clients until all of them are gone or `cancel` is set. Each passes schema,
+    /// hooks, policy, approval and the session file as a call of the model does; turns of the model
+    /// cannot run meanwhile.
+    ///
+    /// ```no_run
+    /// # async fn example(mut session: rind_lib::Session) -> Result<(), rind_lib::agent::Error> {
+    /// use rind_lib::host::OutsideCalls;
+    /// use tokio_util::sync::CancellationToken;
+    ///
+    /// let (calls, client) = OutsideCalls::new(|tool| tool.plugin.is_some());
+    /// let ended = CancellationToken::new();
+    /// // `client.begin_call` hands calls over, from any number of tasks.
+    /// session.serve_calls(calls, &ended).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The session cannot be written.
+    pub async fn serve_calls(
+        &mut self,
+        calls: OutsideCalls,
+        cancel: &CancellationToken,
+    ) -> Result<(), agent::Error> {
+        calls.serve_calls(&mut self.agent, cancel).await
+    }
+}
