@@ -1,11 +1,12 @@
-//! An open session: it runs one prompt at a time, and tells the client of its options.
+//! An open session, which runs one prompt at a time.
 //!
 //! Every turn runs through the host, so that hooks, policy, budget and journal hold for it as they do
 //! on the command line.
 
+mod offers;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::agent::TurnOutcome;
@@ -23,18 +24,11 @@ use crate::calls::fenced;
 use crate::carry_out::ask_carry_out;
 use crate::client::ClientLink;
 use crate::later::LaterOpening;
-use crate::options::{MODE, MODEL, ModelChoice, config_options, mode_state};
+use crate::options::ModelChoice;
 use crate::prompt::PromptInput;
 use crate::replay::title_of;
 use crate::view::{EventView, Shown, chunk};
-use crate::wire::{
-    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate,
-    CurrentModeUpdate, NoticeSeverity, SessionConfigOption, SessionInfoUpdate, SessionModeState,
-    SessionUpdate, StopReason, UnstructuredCommandInput, WireError,
-};
-
-/// Time in which a server has to list its models.
-const MODELS_TIMEOUT: Duration = Duration::from_secs(15);
+use crate::wire::{SessionInfoUpdate, SessionUpdate, StopReason, WireError};
 
 /// Longest reason of a failed turn, in bytes.
 const MAX_FAILURE_BYTES: usize = 2000;
@@ -70,6 +64,8 @@ pub(crate) struct LiveSession {
     /// Questions of the time before the session was open.
     later: Mutex<Option<LaterOpening>>,
     models: Mutex<ModelChoice>,
+    /// Lists the models.
+    provider: Arc<dyn Provider>,
     /// Model to ask from the next prompt on.
     wanted: Mutex<Option<Selected>>,
     /// Ends the prompt that runs.
@@ -99,6 +95,7 @@ impl LiveSession {
             offers: Mutex::new(LiveOffers { commands, switch }),
             later: Mutex::new(later),
             models: Mutex::new(ModelChoice::new(&model)),
+            provider: session.provider().clone(),
             wanted: Mutex::default(),
             running: Mutex::default(),
             is_ending: AtomicBool::new(false),
@@ -119,134 +116,12 @@ impl LiveSession {
         &self.id
     }
 
-    pub(crate) fn modes(&self) -> SessionModeState {
-        mode_state(self.switch().mode())
-    }
-
-    pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
-        config_options(self.switch().mode(), &lock(&self.models))
-    }
-
-    /// Tells the client of the commands, the notes and, once the server listed them, the models.
-    pub(crate) async fn announce(self: Arc<Self>) {
-        self.send_commands();
-        let notes = std::mem::take(&mut *lock(&self.notes));
-        let unshown = notes.into_iter().filter(|note| {
-            let severity = NoticeSeverity::Warning;
-            !self.link.send_notice(&self.id, severity, note.clone())
-        });
-        // Without notices they stand before the first answer.
-        *lock(&self.notes) = unshown.collect();
-        let provider = {
-            let session = self.session.lock().await;
-            session.as_ref().map(|session| session.provider().clone())
-        };
-        if let Some(provider) = provider {
-            self.list_models(&*provider).await;
-        }
-    }
-
-    async fn list_models(&self, provider: &dyn Provider) {
-        let cancel = CancellationToken::new();
-        let listing = provider.models(&cancel);
-        match tokio::time::timeout(MODELS_TIMEOUT, listing).await {
-            Ok(Ok(names)) if !names.is_empty() => {
-                lock(&self.models).set_listed(names);
-                self.send_options();
-            }
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the models cannot be listed"),
-            Err(_) => tracing::debug!("the models cannot be listed: it takes too long"),
-        }
-    }
-
-    fn send_commands(&self) {
-        let commands = self.commands().offered().into_iter();
-        let commands: Vec<AvailableCommand> = commands
-            .map(|own| {
-                let input = (!own.arguments.is_empty()).then(|| {
-                    let hint = UnstructuredCommandInput::new(own.arguments.clone());
-                    AvailableCommandInput::Unstructured(hint)
-                });
-                AvailableCommand::new(own.name, own.description).input(input)
-            })
-            .collect();
-        let update = AvailableCommandsUpdate::new(commands);
-        self.send(SessionUpdate::AvailableCommandsUpdate(update));
-    }
-
     fn send(&self, update: SessionUpdate) {
         self.link.send_update(&self.id, update);
     }
 
     fn say(&self, text: &str) {
         self.send(SessionUpdate::AgentMessageChunk(chunk(text)));
-    }
-
-    fn send_options(&self) {
-        let update = ConfigOptionUpdate::new(self.config_options());
-        self.send(SessionUpdate::ConfigOptionUpdate(update));
-    }
-
-    /// Tells the client of the mode, if it changed since it was told.
-    fn send_mode(&self) {
-        let mode = self.switch().mode();
-        let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
-        if before != mode {
-            let update = CurrentModeUpdate::new(mode.name());
-            self.send(SessionUpdate::CurrentModeUpdate(update));
-            self.send_options();
-        }
-    }
-
-    /// Switches the mode of approval; it holds from the next call on.
-    ///
-    /// # Errors
-    /// There is no such mode.
-    pub(crate) fn set_mode(&self, name: &str) -> Result<(), WireError> {
-        let mode = name.parse::<ApprovalMode>();
-        let mode = mode.map_err(|why| WireError::new(-32602, why))?;
-        self.switch().set(mode);
-        self.send_mode();
-        Ok(())
-    }
-
-    /// Sets an option.
-    ///
-    /// # Errors
-    /// There is no such option, or it does not have the value.
-    pub(crate) fn set_option(&self, id: &str, value: &str) -> Result<(), WireError> {
-        match id {
-            MODE => self.set_mode(value),
-            MODEL if lock(&self.models).has_model(value) => {
-                let chosen = self.choose_model(value, true);
-                chosen.map_err(|why| WireError::new(-32602, why)).map(drop)
-            }
-            MODEL => Err(WireError::new(
-                -32602,
-                format!(
-                    "`{}` is not among the models; `/model NAME` asks another one",
-                    clean_line(value, 100)
-                ),
-            )),
-            _ => Err(WireError::new(
-                -32602,
-                format!(
-                    "there is no option `{}`; the options are `{MODE}` and `{MODEL}`",
-                    clean_line(id, 100)
-                ),
-            )),
-        }
-    }
-
-    /// Asks another model from the next prompt on. Returns its name.
-    fn choose_model(&self, name: &str, is_listed: bool) -> Result<String, String> {
-        let selected = self.commands().select_model(name, is_listed)?;
-        let name = selected.model.clone();
-        lock(&self.models).set_current(&name);
-        lock(&self.view).window = selected.provider.profile(&name).window_tokens;
-        *lock(&self.wanted) = Some(selected);
-        Ok(name)
     }
 
     /// Ends the prompt that runs in good order.

@@ -37,6 +37,8 @@ pub(crate) struct AcpSessions {
     backend: Arc<dyn AcpBackend>,
     link: Arc<ClientLink>,
     open: tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>,
+    /// Held while the list of sessions is read: many lists at once would take much memory.
+    reading: tokio::sync::Mutex<()>,
 }
 
 /// A request to open a session.
@@ -58,6 +60,7 @@ impl AcpSessions {
             backend,
             link,
             open: tokio::sync::Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
         }
     }
 
@@ -153,6 +156,7 @@ impl AcpSessions {
     async fn heads(&self) -> Result<Vec<SessionHead>, WireError> {
         let store = self.backend.store();
         let store = store.map_err(|why| WireError::new(-32603, why))?;
+        let _one_at_a_time = self.reading.lock().await;
         let read = tokio::task::spawn_blocking(move || store.heads()).await;
         let failed = |why: String| WireError::new(-32603, why);
         let heads = read.map_err(|error| failed(error.to_string()))?;

@@ -112,7 +112,7 @@ fn run_program() -> ExitCode {
         return help_or_error(&no_command());
     };
     let hears_plugins = matches!(&command, CliCommand::Demo(demo) if demo.all);
-    let limits_plugins = matches!(command, CliCommand::Serve(_));
+    let limits_plugins = matches!(command, CliCommand::Serve(_) | CliCommand::Acp(_));
     log_to_stderr(hears_plugins, is_author(&command), limits_plugins);
     if let Err(error) = threads::check() {
         render::print_error(&anyhow::Error::new(error).context(

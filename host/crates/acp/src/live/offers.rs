@@ -1,0 +1,138 @@
+//! The offers of an open session to the client: commands, modes and models, and the choice of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rind_lib::lock::lock;
+use rind_lib::text::clean_line;
+use rind_lib::tool::policy::ApprovalMode;
+use tokio_util::sync::CancellationToken;
+
+use super::LiveSession;
+use crate::options::{MODE, MODEL, config_options, mode_state};
+use crate::wire::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate,
+    CurrentModeUpdate, NoticeSeverity, SessionConfigOption, SessionModeState, SessionUpdate,
+    UnstructuredCommandInput, WireError,
+};
+
+/// Time in which a server has to list its models.
+const MODELS_TIMEOUT: Duration = Duration::from_secs(15);
+
+impl LiveSession {
+    pub(crate) fn modes(&self) -> SessionModeState {
+        mode_state(self.switch().mode())
+    }
+
+    pub(crate) fn config_options(&self) -> Vec<SessionConfigOption> {
+        config_options(self.switch().mode(), &lock(&self.models))
+    }
+
+    /// Tells the client of the commands, the notes and, once the server listed them, the models.
+    pub(crate) async fn announce(self: Arc<Self>) {
+        self.send_commands();
+        let notes = std::mem::take(&mut *lock(&self.notes));
+        let unshown = notes.into_iter().filter(|note| {
+            let severity = NoticeSeverity::Warning;
+            !self.link.send_notice(&self.id, severity, note.clone())
+        });
+        // Without notices they stand before the first answer.
+        *lock(&self.notes) = unshown.collect();
+        self.list_models().await;
+    }
+
+    async fn list_models(&self) {
+        let cancel = CancellationToken::new();
+        let listing = self.provider.models(&cancel);
+        match tokio::time::timeout(MODELS_TIMEOUT, listing).await {
+            Ok(Ok(names)) if !names.is_empty() => {
+                lock(&self.models).set_listed(names);
+                self.send_options();
+            }
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the models cannot be listed"),
+            Err(_) => tracing::debug!("the models cannot be listed: it takes too long"),
+        }
+    }
+
+    fn send_commands(&self) {
+        let commands = self.commands().offered().into_iter();
+        let commands: Vec<AvailableCommand> = commands
+            .map(|own| {
+                let input = (!own.arguments.is_empty()).then(|| {
+                    let hint = UnstructuredCommandInput::new(own.arguments.clone());
+                    AvailableCommandInput::Unstructured(hint)
+                });
+                AvailableCommand::new(own.name, own.description).input(input)
+            })
+            .collect();
+        let update = AvailableCommandsUpdate::new(commands);
+        self.send(SessionUpdate::AvailableCommandsUpdate(update));
+    }
+
+    pub(super) fn send_options(&self) {
+        let update = ConfigOptionUpdate::new(self.config_options());
+        self.send(SessionUpdate::ConfigOptionUpdate(update));
+    }
+
+    /// Tells the client of the mode, if it changed since it was told.
+    pub(super) fn send_mode(&self) {
+        let mode = self.switch().mode();
+        let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
+        if before != mode {
+            let update = CurrentModeUpdate::new(mode.name());
+            self.send(SessionUpdate::CurrentModeUpdate(update));
+            self.send_options();
+        }
+    }
+
+    /// Switches the mode of approval; it holds from the next call on.
+    ///
+    /// # Errors
+    /// There is no such mode.
+    pub(crate) fn set_mode(&self, name: &str) -> Result<(), WireError> {
+        let mode = name.parse::<ApprovalMode>();
+        let mode = mode.map_err(|why| WireError::new(-32602, why))?;
+        self.switch().set(mode);
+        self.send_mode();
+        Ok(())
+    }
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    /// There is no such option, or it does not have the value.
+    pub(crate) fn set_option(&self, id: &str, value: &str) -> Result<(), WireError> {
+        match id {
+            MODE => self.set_mode(value),
+            MODEL if lock(&self.models).has_model(value) => {
+                let chosen = self.choose_model(value, true);
+                chosen.map_err(|why| WireError::new(-32602, why)).map(drop)
+            }
+            MODEL => Err(WireError::new(
+                -32602,
+                format!(
+                    "`{}` is not among the models; `/model NAME` asks another one",
+                    clean_line(value, 100)
+                ),
+            )),
+            _ => Err(WireError::new(
+                -32602,
+                format!(
+                    "there is no option `{}`; the options are `{MODE}` and `{MODEL}`",
+                    clean_line(id, 100)
+                ),
+            )),
+        }
+    }
+
+    /// Asks another model from the next prompt on. Returns its name.
+    pub(super) fn choose_model(&self, name: &str, is_listed: bool) -> Result<String, String> {
+        let selected = self.commands().select_model(name, is_listed)?;
+        let name = selected.model.clone();
+        lock(&self.models).set_current(&name);
+        lock(&self.view).window = selected.provider.profile(&name).window_tokens;
+        *lock(&self.wanted) = Some(selected);
+        Ok(name)
+    }
+}
