@@ -11,6 +11,7 @@
 //!
 //! Start from [`Event`].
 
+pub(crate) mod pump;
 mod result;
 mod stream;
 mod tree;

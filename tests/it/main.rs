@@ -30,6 +30,7 @@ mod image;
 mod leak;
 mod lifecycle;
 mod load;
+mod loop_turns;
 mod mcp;
 mod network;
 mod plugins;

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::blobs::unreadable_text;
+use super::budget::SpentUses;
 use super::host_calls::PluginCalls;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, TurnScope};
@@ -242,6 +243,12 @@ impl AgentHandle for SessionHandle {
     in_turn!(wait_agents(ids: Vec<String>, limit: Duration) -> Vec<AgentReport>);
 
     in_turn!(stop_agent(id: String) -> AgentReport);
+
+    fn renew_uses(&self, caller: &Caller) {
+        if let Ok(turn) = self.active_turn(caller) {
+            turn.budget.set_spent(SpentUses::within_time("minute"));
+        }
+    }
 
     in_turn!(call_tool(name: String, arguments: Value) -> Parts);
 }

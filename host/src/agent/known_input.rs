@@ -44,6 +44,7 @@ pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<Input
         return Ok(InputDecision::Run(TurnSpec {
             answer_schema: spec.answer_schema,
             max_cost_usd: spec.max_cost_usd,
+            preset: spec.preset,
             ..TurnSpec::of_interrupted(interrupted)
         }));
     };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use super::answer_schema::AnswerSchema;
 use super::config::AgentConfig;
 use super::sink::KeepInStore;
-use super::subagent::preset::SubagentPresets;
+use super::subagent::preset::{SubagentPreset, SubagentPresets};
 use crate::event::{Event, Events};
 use crate::message::Attachment;
 use crate::point::caller::CallContext;
@@ -27,16 +27,6 @@ use crate::tool::registry::ToolRegistry;
 
 /// Name of the tool that reads archived turns and the work of subagents.
 pub(super) const QUERY: &str = "query_subagent";
-
-/// Tools that a subagent gets only by name: it should do its task and not hand it on.
-pub(super) const BY_NAME_ONLY: [&str; 6] = [
-    "continue_subagent",
-    "list_subagents",
-    QUERY,
-    "spawn_subagent",
-    "stop_subagent",
-    "wait_subagents",
-];
 
 /// Command of a turn that continues an interrupted one.
 const CONTINUE_COMMAND: &str = "/continue";
@@ -61,6 +51,8 @@ pub(crate) struct TurnSpec {
     pub(crate) max_cost_usd: Option<f64>,
     /// Id that the caller gave the text.
     pub(crate) input_id: Option<String>,
+    /// Preset that selects the tools of the turn.
+    pub(crate) preset: Option<Arc<SubagentPreset>>,
     /// Interrupted turn that this one continues.
     pub(crate) continues: Option<InterruptedTurn>,
 }
@@ -86,6 +78,7 @@ impl TurnSpec {
             answer_schema: None,
             max_cost_usd: None,
             input_id: None,
+            preset: None,
             continues: None,
         }
     }

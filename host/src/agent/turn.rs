@@ -104,6 +104,9 @@ impl LiveAgent {
         turn.attached = spec.attached.into();
         turn.answers = AnswerCheck::new(spec.answer_schema);
         turn.ctx.scope.budget.limit_cost(spec.max_cost_usd);
+        if let Some(preset) = spec.preset {
+            turn.ctx.scope.skills.keep_to_preset(preset);
+        }
         turn.run_turn().await
     }
 

@@ -8,6 +8,7 @@
 //! Start from [`GrantedFolders`].
 
 mod append;
+mod changes;
 mod error;
 mod open;
 mod quota;

@@ -12,6 +12,8 @@ macro_rules! for_each_external_call {
             Model, model, "ask the model, which costs tokens";
             /// Running subagents.
             Agents, agents, "run subagents with tools of the agent, which costs tokens";
+            /// Running turns from its loop.
+            Turns, turns, "run turns of the agent from its loop, with all tools and without a person, which costs tokens";
         }
     };
 }

@@ -1,6 +1,6 @@
 //! Permissions that were granted to one plugin.
 
-use super::{Access, Capability, Credential, Folder, HostPattern};
+use super::{Access, Capability, Credential, ExternalCall, Folder, HostPattern};
 
 /// Capabilities of one plugin. Anything else is forbidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,11 +77,16 @@ impl Granted {
         })
     }
 
-    /// Whether the host makes calls for the plugin, so that the plugin may have to wait for
-    /// answers.
+    /// Whether hooks of the plugin may wait for a model. Turns of a loop do not count: hooks cannot
+    /// run them.
     #[must_use]
     pub fn has_external_call(&self) -> bool {
-        let is_call = |own: &Capability| matches!(own, Capability::ExternalCall(_));
+        let is_call = |own: &Capability| {
+            matches!(
+                own,
+                Capability::ExternalCall(ExternalCall::Model | ExternalCall::Agents)
+            )
+        };
         self.capabilities.iter().any(is_call)
     }
 

@@ -103,9 +103,10 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
         seen.push(format!("in {}", names.join(", ")));
     }
     // A tool called by the plugin can read everything that the agent can.
-    if granted.tools().next().is_some()
-        || granted.has(&Capability::ExternalCall(ExternalCall::Agents))
-    {
+    let is_through_agent = [ExternalCall::Agents, ExternalCall::Turns]
+        .iter()
+        .any(|call| granted.has(&Capability::ExternalCall(*call)));
+    if granted.tools().next().is_some() || is_through_agent {
         seen.push("through tools of the agent".to_owned());
     }
     let hosts = granted.hosts().chain(granted.private_hosts());
@@ -139,6 +140,7 @@ network:* => talk to any host (https://*)
 private-network:http://127.0.0.1:8080 => talk to http://127.0.0.1:8080 at addresses inside your network
 model => ask the model, which costs tokens
 agents => run subagents with tools of the agent, which costs tokens
+turns => run turns of the agent from its loop, with all tools and without a person, which costs tokens
 tool:read\u{1b}_file => call the tool read\\u{1b}_file
 tool:a⏎  it may nothing => call the tool a   it may nothing
 ";
@@ -171,6 +173,7 @@ network:a.b (hooks) => in the conversation to https://a.b
 session network:a.b => in the conversation to https://a.b
 read:workspace/docs network:a.b private-network:http://10.0.0.1 => in workspace/docs to https://a.b, http://10.0.0.1
 tool:read_file network:a.b => through tools of the agent to https://a.b
+turns network:a.b => through tools of the agent to https://a.b
 ";
         for [capabilities, expected] in rows(table) {
             let all = capabilities.split(' ').filter(|word| *word != "(hooks)");

@@ -46,7 +46,8 @@ pub use builder::HostBuilder;
 pub use command::CommandError;
 pub use error::{Error, check_apart};
 pub use folders::{PluginFolders, Plugins};
-pub use loops::LoopError;
+pub(crate) use loops::{DeskParts, LoopDesk};
+pub use loops::{LoopError, LoopTurn, TurnRunner, loop_of_session};
 pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
 pub use skill::SkillError;
@@ -132,6 +133,11 @@ impl Host {
         with_loop
             .map(|plugin| plugin.manifest.name.as_str())
             .collect()
+    }
+
+    /// Checks that there is a preset of subagents of this name.
+    pub(crate) fn check_preset(&self, name: &str) -> Result<(), String> {
+        self.0.presets.find_preset(name).map(drop)
     }
 
     /// Settings that plugins do not take, and the reason, each a line for people.

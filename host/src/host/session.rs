@@ -103,6 +103,16 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
+    /// Goes on with the session of this whole id, or makes it when it is missing.
+    pub(super) fn resume_or_create(mut self, id: &str) -> Result<Session, Error> {
+        let session = self.parts.store.open_or_create(id, &self.spec())?;
+        // A process may have been killed before it wrote the entry.
+        if let Some(by) = self.aside.take().filter(|_| session.turn() == 0) {
+            session.append(session::Body::Aside { by })?;
+        }
+        self.on(Arc::new(session))
+    }
+
     /// Goes on with a session: its id or the beginning of it, or `last` for the last one of this
     /// workspace.
     ///
@@ -478,6 +488,18 @@ impl Turn<'_> {
             begin.spec.max_cost_usd = Some(usd);
         }
         self
+    }
+
+    /// Keeps the turn to the tools that a preset of subagents selects among those of the session.
+    ///
+    /// # Errors
+    /// There is no preset of this name; the message names those that there are.
+    pub fn tools_of_preset(mut self, name: &str) -> Result<Self, String> {
+        if let Some(begin) = &mut self.begin {
+            let preset = begin.agent.spec().presets.find_preset(name)?;
+            begin.spec.preset = Some(preset);
+        }
+        Ok(self)
     }
 
     /// Ends the turn in good order when `cancel` is set: every tool call keeps a result, and the

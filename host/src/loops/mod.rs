@@ -7,8 +7,8 @@
 //! The module must not know who watches, and never asks a user. A loop that fails must not affect
 //! the others. Start from [`Loops`].
 
+mod inbox;
 mod pauses;
-mod pump;
 mod run;
 
 use std::fmt;
@@ -22,9 +22,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Stamped;
-use crate::host::{self, Host, Session};
+use crate::host::{self, DeskParts, Host, LoopDesk, Session, TurnRunner};
 use crate::message::ToolSpec;
 use crate::point::failure::panic_text;
+
+pub use inbox::{InboxError, LoopInboxes};
 
 /// Minimum pause between two runs, even if a loop asks for less: starting runs must not keep a core
 /// busy.
@@ -86,6 +88,8 @@ pub enum EndReason {
 pub struct Loops {
     loops: Vec<OneLoop>,
     max_session_bytes: u64,
+    inboxes: LoopInboxes,
+    runner: Option<Arc<dyn TurnRunner>>,
 }
 
 /// A loop and its session.
@@ -116,9 +120,24 @@ impl Loops {
             return Err(Error::NoLoop);
         }
         Ok(Self {
+            inboxes: LoopInboxes::of(loops.iter().map(|own| own.plugin.clone())),
             loops,
             max_session_bytes: MAX_SESSION_BYTES,
+            runner: None,
         })
+    }
+
+    /// Runs the turns that loops order here. By default a session is opened for each turn and closed
+    /// after it, with the host's own policy and approver.
+    pub fn run_turns_by(mut self, runner: Arc<dyn TurnRunner>) -> Self {
+        self.runner = Some(runner);
+        self
+    }
+
+    /// Returns the inboxes of the loops, to send them messages while they run.
+    #[must_use]
+    pub fn inboxes(&self) -> LoopInboxes {
+        self.inboxes.clone()
     }
 
     /// Sends every event through this channel. A loop starts its next run only after the events of
@@ -157,10 +176,22 @@ impl Loops {
     pub async fn run(self, cancel: &CancellationToken) -> Vec<LoopEnd> {
         let mut tasks = JoinSet::new();
         for own in self.loops {
-            let (cancel, max_session_bytes) = (cancel.clone(), self.max_session_bytes);
+            let cancel = cancel.clone();
+            let parts = DeskParts {
+                runner: self.runner.clone(),
+                watcher: own.watcher.clone(),
+                max_session_bytes: self.max_session_bytes,
+                shutdown: cancel.clone(),
+            };
+            let max_session_bytes = self.max_session_bytes;
+            // Without a loop there is no desk, and the first run says so.
+            let desk = LoopDesk::new(&own.session, &own.plugin, parts).map(|(desk, inbox)| {
+                self.inboxes.open_inbox(&own.plugin, inbox);
+                desk
+            });
             tasks.spawn(async move {
                 let (plugin, session) = (own.plugin.clone(), own.session.id().clone());
-                let ran = AssertUnwindSafe(run::until_end(own, max_session_bytes, &cancel));
+                let ran = AssertUnwindSafe(run::until_end(own, desk, max_session_bytes, &cancel));
                 let why = ran.catch_unwind().await.unwrap_or_else(|panic| {
                     let what = panic_text(&*panic);
                     EndReason::Broken(format!("an internal error of the host occurred: {what}"))

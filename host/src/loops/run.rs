@@ -4,20 +4,23 @@
 //! session is too large. Errors of a run lead to a longer pause, except that an unknown loop ends
 //! at once. It must not know the other loops. Start from [`until_end`].
 
+use std::sync::Arc;
+
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::pauses::LoopPauses;
-use super::pump::EventPump;
 use super::{EndReason, LIMITS_PERIOD, OneLoop};
 use crate::event::Event;
-use crate::host::{LoopError, Session};
+use crate::event::pump::EventPump;
+use crate::host::{LoopDesk, LoopError, Session};
 use crate::plugin::loops::LoopReply;
 use crate::point::outcome::Level;
 
 /// Runs a loop repeatedly, and closes its session at the end.
 pub(super) async fn until_end(
     own: OneLoop,
+    desk: Option<Arc<LoopDesk>>,
     max_session_bytes: u64,
     cancel: &CancellationToken,
 ) -> EndReason {
@@ -29,7 +32,10 @@ pub(super) async fn until_end(
         pauses: LoopPauses::default(),
         renewed: Instant::now(),
     };
-    let why = runs.run_all(&mut session, &mut pump, cancel).await;
+    let why = match desk {
+        Some(desk) => runs.run_all(&mut session, &desk, &mut pump, cancel).await,
+        None => EndReason::Failed(format!("plugin `{}` has no loop", own.plugin)),
+    };
     if let EndReason::Failed(why) = &why {
         let text = format!(
             "the loop of plugin `{}` is not run again: {why}",
@@ -59,6 +65,7 @@ impl LoopRuns<'_> {
     async fn run_all(
         &mut self,
         session: &mut Session,
+        desk: &Arc<LoopDesk>,
         pump: &mut EventPump,
         cancel: &CancellationToken,
     ) -> EndReason {
@@ -78,10 +85,13 @@ impl LoopRuns<'_> {
                 self.renewed = Instant::now();
             }
             let ran = pump
-                .pump_during(session.run_loop(self.plugin, cancel))
+                .pump_during(session.run_loop_at(self.plugin, desk, cancel))
                 .await;
             let (delay, reason) = match ran {
                 Ok(LoopReply::Done) => return EndReason::Done,
+                Ok(LoopReply::Again { .. }) if cancel.is_cancelled() => {
+                    return EndReason::Interrupted;
+                }
                 Ok(LoopReply::Again { after, reason }) => {
                     (self.pauses.after_success(after), reason)
                 }

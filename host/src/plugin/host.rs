@@ -15,6 +15,7 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 use super::access_log::{AccessLog, MAX_RECORDS};
 use super::convert::LentPayload;
 use super::fixed::{CallCount, CallNumbers, FixedWorld};
+use super::imports::LoopRunState;
 use super::imports::MAX_LOG_LINES;
 use super::imports::PlaceHandles;
 use super::imports::StatusLine;
@@ -98,12 +99,15 @@ pub(super) struct CurrentCall {
     pub(super) lent: Option<LentPayload>,
     /// Further blobs that the guest was shown.
     pub(super) shown: Vec<Blob>,
+    /// Run of the plugin's loop, if the call is one.
+    pub(super) run: Option<Box<LoopRunState>>,
 }
 
 impl CurrentCall {
     pub(super) fn begin_call(&mut self, caller: &Caller) {
         self.caller.update(caller);
         self.point_calls_left = MAX_POINT_CALLS;
+        self.run = None;
     }
 
     /// Ends the call and drops its payload reference, so that the dispatcher is the only owner
@@ -111,6 +115,7 @@ impl CurrentCall {
     pub(super) fn end_call(&mut self) {
         self.lent = None;
         self.shown.clear();
+        self.run = None;
     }
 }
 

@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::bindings::exports::rind::plugin::loop_ as wit;
 use super::convert;
+use super::imports::LoopRunState;
 use super::instance::InstanceSlot;
 use super::sanitize::CallSanitizer;
+use crate::grant::Capability;
 use crate::point::caller::Caller;
 use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
+use crate::point::loop_handle::LoopHandle;
 
 /// Name of the interface.
 pub(super) const INTERFACE: &str = "loop";
@@ -53,17 +56,40 @@ impl PluginLoop {
         self.deadline
     }
 
-    /// Runs the loop once, within its deadline.
-    pub(crate) async fn run(&self, caller: &Caller) -> Result<LoopReply, Failure> {
-        let call = pin!(self.call_guest(caller));
+    /// Returns the key under which the session stores the plugin's state, which no plugin from
+    /// another place has.
+    pub(crate) fn keeper(&self) -> &str {
+        &self.slot.backing().keeper
+    }
+
+    /// Whether the plugin may read conversations.
+    pub(crate) fn reads_conversations(&self) -> bool {
+        self.slot.backing().granted.has(&Capability::Session)
+    }
+
+    /// Runs the loop once, within its deadline. `handle` is for its waits and its turns.
+    pub(crate) async fn run(
+        &self,
+        caller: &Caller,
+        handle: Arc<dyn LoopHandle>,
+    ) -> Result<LoopReply, Failure> {
+        let call = pin!(self.call_guest(caller, handle));
         with_deadline(self.deadline, Instant::now(), call).await
     }
 
-    async fn call_guest(&self, caller: &Caller) -> Result<LoopReply, Failure> {
-        let called = self
-            .slot
-            .call_guest(caller, INTERFACE, |functions| functions.run_loop, ());
-        let (answer,) = called.await?;
+    async fn call_guest(
+        &self,
+        caller: &Caller,
+        handle: Arc<dyn LoopHandle>,
+    ) -> Result<LoopReply, Failure> {
+        let mut busy = self.slot.acquire_instance(caller).await?;
+        let instance = &mut busy.instance;
+        let run = instance.functions.run_loop;
+        let run = run
+            .ok_or_else(|| Failure::Unavailable(format!("the instance exports no {INTERFACE}")))?;
+        instance.store.data_mut().call.run = Some(Box::new(LoopRunState::new(handle)));
+        let result = run.call_async(&mut instance.store, ()).await;
+        let (answer,) = busy.settle_call(result)?;
         let sanitizer = CallSanitizer::new(self.slot.backing(), caller, INTERFACE);
         match answer {
             Ok(wit::LoopOutcome::Done) => Ok(LoopReply::Done),

@@ -394,6 +394,12 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session() })
     }
 
+    /// Begins the limits of the running call anew, which are those of one turn: a run of a loop may
+    /// last for days.
+    fn renew_uses(&self, caller: &Caller) {
+        _ = caller;
+    }
+
     /// Calls a tool by the name that the model sees. Returns `Denied` if the call was refused, and
     /// `Failed` if the tool ran and failed.
     fn call_tool<'a>(

@@ -18,6 +18,8 @@ pub mod failure;
 #[doc(hidden)]
 pub mod handle;
 #[doc(hidden)]
+pub mod loop_handle;
+#[doc(hidden)]
 pub mod merge;
 pub mod outcome;
 pub mod payload;

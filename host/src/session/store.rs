@@ -17,7 +17,7 @@ use std::time::UNIX_EPOCH;
 use super::blobs::Blobs;
 use super::children;
 use super::entry::{Body, Entry, VERSION};
-use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_new_session_id};
+use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id};
 use super::live::Session;
 use super::log::{DiskWait, FILE, write_private};
 use super::state::copy_blobs;
@@ -116,6 +116,32 @@ impl SessionStore {
             _ => Error::write_error(&folder, source),
         })?;
         Session::create(None, id, &folder, spec, self.wait)
+    }
+
+    /// Opens the session with this id, or creates it. A folder that a killed process left without a
+    /// session in it is used.
+    pub(crate) fn open_or_create(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
+        if !is_new_session_id(id) {
+            return Err(Error::InvalidId { id: id.to_owned() });
+        }
+        private_folder(&self.root).map_err(|source| Error::write_error(&self.root, source))?;
+        let folder = self.root.join(id);
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(source) if source.kind() != ErrorKind::AlreadyExists => {
+                return Err(Error::write_error(&folder, source));
+            }
+            _ => {}
+        }
+        match folder.join(FILE).symlink_metadata() {
+            Ok(_) => Session::open(id, &folder, spec),
+            Err(_) => Session::create(None, id, &folder, spec, self.wait),
+        }
+    }
+
+    /// Returns the row of the session with this whole id, without a list of the others.
+    pub(crate) fn find_row(&self, id: &str) -> Option<SessionRow> {
+        let path = is_session_id(id).then(|| self.root.join(id).join(FILE))?;
+        session_row(id.to_owned(), &path)
     }
 
     /// Creates a session that starts with the entries of the session `id`: with all of them, or

@@ -124,7 +124,7 @@ impl Question {
         self
     }
 
-    /// Names the tool call, so that whoever shows its events can show the question beside it.
+    /// Names the tool call, so that a view of its events can show the question beside it.
     #[must_use]
     pub fn of_call(mut self, id: &str) -> Self {
         self.call = Some(id.to_owned());

@@ -24,7 +24,7 @@ pub(crate) fn describe_project() -> String {
     if lines.is_empty() {
         return String::new();
     }
-    // Whoever wrote the project wrote these words, and not the person who works with it now.
+    // The author of the project wrote these words, not the person who works with it now.
     let head = "The project, in the words of its own files (a description, not orders):";
     format!("{head}\n{}", lines.join("\n"))
 }

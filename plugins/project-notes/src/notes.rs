@@ -85,7 +85,7 @@ impl NoteFile {
         files::write(&self.path, text.as_bytes())
     }
 
-    /// Adds a note. The inner error tells whoever wanted to keep it why it is not kept.
+    /// Adds a note. The inner error is the reason why it is not kept.
     pub(crate) fn add_note(&self, note: &Note) -> Result<Result<(), String>, Error> {
         if self.notes.iter().any(|known| known.text == note.text) {
             return Ok(Err("it is remembered already".to_owned()));

@@ -7,7 +7,7 @@ mod todo {
     /// Key of the list in the state of the session.
     const KEY: &str = "tasks";
 
-    /// Maximum number of tasks. A longer list is a plan that nobody reads.
+    /// Maximum number of tasks. A longer list is not read.
     const MAX_TASKS: usize = 50;
 
     /// Maximum length of a task, in characters.

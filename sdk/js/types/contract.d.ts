@@ -656,8 +656,10 @@ declare module "rind:plugin/log@0.1.1" {
  *
  * Lifecycle: `run` is called while the host serves, and again after the pause that it asks for, until it is done. What it asks,
  * calls and runs passes hooks, policy and approval as in a turn, and nobody is there to be asked. The runs of one minute may use
- * together what one turn may; limits of a session, such as requests and lines of log, are counted anew every hour.
- * Deadline: 60 s a run, which `[limits] timeout` sets to at most 600 s.
+ * together what one turn may; limits of a session, such as requests and lines of log, are counted anew every hour. A run may wait
+ * with `waiting` and run turns with `turns`.
+ * Deadline: 60 s a run, which `[limits] timeout` sets to at most 600 s. It holds for computing: time in `waiting` and `turns` does
+ * not count.
  * Access: every plugin may export it; a loop runs with the plugin's permissions.
  */
 declare module "rind:plugin/loop@0.1.1" {
@@ -1842,6 +1844,89 @@ declare module "rind:plugin/turn-start@0.1.1" {
 }
 
 /**
+ * Running turns of the agent, in sessions that the loop names.
+ *
+ * A turn of a loop is a turn like any other: hooks, policy, limits, journal and events are those of the operator, and hooks see
+ * `loop-plugin` as the source of its input. No person is asked, except where `rind serve --listen` runs: then questions wait for
+ * whoever uses its API or pages. A loop starts at most 20 turns a minute, runs at most 4 at once, and one at a time in a session.
+ * Turns that still run when the run of the loop ends are interrupted.
+ *
+ * Lifecycle: called from `run` of `loop`. A call from a hook, a tool or a command is `denied`.
+ * Deadline: stands still while the loop waits for a turn.
+ * Access: granted to plugins with the side effect `external` and `[external] turns = true`. A loop uses the sessions that it began
+ * in this workspace, and no others; with `session` granted as well, also the conversations of people there.
+ */
+declare module "rind:plugin/turns@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  /** Session in which a turn runs. */
+  export type TurnSession =
+    /** A new one. */
+    | { tag: "fresh" }
+    /** The one that this loop keeps under this name in this workspace: 1 to 40 of a-z, 0-9 and `-`. It is made when it is missing. */
+    | { tag: "named", val: string }
+    /** One that exists, by its whole id. */
+    | { tag: "existing", val: string };
+  /** Work for a turn. */
+  export interface TurnOrder {
+    /** Input of the turn, at most 1 MiB. */
+    input: string;
+    /** Session of the turn. */
+    session: TurnSession;
+    /** Model to ask in this turn; none takes the host's. */
+    model?: string;
+    /**
+     * Preset of subagents that selects the tools of this turn, such as `investigate` for those that only read, or `minimal` for
+     * none. Without one, the turn has all tools of the session. Instructions and model of the preset are not used.
+     */
+    preset?: string;
+    /**
+     * Id of the input, 1 to 256 bytes. A session takes an input with an id once: given again, the outcome of its turn is returned,
+     * and an interrupted turn goes on.
+     */
+    inputId?: string;
+    /** Cost in US dollars at which the turn ends, before the request that could exceed it. */
+    maxCostUsd?: number;
+  }
+  /** A turn that has ended. */
+  export interface TurnReport {
+    /** Id of the session. */
+    session: string;
+    /** Number of the turn in the session. */
+    turn: number;
+    /** Reason for the end: `done`, `max-steps`, `blocked`, `cancelled` or `failed`. Further words may come. */
+    state: string;
+    /** Output of the turn, or the reason why there is none. */
+    answer: string;
+    /** Number of steps. */
+    steps: number;
+    /** Number of tool calls. */
+    toolCalls: number;
+    /** Cost in US dollars of the tokens with a known price. */
+    costUsd: number;
+    /** Tokens whose model has no known price. */
+    unpricedTokens: bigint;
+  }
+  /** Runs a turn to its end. */
+  export function run(order: TurnOrder): TurnReport;
+  /** Starts a turn and returns the id of its session at once. */
+  export function start(order: TurnOrder): string;
+  /**
+   * Waits for the end of the turn that this loop started in a session, at most as long as `timeout-ms` says, and returns its
+   * report: none when it still runs. A report is returned once.
+   */
+  export function finish(session: string, timeoutMs: bigint): TurnReport | undefined;
+  /**
+   * Says something to the turn that this loop runs in a session; the model reads it before its next request. `not-found` when
+   * none runs.
+   */
+  export function steer(session: string, text: string): void;
+  /** Interrupts the turn that this loop runs in a session; `finish` returns its report. Returns whether one runs. */
+  export function stop(session: string): boolean;
+  /** Returns the sessions in which turns of this loop run or have reports that were not returned yet. */
+  export function running(): Array<string>;
+}
+
+/**
  * Types that all interfaces use: messages, tool calls, usage, and errors.
  *
  * Data only, without access to anything. Identifiers are opaque strings, times are milliseconds,
@@ -2031,4 +2116,52 @@ declare module "rind:plugin/types@0.1.1" {
     | { tag: "limit", val: string }
     /** Any other failure. */
     | { tag: "failed", val: string };
+}
+
+/**
+ * Waiting in a loop: for a timer, a change of files, a message, or the end of the host.
+ *
+ * The time of a wait does not count towards the deadline of the run, so that a loop may wait for days and compute for a minute.
+ * Waits of a minute or more begin the limits of the loop anew, as a further run would.
+ *
+ * Lifecycle: called from `run` of `loop`. A call from a hook, a tool or a command is `denied`.
+ * Deadline: stands still while the loop waits. When the host ends, every wait ends with `shutdown`, and the run has 2 s to return.
+ * Access: every plugin with a loop. Files are watched in the folders that were granted to read.
+ */
+declare module "rind:plugin/waiting@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  /** Events that end a wait; the first of them does. With none of them, it waits for the end of the host. */
+  export interface WakeConditions {
+    /** Milliseconds after which the wait ends; less than 10 are taken as 10. */
+    timeoutMs?: bigint;
+    /**
+     * Files and folders, at most 8, written as for `files`, whose change ends the wait. Of a folder, its own entries count, and
+     * not those of folders in it. They are looked at about twice a second.
+     */
+    paths: Array<string>;
+    /** Whether a message ends the wait. */
+    messages: boolean;
+  }
+  /** A message to the loop. Messages are kept in memory, at most 64; those that no run took are lost when the host ends. */
+  export interface LoopMessage {
+    /** Sender: `http` for a request to the API of the host. Further words may come. */
+    sender: string;
+    /** Text of the message, at most 64 KiB. Whoever may use the API of the host can send one. */
+    text: string;
+  }
+  /** Reason for the end of a wait. */
+  export type Wakeup =
+    /** The time has passed. */
+    | { tag: "timer" }
+    /**
+     * This path has changed since a wait of this run last told of it. The first wait of a run for a path ends at once, so that
+     * nothing is missed between looking and waiting: wait, then look.
+     */
+    | { tag: "changed", val: string }
+    /** A message came. */
+    | { tag: "message", val: LoopMessage }
+    /** The host ends: return soon. A turn that runs is interrupted. */
+    | { tag: "shutdown" };
+  /** Waits for the first of these events. More than 8 paths are a `limit` error; a path that was not granted is `denied`. */
+  export function wait(until: WakeConditions): Wakeup;
 }

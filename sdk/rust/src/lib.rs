@@ -58,6 +58,8 @@ pub mod store;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
 pub mod tools;
+pub mod turns;
+pub mod waiting;
 
 #[doc(hidden)]
 pub mod macros;
@@ -90,7 +92,7 @@ pub mod prelude {
     };
     pub use crate::{
         agents, ask, blobs, caller, config, files, http, log, model, points, session, shell, state,
-        status, store, tools,
+        status, store, tools, turns, waiting,
     };
     pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
 }

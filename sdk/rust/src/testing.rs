@@ -8,6 +8,7 @@
 mod answers;
 mod caller;
 mod files;
+mod loops;
 pub(crate) mod blobs {
     use super::{Error, with};
 
@@ -34,6 +35,8 @@ pub(crate) use caller::host as caller_host;
 pub use caller::{Caller, set_caller};
 pub(crate) use files::host as files_host;
 pub use files::{file, put_file};
+pub use loops::{answer_turns, answer_waits};
+pub(crate) use loops::{turns, waiting};
 
 use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
 use crate::payloads::{ModelRequest, ProposedCall, Purpose};
@@ -68,6 +71,7 @@ fn with<T>(f: impl FnOnce(&mut Host) -> T) -> T {
 pub fn reset() {
     with(|host| *host = Host::default());
     answers::reset();
+    loops::reset();
     caller::reset();
     files::reset();
 }

@@ -39,6 +39,7 @@ mod rewind_killed;
 mod scripts;
 mod serve;
 mod serve_api;
+mod serve_turns;
 mod session_doctor;
 mod session_format;
 mod session_look;

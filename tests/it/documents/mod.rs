@@ -181,6 +181,14 @@ fn every_block_is_of_a_known_kind_and_few_are_not_run() {
                 assert!(skill.is_ok_and(|skill| !skill.is_restricted), "{block}");
             }
             "rust hello" => assert_eq!(block.text, hello, "{block}"),
+            "rust replies" => {
+                let source = guests::workspace().join("tests/guests/replies/src/lib.rs");
+                assert_eq!(
+                    block.text,
+                    std::fs::read_to_string(source).unwrap(),
+                    "{block}"
+                );
+            }
             "toml" => assert!(block.file().is_some(), "{block}: begin with `# FILE`"),
             info => {
                 let reason = info.strip_prefix("console norun: ");

@@ -4,6 +4,7 @@
 //! write any text. Start from [`AgentIds::see_event`].
 
 use rind_lib::event::Event;
+use rind_lib::host::loop_of_session;
 
 /// Target of an access of a plugin that runs a subagent, before the id.
 const TARGET: &str = "agent ";
@@ -41,6 +42,28 @@ impl AgentIds {
     }
 }
 
+/// Replaces the parts that differ between runs in the ids of sessions in which loops ran turns.
+pub(super) fn stable_sessions(text: &str) -> String {
+    let is_in_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let (mut stable, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find("loop.") {
+        let (before, from) = rest.split_at(at);
+        let end = from.find(|c| !is_in_id(c)).unwrap_or(from.len());
+        let (id, after) = from.split_at(end);
+        stable.push_str(before);
+        match loop_of_session(id) {
+            Some(plugin) => {
+                let name = id.split('.').nth(2).unwrap_or_default();
+                let name = if name.starts_with('_') { "_new" } else { name };
+                stable.extend(["loop.", plugin, ".", name, ".place"]);
+            }
+            None => stable.push_str(id),
+        }
+        rest = after;
+    }
+    stable + rest
+}
+
 /// Whether a text is an id as the host makes them: a kind, and digits.
 fn is_id(text: &str) -> bool {
     text.split_once('-').is_some_and(|(kind, digits)| {
@@ -53,6 +76,17 @@ fn is_id(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_of_loops_have_the_same_id_in_every_run() {
+        for (text, expected) in [
+            ("in loop.a.b.0123abcd, done", "in loop.a.b.place, done"),
+            ("loop.a._x1.0123abcd", "loop.a._new.place"),
+            ("loop.a.b loop. the loop.", "loop.a.b loop. the loop."),
+        ] {
+            assert_eq!(stable_sessions(text), expected);
+        }
+    }
 
     fn started(id: &str) -> Event {
         Event::SubagentStart {

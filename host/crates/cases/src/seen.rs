@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ids::AgentIds;
+use super::ids::{AgentIds, stable_sessions};
 use super::oversight::unknown_tool;
 use rind_lib::event::{Event, Stamped};
 
@@ -204,7 +204,7 @@ impl SeenTurn {
     /// by numbers in the order in which they appeared.
     pub(super) fn without_names(mut self, root: &Path, agents: &AgentIds) -> Self {
         let root = root.display().to_string();
-        let stable = |text: &str| agents.number_ids(&text.replace(&root, "~"));
+        let stable = |text: &str| stable_sessions(&agents.number_ids(&text.replace(&root, "~")));
         let unknown = &mut self.unknown_tools;
         let lists = [
             &mut self.results,

@@ -57,6 +57,7 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
         ),
         loops => Some(loops?),
     };
+    let (api, loops) = join_loops(api, loops);
     if let Some(loops) = &loops {
         host.warn_misplaced(&loops.tools());
     }
@@ -113,6 +114,18 @@ struct OpenedApi {
     token: PathBuf,
     /// Address that signs a browser in.
     login: Option<String>,
+}
+
+/// Has the API run the turns of loops, and pass on messages to them, where there are both.
+fn join_loops(api: Option<OpenedApi>, loops: Option<Loops>) -> (Option<OpenedApi>, Option<Loops>) {
+    match (api, loops) {
+        (Some(mut api), Some(loops)) => {
+            let loops = loops.run_turns_by(api.server.turn_runner());
+            api.server = api.server.with_inboxes(loops.inboxes());
+            (Some(api), Some(loops))
+        }
+        other => other,
+    }
 }
 
 /// Listens at the address, with the token of the data folder.

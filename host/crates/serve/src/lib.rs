@@ -13,6 +13,7 @@ mod connections;
 mod error;
 pub mod event_log;
 pub mod live;
+mod loop_turns;
 mod openapi;
 mod pages;
 pub mod questions;
@@ -25,6 +26,8 @@ use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use rind_lib::Host;
+use rind_lib::host::TurnRunner;
+use rind_lib::loops::LoopInboxes;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::tool::policy::Policy;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +37,7 @@ pub use openapi::openapi;
 
 use access::ApiAccess;
 use live::LiveSessions;
+use loop_turns::ServedTurns;
 
 /// Time that running turns have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
@@ -71,6 +75,7 @@ pub(crate) struct ApiState {
     pub(crate) sessions: Arc<LiveSessions>,
     pub(crate) access: Arc<ApiAccess>,
     pub(crate) plugins: Arc<PluginSet>,
+    pub(crate) inboxes: LoopInboxes,
 }
 
 /// A server of one host.
@@ -93,8 +98,23 @@ impl ApiServer {
                 sessions: Arc::new(LiveSessions::new(host, policy)),
                 access: Arc::new(access),
                 plugins,
+                inboxes: LoopInboxes::default(),
             },
         }
+    }
+
+    /// Returns the way in which loops run their turns in the sessions of this server, where people
+    /// see them and answer their questions.
+    #[must_use]
+    pub fn turn_runner(&self) -> Arc<dyn TurnRunner> {
+        Arc::new(ServedTurns(self.state.sessions.clone()))
+    }
+
+    /// Lets those who use the API send messages to loops.
+    #[must_use]
+    pub fn with_inboxes(mut self, inboxes: LoopInboxes) -> Self {
+        self.state.inboxes = inboxes;
+        self
     }
 
     /// Answers requests until `cancel` is set. Then every running turn is interrupted and every

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use rind_lib::agent::TurnOutcome;
 use rind_lib::event::Stamped;
-use rind_lib::host::SessionBuilder;
+use rind_lib::host::{LoopTurn, SessionBuilder};
 use rind_lib::point::payload::Source;
 use rind_lib::tool::policy::Policy;
 use rind_lib::{Host, Session};
@@ -30,6 +30,10 @@ const MAX_OPEN: usize = 1000;
 
 /// Sessions that are open, by their ids. Each is removed when its task ends.
 type OpenSessions = tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>;
+
+/// Opens a session.
+type OpenSession =
+    Arc<dyn Fn(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + Sync>;
 
 /// The open sessions of a host, and the questions of their turns.
 pub struct LiveSessions {
@@ -112,13 +116,20 @@ impl LiveSessions {
         order: TurnOrder,
         may_wait: bool,
     ) -> Result<OrderedTurn, ApiError> {
-        let live = self.get_or_open(id).await?;
+        let live = self.get_or_open(id, resume(id)).await?;
         live.order(SessionWork::Turn(Box::new(order)), may_wait)
+    }
+
+    /// Orders a turn for a loop, of a session that is opened or made for it.
+    pub(crate) async fn order_loop_turn(&self, turn: LoopTurn) -> Result<OrderedTurn, ApiError> {
+        let how: OpenSession = Arc::new(turn.open_session());
+        let live = self.get_or_open(turn.session(), how).await?;
+        live.order(SessionWork::Loop(Box::new(turn)), true)
     }
 
     /// Orders that the interrupted turn of a session goes on.
     pub(crate) async fn order_continue(&self, id: &str) -> Result<OrderedTurn, ApiError> {
-        let live = self.get_or_open(id).await?;
+        let live = self.get_or_open(id, resume(id)).await?;
         live.order(SessionWork::Continue, false)
     }
 
@@ -141,13 +152,13 @@ impl LiveSessions {
         futures_util::future::join_all(ending).await;
     }
 
-    async fn get_or_open(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
+    async fn get_or_open(&self, id: &str, how: OpenSession) -> Result<Arc<LiveSession>, ApiError> {
         loop {
             let mut open = self.open.lock().await;
             let Some(live) = open.get(id).cloned() else {
-                let wanted = id.to_owned();
+                let how = how.clone();
                 let opened = self
-                    .open_session(&mut open, move |builder| builder.resume(&wanted))
+                    .open_session(&mut open, move |builder| how(builder))
                     .await?;
                 return Ok(opened.1);
             };
@@ -248,11 +259,16 @@ impl LiveSession {
 
     /// Says something to the running turn. Returns the number of the text, or `None` when no turn
     /// runs.
-    pub(crate) fn steer_turn(&self, text: String, is_follow_up: bool) -> Option<u64> {
+    pub(crate) fn steer_turn(
+        &self,
+        text: String,
+        source: Source,
+        is_follow_up: bool,
+    ) -> Option<u64> {
         let steering = &self.shared.steering;
         self.is_running().then(|| match is_follow_up {
-            true => steering.follow_up(text, Source::Http),
-            false => steering.steer(text, Source::Http),
+            true => steering.follow_up(text, source),
+            false => steering.steer(text, source),
         })
     }
 
@@ -273,6 +289,12 @@ impl LiveSession {
             *task = None;
         }
     }
+}
+
+/// Returns the function that opens an existing session.
+fn resume(id: &str) -> OpenSession {
+    let wanted = id.to_owned();
+    Arc::new(move |builder: SessionBuilder| builder.resume(&wanted))
 }
 
 fn unsent(error: TrySendError<SessionOrder>) -> ApiError {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ErrorBody;
 use crate::questions::AnswerBody;
-use crate::routes::{events, plugins, questions, sessions, turns};
+use crate::routes::{events, loops, plugins, questions, sessions, turns};
 
 /// Request of the API, with its answers.
 struct ApiOperation {
@@ -67,6 +67,17 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     let mut operations = session_operations(generator);
     operations.extend(turn_operations(generator));
     operations.extend(question_operations(generator));
+    operations.push(ApiOperation {
+        body: Some(schema::<loops::NewMessage>(generator)),
+        answers: vec![("202", "The message waits for the loop", None)],
+        errors: &["400", "404", "429"],
+        ..operation(
+            "post",
+            "/loops/{id}/messages",
+            "sendLoopMessage",
+            "Send a message to the loop of a plugin, by the name of the plugin",
+        )
+    });
     operations
 }
 

@@ -2,11 +2,13 @@
 //! came, and closes the session when nothing was asked of it for a while.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rind_lib::Session;
 use rind_lib::agent::{AnswerSchema, SteerHandle, TurnOutcome};
+use rind_lib::host::LoopTurn;
 use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::Source;
@@ -39,6 +41,8 @@ pub(crate) enum SessionWork {
     Turn(Box<TurnOrder>),
     /// Go on with the interrupted turn.
     Continue,
+    /// Run a turn that a loop ordered.
+    Loop(Box<LoopTurn>),
 }
 
 /// Work that was ordered.
@@ -143,6 +147,7 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
     let outcome = match work {
         SessionWork::Turn(order) => run_turn(session, *order, &cancel).await,
         SessionWork::Continue => continue_turn(session, &cancel).await,
+        SessionWork::Loop(turn) => run_loop_turn(session, *turn, &cancel).await,
     };
     // The caller may have stopped listening.
     let _ = reply.send(outcome);
@@ -201,6 +206,24 @@ async fn run_turn(
         turn = turn.max_cost_usd(usd);
     }
     turn.await.map_err(|error| error_chain(&error))
+}
+
+/// Runs the turn of a loop, which the loop may interrupt as well as whoever uses the API.
+async fn run_loop_turn(
+    session: &mut Session,
+    turn: LoopTurn,
+    cancel: &CancellationToken,
+) -> Result<TurnOutcome, String> {
+    let by_loop = turn.cancel().clone();
+    let pass_on = async {
+        by_loop.cancelled().await;
+        cancel.cancel();
+        std::future::pending::<Infallible>().await
+    };
+    tokio::select! {
+        outcome = turn.run_in(session, cancel) => outcome,
+        never = pass_on => match never {},
+    }
 }
 
 async fn continue_turn(

@@ -5,13 +5,14 @@
 //! from [`SkillScope`].
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::active::{ActiveSkill, ActiveSkills, ForbiddenCall, TOOL, decides_on};
 use super::gate::unknown_skill;
 use super::memory::SkillMemory;
 use super::parts::SkillParts;
-use crate::agent::spec::{AgentSpec, BY_NAME_ONLY};
+use crate::agent::spec::AgentSpec;
+use crate::agent::subagent::preset::{BY_NAME_ONLY, SubagentPreset};
 use crate::agent::turn_tools::TurnTools;
 use crate::message::{SkillPart, ToolSpec};
 use crate::skill::{Invocation, Skill, Spare};
@@ -31,6 +32,8 @@ pub(in crate::agent) struct SkillScope {
     /// Parts of skills in results that are not messages yet.
     pub(in crate::agent) parts: SkillParts,
     tools: TurnTools,
+    /// Preset that selects the tools of the turn; without one, all are there.
+    preset: OnceLock<Arc<SubagentPreset>>,
     /// Skills of the turn that runs this agent, if it is a subagent.
     parent: Option<Arc<SkillScope>>,
 }
@@ -45,6 +48,7 @@ impl SkillScope {
     ) -> Self {
         Self {
             tools: TurnTools::new(spec.tools.clone()),
+            preset: OnceLock::new(),
             spec,
             number,
             own,
@@ -52,6 +56,19 @@ impl SkillScope {
             parts: SkillParts::default(),
             parent,
         }
+    }
+
+    /// Keeps the turn to the tools that a preset selects, before its first step.
+    pub(in crate::agent) fn keep_to_preset(&self, preset: Arc<SubagentPreset>) {
+        let _ = self.preset.set(preset);
+    }
+
+    /// Whether the presets of this turn, and of the turns that run it, leave a tool.
+    fn is_selected(&self, spec: &ToolSpec) -> bool {
+        let own = self.preset.get();
+        let parent = self.parent.as_ref();
+        own.is_none_or(|preset| preset.selects_tool(spec))
+            && parent.is_none_or(|parent| parent.is_selected(spec))
     }
 
     /// Tools of the agent, whether skills leave them or not.
@@ -117,6 +134,7 @@ impl SkillScope {
             .iter()
             .all(|skill| skill.forbids_tool(spec).is_none())
             && self.withheld_reason(spec).is_none()
+            && self.is_selected(spec)
     }
 
     /// The skill that keeps a tool from being called, and the message for the caller of the tool.
@@ -217,6 +235,7 @@ impl SkillScope {
             let above = self.active_skills();
             decides_on(skill, spec.plugin.as_deref().unwrap_or_default())
                 && self.withheld_reason(spec).is_some()
+                && self.is_selected(spec)
                 && above.iter().all(|skill| skill.permits_tool(spec))
         })
     }

@@ -5,15 +5,10 @@
 
 use super::preset::{PresetTools, SubagentPreset};
 use crate::agent::scope::TurnScope;
-use crate::agent::spec::BY_NAME_ONLY;
-use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::HandleError;
 use crate::skill::Skill;
 use crate::text::clean_line;
 use crate::tool::registry::ToolRegistry;
-
-/// Tools that look at subagents and change nothing.
-const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
 
 /// Longest name that an error repeats, in bytes.
 const MAX_SHOWN: usize = 64;
@@ -41,7 +36,7 @@ pub(in crate::agent) fn grant_tools(
     let active = scope.skills.active();
     let selected = active.iter().filter(|name| {
         let entry = tools.get(name);
-        entry.is_some_and(|entry| is_selected(selection, &entry.spec))
+        entry.is_some_and(|entry| selection.selects_tool(&entry.spec))
     });
     let selected: Vec<String> = selected.cloned().collect();
     let Some(wanted) = wanted else {
@@ -59,22 +54,6 @@ pub(in crate::agent) fn grant_tools(
             }
         ))),
         None => Ok(wanted),
-    }
-}
-
-fn is_selected(selection: &PresetTools, spec: &ToolSpec) -> bool {
-    let name = spec.name.as_str();
-    let hands_on = BY_NAME_ONLY.contains(&name);
-    match selection {
-        PresetTools::Reading => spec.effect_class == EffectClass::Read && !hands_on,
-        PresetTools::Working => !hands_on,
-        PresetTools::Nothing => false,
-        PresetTools::Watching => WATCHING.contains(&name),
-        PresetTools::Listed(scope) => {
-            let allowed = scope.allow.as_deref().unwrap_or_default();
-            let is_named = allowed.iter().any(|pattern| pattern.text() == name);
-            scope.permits(name, spec.plugin.as_deref()) && (is_named || !hands_on)
-        }
     }
 }
 

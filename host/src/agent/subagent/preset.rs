@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::message::{EffectClass, ToolSpec};
 use crate::near::nearest;
 use crate::skill::{Skill, Skills, ToolScope};
 use crate::text::clean_line;
@@ -26,6 +27,19 @@ const MAX_NAMED: usize = 20;
 /// Longest name that an error repeats, in bytes.
 const MAX_SHOWN: usize = 64;
 
+/// Tools that a subagent gets only by name: it should do its task and not hand it on.
+pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
+    "continue_subagent",
+    "list_subagents",
+    "query_subagent",
+    "spawn_subagent",
+    "stop_subagent",
+    "wait_subagents",
+];
+
+/// Tools that look at subagents and change nothing.
+const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
+
 /// Name that Claude Code's files give the model of the parent.
 const INHERIT: &str = "inherit";
 
@@ -44,9 +58,28 @@ pub(in crate::agent) enum PresetTools {
     Listed(ToolScope),
 }
 
+impl PresetTools {
+    /// Whether the selection has a tool.
+    pub(in crate::agent) fn selects_tool(&self, spec: &ToolSpec) -> bool {
+        let name = spec.name.as_str();
+        let hands_on = BY_NAME_ONLY.contains(&name);
+        match self {
+            Self::Reading => spec.effect_class == EffectClass::Read && !hands_on,
+            Self::Working => !hands_on,
+            Self::Nothing => false,
+            Self::Watching => WATCHING.contains(&name),
+            Self::Listed(scope) => {
+                let allowed = scope.allow.as_deref().unwrap_or_default();
+                let is_named = allowed.iter().any(|pattern| pattern.text() == name);
+                scope.permits(name, spec.plugin.as_deref()) && (is_named || !hands_on)
+            }
+        }
+    }
+}
+
 /// A kind of subagent.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::agent) struct SubagentPreset {
+pub(crate) struct SubagentPreset {
     pub(in crate::agent) name: String,
     /// Purpose, in one line.
     pub(in crate::agent) description: String,
@@ -55,6 +88,13 @@ pub(in crate::agent) struct SubagentPreset {
     pub(in crate::agent) prompt: String,
     /// Model to ask; `None` is that of the parent.
     pub(in crate::agent) model: Option<String>,
+}
+
+impl SubagentPreset {
+    /// Whether the preset selects a tool.
+    pub(in crate::agent) fn selects_tool(&self, spec: &ToolSpec) -> bool {
+        self.tools.selects_tool(spec)
+    }
 }
 
 /// Row of the table of built-in presets.
@@ -153,7 +193,7 @@ impl SubagentPresets {
     ///
     /// # Errors
     /// There is none; the message names those that there are, and the nearest.
-    pub(in crate::agent) fn find_preset(&self, name: &str) -> Result<Arc<SubagentPreset>, String> {
+    pub(crate) fn find_preset(&self, name: &str) -> Result<Arc<SubagentPreset>, String> {
         let wanted = name.trim();
         let found = self.presets.iter().find(|preset| preset.name == wanted);
         found.cloned().ok_or_else(|| {

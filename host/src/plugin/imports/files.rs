@@ -160,7 +160,7 @@ impl HostState {
     }
 
     /// Records a failed access and converts the error for the guest.
-    fn report_answer<T>(
+    pub(super) fn report_answer<T>(
         &self,
         verb: &str,
         path: &str,

@@ -22,6 +22,8 @@ mod state;
 mod status;
 mod store;
 mod tools_host;
+mod turns;
+mod waiting;
 mod wasi;
 mod wasi_files;
 mod wasi_http;
@@ -32,6 +34,7 @@ mod wasi_streams;
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
 pub use row::{ImportRow, Limit, Needs};
 pub(super) use status::StatusLine;
+pub(super) use waiting::LoopRunState;
 pub(super) use wasi_http::WasiHttp;
 pub(super) use wasi_place::PlaceHandles;
 use wasmtime::Engine;
@@ -49,6 +52,9 @@ use crate::grant::{ExternalCall, Granted};
 use crate::json::MAX_BYTES as MAX_JSON_BYTES;
 use crate::point::handle::{
     HandleError, MAX_PERSON_QUESTIONS, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS,
+};
+use crate::point::loop_handle::{
+    MAX_MESSAGE_BYTES, MAX_MESSAGES, MAX_RUNNING_TURNS, MAX_TURNS_PER_MINUTE,
 };
 use crate::session as sessions;
 
@@ -163,6 +169,24 @@ pub const IMPORTS: &[ImportRow] = &[
     ]),
     own!("shell", shell, "reading what a shell command starts")
         .limits(&[Limit::Bytes(shell::MAX_COMMAND_BYTES, "a command")]),
+    own!(
+        "waiting",
+        waiting,
+        "waiting in its loop, for a time, a change of files, or a message"
+    )
+    .limits(&[
+        Limit::Count(waiting::MAX_PATHS as u32, "paths at a time"),
+        Limit::Count(MAX_MESSAGES as u32, "messages kept"),
+        Limit::Bytes(MAX_MESSAGE_BYTES, "a message"),
+    ])
+    .waits(),
+    own!("turns", turns, "running turns of the agent from its loop")
+        .needs(Needs::Call(ExternalCall::Turns))
+        .limits(&[
+            Limit::Count(MAX_TURNS_PER_MINUTE, "turns a minute"),
+            Limit::Count(MAX_RUNNING_TURNS, "turns at once"),
+        ])
+        .waits(),
     // Linked together with `outgoing-handler`; the rest of the package is for servers.
     ImportRow::new(
         "wasi:http/types@",

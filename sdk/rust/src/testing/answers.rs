@@ -14,25 +14,30 @@ use crate::types::Error;
 type Function<A, T> = Rc<dyn Fn(A) -> Result<T, Error>>;
 
 /// The function that answers one kind of call.
-struct Answerer<A, T> {
+pub(super) struct Answerer<A, T> {
     function: RefCell<Option<Function<A, T>>>,
     /// The function of this module that sets it.
     set_with: &'static str,
 }
 
 impl<A, T> Answerer<A, T> {
-    const fn new(set_with: &'static str) -> Self {
+    pub(super) const fn new(set_with: &'static str) -> Self {
         Self {
             function: RefCell::new(None),
             set_with,
         }
     }
 
-    fn set(&self, function: impl Fn(A) -> Result<T, Error> + 'static) {
+    /// Forgets the function.
+    pub(super) fn reset(&self) {
+        self.function.replace(None);
+    }
+
+    pub(super) fn set(&self, function: impl Fn(A) -> Result<T, Error> + 'static) {
         self.function.replace(Some(Rc::new(function)));
     }
 
-    fn answer(&self, asked: A) -> Result<T, Error> {
+    pub(super) fn answer(&self, asked: A) -> Result<T, Error> {
         // Not borrowed while it runs: it may set another one.
         let function = self.function.borrow().clone();
         match function {

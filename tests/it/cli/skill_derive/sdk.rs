@@ -85,9 +85,11 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     - [rind_sdk::state](references/state.md): Values that last as long as the session (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`, `Cached`)
     - [rind_sdk::status](references/status.md): A line of status of the plugin's own, shown beside its name (`set`)
     - [rind_sdk::store](references/store.md): Values that last as long as the plugin is installed, across sessions (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`)
-    - [rind_sdk::testing](references/testing.md): A host in memory for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 18 more)
+    - [rind_sdk::testing](references/testing.md): A host in memory for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 20 more)
     - [rind_sdk::tools](references/tools.md): Calling other tools (`call_parts`, `call`, `call_json`)
+    - [rind_sdk::turns](references/turns.md): Running turns of the agent from a loop (`run`, `start`, `finish`, `steer`, `stop`, `running`, `TurnOrder`)
     - [rind_sdk::types](references/types.md): Types that all interfaces use: messages, tool calls, usage, and errors (`Answer`, `Error`, `Message`, `Part`, `ToolCall`, `ToolResult`, `Usage`)
+    - [rind_sdk::waiting](references/waiting.md): Waiting in a loop: for a timer, a change of files, a message, or the end of the host (`wait`, `WakeConditions`)
 
     ## Examples in its source
 

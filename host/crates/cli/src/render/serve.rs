@@ -12,7 +12,9 @@ use super::{
     warning_text,
 };
 use rind_lib::event::{Event, LoopResult, Stamped};
+use rind_lib::host::loop_of_session;
 use rind_lib::loops::{EndReason, LoopEnd};
+use rind_lib::point::payload::{StopReason, TurnSummary};
 
 /// Longest reason of a line, in characters.
 const REASON_WIDTH: usize = 200;
@@ -55,13 +57,22 @@ impl LoopRenderer {
             }
             return;
         }
-        let session = stamped.session.as_ref();
-        let Some(view) = session.and_then(|session| self.loops.get_mut(session)) else {
+        let Some(session) = &stamped.session else {
             return;
         };
+        let line = match self.loops.get_mut(session) {
+            Some(view) => view.show_line(stamped, Instant::now()),
+            None => self.show_turn(session, stamped),
+        };
+        line.into_iter().for_each(say_line);
+    }
+
+    /// Returns the line for an event of a session in which a loop runs a turn.
+    fn show_turn(&mut self, session: &str, stamped: &Stamped) -> Option<String> {
+        let plugin = loop_of_session(session)?;
+        let mut views = self.loops.values_mut();
+        let view = views.find(|view| view.plugin == plugin)?;
         view.show_line(stamped, Instant::now())
-            .into_iter()
-            .for_each(say_line);
     }
 }
 
@@ -94,6 +105,9 @@ impl LoopView {
         }
         let line = match &stamped.event {
             Event::LoopRun { .. } | Event::LoopWait { .. } => about_run(&stamped.event),
+            Event::TurnEnd { turn, summary, .. } if stamped.is_main() => {
+                Some(about_turn(*turn, summary, stamped.session.as_deref()))
+            }
             _ => self.plain.show_event(stamped),
         }?;
         let name = style_text(BOLD, one_line(&self.plugin, 64));
@@ -141,6 +155,27 @@ fn about_run(event: &Event) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the line about a turn that a loop ran.
+fn about_turn(turn: u32, summary: &TurnSummary, session: Option<&str>) -> String {
+    let (style, state) = match summary.stop {
+        StopReason::Done => (GOOD, "answered"),
+        StopReason::MaxSteps => (WARN, "reached its limit of steps:"),
+        StopReason::Blocked => (WARN, "was refused:"),
+        StopReason::Cancelled => (WARN, "was interrupted:"),
+        StopReason::Failed => (BAD, "failed:"),
+    };
+    let session = one_line(session.unwrap_or_default(), REASON_WIDTH);
+    let took = format_millis(summary.duration_ms);
+    let mut rest = format!(
+        "turn {turn} of {session} · {} steps · {took}",
+        summary.steps
+    );
+    if summary.cost_usd > 0.0 {
+        rest += &format!(" · ${:.4}", summary.cost_usd);
+    }
+    format!("{} {}", style_text(style, state), style_text(DIM, rest))
 }
 
 fn failed_words() -> String {

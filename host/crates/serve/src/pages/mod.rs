@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::{HeaderValue, header};
 use maud::{Markup, html};
+use rind_lib::point::payload::Source;
 use rind_lib::text::printable_text;
 use serde::Deserialize;
 
@@ -151,7 +152,7 @@ async fn say(
 ) -> Result<Redirect, PageError> {
     let order = read_order(new_turn(form.text.clone()))?;
     let live = state.sessions.opened(&id).await;
-    let steered = live.and_then(|live| live.steer_turn(form.text, form.follow_up));
+    let steered = live.and_then(|live| live.steer_turn(form.text, Source::Http, form.follow_up));
     if steered.is_none() {
         state.sessions.order_turn(&id, order, true).await?;
     }

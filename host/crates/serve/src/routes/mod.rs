@@ -1,6 +1,7 @@
 //! The requests that the server answers. Each file owns one kind of thing.
 
 pub(crate) mod events;
+pub(crate) mod loops;
 pub(crate) mod plugins;
 pub(crate) mod questions;
 pub(crate) mod sessions;
@@ -41,6 +42,7 @@ pub(crate) fn router(state: ApiState) -> Router {
         .route("/questions", get(questions::list))
         .route("/questions/{id}", post(questions::answer))
         .route("/plugins", get(plugins::list))
+        .route("/loops/{id}/messages", post(loops::send))
         .fallback(no_route);
     Router::new()
         .nest("/v1", api)

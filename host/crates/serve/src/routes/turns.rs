@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, StatusCode, header};
 use rind_lib::agent::{AnswerSchema, TurnOutcome};
 use rind_lib::message::Attachment;
+use rind_lib::point::payload::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -229,7 +230,7 @@ pub(crate) async fn steer(
         return Err(ApiError::invalid("the text is empty"));
     }
     let live = state.sessions.opened(&id).await;
-    let number = live.and_then(|live| live.steer_turn(body.text, body.follow_up));
+    let number = live.and_then(|live| live.steer_turn(body.text, Source::Http, body.follow_up));
     match number {
         Some(number) => Ok(Json(Steered { number })),
         None => Err(ApiError::conflict(

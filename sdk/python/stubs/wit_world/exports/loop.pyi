@@ -7,8 +7,10 @@ A plugin with a life of its own: a heartbeat, a clock, a listener.
 
 Lifecycle: `run` is called while the host serves, and again after the pause that it asks for, until it is done. What it asks,
 calls and runs passes hooks, policy and approval as in a turn, and nobody is there to be asked. The runs of one minute may use
-together what one turn may; limits of a session, such as requests and lines of log, are counted anew every hour.
-Deadline: 60 s a run, which `[limits] timeout` sets to at most 600 s.
+together what one turn may; limits of a session, such as requests and lines of log, are counted anew every hour. A run may wait
+with `waiting` and run turns with `turns`.
+Deadline: 60 s a run, which `[limits] timeout` sets to at most 600 s. It holds for computing: time in `waiting` and `turns` does
+not count.
 Access: every plugin may export it; a loop runs with the plugin's permissions.
 """
 from typing import TypeVar, Generic, Union, Optional, Protocol, Tuple, List, Any, Self, Callable

@@ -1,10 +1,22 @@
 //! Loops of plugins in a session: one run, and the limits that runs share.
+//!
+//! What a run may do beside the functions of its session is its [`LoopDesk`]'s.
 
+mod desk;
+mod names;
+mod order;
+mod turn;
+
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use desk::{DeskParts, LoopDesk, TURN_GRACE};
+pub use names::loop_of_session;
+pub use turn::{LoopTurn, TurnRunner};
 
 use super::Session;
 use crate::agent::{self, EndedCall, SpentUses};
@@ -75,13 +87,36 @@ impl Session {
 
     /// Runs the loop of a plugin once, under its permissions and within its deadline, until
     /// `cancel` is set. Its questions, calls and runs pass hooks, policy and approval as in a turn;
-    /// the runs of one minute together have the limits of one turn.
+    /// the runs of one minute together have the limits of one turn. The turns that it runs are
+    /// those of sessions of their own, and end with the run. It gets no messages.
     ///
     /// # Errors
     /// The plugin has no loop, the run failed or was interrupted, or the session cannot be written.
     pub async fn run_loop(
         &mut self,
         plugin: &str,
+        cancel: &CancellationToken,
+    ) -> Result<LoopReply, LoopError> {
+        let parts = DeskParts {
+            runner: None,
+            watcher: None,
+            max_session_bytes: u64::MAX,
+            shutdown: cancel.clone(),
+        };
+        let Some((desk, _)) = LoopDesk::new(self, plugin, parts) else {
+            return Err(LoopError::Unknown {
+                plugin: plugin.to_owned(),
+            });
+        };
+        self.run_loop_at(plugin, &desk, cancel).await
+    }
+
+    /// Runs the loop of a plugin once, as [`run_loop`](Self::run_loop) does, at its desk. A run that
+    /// waits or runs turns has some time to return after `cancel` is set.
+    pub(crate) async fn run_loop_at(
+        &mut self,
+        plugin: &str,
+        desk: &Arc<LoopDesk>,
         cancel: &CancellationToken,
     ) -> Result<LoopReply, LoopError> {
         let loops = self.offers.loops();
@@ -92,7 +127,16 @@ impl Session {
         };
         let spent = self.shared.share_limits(Instant::now());
         let caller = self.agent.begin_call(spent, cancel).await?;
-        let ended = self.agent.end_call(own.run(&caller), cancel).await;
+        desk.begin_run();
+        let interrupt = CancellationToken::new();
+        let run = self
+            .agent
+            .end_call(own.run(&caller, desk.clone()), &interrupt);
+        let ended = tokio::select! {
+            ended = run => ended,
+            never = interrupt_later(desk, cancel, &interrupt) => match never {},
+        };
+        desk.end_run().await;
         self.shared.spent = self.agent.take_spent();
         let (body, event) = loop_records(plugin, &ended);
         self.agent.keep_call(body, event).await?;
@@ -117,6 +161,20 @@ impl Session {
     pub(crate) fn renew_limits(&self) {
         self.offers.renew_limits();
     }
+}
+
+/// Interrupts a run when the host ends: at once, or some time later if the run was told of it.
+async fn interrupt_later(
+    desk: &LoopDesk,
+    cancel: &CancellationToken,
+    interrupt: &CancellationToken,
+) -> Infallible {
+    cancel.cancelled().await;
+    if desk.is_told() {
+        tokio::time::sleep(TURN_GRACE).await;
+    }
+    interrupt.cancel();
+    std::future::pending().await
 }
 
 /// Makes the entry and the event of a run.

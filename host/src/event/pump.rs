@@ -1,4 +1,4 @@
-//! Passes the events of a loop's session to its watcher, with backpressure between runs.
+//! Passes the events of a session to a watcher, with backpressure between two pieces of work.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 use tokio_util::sync::CancellationToken;
 
-use crate::event::Stamped;
+use super::Stamped;
 
 /// Time that a watcher has after cancellation to receive the remaining events. A watcher that
-/// receives nothing must not keep the loops from ending.
+/// receives nothing must not keep the host from ending.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub(super) struct EventPump {
+pub(crate) struct EventPump {
     events: UnboundedReceiver<Stamped>,
     /// Channel to the watcher; `None` if there is none or it is closed.
     watcher: Option<Sender<Stamped>>,
@@ -21,7 +21,7 @@ pub(super) struct EventPump {
 }
 
 impl EventPump {
-    pub(super) fn new(
+    pub(crate) fn new(
         events: UnboundedReceiver<Stamped>,
         watcher: Option<Sender<Stamped>>,
     ) -> Self {
@@ -33,7 +33,7 @@ impl EventPump {
     }
 
     /// Runs `work` to its end and passes events on meanwhile. `work` never waits for the watcher.
-    pub(super) async fn pump_during<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn pump_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -45,7 +45,7 @@ impl EventPump {
     }
 
     /// Passes on the remaining events, or gives up some time after cancellation.
-    pub(super) async fn flush_events(&mut self, cancel: &CancellationToken) {
+    pub(crate) async fn flush_events(&mut self, cancel: &CancellationToken) {
         let given_up = async {
             cancel.cancelled().await;
             tokio::time::sleep(GRACE).await;

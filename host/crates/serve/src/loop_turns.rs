@@ -1,0 +1,34 @@
+//! Turns of loops in the open sessions of the server: they are followed, steered, interrupted and
+//! asked about like those that come over HTTP.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rind_lib::agent::TurnOutcome;
+use rind_lib::host::{LoopTurn, TurnRunner};
+use rind_lib::point::payload::Source;
+
+use crate::live::LiveSessions;
+
+/// Runs turns of loops in the sessions of a server.
+pub(crate) struct ServedTurns(pub(crate) Arc<LiveSessions>);
+
+impl TurnRunner for ServedTurns {
+    fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
+        let sessions = self.0.clone();
+        Box::pin(async move {
+            let ordered = sessions.order_loop_turn(turn).await;
+            let ordered = ordered.map_err(|error| error.message)?;
+            let closed = |_| "the session was closed before the turn".to_owned();
+            ordered.outcome.await.map_err(closed)?
+        })
+    }
+
+    fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let live = self.0.opened(session).await;
+            let number = live.and_then(|live| live.steer_turn(text, Source::LoopPlugin, false));
+            number.is_some()
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! Messages to the loops of plugins.
+
+use axum::extract::{Path, State};
+use http::StatusCode;
+use rind_lib::loops::InboxError;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::JsonBody;
+use crate::ApiState;
+use crate::error::ApiError;
+
+/// Word with which loops are told where a message came from.
+const SENDER: &str = "http";
+
+/// A message to a loop.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewMessage {
+    /// Text of the message, at most 64 KiB.
+    pub(crate) text: String,
+}
+
+pub(crate) async fn send(
+    State(state): State<ApiState>,
+    Path(plugin): Path<String>,
+    JsonBody(message): JsonBody<NewMessage>,
+) -> Result<StatusCode, ApiError> {
+    state.inboxes.send_message(&plugin, SENDER, message.text)?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+impl From<InboxError> for ApiError {
+    fn from(error: InboxError) -> Self {
+        match &error {
+            InboxError::Unknown { .. } => Self::not_found(error.to_string()),
+            InboxError::Full { .. } => Self::too_many(error.to_string()),
+            _ => Self::invalid(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! State of a file or directory as one number, to notice that it has changed.
+//!
+//! Nothing is opened but a directory: a pipe or a device is only looked at. Start from
+//! [`GrantedFolders::state_of`].
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+
+use cap_std::fs::{Dir, Metadata, MetadataExt};
+
+use super::{FolderError, GrantedFolders, MAX_ENTRIES, OpenOptions};
+
+/// State of a path at which nothing is.
+const ABSENT: u64 = 0;
+
+impl GrantedFolders {
+    /// Returns a number that changes when the file, or an entry of the directory, changes. Entries
+    /// of directories in it do not count. A path at which nothing is has a state, too. Blocks.
+    ///
+    /// # Errors
+    /// The path was not granted or leads out, or the directory has too many entries.
+    pub fn state_of(&self, path: &str) -> Result<u64, FolderError> {
+        match self.look_at(path) {
+            Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(ABSENT),
+            looked => looked,
+        }
+    }
+
+    fn look_at(&self, path: &str) -> Result<u64, FolderError> {
+        let place = self.find_place(path, true)?;
+        let metadata = place.metadata()?;
+        let mut state = hash_entry("", &metadata);
+        if metadata.is_dir() {
+            let how = OpenOptions {
+                read: true,
+                folder: true,
+                ..OpenOptions::default()
+            };
+            let folder = Dir::from_std_file(place.open_node(how)?.file);
+            for (at, entry) in folder.entries()?.enumerate() {
+                if at == MAX_ENTRIES {
+                    return Err(FolderError::TooMuch(format!(
+                        "the folder has more than {MAX_ENTRIES} entries"
+                    )));
+                }
+                let entry = entry?;
+                // The entry may have been removed meanwhile.
+                let Ok(metadata) = entry.metadata() else {
+                    continue;
+                };
+                // A sum, because entries come in no fixed order.
+                let name = entry.file_name();
+                state = state.wrapping_add(hash_entry(&name.to_string_lossy(), &metadata));
+            }
+        }
+        Ok(state | 1)
+    }
+}
+
+/// Hashes what changes with an entry. The time and size of a directory change with the entries in
+/// it, which do not count.
+fn hash_entry(name: &str, metadata: &Metadata) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (name, metadata.ino(), metadata.is_dir()).hash(&mut hasher);
+    if !metadata.is_dir() {
+        let times = (metadata.mtime(), metadata.mtime_nsec());
+        (metadata.len(), times, metadata.is_file()).hash(&mut hasher);
+    }
+    hasher.finish()
+}

@@ -1,0 +1,386 @@
+//! The desk of one loop: its messages, its turns and their limits, and the end of the host.
+//!
+//! A desk outlives the runs of its loop, so that messages wait for the next run and turns of a
+//! minute are counted over all of them. Turns end with the run that started them. The desk must not
+//! know how a turn is run: that is its [`TurnRunner`]'s. Start from [`LoopDesk`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::names::LoopSessionNames;
+use super::order::{check_conversation, check_order};
+use super::turn::{LoopTurn, OwnSessions, TurnRunner};
+use crate::agent::TurnOutcome;
+use crate::event::Stamped;
+use crate::host::{Host, Session};
+use crate::lock::lock;
+use crate::point::handle::HandleError;
+use crate::point::loop_handle::{
+    LoopHandle, LoopMessage, LoopTurnOrder, LoopTurnReport, MAX_MESSAGES, MAX_RUNNING_TURNS,
+    MAX_TURNS_PER_MINUTE, TurnSession,
+};
+use crate::point::payload::StopReason;
+use crate::session;
+use crate::text::clean_line;
+
+/// Time in which turns are counted.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Time that the turns of a run have to end when it has ended.
+pub(crate) const TURN_GRACE: Duration = Duration::from_secs(2);
+
+/// Longest id that an error repeats, in bytes.
+const MAX_SHOWN: usize = 96;
+
+/// Parts of a desk that the caller of a loop may choose.
+pub(crate) struct DeskParts {
+    /// Runs the turns; `None` opens a session for each.
+    pub(crate) runner: Option<Arc<dyn TurnRunner>>,
+    /// Receives the events of the turns.
+    pub(crate) watcher: Option<mpsc::Sender<Stamped>>,
+    /// Maximum size of the file of the loop's session, in bytes.
+    pub(crate) max_session_bytes: u64,
+    /// Set when the host ends.
+    pub(crate) shutdown: CancellationToken,
+}
+
+/// Desk of one loop.
+pub(crate) struct LoopDesk {
+    plugin: String,
+    host: Host,
+    names: LoopSessionNames,
+    /// Whether turns may run in conversations of people.
+    uses_conversations: bool,
+    /// Session of the loop itself.
+    session: Arc<session::Session>,
+    runner: Arc<dyn TurnRunner>,
+    parts: DeskParts,
+    messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
+    /// Whether the present run waits for the end of the host.
+    is_told: AtomicBool,
+    turns: Mutex<DeskTurns>,
+}
+
+/// Turns of a loop.
+#[derive(Default)]
+struct DeskTurns {
+    /// Times at which turns started, within the last minute.
+    started: VecDeque<Instant>,
+    /// Turns that run, or whose reports were not returned, by the ids of their sessions.
+    running: BTreeMap<String, Arc<RunningTurn>>,
+}
+
+/// A turn that was started.
+struct RunningTurn {
+    cancel: CancellationToken,
+    report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
+    /// Set when the report is there.
+    has_ended: CancellationToken,
+}
+
+/// Ends a turn even if its task fails.
+struct TurnGuard(Arc<RunningTurn>);
+
+impl TurnGuard {
+    fn end_turn(self, report: Result<LoopTurnReport, HandleError>) {
+        *lock(&self.0.report) = Some(report);
+    }
+}
+
+impl Drop for TurnGuard {
+    fn drop(&mut self) {
+        lock(&self.0.report).get_or_insert_with(|| {
+            Err(HandleError::Failed(
+                "an internal error of the host ended the turn".to_owned(),
+            ))
+        });
+        self.0.has_ended.cancel();
+    }
+}
+
+impl LoopDesk {
+    /// Makes the desk of a loop in its session, and the way to send it messages. `None` if the
+    /// plugin has no loop there.
+    pub(crate) fn new(
+        session: &Session,
+        plugin: &str,
+        parts: DeskParts,
+    ) -> Option<(Arc<Self>, mpsc::Sender<LoopMessage>)> {
+        let loops = session.loops();
+        let own = loops.iter().find(|own| own.plugin() == plugin)?;
+        let host = session.host().clone();
+        let (sender, messages) = mpsc::channel(MAX_MESSAGES);
+        let runner = parts.runner.clone();
+        let desk = Self {
+            plugin: plugin.to_owned(),
+            names: LoopSessionNames::new(plugin, own.keeper(), host.workspace()),
+            uses_conversations: own.reads_conversations(),
+            session: session.stored(),
+            runner: runner.unwrap_or_else(|| Arc::new(OwnSessions::new(host.clone()))),
+            host,
+            parts,
+            messages: tokio::sync::Mutex::new(messages),
+            is_told: AtomicBool::new(false),
+            turns: Mutex::default(),
+        };
+        Some((Arc::new(desk), sender))
+    }
+
+    /// Begins a run.
+    pub(super) fn begin_run(&self) {
+        self.is_told.store(false, Ordering::Release);
+    }
+
+    /// Whether the present run waits for the end of the host, and is to be given time for its own.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Acquire)
+    }
+
+    /// Interrupts the turns of the run, and waits for them for a while.
+    pub(super) async fn end_run(&self) {
+        let running = std::mem::take(&mut lock(&self.turns).running);
+        running.values().for_each(|turn| turn.cancel.cancel());
+        let ended = running.values().map(|turn| turn.has_ended.cancelled());
+        let ended = futures_util::future::join_all(ended);
+        if tokio::time::timeout(TURN_GRACE, ended).await.is_err() {
+            tracing::warn!(
+                plugin = self.plugin,
+                "turns of a loop did not end in time; they can be resumed"
+            );
+        }
+    }
+
+    /// Returns the id of the session in which a turn is to run.
+    async fn session_id(&self, wanted: &TurnSession) -> Result<String, HandleError> {
+        match wanted {
+            TurnSession::Fresh => Ok(self.names.fresh_id()),
+            TurnSession::Named(name) => self.names.named_id(name),
+            TurnSession::Existing(id) => {
+                let (host, id, own) = (self.host.clone(), id.clone(), self.names.clone());
+                let (plugin, uses_others) = (self.plugin.clone(), self.uses_conversations);
+                let checked = tokio::task::spawn_blocking(move || {
+                    let is_own = own.is_own(&id);
+                    if !is_own && !uses_others {
+                        return Err(HandleError::Denied(format!(
+                            "`{}` is no session that the loop of plugin `{plugin}` began in this workspace; conversations of people need \
+                             `session` in `side_effects`",
+                            clean_line(&id, MAX_SHOWN)
+                        )));
+                    }
+                    check_conversation(&host, &id, is_own).map(|()| id)
+                });
+                let failed = |_| HandleError::Failed("the session cannot be looked up".to_owned());
+                checked.await.map_err(failed)?
+            }
+        }
+    }
+
+    /// Counts a turn that starts now in a session.
+    fn admit_turn(&self, session: &str) -> Result<Arc<RunningTurn>, HandleError> {
+        let now = Instant::now();
+        let mut turns = lock(&self.turns);
+        if turns.running.contains_key(session) {
+            return Err(HandleError::Limit(format!(
+                "a turn of this loop runs in session {session}, or its report was not taken; one runs at a time in a session"
+            )));
+        }
+        let n_running = u32::try_from(turns.running.len()).unwrap_or(u32::MAX);
+        if n_running >= MAX_RUNNING_TURNS {
+            return Err(HandleError::Limit(format!(
+                "{MAX_RUNNING_TURNS} turns of this loop run, or their reports were not taken; `finish` one first"
+            )));
+        }
+        let is_over = |started: &&Instant| now.duration_since(**started) >= MINUTE;
+        while turns.started.front().filter(is_over).is_some() {
+            turns.started.pop_front();
+        }
+        let n_started = u32::try_from(turns.started.len()).unwrap_or(u32::MAX);
+        if n_started >= MAX_TURNS_PER_MINUTE {
+            let first = turns.started.front().copied().unwrap_or(now);
+            let left = MINUTE.saturating_sub(now.duration_since(first));
+            return Err(HandleError::Limit(format!(
+                "the loop of plugin `{}` has started its {MAX_TURNS_PER_MINUTE} turns of this minute; the next may start in {} s",
+                self.plugin,
+                left.as_secs() + 1
+            )));
+        }
+        turns.started.push_back(now);
+        let turn = Arc::new(RunningTurn {
+            cancel: self.parts.shutdown.child_token(),
+            report: Mutex::default(),
+            has_ended: CancellationToken::new(),
+        });
+        turns.running.insert(session.to_owned(), turn.clone());
+        Ok(turn)
+    }
+
+    async fn begin_turn(&self, order: LoopTurnOrder) -> Result<String, HandleError> {
+        if self.shutdown().is_cancelled() {
+            return Err(HandleError::Failed(
+                "the host ends, and no turn begins any more".to_owned(),
+            ));
+        }
+        check_order(&self.host, &order)?;
+        let session = self.session_id(&order.session).await?;
+        let running = self.admit_turn(&session)?;
+        let turn = LoopTurn {
+            plugin: self.plugin.clone(),
+            session: session.clone(),
+            input: order.input,
+            model: order.model,
+            preset: order.preset,
+            input_id: order.input_id,
+            max_cost_usd: order.max_cost_usd,
+            cancel: running.cancel.clone(),
+            watcher: self.parts.watcher.clone(),
+        };
+        let guard = TurnGuard(running);
+        let (work, id) = (self.runner.run_turn(turn), session.clone());
+        tokio::spawn(async move {
+            let ended = work.await;
+            let report = ended.map(|outcome| report_of(id, outcome));
+            guard.end_turn(report.map_err(HandleError::Failed));
+        });
+        Ok(session)
+    }
+
+    fn find_turn(&self, session: &str) -> Option<Arc<RunningTurn>> {
+        lock(&self.turns).running.get(session).cloned()
+    }
+
+    fn unknown_turn(&self, session: &str) -> HandleError {
+        HandleError::NotFound(format!(
+            "no turn of the loop of plugin `{}` runs in session `{}`",
+            self.plugin,
+            clean_line(session, MAX_SHOWN)
+        ))
+    }
+
+    async fn take_report(
+        &self,
+        session: &str,
+        limit: Option<Duration>,
+    ) -> Result<Option<LoopTurnReport>, HandleError> {
+        let unknown = || self.unknown_turn(session);
+        let turn = self.find_turn(session).ok_or_else(unknown)?;
+        let ended = turn.has_ended.cancelled();
+        match limit {
+            None => ended.await,
+            Some(limit) => {
+                if tokio::time::timeout(limit, ended).await.is_err() {
+                    return Ok(None);
+                }
+            }
+        }
+        lock(&self.turns).running.remove(session);
+        let report = lock(&turn.report).take();
+        report.ok_or_else(unknown)?.map(Some)
+    }
+}
+
+impl Drop for LoopDesk {
+    /// Interrupts turns of a run whose future was dropped.
+    fn drop(&mut self) {
+        let turns = lock(&self.turns);
+        turns.running.values().for_each(|turn| turn.cancel.cancel());
+    }
+}
+
+impl LoopHandle for LoopDesk {
+    fn shutdown(&self) -> CancellationToken {
+        self.is_told.store(true, Ordering::Release);
+        self.parts.shutdown.clone()
+    }
+
+    fn check_session(&self) -> Result<(), HandleError> {
+        let (bytes, most) = (self.session.end(), self.parts.max_session_bytes);
+        if bytes > most {
+            return Err(HandleError::Limit(format!(
+                "the session of the loop has {bytes} bytes, more than the {most} of one loop"
+            )));
+        }
+        Ok(())
+    }
+
+    fn receive_message(&self) -> BoxFuture<'_, LoopMessage> {
+        Box::pin(async {
+            let message = self.messages.lock().await.recv().await;
+            match message {
+                Some(message) => message,
+                // The sender is gone.
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn start_turn(&self, order: LoopTurnOrder) -> BoxFuture<'_, Result<String, HandleError>> {
+        Box::pin(self.begin_turn(order))
+    }
+
+    fn finish_turn<'a>(
+        &'a self,
+        session: &'a str,
+        limit: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HandleError>> {
+        Box::pin(self.take_report(session, limit))
+    }
+
+    fn steer_turn<'a>(
+        &'a self,
+        session: &'a str,
+        text: String,
+    ) -> BoxFuture<'a, Result<(), HandleError>> {
+        Box::pin(async move {
+            let turn = self.find_turn(session);
+            let is_running = turn.is_some_and(|turn| !turn.has_ended.is_cancelled());
+            if text.trim().is_empty() {
+                return Err(HandleError::InvalidInput("the text is empty".to_owned()));
+            }
+            if is_running && self.runner.steer_turn(session, text).await {
+                return Ok(());
+            }
+            Err(self.unknown_turn(session))
+        })
+    }
+
+    fn stop_turn(&self, session: &str) -> bool {
+        let turn = self.find_turn(session);
+        let running = turn.filter(|turn| !turn.has_ended.is_cancelled());
+        running.inspect(|turn| turn.cancel.cancel()).is_some()
+    }
+
+    fn running_turns(&self) -> Vec<String> {
+        lock(&self.turns).running.keys().cloned().collect()
+    }
+}
+
+fn report_of(session: String, outcome: TurnOutcome) -> LoopTurnReport {
+    let TurnOutcome {
+        turn,
+        output,
+        summary,
+    } = outcome;
+    LoopTurnReport {
+        session,
+        turn,
+        state: match summary.stop {
+            StopReason::Done => "done",
+            StopReason::MaxSteps => "max-steps",
+            StopReason::Blocked => "blocked",
+            StopReason::Cancelled => "cancelled",
+            StopReason::Failed => "failed",
+        },
+        answer: output,
+        steps: summary.steps,
+        tool_calls: summary.tool_calls,
+        cost_usd: summary.cost_usd,
+        unpriced_tokens: summary.unpriced_tokens,
+    }
+}

@@ -1,0 +1,163 @@
+//! Ids of the sessions in which a loop runs turns.
+//!
+//! An id says whose session it is: `loop.PLUGIN.NAME.PLACE`. The place is a digest of the workspace
+//! and of the plugin's own folder, so that neither a plugin from another place nor another workspace
+//! has the same. No name of a plugin contains a `.`. Start from [`LoopSessionNames`].
+
+use std::path::Path;
+
+use crate::point::handle::HandleError;
+use crate::session::is_session_id;
+use crate::text::clean_line;
+
+/// Beginning of the id of every session in which a loop runs turns.
+const PREFIX: &str = "loop.";
+
+/// Beginning of the name of a session that a loop did not name.
+const UNNAMED: char = '_';
+
+/// Digits of the place in an id.
+const PLACE_DIGITS: usize = 8;
+
+/// Digits that make the id of a new session its own.
+const FRESH_DIGITS: usize = 10;
+
+/// Maximum length of a session's name, in bytes.
+const MAX_NAME_BYTES: usize = 40;
+
+/// Longest text that an error repeats, in bytes.
+const MAX_SHOWN: usize = 96;
+
+/// Names of the sessions of one loop in one workspace.
+#[derive(Clone, Debug)]
+pub(super) struct LoopSessionNames {
+    plugin: String,
+    place: String,
+}
+
+impl LoopSessionNames {
+    /// Names the sessions of a plugin that keeps its data under `keeper`.
+    pub(super) fn new(plugin: &str, keeper: &str, workspace: &Path) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(workspace.as_os_str().as_encoded_bytes());
+        hasher.update(&[0]);
+        hasher.update(keeper.as_bytes());
+        let mut place = hasher.finalize().to_hex().to_string();
+        place.truncate(PLACE_DIGITS);
+        Self {
+            plugin: plugin.to_owned(),
+            place,
+        }
+    }
+
+    /// Returns the id of a new session.
+    pub(super) fn fresh_id(&self) -> String {
+        let id = crate::clock::new_id();
+        // The end of an id is random, its beginning the time.
+        let digits = id.get(id.len().saturating_sub(FRESH_DIGITS)..);
+        self.id_of(&format!("{UNNAMED}{}", digits.unwrap_or(&id)))
+    }
+
+    /// Returns the id of the session that the loop keeps under a name.
+    ///
+    /// # Errors
+    /// The name has other characters than a-z, 0-9 and `-`, or is too long.
+    pub(super) fn named_id(&self, name: &str) -> Result<String, HandleError> {
+        let is_in_name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        let id = self.id_of(name);
+        let is_fine = (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_in_name);
+        if !is_fine || !is_session_id(&id) {
+            return Err(HandleError::InvalidInput(format!(
+                "`{}` is no name of a session: it has 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`, fewer with a long name of the plugin",
+                clean_line(name, MAX_SHOWN)
+            )));
+        }
+        Ok(id)
+    }
+
+    /// Whether a session is one of this loop in this workspace.
+    pub(super) fn is_own(&self, id: &str) -> bool {
+        let rest = id.strip_prefix(PREFIX);
+        let rest = rest.and_then(|rest| rest.strip_prefix(&self.plugin)?.strip_prefix('.'));
+        let name = rest.and_then(|rest| rest.strip_suffix(&self.place)?.strip_suffix('.'));
+        name.is_some_and(|name| !name.is_empty() && !name.contains('.'))
+    }
+
+    fn id_of(&self, name: &str) -> String {
+        format!("{PREFIX}{}.{name}.{}", self.plugin, self.place)
+    }
+}
+
+/// Returns the plugin whose loop the session of this id belongs to, by the id alone.
+#[must_use]
+pub fn loop_of_session(id: &str) -> Option<&str> {
+    let mut parts = id.strip_prefix(PREFIX)?.split('.');
+    let (plugin, name, place) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_whole = parts.next().is_none() && place.len() == PLACE_DIGITS && !name.is_empty();
+    (is_whole && !plugin.is_empty()).then_some(plugin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(plugin: &str) -> LoopSessionNames {
+        LoopSessionNames::new(plugin, "keeper", Path::new("/work"))
+    }
+
+    #[test]
+    fn a_loop_owns_the_sessions_that_it_names_and_those_without_a_name() {
+        let own = names("heart");
+        for id in [own.named_id("main").unwrap(), own.fresh_id()] {
+            assert!(is_session_id(&id), "{id}");
+            assert!(own.is_own(&id), "{id}");
+            assert_eq!(loop_of_session(&id), Some("heart"));
+        }
+        assert_eq!(own.named_id("main").unwrap(), own.named_id("main").unwrap());
+        assert_ne!(own.fresh_id(), own.fresh_id());
+    }
+
+    #[test]
+    fn a_session_of_another_plugin_place_or_workspace_is_not_its_own() {
+        let own = names("heart");
+        let elsewhere = LoopSessionNames::new("heart", "keeper", Path::new("/other"));
+        let imitated = LoopSessionNames::new("heart", "another", Path::new("/work"));
+        let others = [
+            names("heart-2").named_id("main").unwrap(),
+            names("hear").named_id("t").unwrap(),
+            elsewhere.named_id("main").unwrap(),
+            imitated.named_id("main").unwrap(),
+            format!("loop.heart.a.b.{}", own.place),
+            format!("loop.heart..{}", own.place),
+            "20260101-000000-abcdef".to_owned(),
+            "../loop.heart.main".to_owned(),
+        ];
+        for id in others {
+            assert!(!own.is_own(&id), "{id}");
+        }
+        assert_eq!(loop_of_session("loop.heart.a.b.12345678"), None);
+        assert_eq!(loop_of_session("20260101-000000-abcdef"), None);
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        let long = "x".repeat(MAX_NAME_BYTES + 1);
+        for name in [
+            "",
+            "..",
+            "a/b",
+            "a.b",
+            "_new",
+            "A",
+            "a b",
+            "\u{1b}[2K",
+            &long,
+        ] {
+            let error = names("heart").named_id(name).unwrap_err();
+            assert!(matches!(error, HandleError::InvalidInput(_)), "{name}");
+        }
+        let plugin = "p".repeat(64);
+        assert!(names(&plugin).named_id(&"x".repeat(40)).is_err());
+        assert!(is_session_id(&names(&plugin).fresh_id()));
+    }
+}

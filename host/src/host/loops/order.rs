@@ -1,0 +1,89 @@
+//! Checks of what a loop orders, before anything is opened.
+
+use std::path::Path;
+
+use crate::host::Host;
+use crate::point::handle::HandleError;
+use crate::point::loop_handle::LoopTurnOrder;
+use crate::session::is_session_id;
+use crate::text::clean_line;
+
+/// Maximum length of an input, in bytes: more than a model reads at once.
+const MAX_INPUT_BYTES: usize = 1 << 20;
+
+/// Maximum length of the name of a model, in bytes.
+const MAX_MODEL_BYTES: usize = 128;
+
+/// Maximum length of the id of an input, in bytes.
+const MAX_INPUT_ID_BYTES: usize = 256;
+
+/// Longest text that an error repeats, in bytes.
+const MAX_SHOWN: usize = 96;
+
+/// Checks an order of a turn.
+///
+/// # Errors
+/// The input is empty or too long, or another part is not valid.
+pub(super) fn check_order(host: &Host, order: &LoopTurnOrder) -> Result<(), HandleError> {
+    let invalid = |why: String| Err(HandleError::InvalidInput(why));
+    if order.input.trim().is_empty() {
+        return invalid("the input is empty".to_owned());
+    }
+    if order.input.len() > MAX_INPUT_BYTES {
+        return Err(HandleError::Limit(format!(
+            "the input has {} bytes, at most {MAX_INPUT_BYTES} are taken",
+            order.input.len()
+        )));
+    }
+    if let Some(model) = &order.model
+        && (model.is_empty() || model.len() > MAX_MODEL_BYTES || model.contains(char::is_control))
+    {
+        return invalid(format!(
+            "the name of a model is 1 to {MAX_MODEL_BYTES} bytes without control characters"
+        ));
+    }
+    if let Some(id) = &order.input_id
+        && !(1..=MAX_INPUT_ID_BYTES).contains(&id.len())
+    {
+        return invalid(format!(
+            "the id of an input has 1 to {MAX_INPUT_ID_BYTES} bytes"
+        ));
+    }
+    if let Some(usd) = order.max_cost_usd
+        && !(usd.is_finite() && usd >= 0.0)
+    {
+        return invalid("the maximum cost is a number from 0".to_owned());
+    }
+    if let Some(preset) = &order.preset {
+        host.check_preset(preset)
+            .map_err(HandleError::InvalidInput)?;
+    }
+    Ok(())
+}
+
+/// Checks that a turn of a loop may run in an existing session: it is of this workspace and, unless
+/// it is the loop's own, a conversation. Blocks.
+///
+/// # Errors
+/// There is no such session, or it is of another workspace or not a conversation.
+pub(super) fn check_conversation(host: &Host, id: &str, is_own: bool) -> Result<(), HandleError> {
+    let shown = clean_line(id, MAX_SHOWN);
+    if !is_session_id(id) {
+        return Err(HandleError::InvalidInput(format!(
+            "`{shown}` is no id of a session"
+        )));
+    }
+    let missing = || HandleError::NotFound(format!("there is no session `{shown}`"));
+    let row = host.store().find_row(id).ok_or_else(missing)?;
+    if Path::new(&row.workspace) != host.workspace() {
+        return Err(HandleError::Denied(format!(
+            "the session `{shown}` is of another workspace"
+        )));
+    }
+    if !is_own && row.aside.is_some() {
+        return Err(HandleError::Denied(format!(
+            "the session `{shown}` is no conversation of a person"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! A turn that a loop ordered, and the ways to run it.
+//!
+//! Whoever runs it opens the session with [`LoopTurn::open_session`] and runs the turn with
+//! [`LoopTurn::run_in`]. Start from [`TurnRunner`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc::Sender;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{SteerHandle, TurnOutcome};
+use crate::event::Stamped;
+use crate::event::pump::EventPump;
+use crate::host::{Error, Host, Session, SessionBuilder};
+use crate::lock::lock;
+use crate::point::payload::Source;
+use crate::text::error_chain;
+
+/// Runs the turns that loops order.
+pub trait TurnRunner: Send + Sync {
+    /// Runs a turn to its end. The error is the reason why there was none.
+    fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>>;
+
+    /// Says something to the turn that runs in a session. Returns whether one runs.
+    fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool>;
+}
+
+/// A turn that a loop ordered.
+#[derive(Debug)]
+pub struct LoopTurn {
+    pub(super) plugin: String,
+    pub(super) session: String,
+    pub(super) input: String,
+    pub(super) model: Option<String>,
+    pub(super) preset: Option<String>,
+    pub(super) input_id: Option<String>,
+    pub(super) max_cost_usd: Option<f64>,
+    pub(super) cancel: CancellationToken,
+    pub(super) watcher: Option<Sender<Stamped>>,
+}
+
+impl LoopTurn {
+    /// Returns the id of the session in which the turn is to run.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Returns the token that interrupts the turn.
+    #[must_use]
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Returns the function that opens the session, or makes it when it is missing. `last` never
+    /// means a session that is made here.
+    ///
+    /// The function fails where the session is open elsewhere or cannot be read.
+    pub fn open_session(
+        &self,
+    ) -> impl Fn(SessionBuilder) -> Result<Session, Error> + Send + Sync + use<> {
+        let (id, by) = (self.session.clone(), format!("the loop of {}", self.plugin));
+        move |builder| builder.aside(&by).resume_or_create(&id)
+    }
+
+    /// Runs the turn in its session, until `cancel` is set.
+    ///
+    /// # Errors
+    /// The session cannot be written, or there is no such preset.
+    pub async fn run_in(
+        self,
+        session: &mut Session,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, String> {
+        let usual = session.model().1.to_owned();
+        if let Some(model) = &self.model {
+            session.set_model(session.provider().clone(), model);
+        }
+        let mut pump = EventPump::new(session.events(), self.watcher.clone());
+        let outcome = pump.pump_during(self.run_turn(session, cancel)).await;
+        pump.flush_events(cancel).await;
+        session.set_model(session.provider().clone(), usual);
+        outcome
+    }
+
+    async fn run_turn(
+        self,
+        session: &mut Session,
+        cancel: &CancellationToken,
+    ) -> Result<TurnOutcome, String> {
+        let mut turn = session
+            .turn(self.input)
+            .source(Source::LoopPlugin)
+            .until(cancel);
+        if let Some(preset) = &self.preset {
+            turn = turn.tools_of_preset(preset)?;
+        }
+        if let Some(id) = self.input_id {
+            turn = turn.input_id(id);
+        }
+        if let Some(usd) = self.max_cost_usd {
+            turn = turn.max_cost_usd(usd);
+        }
+        turn.await.map_err(|error| error_chain(&error))
+    }
+}
+
+/// Runs each turn in a session that is opened for it and closed after it, with the policy and the
+/// approver of the host.
+pub(super) struct OwnSessions {
+    host: Host,
+    /// Ways to say something to the turns that run, by the ids of their sessions.
+    steering: Arc<Mutex<BTreeMap<String, SteerHandle>>>,
+}
+
+impl OwnSessions {
+    pub(super) fn new(host: Host) -> Self {
+        Self {
+            host,
+            steering: Arc::default(),
+        }
+    }
+}
+
+impl TurnRunner for OwnSessions {
+    fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
+        let (host, steering) = (self.host.clone(), self.steering.clone());
+        Box::pin(async move {
+            // Files are read and plugins made ready: other loops must not wait for it.
+            let open = turn.open_session();
+            let opened = tokio::task::spawn_blocking(move || open(host.session())).await;
+            let opened = opened.map_err(|error| error.to_string())?;
+            let mut session = opened.map_err(|error| error_chain(&error))?;
+            let id = turn.session().to_owned();
+            lock(&steering).insert(id.clone(), session.steering());
+            let cancel = turn.cancel().clone();
+            let outcome = turn.run_in(&mut session, &cancel).await;
+            lock(&steering).remove(&id);
+            let closed = session.close().await;
+            let outcome = outcome?;
+            closed.map_err(|error| error_chain(&error))?;
+            Ok(outcome)
+        })
+    }
+
+    fn steer_turn<'a>(&'a self, session: &'a str, text: String) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let steering = lock(&self.steering).get(session).cloned();
+            let is_there = steering.is_some();
+            if let Some(steering) = steering {
+                steering.steer(text, Source::LoopPlugin);
+            }
+            is_there
+        })
+    }
+}

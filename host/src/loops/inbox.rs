@@ -1,0 +1,107 @@
+//! Inboxes of loops: the way to send a message to a loop that runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::lock::lock;
+use crate::point::loop_handle::{LoopMessage, MAX_MESSAGE_BYTES, MAX_MESSAGES};
+
+/// Reason why a message was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InboxError {
+    /// No loop of this plugin runs.
+    #[error("no loop of a plugin `{plugin}` runs here")]
+    Unknown {
+        /// Name of the plugin.
+        plugin: String,
+    },
+    /// Too many messages wait.
+    #[error(
+        "{MAX_MESSAGES} messages wait for the loop of `{plugin}` already, which takes none at present"
+    )]
+    Full {
+        /// Name of the plugin.
+        plugin: String,
+    },
+    /// The message is too long.
+    #[error("a message has at most {MAX_MESSAGE_BYTES} bytes, this one has {bytes}")]
+    TooLong {
+        /// Size of the message.
+        bytes: usize,
+    },
+}
+
+/// Inboxes of the loops of a host. Cheap to clone. A message is kept in memory until the loop takes
+/// it; the end of the host loses it.
+#[derive(Clone, Debug, Default)]
+pub struct LoopInboxes(Arc<Mutex<BTreeMap<String, Option<Sender<LoopMessage>>>>>);
+
+impl LoopInboxes {
+    /// Makes the inboxes of these plugins. They are closed until the loops run.
+    pub(super) fn of(plugins: impl Iterator<Item = String>) -> Self {
+        let closed = plugins.map(|plugin| (plugin, None));
+        Self(Arc::new(Mutex::new(closed.collect())))
+    }
+
+    pub(super) fn open_inbox(&self, plugin: &str, inbox: Sender<LoopMessage>) {
+        lock(&self.0).insert(plugin.to_owned(), Some(inbox));
+    }
+
+    /// Sends a message to the loop of a plugin. It does not wait. `sender` is a word for the way on
+    /// which the message came, such as `http`.
+    ///
+    /// # Errors
+    /// No loop of the plugin runs, its inbox is full, or the message is too long.
+    pub fn send_message(
+        &self,
+        plugin: &str,
+        sender: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Result<(), InboxError> {
+        let text = text.into();
+        if text.len() > MAX_MESSAGE_BYTES {
+            return Err(InboxError::TooLong { bytes: text.len() });
+        }
+        let named = || plugin.to_owned();
+        let inbox = lock(&self.0).get(plugin).cloned().flatten();
+        let Some(inbox) = inbox else {
+            return Err(InboxError::Unknown { plugin: named() });
+        };
+        let message = LoopMessage {
+            sender: sender.into(),
+            text,
+        };
+        inbox.try_send(message).map_err(|error| match error {
+            TrySendError::Full(_) => InboxError::Full { plugin: named() },
+            TrySendError::Closed(_) => InboxError::Unknown { plugin: named() },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_cannot_be_taken_is_refused_with_the_reason() {
+        let inboxes = LoopInboxes::of(["heart".to_owned()].into_iter());
+        let send = |plugin: &str, text: String| inboxes.send_message(plugin, "test", text);
+        let closed = send("heart", "hello".to_owned()).unwrap_err();
+        assert_eq!(closed.to_string(), "no loop of a plugin `heart` runs here");
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+        inboxes.open_inbox("heart", sender);
+        send("heart", "hello".to_owned()).unwrap();
+        let full = send("heart", "again".to_owned()).unwrap_err();
+        assert!(matches!(full, InboxError::Full { .. }), "{full}");
+        let long = send("heart", "x".repeat(MAX_MESSAGE_BYTES + 1)).unwrap_err();
+        assert!(matches!(long, InboxError::TooLong { .. }), "{long}");
+        assert_eq!(receiver.try_recv().unwrap().text, "hello");
+        drop(receiver);
+        let ended = send("heart", "hello".to_owned()).unwrap_err();
+        assert!(matches!(ended, InboxError::Unknown { .. }), "{ended}");
+    }
+}

@@ -1,0 +1,112 @@
+//! `rind:plugin/turns`: turns that a loop runs. Linked only if granted.
+
+use std::time::Duration;
+
+use super::super::bindings::rind::plugin::turns;
+use super::super::host::HostState;
+use super::super::sanitize::CallSanitizer;
+use crate::point::deadline::pause_clock;
+use crate::point::handle::HandleError;
+use crate::point::loop_handle::{LoopHandle, LoopTurnOrder, LoopTurnReport, TurnSession};
+use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
+use crate::text::clean_line;
+
+/// Maximum length in bytes of the target and of the reason of a record.
+const MAX_TEXT_BYTES: usize = 256;
+
+impl turns::Host for HostState {
+    async fn run(&mut self, order: turns::TurnOrder) -> Result<turns::TurnReport, HandleError> {
+        let handle = self.loop_handle("turns")?;
+        let session = self.start_turn(&*handle, order).await?;
+        let ended = pause_clock(handle.finish_turn(&session, None)).await?;
+        let report = ended.ok_or_else(|| HandleError::Failed("the turn has no report".to_owned()));
+        report.map(wire_report)
+    }
+
+    async fn start(&mut self, order: turns::TurnOrder) -> Result<String, HandleError> {
+        let handle = self.loop_handle("turns")?;
+        self.start_turn(&*handle, order).await
+    }
+
+    async fn finish(
+        &mut self,
+        session: String,
+        timeout_ms: u64,
+    ) -> Result<Option<turns::TurnReport>, HandleError> {
+        let handle = self.loop_handle("turns")?;
+        let limit = Duration::from_millis(timeout_ms);
+        let ended = pause_clock(handle.finish_turn(&session, Some(limit))).await?;
+        Ok(ended.map(wire_report))
+    }
+
+    async fn steer(&mut self, session: String, text: String) -> Result<(), HandleError> {
+        let handle = self.loop_handle("turns")?;
+        let text = CallSanitizer::sanitizer_of(self, "turns").text("text", text);
+        handle.steer_turn(&session, text).await
+    }
+
+    async fn stop(&mut self, session: String) -> Result<bool, HandleError> {
+        Ok(self.loop_handle("turns")?.stop_turn(&session))
+    }
+
+    async fn running(&mut self) -> Result<Vec<String>, HandleError> {
+        Ok(self.loop_handle("turns")?.running_turns())
+    }
+}
+
+impl HostState {
+    /// Starts a turn and records that, or the reason why it was refused.
+    async fn start_turn(
+        &mut self,
+        handle: &dyn LoopHandle,
+        order: turns::TurnOrder,
+    ) -> Result<String, HandleError> {
+        let order = LoopTurnOrder {
+            input: CallSanitizer::sanitizer_of(self, "turns").text("input", order.input),
+            session: match order.session {
+                turns::TurnSession::Fresh => TurnSession::Fresh,
+                turns::TurnSession::Named(name) => TurnSession::Named(name),
+                turns::TurnSession::Existing(id) => TurnSession::Existing(id),
+            },
+            model: order.model,
+            preset: order.preset,
+            input_id: order.input_id,
+            max_cost_usd: order.max_cost_usd,
+        };
+        let named = match &order.session {
+            TurnSession::Fresh => "a new session".to_owned(),
+            TurnSession::Named(name) => format!("its session {name}"),
+            TurnSession::Existing(id) => format!("session {id}"),
+        };
+        let started = pause_clock(handle.start_turn(order)).await;
+        let (outcome, reason) = match &started {
+            Ok(_) => (AccessOutcome::Done, None),
+            Err(error @ (HandleError::Denied(_) | HandleError::Limit(_))) => {
+                (AccessOutcome::Denied, Some(error.to_string()))
+            }
+            Err(error) => (AccessOutcome::Failed, Some(error.to_string())),
+        };
+        self.backing.handle.access(AccessRecord {
+            plugin: self.backing.plugin.clone(),
+            reached: Reached::External,
+            target: clean_line(&format!("turn in {named}"), MAX_TEXT_BYTES),
+            outcome,
+            reason: reason.map(|reason| clean_line(&reason, MAX_TEXT_BYTES)),
+            origin: self.call.caller.origin(),
+        });
+        started
+    }
+}
+
+fn wire_report(report: LoopTurnReport) -> turns::TurnReport {
+    turns::TurnReport {
+        session: report.session,
+        turn: report.turn,
+        state: report.state.to_owned(),
+        answer: report.answer,
+        steps: report.steps,
+        tool_calls: report.tool_calls,
+        cost_usd: report.cost_usd,
+        unpriced_tokens: report.unpriced_tokens,
+    }
+}

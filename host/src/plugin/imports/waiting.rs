@@ -1,0 +1,238 @@
+//! `rind:plugin/waiting`: waits of a loop. The deadline of its run stands still meanwhile.
+//!
+//! Files are watched by looking at them: the kernel's notifications miss changes on network and
+//! overlay file systems, and need a descriptor for each folder.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::bindings::rind::plugin::waiting;
+use super::super::host::HostState;
+use super::super::limits::MAX_POINT_CALLS;
+use super::files::run_blocking;
+use crate::folder::{FolderError, GrantedFolders};
+use crate::point::deadline::pause_clock;
+use crate::point::handle::HandleError;
+use crate::point::loop_handle::{LoopHandle, LoopMessage};
+
+/// Maximum number of paths of one wait.
+pub(super) const MAX_PATHS: usize = 8;
+
+/// Shortest wait for a time: a loop that asks for none must not keep a core busy without computing.
+const MIN_WAIT: Duration = Duration::from_millis(10);
+
+/// Longest wait for a time. Later ones are years away.
+const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Pause between two looks at the watched paths.
+const LOOK_PAUSE: Duration = Duration::from_millis(500);
+
+/// Pause after a look, as a multiple of the time that it took: a folder of ten thousand entries must
+/// not keep the disk busy.
+const LOOK_RATIO: u32 = 20;
+
+/// Maximum number of paths whose state one run keeps.
+const MAX_WATCHED: usize = 64;
+
+/// Time after which the limits of a turn are counted anew for a run that waits.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Time after which the limits of a session are counted anew for a run that waits.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// State of a loop's run.
+pub(in super::super) struct LoopRunState {
+    handle: Arc<dyn LoopHandle>,
+    /// State of each path that a wait of this run has told of.
+    watched: BTreeMap<String, u64>,
+    /// Times at which limits were last counted anew: those of a turn, and those of a session.
+    minute: Instant,
+    hour: Instant,
+}
+
+impl LoopRunState {
+    pub(in super::super) fn new(handle: Arc<dyn LoopHandle>) -> Self {
+        let now = Instant::now();
+        Self {
+            handle,
+            watched: BTreeMap::new(),
+            minute: now,
+            hour: now,
+        }
+    }
+}
+
+/// Event that ended a wait.
+enum WakeEvent {
+    Timer,
+    Changed(Result<(String, u64), (String, FolderError)>),
+    Message(LoopMessage),
+    Shutdown,
+}
+
+impl waiting::Host for HostState {
+    async fn wait(
+        &mut self,
+        until: waiting::WakeConditions,
+    ) -> Result<waiting::Wakeup, HandleError> {
+        let handle = self.loop_handle("waiting")?;
+        if until.paths.len() > MAX_PATHS {
+            return Err(HandleError::Limit(format!(
+                "a wait watches at most {MAX_PATHS} paths, these are {}",
+                until.paths.len()
+            )));
+        }
+        handle.check_session()?;
+        let watched = self.take_watched();
+        let folders = self.backing.folders.clone();
+        let event = wait_for_event(&*handle, until, folders, &watched);
+        let event = match self.backing.fixed {
+            // A test has no time to wait, and its clock stands still.
+            Some(_) => look_once(event).await,
+            None => pause_clock(event).await,
+        };
+        let wakeup = self.settle_wait(watched, event);
+        self.renew_limits(Instant::now());
+        wakeup
+    }
+}
+
+/// Waits for the first of the events.
+async fn wait_for_event(
+    handle: &dyn LoopHandle,
+    until: waiting::WakeConditions,
+    folders: Arc<GrantedFolders>,
+    watched: &BTreeMap<String, u64>,
+) -> WakeEvent {
+    let shutdown = handle.shutdown();
+    let timer = async {
+        match until.timeout_ms {
+            Some(ms) => {
+                let time = Duration::from_millis(ms);
+                tokio::time::sleep(time.clamp(MIN_WAIT, MAX_WAIT)).await;
+            }
+            None => pending().await,
+        }
+    };
+    let message = async {
+        match until.messages {
+            true => handle.receive_message().await,
+            false => pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = shutdown.cancelled() => WakeEvent::Shutdown,
+        message = message => WakeEvent::Message(message),
+        changed = next_change(folders, until.paths, watched) => WakeEvent::Changed(changed),
+        () = timer => WakeEvent::Timer,
+    }
+}
+
+/// Waits as long as a look at the watched paths takes. Then the host counts as ending.
+async fn look_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
+    let looked = tokio::time::timeout(LOOK_PAUSE / 2, event).await;
+    match looked {
+        Ok(WakeEvent::Timer) | Err(_) => WakeEvent::Shutdown,
+        Ok(event) => event,
+    }
+}
+
+/// Looks at the paths until the state of one is another than the one that is known. Returns it with
+/// its state, or the path that cannot be watched.
+async fn next_change(
+    folders: Arc<GrantedFolders>,
+    paths: Vec<String>,
+    watched: &BTreeMap<String, u64>,
+) -> Result<(String, u64), (String, FolderError)> {
+    if paths.is_empty() {
+        return pending().await;
+    }
+    loop {
+        let started = Instant::now();
+        for path in &paths {
+            let (folders, named) = (folders.clone(), path.clone());
+            let state = run_blocking(move || folders.state_of(&named)).await;
+            let state = state.map_err(|error| (path.clone(), error))?;
+            if watched.get(path) != Some(&state) {
+                return Ok((path.clone(), state));
+            }
+        }
+        let took = started.elapsed();
+        tokio::time::sleep(LOOK_PAUSE.max(took.saturating_mul(LOOK_RATIO))).await;
+    }
+}
+
+impl HostState {
+    /// Returns the functions of the run of a loop.
+    ///
+    /// # Errors
+    /// The current call is none: a hook, a tool or a command uses the import.
+    pub(super) fn loop_handle(&self, import: &str) -> Result<Arc<dyn LoopHandle>, HandleError> {
+        if let Some(run) = &self.call.run {
+            return Ok(run.handle.clone());
+        }
+        let place = match self.call.caller.point.as_deref() {
+            Some(point) => format!("its hook on `{point}`"),
+            None => "a tool or a command of it".to_owned(),
+        };
+        Err(HandleError::Denied(format!(
+            "only the loop of plugin `{}` may use `{import}`, and {place} did",
+            self.backing.plugin
+        )))
+    }
+
+    fn take_watched(&mut self) -> BTreeMap<String, u64> {
+        let run = self.call.run.as_mut();
+        let mut watched = run.map_or_else(BTreeMap::new, |run| std::mem::take(&mut run.watched));
+        if watched.len() > MAX_WATCHED {
+            watched.clear();
+        }
+        watched
+    }
+
+    /// Converts the end of a wait for the guest, and keeps the state of the path that it tells of.
+    fn settle_wait(
+        &mut self,
+        mut watched: BTreeMap<String, u64>,
+        event: WakeEvent,
+    ) -> Result<waiting::Wakeup, HandleError> {
+        let wakeup = match event {
+            WakeEvent::Timer => Ok(waiting::Wakeup::Timer),
+            WakeEvent::Shutdown => Ok(waiting::Wakeup::Shutdown),
+            WakeEvent::Message(message) => Ok(waiting::Wakeup::Message(waiting::LoopMessage {
+                sender: message.sender,
+                text: message.text,
+            })),
+            WakeEvent::Changed(Ok((path, state))) => {
+                watched.insert(path.clone(), state);
+                Ok(waiting::Wakeup::Changed(path))
+            }
+            WakeEvent::Changed(Err((path, error))) => {
+                self.report_answer("watch", &path, Err(error))
+            }
+        };
+        if let Some(run) = &mut self.call.run {
+            run.watched = watched;
+        }
+        wakeup
+    }
+
+    /// Begins the limits of a long run anew, as a further run would.
+    fn renew_limits(&mut self, now: Instant) {
+        let Some(run) = &mut self.call.run else {
+            return;
+        };
+        if now.saturating_duration_since(run.hour) >= HOUR {
+            run.hour = now;
+            self.backing.renew_limits();
+        }
+        if now.saturating_duration_since(run.minute) >= MINUTE {
+            run.minute = now;
+            self.call.point_calls_left = MAX_POINT_CALLS;
+            self.backing.handle.renew_uses(&self.call.caller);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Times of a job: its schedule in its time zone, missed runs, and the delay of each run.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::str::FromStr;
+
+use croner::Cron;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::{Timestamp, Zoned};
+use rind_sdk::types::Error;
+
+/// Lateness from which on a run counts as missed, in milliseconds.
+const LATE_MS: i64 = 60_000;
+
+/// Schedule of one job.
+pub(crate) struct JobSchedule {
+    name: String,
+    cron: Cron,
+    zone: TimeZone,
+    jitter_seconds: u64,
+}
+
+/// The run that is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum DueRun {
+    /// The run of this time, in milliseconds since 1970.
+    At(i64),
+    /// The run of this time, which was missed, with those before it.
+    Missed(i64),
+    /// Nothing; the next run starts then, if there is one.
+    Next(Option<i64>),
+}
+
+impl JobSchedule {
+    pub(crate) fn parse(
+        name: &str,
+        schedule: &str,
+        zone: &str,
+        jitter_seconds: u64,
+    ) -> Result<Self, Error> {
+        let invalid = |what: &str, error: &dyn std::fmt::Display| {
+            Error::InvalidInput(format!("job `{name}`: `{what}`: {error}"))
+        };
+        // Not those of the file system, which for a plugin is the workspace.
+        let zones = TimeZoneDatabase::bundled();
+        Ok(Self {
+            name: name.to_owned(),
+            cron: Cron::from_str(schedule).map_err(|error| invalid("schedule", &error))?,
+            zone: zones
+                .get(zone)
+                .map_err(|error| invalid("timezone", &error))?,
+            jitter_seconds,
+        })
+    }
+
+    /// Returns what is due at a time when runs up to and including `last` were made.
+    pub(crate) fn due_at(&self, now_ms: i64, last_ms: i64) -> Result<DueRun, Error> {
+        let now = self.zoned(now_ms)?;
+        // The last time that has come, with its delay. With a delay, the one before may be due.
+        let mut before = self.cron.find_previous_occurrence(&now, true).ok();
+        while let Some(at) = &before {
+            let ms = at.timestamp().as_millisecond();
+            if ms <= last_ms {
+                break;
+            }
+            let starts = ms.saturating_add(self.delay_ms(ms));
+            if starts <= now_ms {
+                let is_late = now_ms - starts > LATE_MS;
+                return Ok(match is_late {
+                    true => DueRun::Missed(ms),
+                    false => DueRun::At(ms),
+                });
+            }
+            before = self.cron.find_previous_occurrence(at, false).ok();
+        }
+        let from = self.zoned(now_ms.max(last_ms))?;
+        let waiting = before_start(self, now_ms, last_ms)?;
+        let next = self.cron.find_next_occurrence(&from, false).ok();
+        let next = next.map(|at| at.timestamp().as_millisecond());
+        let next = next.map(|ms| ms.saturating_add(self.delay_ms(ms)));
+        Ok(DueRun::Next(waiting.into_iter().chain(next).min()))
+    }
+
+    /// Delay of the run of a time: another one for each job and time, and always the same.
+    fn delay_ms(&self, ms: i64) -> i64 {
+        if self.jitter_seconds == 0 {
+            return 0;
+        }
+        let mut hasher = DefaultHasher::new();
+        (&self.name, ms).hash(&mut hasher);
+        let delay = hasher.finish() % (self.jitter_seconds * 1000 + 1);
+        i64::try_from(delay).unwrap_or(0)
+    }
+
+    fn zoned(&self, ms: i64) -> Result<Zoned, Error> {
+        let at = Timestamp::from_millisecond(ms);
+        let at = at.map_err(|error| Error::Failed(format!("the clock: {error}")))?;
+        Ok(at.to_zoned(self.zone.clone()))
+    }
+}
+
+/// Returns the start of a run whose time has come and whose delay has not passed.
+fn before_start(job: &JobSchedule, now_ms: i64, last_ms: i64) -> Result<Option<i64>, Error> {
+    let now = job.zoned(now_ms)?;
+    let at = job.cron.find_previous_occurrence(&now, true).ok();
+    let ms = at.map(|at| at.timestamp().as_millisecond());
+    let ms = ms.filter(|ms| *ms > last_ms);
+    let starts = ms.map(|ms| ms.saturating_add(job.delay_ms(ms)));
+    Ok(starts.filter(|starts| *starts > now_ms))
+}

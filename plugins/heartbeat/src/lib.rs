@@ -1,0 +1,139 @@
+//! Looks after open work at an interval: runs a turn with the text of a file, outside of quiet
+//! hours.
+
+mod quiet;
+#[cfg(test)]
+mod tests;
+
+#[rind_sdk::plugin]
+mod heartbeat {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use crate::quiet::QuietHours;
+    use rind_sdk::prelude::*;
+    use rind_sdk::turns::TurnOrder;
+    use rind_sdk::waiting::{WakeConditions, Wakeup};
+
+    /// Key of the time of the last turn, in milliseconds since 1970.
+    const LAST: &str = "last";
+
+    /// Longest file that is read, in bytes.
+    const MAX_FILE_BYTES: u32 = 64 << 10;
+
+    /// Longest time between two looks at the clock: timers stand still while a machine sleeps.
+    const LOOK: Duration = Duration::from_secs(60);
+
+    /// Answer of a turn that found nothing to do.
+    const NOTHING: &str = "HEARTBEAT_OK";
+
+    #[data]
+    pub(crate) struct BeatSettings {
+        pub(crate) file: String,
+        pub(crate) interval_minutes: u64,
+        pub(crate) quiet: String,
+        pub(crate) timezone: String,
+        pub(crate) session: String,
+        pub(crate) preset: String,
+        pub(crate) model: String,
+        pub(crate) max_cost_usd: Option<f64>,
+    }
+
+    fn now_ms() -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Runs one turn when it is due, after a wait.
+    #[run_loop]
+    pub(crate) fn run() -> Result<LoopOutcome, Error> {
+        let settings: BeatSettings = config::all()?;
+        let quiet = QuietHours::parse(&settings.quiet, &settings.timezone)?;
+        loop {
+            let now = now_ms();
+            let left = time_left(&settings, now)?;
+            if left.is_zero() && !quiet.holds_at(now)? {
+                return beat(&settings, "", now);
+            }
+            // At least a second: in quiet hours a turn may be due long since.
+            let pause = left.clamp(Duration::from_secs(1), LOOK);
+            let until = WakeConditions::new().timeout(pause).message();
+            match waiting::wait(&until)? {
+                Wakeup::Message(message) => return beat(&settings, &message.text, now_ms()),
+                Wakeup::Shutdown => return again("the host ends"),
+                Wakeup::Timer | Wakeup::Changed(_) => {}
+            }
+        }
+    }
+
+    /// Returns the time until the next turn is due.
+    fn time_left(settings: &BeatSettings, now: u64) -> Result<Duration, Error> {
+        let last: Option<u64> = store::get_json(LAST)?;
+        let interval = settings.interval_minutes.saturating_mul(60_000);
+        // A time after now is of a clock that was set back.
+        let due = last.filter(|last| *last <= now);
+        let due = due.map_or(0, |last| last.saturating_add(interval));
+        Ok(Duration::from_millis(due.saturating_sub(now)))
+    }
+
+    /// Runs a turn with the text of the file and of a message.
+    fn beat(settings: &BeatSettings, message: &str, now: u64) -> Result<LoopOutcome, Error> {
+        // Before the turn, so that one that fails is not tried again at once.
+        store::set_json(LAST, &now)?;
+        let Some(input) = input_of(settings, message)? else {
+            return again(&format!("no open work in {}", settings.file));
+        };
+        let mut order = TurnOrder::new(input);
+        if settings.session == "kept" {
+            order = order.in_session("main");
+        }
+        order.preset = Some(settings.preset.clone()).filter(|name| !name.is_empty());
+        order.model = Some(settings.model.clone()).filter(|name| !name.is_empty());
+        order.max_cost_usd = settings.max_cost_usd;
+        let report = turns::run(&order)?;
+        let answer = report.answer.trim();
+        let first = answer.lines().next().unwrap_or_default();
+        if report.state == "done" && answer.contains(NOTHING) {
+            status::set("");
+            return again("nothing needs attention");
+        }
+        log::info(format_args!("{}: {answer}", report.state));
+        status::set(first);
+        match report.state.as_str() {
+            "done" => again(first),
+            state => again(&format!("{state}: {first}")),
+        }
+    }
+
+    /// Returns the input of a turn, or `None` if there is nothing to do.
+    fn input_of(settings: &BeatSettings, message: &str) -> Result<Option<String>, Error> {
+        let path = format!("workspace/{}", settings.file);
+        let text = match files::read(&path, 0, MAX_FILE_BYTES) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(Error::NotFound(_)) => String::new(),
+            Err(error) => return Err(error),
+        };
+        let is_work = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let message = message.trim();
+        if message.is_empty() && !text.lines().any(is_work) {
+            return Ok(None);
+        }
+        let mut input = text.trim().to_owned();
+        if !message.is_empty() {
+            input.push_str("\n\nMessage: ");
+            input.push_str(message);
+        }
+        input.push_str(
+            "\n\nLook after this open work. If nothing needs attention now, answer only ",
+        );
+        input.push_str(NOTHING);
+        input.push('.');
+        Ok(Some(input.trim_start().to_owned()))
+    }
+
+    fn again(reason: &str) -> Result<LoopOutcome, Error> {
+        Ok(LoopOutcome::Again {
+            after: Duration::from_millis(100),
+            reason: reason.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! Quiet hours: a time of the day in a time zone, which may go over midnight.
+
+use jiff::Timestamp;
+use jiff::civil::Time;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use rind_sdk::types::Error;
+
+/// Hours in which nothing is done.
+pub(crate) struct QuietHours {
+    /// Beginning and end; the end is no part of them.
+    hours: Option<(Time, Time)>,
+    zone: TimeZone,
+}
+
+impl QuietHours {
+    /// Reads `22:00-07:00`. An empty text has no quiet hours.
+    pub(crate) fn parse(text: &str, zone: &str) -> Result<Self, Error> {
+        // Not those of the file system, which for a plugin is the workspace.
+        let zone = TimeZoneDatabase::bundled()
+            .get(zone)
+            .map_err(|error| Error::InvalidInput(format!("`timezone`: {error}")))?;
+        let hours = match text.split_once('-') {
+            Some((from, to)) => Some((parse_time(from)?, parse_time(to)?)),
+            None => None,
+        };
+        Ok(Self { hours, zone })
+    }
+
+    /// Whether a time, in milliseconds since 1970, is in the quiet hours.
+    pub(crate) fn holds_at(&self, ms: u64) -> Result<bool, Error> {
+        let Some((from, to)) = self.hours else {
+            return Ok(false);
+        };
+        let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+        let now = Timestamp::from_millisecond(ms)
+            .map_err(|error| Error::Failed(format!("the clock: {error}")))?;
+        let time = now.to_zoned(self.zone.clone()).time();
+        Ok(match from <= to {
+            true => from <= time && time < to,
+            false => from <= time || time < to,
+        })
+    }
+}
+
+fn parse_time(text: &str) -> Result<Time, Error> {
+    let invalid = || Error::InvalidInput(format!("`quiet`: `{text}` is no time such as 22:00"));
+    let (hour, minute) = text.trim().split_once(':').ok_or_else(invalid)?;
+    let (hour, minute) = (hour.parse(), minute.parse());
+    let (hour, minute): (i8, i8) = (hour.map_err(|_| invalid())?, minute.map_err(|_| invalid())?);
+    Time::new(hour, minute, 0, 0).map_err(|_| invalid())
+}

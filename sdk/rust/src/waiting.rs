@@ -1,0 +1,58 @@
+//! Waiting in a loop: for a timer, a change of files, a message, or the end of the host.
+
+use std::time::Duration;
+
+pub use crate::bindings::rind::plugin::waiting::{LoopMessage, WakeConditions, Wakeup};
+use crate::types::Error;
+
+#[cfg(target_family = "wasm")]
+use crate::bindings::rind::plugin::waiting as host;
+#[cfg(not(target_family = "wasm"))]
+use crate::testing::waiting as host;
+
+/// Waits for the first of these events. The deadline of the run stands still meanwhile.
+///
+/// # Errors
+/// A hook, a tool or a command calls it, or a path was not granted.
+pub fn wait(until: &WakeConditions) -> Result<Wakeup, Error> {
+    host::wait(until)
+}
+
+impl WakeConditions {
+    /// Waits for the end of the host, and for nothing else until more is said.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            timeout_ms: None,
+            paths: Vec::new(),
+            messages: false,
+        }
+    }
+
+    /// Ends the wait after this time as well.
+    #[must_use]
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Ends the wait when this file, or an entry of this folder, changes as well.
+    #[must_use]
+    pub fn change_of(mut self, path: impl Into<String>) -> Self {
+        self.paths.push(path.into());
+        self
+    }
+
+    /// Ends the wait with a message as well.
+    #[must_use]
+    pub fn message(mut self) -> Self {
+        self.messages = true;
+        self
+    }
+}
+
+impl Default for WakeConditions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
