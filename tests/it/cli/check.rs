@@ -149,7 +149,7 @@ fn the_core_plugins_and_the_first_example_have_no_faults() {
     assert_snapshot!(rind.run(&["plugin", "check", root.to_str().unwrap()]).screen(), @r#"
     exit 0
     ---- stderr
-    ✓ 12 plugins checked, no faults
+    ✓ 20 plugins checked, no faults
     "#);
 }
 
