@@ -116,6 +116,7 @@ impl Default for Host {
             installed: Vec::new(),
             sources: Vec::new(),
             chosen: Vec::new(),
+            components: Vec::new(),
             cache: cache().to_owned(),
             cache_key: cache().with_extension("key"),
             compiler: Compiler::default(),

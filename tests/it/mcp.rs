@@ -1,6 +1,7 @@
 //! MCP servers: questions, pins and confinement, and servers that do wrong.
 
 mod client;
+mod component;
 mod deferred;
 mod hostile;
 mod http;

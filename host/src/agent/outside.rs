@@ -3,7 +3,7 @@
 //! Each call takes the path of a model's call: schema, hooks, policy, approval, run, `post-tool`,
 //! session file. It is no message of the conversation; the session keeps it like a call of a plugin,
 //! with the client as its maker. Calls that arrive while others run belong to the same turn, until
-//! the turn has its number of calls: what plugins may use is counted for each turn.
+//! the turn has its number of calls: the limits of plugins are counted for each turn.
 //!
 //! It must not know the protocol of the clients. Start from [`OutsideCalls`].
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::call::{NO_TOOL, RanCall, ToolGate};
@@ -38,6 +38,9 @@ const MAX_RUNNING: usize = 32;
 
 /// Most calls that wait for their turn.
 const MAX_WAITING: usize = 256;
+
+/// Most arguments that calls hold while they wait and run, in KiB of JSON.
+const MAX_HELD_KIB: u32 = 64 << 10;
 
 /// Result of a call that was cancelled before it ran.
 const CANCELLED: &str = "cancelled by the client before it ran";
@@ -66,11 +69,17 @@ pub struct OutsideResult {
     pub bytes: Vec<Option<Vec<u8>>>,
     /// Whether the call failed or was refused.
     pub is_error: bool,
-    /// What refused the call: `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
+    /// Name of the part that refused the call: `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub refused_by: Option<String>,
 }
 
-type WaitingCall = (OutsideCall, oneshot::Sender<OutsideResult>);
+/// A call on its way.
+struct WaitingCall {
+    call: OutsideCall,
+    reply: oneshot::Sender<OutsideResult>,
+    /// Share of the arguments that calls may hold at once.
+    room: OwnedSemaphorePermit,
+}
 
 /// Decides which tools are offered to clients.
 type IsOffered = Arc<dyn Fn(&ToolSpec) -> bool + Send + Sync>;
@@ -90,6 +99,8 @@ pub struct OutsideCalls {
 pub struct OutsideClient {
     calls: mpsc::Sender<WaitingCall>,
     tools: OutsideTools,
+    /// Room for arguments, in KiB.
+    room: Arc<Semaphore>,
 }
 
 /// The tools that a session offers to clients. Cheap to clone; it does not keep the session serving.
@@ -112,6 +123,7 @@ impl OutsideCalls {
         let client = OutsideClient {
             calls: sender,
             tools: OutsideTools(told),
+            room: Arc::new(Semaphore::new(MAX_HELD_KIB as usize)),
         };
         (session, client)
     }
@@ -144,8 +156,25 @@ impl OutsideClient {
         &self,
         call: OutsideCall,
     ) -> Result<oneshot::Receiver<OutsideResult>, String> {
+        let n_kib = (call.arguments.to_string().len() >> 10).saturating_add(1);
+        let n_kib = u32::try_from(n_kib).unwrap_or(u32::MAX);
+        if n_kib > MAX_HELD_KIB {
+            return Err(format!(
+                "the arguments have {n_kib} KiB, at most {MAX_HELD_KIB} are taken"
+            ));
+        }
+        let room = self
+            .room
+            .clone()
+            .try_acquire_many_owned(n_kib)
+            .map_err(|_| {
+                format!(
+                    "calls wait already with {} MiB of arguments; call again when some have ended",
+                    MAX_HELD_KIB >> 10
+                )
+            })?;
         let (reply, result) = oneshot::channel();
-        match self.calls.try_send((call, reply)) {
+        match self.calls.try_send(WaitingCall { call, reply, room }) {
             Ok(()) => Ok(result),
             Err(mpsc::error::TrySendError::Full(_)) => Err(format!(
                 "{MAX_WAITING} calls wait already; call again when some have ended"
@@ -206,7 +235,7 @@ impl OutsideCalls {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let started = Instant::now();
-        let scope = begin_turn(agent, &first.0.client, cancel)?;
+        let scope = begin_turn(agent, &first.call.client, cancel)?;
         // When this future is dropped, the subagents of the calls end.
         let guard = scope.agents.clone().drop_guard();
         tokio::select! {
@@ -334,8 +363,9 @@ async fn run_call(
     changing: &Mutex<()>,
     is_offered: &IsOffered,
     step: u32,
-    (call, reply): WaitingCall,
+    waiting: WaitingCall,
 ) {
+    let WaitingCall { call, reply, room } = waiting;
     let token = scope.cancel.child_token();
     let caller = scope.scope_caller(step);
     let approver = call.approver.as_deref();
@@ -364,6 +394,7 @@ async fn run_call(
             ..OutsideResult::default()
         };
     }
+    drop(room);
     // The client may have gone.
     let _ = reply.send(result);
 }
@@ -438,7 +469,7 @@ fn drop_call(gate: ToolGate<'_>, result: &ToolResult) -> OutsideResult {
     }
 }
 
-/// Runs the `post-tool` hooks of a call, and returns what the client gets.
+/// Runs the `post-tool` hooks of a call, and returns the result for the client.
 async fn finish_call(gate: ToolGate<'_>, mut ran: RanCall) -> OutsideResult {
     let finished = gate.finish_call(&mut ran).await;
     let refused_by = ran.refused_by.take();

@@ -95,6 +95,11 @@ impl GrantFlag {
         self.capabilities.iter().find(|pattern| !gives(pattern))
     }
 
+    /// Returns the named capabilities as they were written.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.capabilities.iter().map(CapabilityPattern::text)
+    }
+
     /// Whether the flag names no capabilities and therefore grants all.
     #[must_use]
     pub fn is_for_all(&self) -> bool {

@@ -134,6 +134,14 @@ impl std::str::FromStr for CapabilityPattern {
 
 serde_as_text!(CapabilityPattern);
 
+impl CapabilityPattern {
+    /// Returns the pattern as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 impl std::fmt::Display for CapabilityPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)

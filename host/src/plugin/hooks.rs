@@ -123,7 +123,9 @@ impl<P: PointWire<V>, V: 'static> Hook<P> for WasmHook<P, V> {
                 Some(busy) => busy,
                 None => self.slot.acquire_instance(caller).await?,
             };
-            let instance::PluginInstance { store, functions } = &mut *busy.instance;
+            let instance::PluginInstance {
+                store, functions, ..
+            } = &mut *busy.instance;
             store.data_mut().call.caller.point = Some(Cow::Borrowed(P::NAME));
             let guest: &P::Guest = functions
                 .hook_function(self.at)

@@ -67,6 +67,8 @@ pub(super) struct PluginBacking {
     /// Clock and random numbers in tests, in place of the real ones.
     pub(super) fixed: Option<FixedWorld>,
     pub(super) calls: CallCount,
+    /// Environment variables that its instances see.
+    pub(super) environment: Arc<[(String, String)]>,
 }
 
 impl PluginBacking {
@@ -130,8 +132,8 @@ pub(super) struct HostState {
 }
 
 impl HostState {
-    /// Creates the state of a fresh instance. The WASI context has no environment, no arguments, no
-    /// network, and null standard streams; only standard error is captured, for the message of a
+    /// Creates the state of a fresh instance. The WASI context has no environment, except for a
+    /// component to which the operator gives variables, no arguments, no network, and null standard streams; only standard error is captured, for the message of a
     /// panic. Its preopens are the granted directories.
     pub(super) fn new(
         backing: Arc<PluginBacking>,
@@ -143,7 +145,8 @@ impl HostState {
         table.set_max_capacity(MAX_RESOURCES);
         let mut wasi = WasiCtxBuilder::new();
         wasi.max_random_size(MAX_RANDOM_BYTES)
-            .stderr(stderr.clone());
+            .stderr(stderr.clone())
+            .envs(&backing.environment);
         let numbers = CallNumbers::default();
         if let Some(fixed) = backing.fixed {
             fixed.give_guest(&mut wasi, &numbers);

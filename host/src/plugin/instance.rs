@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::lock::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::{
-    ComponentNamedList, InstancePre, Lift, Lower, ResourceTableError, TypedFunc,
+    ComponentNamedList, Instance, InstancePre, Lift, Lower, ResourceTableError, TypedFunc,
 };
 use wasmtime::{Store, Trap};
 
@@ -42,6 +42,8 @@ pub(super) struct InstanceTemplate {
 pub(super) struct PluginInstance {
     pub(super) store: Store<HostState>,
     pub(super) functions: ExportedFunctions,
+    /// The instance itself, whose functions of other packages are looked up at each call.
+    pub(super) whole: Instance,
 }
 
 /// Guard of the slot that holds the idle instance.
@@ -214,11 +216,18 @@ impl InstanceTemplate {
         store.set_max_component_handles(MAX_HANDLES);
         let made = async {
             let instance = self.pre.instantiate_async(&mut store).await?;
-            self.exports
-                .load_functions(&self.pre, &mut store, &instance)
+            let functions = self
+                .exports
+                .load_functions(&self.pre, &mut store, &instance)?;
+            Ok((functions, instance))
         };
-        match made.await {
-            Ok(functions) => Ok(PluginInstance { store, functions }),
+        let made: wasmtime::Result<_> = made.await;
+        match made {
+            Ok((functions, whole)) => Ok(PluginInstance {
+                store,
+                functions,
+                whole,
+            }),
             Err(error) => Err(call_failure(&error, store.data())),
         }
     }

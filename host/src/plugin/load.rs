@@ -16,6 +16,7 @@ pub use self::options::{LoadOptions, OnCompile};
 use super::access_log::MAX_RECORDS;
 use super::cache::CompileCache;
 use super::commands::CommandSpec;
+use super::component::{ForeignComponent, ForeignFunctions};
 use super::contract::stamp::Stamp;
 use super::discover::{Found, discover};
 use super::engine::engine;
@@ -89,6 +90,10 @@ pub struct Loaded {
     /// Folder of the plugin among the host's, with its store and its `data`.
     pub(super) own_folder: PathBuf,
     pub(super) template: Option<Arc<InstanceTemplate>>,
+    /// Functions of a component that knows no contract; `None` for a plugin.
+    pub(super) foreign: Option<ForeignFunctions>,
+    /// Environment variables of such a component.
+    pub(super) environment: Arc<[(String, String)]>,
     pub(super) meter: Option<Arc<Meter>>,
     pub(super) fixed: Option<FixedWorld>,
 }
@@ -127,7 +132,7 @@ impl PluginSet {
         set.refused.extend(notes);
         found.extend(options.chosen.iter().cloned());
         super::discover::sort_found(&mut found, options.held.as_deref());
-        if !found.is_empty() {
+        if !found.is_empty() || !options.components.is_empty() {
             let loader = PluginLoader {
                 engine: engine()?,
                 cache: CompileCache::open_cache(&options.cache, &options.cache_key)?,
@@ -135,6 +140,9 @@ impl PluginSet {
             };
             for found in found {
                 set.take_found(&loader, found).await;
+            }
+            for component in &options.components {
+                set.take_component(&loader, component).await;
             }
             super::depend::settle_dependencies(&mut set);
         }
@@ -209,7 +217,7 @@ impl PluginSet {
             off.unwrap_or(Why::Without)
         } else {
             match loader
-                .load_plugin(manifest, settings, &found, &mut self.given)
+                .load_plugin(manifest, settings, &found, None, &mut self.given)
                 .await
             {
                 Ok(plugin) if plugin.decision.is_waiting() => {
@@ -225,7 +233,46 @@ impl PluginSet {
     }
 }
 
+impl PluginSet {
+    /// Loads a component that knows no contract. It has no settings, and no plugin's name.
+    async fn take_component(&mut self, loader: &PluginLoader<'_>, component: &ForeignComponent) {
+        let name = component.manifest.name.clone();
+        let found = Found {
+            trust: Trust::Local,
+            folder: component.folder.clone(),
+        };
+        let policy = &loader.options.grants.policy;
+        let why = if let Some(by) = self.name_holder(&name) {
+            Why::Shadowed { by }
+        } else if let Some(place) = policy.disables(&name) {
+            Why::Disallowed { place }
+        } else {
+            let (manifest, settings) = (component.manifest.clone(), PluginSettings::default());
+            let loaded =
+                loader.load_plugin(manifest, settings, &found, Some(component), &mut self.given);
+            match loaded.await {
+                Ok(plugin) if plugin.decision.is_waiting() => Why::Held(Box::new(plugin)),
+                Ok(plugin) => return self.plugins.push(Arc::new(plugin)),
+                Err(error) => Why::Failed(error),
+            }
+        };
+        self.left_out.push(LeftOut::new(name, found, why, false));
+    }
+}
+
 impl Loaded {
+    /// Whether it is a component that knows no contract.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
+    /// Functions of such a component that are not offered, each with the reason.
+    #[must_use]
+    pub fn refused_functions(&self) -> &[String] {
+        self.foreign.as_ref().map_or(&[], |own| &own.refused)
+    }
+
     /// Whether it defines the same points as another version.
     pub(crate) fn defines_points_of(&self, other: &Self) -> bool {
         let points = |plugin: &Self| serde_json::to_string(&plugin.manifest.points).ok();
@@ -243,7 +290,7 @@ impl Loaded {
             "implement" => !self.manifest.implements.is_empty(),
             _ => true,
         };
-        self.manifest.component.is_none() || self.exports.iter().any(is_used)
+        self.manifest.component.is_none() || self.is_foreign() || self.exports.iter().any(is_used)
     }
 
     /// Creates the state that the plugin's instances in one session share.
@@ -271,6 +318,7 @@ impl Loaded {
             meter: self.meter.clone(),
             fixed: self.fixed,
             calls: CallCount::default(),
+            environment: self.environment.clone(),
         })
     }
 }

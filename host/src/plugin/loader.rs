@@ -10,6 +10,7 @@ use wasmtime::component::types::ComponentItem;
 
 use super::authority::{self, Export};
 use super::cache::{CompileCache, ComponentBytes};
+use super::component::{ForeignComponent, ForeignFunctions, check_foreign_import, list_functions};
 use super::discover::Found;
 use super::exports::ComponentExports;
 use super::instance::{InstanceSlot, InstanceTemplate};
@@ -45,6 +46,7 @@ impl PluginLoader<'_> {
         manifest: Manifest,
         settings: PluginSettings,
         found: &Found,
+        foreign: Option<&ForeignComponent>,
         given: &mut Vec<Given>,
     ) -> Result<Loaded, Error> {
         let started = Instant::now();
@@ -90,10 +92,19 @@ impl PluginLoader<'_> {
             muted_by: None,
             tools: Vec::new(),
             commands: Vec::new(),
-            prompts: prompts::read(
-                &found.folder.join(prompts::FOLDER),
-                self.options.held_for(&found.folder).map(|held| &**held),
-            ),
+            prompts: match foreign {
+                // The file may lie in any folder.
+                Some(_) => Arc::default(),
+                None => prompts::read(
+                    &found.folder.join(prompts::FOLDER),
+                    self.options.held_for(&found.folder).map(|held| &**held),
+                ),
+            },
+            foreign: foreign.map(|_| ForeignFunctions::default()),
+            environment: foreign
+                .map(|own| own.environment.clone())
+                .unwrap_or_default()
+                .into(),
             memory_limit: manifest
                 .limits
                 .memory
@@ -182,7 +193,7 @@ impl PluginLoader<'_> {
         });
         plugin.store = PluginStore::of(&plugin.own_folder);
         if granted != *plugin.granted {
-            for import in &plugin.imports {
+            for import in plugin.imports.iter().filter(|_| !plugin.is_foreign()) {
                 authority::check_decided(&plugin.decision, import)?;
             }
             for export in &plugin.exports {
@@ -203,7 +214,8 @@ impl PluginLoader<'_> {
         component: &Component,
     ) -> Result<Arc<InstanceTemplate>, Error> {
         let has_sockets = plugin.manifest.compat.sockets.is_some();
-        let pre = imports::build_linker(&self.engine, &plugin.granted, has_sockets)?
+        let is_foreign = plugin.is_foreign();
+        let pre = imports::build_linker(&self.engine, &plugin.granted, has_sockets, is_foreign)?
             .instantiate_pre(component)
             .map_err(start_error)?;
         let waits = |import: &String| authority::find(import).is_some_and(|row| row.waits);
@@ -250,9 +262,18 @@ impl PluginLoader<'_> {
             .await?;
         let ty = component.component_type();
         for (import, _) in ty.imports(&self.engine) {
-            authority::check_import(&plugin.manifest, import)?;
-            authority::check_granted(&plugin.granted, import)?;
+            if plugin.is_foreign() {
+                check_foreign_import(&plugin.manifest, import)?;
+            } else {
+                authority::check_import(&plugin.manifest, import)?;
+                authority::check_granted(&plugin.granted, import)?;
+            }
             plugin.imports.push(import.to_owned());
+        }
+        if plugin.is_foreign() {
+            self.start_foreign(plugin, &component, bytes).await?;
+            plugin.was_cached = was_cached;
+            return Ok(component);
         }
         for (export, item) in ty.exports(&self.engine) {
             if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
@@ -302,6 +323,40 @@ impl PluginLoader<'_> {
             .map_err(too_slow)?
             .map_err(skewed)?;
         Ok(component)
+    }
+}
+
+impl PluginLoader<'_> {
+    /// Lists the functions of a component that knows no contract, and starts it once.
+    async fn start_foreign(
+        &self,
+        plugin: &mut Loaded,
+        component: &Component,
+        bytes: &ComponentBytes,
+    ) -> Result<(), Error> {
+        let functions = list_functions(&plugin.manifest, component, &self.engine, &bytes.bytes)?;
+        plugin.tools = functions
+            .tools
+            .iter()
+            .map(|(spec, _)| spec.clone())
+            .collect();
+        plugin.foreign = Some(functions);
+        let template = self.build_template(plugin, component)?;
+        plugin.template = Some(template.clone());
+        plugin.digest.clone_from(&bytes.digest);
+        let slot = InstanceSlot::new(template, plugin.new_backing(Arc::new(NoHandle)));
+        let caller = Caller::default();
+        let started = tokio::time::timeout(LIST_DEADLINE, slot.acquire_instance(&caller)).await;
+        let start = |message: String| Error::Start { message };
+        let busy = started.map_err(|_| {
+            start(format!(
+                "it took longer than {} s to start",
+                LIST_DEADLINE.as_secs()
+            ))
+        })?;
+        let busy = busy.map_err(|failure| start(failure.to_string()))?;
+        busy.settle_call(Ok(()))
+            .map_err(|failure| start(failure.to_string()))
     }
 }
 

@@ -19,6 +19,7 @@ mod bindings;
 pub mod cache;
 pub mod commands;
 pub mod compile;
+pub mod component;
 #[doc(hidden)]
 pub mod contract;
 mod convert;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Error;
 use super::commands::PluginCommand;
+use super::component::ForeignTool;
 use super::hooks::{self, WasmImplement};
 use super::host::PluginBacking;
 use super::instance::{InstanceSlot, InstanceTemplate};
@@ -201,7 +202,17 @@ impl Loaded {
             });
         }
         let may = super::tools::tool_rights(&self.granted, self.request.has_hooks);
-        for spec in &self.tools {
+        for (spec, function) in self.foreign.iter().flat_map(|own| &own.tools) {
+            open.tools.push(Arc::new(ForeignTool {
+                spec: spec.clone(),
+                function: function.clone(),
+                slot: slot.clone(),
+                deadline: super::tools::call_deadline(&self.manifest),
+                may: may.clone(),
+                tracking: super::tools::tool_tracking(&self.granted),
+            }));
+        }
+        for spec in self.tools.iter().filter(|_| !self.is_foreign()) {
             open.tools.push(Arc::new(WasmTool {
                 spec: spec.clone(),
                 slot: slot.clone(),

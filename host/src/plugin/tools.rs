@@ -254,7 +254,7 @@ pub(super) fn tool_tracking(granted: &Granted) -> FileTracking {
 }
 
 /// Returns the minimum effect class of a tool of the plugin.
-fn effect_floor(manifest: &Manifest) -> EffectClass {
+pub(super) fn effect_floor(manifest: &Manifest) -> EffectClass {
     let writes = manifest.filesystem.as_ref().is_some_and(|filesystem| {
         filesystem
             .write

@@ -26,7 +26,7 @@ fn guarded(how: &str) -> Rind {
     rind
 }
 
-/// A client that knows what no client of the older protocol has: the newer one.
+/// Parameters as a client of the newer protocol sends them.
 fn modern(params: &Value, elicits: bool) -> Value {
     let mut params = params.clone();
     let capabilities = match elicits {
@@ -110,7 +110,7 @@ fn built_in_tools_are_offered_only_when_asked_for() {
     assert_eq!(tools.len(), 7, "{tools:?}");
     let read = client.call("read_file", &json!({"path": "note.txt"}));
     assert!(text_of(&read).contains("a note"), "{read}");
-    // Nobody can be asked, so the default for changes refuses, and says what would allow it.
+    // The client cannot ask its user, so the call is refused, with the rule that would allow it.
     let refused = client.call("write_file", &json!({"path": "new.txt", "content": "x"}));
     assert_eq!(refused["isError"], true);
     let text = text_of(&refused);
@@ -266,7 +266,7 @@ fn faults_of_a_client_are_answered_and_end_nothing() {
     assert!(text_of(&unfit).contains("name"), "{unfit}");
     let method = client.ask("no/such/method", &json!({}));
     assert_eq!(method["error"]["code"], -32601, "{method}");
-    // A message that nobody reads to its end: 100 MiB.
+    // A message of 100 MiB, which is not kept.
     let large = "x".repeat(100 << 20);
     client.write(&json!({"jsonrpc": "2.0", "id": 71, "method": "tools/call", "params": {"name": "greet", "arguments": {"name": large}}}).to_string());
     let refused = client.next();

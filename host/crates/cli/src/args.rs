@@ -64,7 +64,7 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         command: SkillCommand,
     },
-    /// Add, list, look at and remove MCP servers, whose tools the model may then call; or be one
+    /// Add, list, look at and remove MCP servers, whose tools the model may then call
     Mcp {
         #[command(subcommand)]
         command: McpCommand,
@@ -330,6 +330,7 @@ impl PluginArgs {
     pub(super) fn selection(&self) -> PluginSelection {
         PluginSelection {
             local: self.plugin.clone(),
+            components: Vec::new(),
             is_local_only: self.no_plugins,
             without: self.without.clone(),
             trust_project: self.trust_project,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::component::read_component;
 use super::misplaced;
 use super::plugin_flags;
 use super::project;
@@ -18,6 +19,7 @@ use rind_lib::grant::held::HeldFolder;
 use rind_lib::paths::Paths;
 use rind_lib::plugin;
 use rind_lib::plugin::compile::Compiler;
+use rind_lib::plugin::component::ForeignComponent;
 use rind_lib::plugin::discover::{Found, Source};
 use rind_lib::plugin::load::{LoadOptions, OnCompile, PluginSet};
 use rind_lib::plugin::protected;
@@ -41,8 +43,19 @@ impl PluginLoad {
     pub fn new(
         setup: &OperatorSetup,
         selection: &PluginSelection,
-        grants: GrantOptions,
+        mut grants: GrantOptions,
     ) -> anyhow::Result<Self> {
+        let components = selection.components.iter();
+        let components = components.map(|file| read_component(setup, file, &selection.grants));
+        let components = components.collect::<anyhow::Result<Vec<ForeignComponent>>>()?;
+        // The manifest requests exactly the permissions that the operator gives.
+        let flags = components
+            .iter()
+            .filter(|own| !own.manifest.requested().is_empty());
+        for own in flags {
+            let flag = own.manifest.name.parse().map_err(anyhow::Error::msg)?;
+            grants.flags.push(flag);
+        }
         let OperatorSetup {
             environment,
             paths,
@@ -87,6 +100,7 @@ impl PluginLoad {
         let options = LoadOptions {
             sources,
             chosen,
+            components,
             held,
             installed,
             without: selection.without.clone(),

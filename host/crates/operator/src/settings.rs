@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::component::ComponentFile;
 use super::environment::OperatorEnvironment;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::paths::Paths;
@@ -29,6 +30,8 @@ pub struct ModelSelection {
 pub struct PluginSelection {
     /// Folders of plugins that are loaded as well.
     pub local: Vec<PathBuf>,
+    /// Components of others, whose functions are tools.
+    pub components: Vec<ComponentFile>,
     /// Whether only those are loaded, and the plugins that the administrator alone can switch off.
     pub is_local_only: bool,
     /// Names of plugins that are left out.

@@ -237,8 +237,8 @@ impl PreparedRun {
         PluginLoad::new(&self.setup, &self.selection, grants)
     }
 
-    /// Goes on where no model is set up: for a host whose callers are other agents. What a plugin asks
-    /// a model is refused with the reason.
+    /// Goes on where no model is set up: for a host whose callers are other agents. A plugin that asks
+    /// a model gets an error with the reason.
     #[must_use]
     pub fn without_model(mut self) -> Self {
         if self.provider.is_stand_in {

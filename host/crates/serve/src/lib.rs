@@ -23,6 +23,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Bytes, HttpBody};
 use rind_lib::Host;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::tool::policy::Policy;
@@ -37,18 +38,30 @@ use live::LiveSessions;
 /// Time that running turns have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Answers the requests of another protocol until `cancel` is set, with the same checks of token,
-/// `Host` and `Origin`, and the same limits of connections.
+/// Has a function answer the requests to one path until `cancel` is set: those of another protocol,
+/// with the same checks of token, `Host` and `Origin`, and the same limits of connections.
 ///
 /// # Errors
 /// Connections cannot be accepted any more.
-pub async fn serve_router(
+pub async fn serve_path<F, A, B>(
     listener: ApiListener,
-    router: axum::Router,
+    path: &str,
+    answer: F,
     access: ApiAccess,
     cancel: &CancellationToken,
-) -> io::Result<()> {
+) -> io::Result<()>
+where
+    F: Fn(axum::extract::Request) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = http::Response<B>> + Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    let answer = move |request: axum::extract::Request| {
+        let answered = answer(request);
+        async move { answered.await.map(axum::body::Body::new) }
+    };
     let check = axum::middleware::from_fn_with_state(Arc::new(access), access::check_access);
+    let router = axum::Router::new().route(path, axum::routing::any(answer));
     connections::serve_connections(listener, router.layer(check), cancel).await
 }
 

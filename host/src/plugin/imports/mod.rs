@@ -214,16 +214,19 @@ const HTTP_LIMITS: &[Limit] = &[
 
 /// Builds a linker with exactly the granted interfaces. An interface that is not granted is absent
 /// from the linker, which is the strongest denial. Sockets are linked only for plugins that declare
-/// that they cannot do without: their context denies every use.
+/// that they cannot do without: their context denies every use. A component that knows no contract
+/// gets all of WASI, whose HTTP denies every request without a grant.
 pub(super) fn build_linker(
     engine: &Engine,
     granted: &Granted,
     has_sockets: bool,
+    is_foreign: bool,
 ) -> Result<Linker<HostState>, Error> {
     let mut linker = Linker::new(engine);
     for row in IMPORTS {
         let is_linked = match row.needs {
             Needs::InertSockets => has_sockets,
+            Needs::Host if is_foreign && !row.is_own() => true,
             needs => needs.refusal(granted).is_none(),
         };
         if let Some(link) = row.link.filter(|_| is_linked) {

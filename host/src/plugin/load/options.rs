@@ -12,6 +12,7 @@ use crate::grant::ask::GrantOptions;
 use crate::grant::held::HeldFolder;
 use crate::paths::Paths;
 use crate::plugin::compile::Compiler;
+use crate::plugin::component::ForeignComponent;
 use crate::plugin::discover::{Found, Source};
 use crate::plugin::fixed::FixedWorld;
 use crate::plugin::installed::Installed;
@@ -24,6 +25,8 @@ pub struct LoadOptions {
     pub sources: Vec<Source>,
     /// Folders that are plugins themselves, in addition to those that the search finds.
     pub chosen: Vec<Found>,
+    /// Components that know no contract, whose functions are tools.
+    pub components: Vec<ForeignComponent>,
     /// A folder that was read before, when the person was asked about it: its content is taken from
     /// here and not read again.
     pub held: Option<Arc<HeldFolder>>,

@@ -1,10 +1,13 @@
 //! Arguments of `rind mcp`.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use crate::args::OpenArgs;
 use crate::listen::ListenAddress;
 use rind_mcp::{McpProtocol, ServerSettings};
+use rind_operator::component::{ComponentFile, name_of};
 
 #[derive(Debug, Subcommand)]
 pub(in super::super) enum McpCommand {
@@ -144,8 +147,64 @@ pub(in super::super) struct McpServeArgs {
     /// Offer the tools of this MCP server of your settings, too, so that hooks and rules judge its calls
     #[arg(long, value_name = "NAME")]
     pub(super) upstream: Vec<String>,
+    /// Offer every function of this component as a tool, also of one that was not written for Rind; it
+    /// runs in the sandbox with the permissions that `--grant` gives it by the name of its file
+    #[arg(long, value_name = "FILE")]
+    pub(super) component: Vec<PathBuf>,
+    /// Give a component the permissions of this policy file, in the form of wassette's
+    #[arg(long, value_name = "NAME=FILE", requires = "component", value_parser = parse_policy)]
+    pub(super) component_policy: Vec<(String, PathBuf)>,
     /// Serve over HTTP at this address of loopback, or at `unix:PATH`, and not over standard input and
     /// output; port 0 takes any that is free
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7464")]
     pub(super) listen: Option<ListenAddress>,
+}
+
+fn parse_policy(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text
+        .split_once('=')
+        .filter(|(name, path)| !name.is_empty() && !path.is_empty())
+        .ok_or_else(|| format!("`{text}` is not of the form NAME=FILE"))?;
+    Ok((name.to_owned(), path.into()))
+}
+
+impl McpServeArgs {
+    /// Returns the components, each with its policy.
+    ///
+    /// # Errors
+    /// A policy names a component that there is not, or two components have one name.
+    pub(super) fn components(&self) -> Result<Vec<ComponentFile>, String> {
+        let names: Vec<String> = self
+            .component
+            .iter()
+            .map(|path| component_name(path))
+            .collect();
+        for (name, _) in &self.component_policy {
+            if !names.contains(name) {
+                return Err(format!(
+                    "--component-policy {name}=…: there is no component `{name}`; the components are {}",
+                    names.join(", ")
+                ));
+            }
+        }
+        let policy = |name: &String| {
+            let mut all = self.component_policy.iter();
+            all.find(|(own, _)| own == name)
+                .map(|(_, path)| path.clone())
+        };
+        let files = self
+            .component
+            .iter()
+            .zip(&names)
+            .map(|(path, name)| ComponentFile {
+                path: path.clone(),
+                policy: policy(name),
+            });
+        Ok(files.collect())
+    }
+}
+
+fn component_name(path: &Path) -> String {
+    let file = path.file_name().unwrap_or_default();
+    name_of(&file.to_string_lossy())
 }

@@ -13,13 +13,14 @@ use super::args::McpServeArgs;
 use super::find_server;
 use crate::command::CommandPrompts;
 use crate::event_file::EventFile;
-use crate::exit_code::ExitStatus;
+use crate::exit_code::{ExitStatus, Usage, bail_usage};
 use crate::listen::{ListenAddress, OpenedListener, open_listener};
 use crate::signals::AnySignal;
 use crate::{open, render};
 use rind_lib::Session;
 use rind_lib::lock::lock;
 use rind_lib::message::ToolSpec;
+use rind_lib::plugin::load::PluginSet;
 use rind_lib::plugin::tools::BUILT_IN_TOOLS;
 use rind_lib::tool::registry::is_source;
 use rind_mcp::{McpHttp, McpServing, OpenSession, origin_of, serve_lines};
@@ -39,12 +40,15 @@ const SKILL_TOOL: &str = "skill";
 pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
     let file = args.open.events.as_deref().map(EventFile::open_file);
     let file = file.transpose()?;
-    let settings = args.open.run_settings(SessionChoice::New, false)?;
+    let mut settings = args.open.run_settings(SessionChoice::New, false)?;
+    settings.plugins.components = args.components().map_err(Usage)?;
+    let n_components = args.component.len();
     let prepared = open::prepare_session(settings).await?.without_model();
     let servers = mcp::settings(prepared.setup())?;
     for name in &args.upstream {
         find_server(&servers, name)?;
     }
+    check_components(&prepared.plugins(), n_components)?;
     let commands = prepared.commands().await?;
     commands
         .faults()
@@ -72,6 +76,19 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
         true => ExitStatus::Interrupted,
         false => ExitStatus::Done,
     })
+}
+
+/// Checks that all components that were named run, and tells of functions that are not offered.
+fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<()> {
+    let running = plugins.plugins.iter().filter(|plugin| plugin.is_foreign());
+    let refused = running
+        .clone()
+        .flat_map(|plugin| plugin.refused_functions());
+    refused.for_each(|why| render::print_warning(why));
+    if running.count() < n_components {
+        bail_usage!("a component does not run, as the warning says; leave it out, or correct it");
+    }
+    Ok(())
 }
 
 /// The tools that clients get.
@@ -144,7 +161,12 @@ async fn listen(
         token.display()
     ));
     let server = McpHttp::new(serving, cancel);
-    let served = rind_serve::serve_router(listener, server.router(), access, cancel).await;
+    let answering = server.clone();
+    let answer = move |request| {
+        let server = answering.clone();
+        async move { server.answer_request(request).await }
+    };
+    let served = rind_serve::serve_path(listener, McpHttp::path(), answer, access, cancel).await;
     server.close().await;
     served.context("serve MCP")
 }

@@ -239,7 +239,7 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     let by = call
         .by
         .as_deref()
-        .map(|by| format!(" by plugin {}", one_line(by, WIDTH)));
+        .map(|by| format!(" by {}{}", maker_kind(by), one_line(by, WIDTH)));
     line(format!(
         "{} {}{}",
         style_text(BOLD, one_line(&call.tool, WIDTH)),
@@ -270,6 +270,11 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     let took = took.map(|took| style_text(DIM, format_args!(" · {took}")));
     answer_line(format_args!("{INDENT}{state}{}", took.unwrap_or_default()));
     block("", call.result.as_deref().unwrap_or_default(), limit);
+}
+
+/// Returns the kind of the maker of a call to name before it: a client outside names its own.
+pub(super) fn maker_kind(by: &str) -> &'static str {
+    if by.contains(':') { "" } else { "plugin " }
 }
 
 /// Says what a hook decided, and why.

@@ -61,7 +61,7 @@ pub(super) struct RunningCall {
     pub(super) arguments: JsonObject,
     pub(super) result: oneshot::Receiver<OutsideResult>,
     pub(super) asked: mpsc::Receiver<AskedQuestion>,
-    /// Cancels the call when nobody waits for it any more.
+    /// Cancels the call when it is dropped: its client is gone.
     pub(super) _guard: DropGuard,
 }
 

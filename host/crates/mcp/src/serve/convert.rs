@@ -19,7 +19,7 @@ use rind_lib::tool::approval::{ApprovalAnswer, Question};
 /// Name of the field of an answer.
 const ALLOW: &str = "allow";
 
-/// Longest text of a question, in bytes. A call that is longer cannot be read, so nobody is asked.
+/// Longest text of a question, in bytes. A longer call is refused: its user could not read it.
 const MAX_QUESTION_BYTES: usize = 16 << 10;
 
 /// Describes a tool. The claims follow from its effect class, which the host enforces.

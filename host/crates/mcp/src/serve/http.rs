@@ -1,11 +1,14 @@
-//! The server over Streamable HTTP, in both eras of the protocol: as a router of requests that have
-//! passed the check of their token.
+//! The server over Streamable HTTP, in both eras of the protocol: it answers requests that have passed
+//! the check of their token.
 //!
 //! It must not know who may connect: the listener checks token, `Host` and `Origin`.
 
+use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 
-use axum::Router;
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -27,21 +30,37 @@ const MAX_OPEN: usize = 256;
 /// Largest body of a request, in bytes.
 const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// The server over HTTP.
+/// The server over HTTP. Cheap to clone.
+#[derive(Clone)]
 pub struct McpHttp {
     state: Arc<ServingState>,
-    cancel: CancellationToken,
+    service: StreamableHttpService<ServerEnd, LocalSessionManager>,
 }
 
 impl McpHttp {
     /// Makes the server, which ends when `cancel` is set.
     #[must_use]
     pub fn new(serving: McpServing, cancel: &CancellationToken) -> Self {
-        let cancel = cancel.child_token();
-        Self {
-            state: ServingState::new(serving, cancel.child_token()),
-            cancel,
-        }
+        let state = ServingState::new(serving, cancel.child_token());
+        let (shared, pending) = (state.clone(), PendingCalls::default());
+        let places = Arc::new(Semaphore::new(MAX_OPEN));
+        let open = move || {
+            let full = |_| std::io::Error::other("too many clients are connected");
+            let place = places.clone().try_acquire_owned().map_err(full)?;
+            Ok(ServerEnd::of_request(
+                shared.clone(),
+                pending.clone(),
+                place,
+            ))
+        };
+        let config = StreamableHttpServerConfig::default()
+            // The listener has checked the host, by names that include its port.
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(MAX_BODY_BYTES)
+            .with_cancellation_token(cancel.child_token());
+        let service =
+            StreamableHttpService::new(open, Arc::new(LocalSessionManager::default()), config);
+        Self { state, service }
     }
 
     /// Returns the path of the server.
@@ -50,28 +69,21 @@ impl McpHttp {
         PATH
     }
 
-    /// Returns the router of its requests.
-    pub fn router(&self) -> Router {
-        let (state, pending) = (self.state.clone(), PendingCalls::default());
-        let places = Arc::new(Semaphore::new(MAX_OPEN));
-        let open = move || {
-            let full = |_| std::io::Error::other("too many clients are connected");
-            let place = places.clone().try_acquire_owned().map_err(full)?;
-            Ok(ServerEnd::of_request(state.clone(), pending.clone(), place))
-        };
-        let config = StreamableHttpServerConfig::default()
-            // The listener has checked the host, by names that include its port.
-            .disable_allowed_hosts()
-            .with_max_request_body_bytes(MAX_BODY_BYTES)
-            .with_cancellation_token(self.cancel.child_token());
-        let service =
-            StreamableHttpService::new(open, Arc::new(LocalSessionManager::default()), config);
-        Router::new().route_service(PATH, service)
+    /// Answers a request to the path.
+    pub async fn answer_request<B>(
+        &self,
+        request: http::Request<B>,
+    ) -> http::Response<BoxBody<Bytes, Infallible>>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send + 'static,
+        B::Error: Display,
+    {
+        self.service.handle(request).await
     }
 
     /// Ends all sessions and waits for them.
     pub async fn close(self) {
-        self.cancel.cancel();
         self.state.close_all().await;
     }
 }

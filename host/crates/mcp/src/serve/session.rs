@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::McpServing;
 
-/// Time in which sessions must have closed when the server ends. What does not end is dropped.
+/// Time in which sessions must have closed when the server ends. The others are dropped.
 const GRACE: Duration = Duration::from_secs(8);
 
 /// Most lines about progress that wait for a slow client.
@@ -71,7 +71,7 @@ impl ServingState {
         let told = progress.clone();
         session.observe(move |stamped| {
             if let Event::Status { plugin, text } = &stamped.event {
-                // Nobody may listen.
+                // There may be no listener.
                 let _ = told.send(ProgressLine {
                     origin: plugin.clone(),
                     text: clean_line(text, MAX_PROGRESS_BYTES),

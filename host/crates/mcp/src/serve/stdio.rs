@@ -91,7 +91,7 @@ pub async fn serve_lines(
     outcome
 }
 
-/// Reads lines until the end, an error, or nobody takes them.
+/// Reads lines until the end, an error, or the receiver is dropped.
 fn read_lines(input: impl Read, sender: &mpsc::Sender<ReadLine>) {
     let mut input = BufReader::new(input);
     let (mut line, mut is_too_long) = (Vec::new(), false);
@@ -123,7 +123,7 @@ fn read_lines(input: impl Read, sender: &mpsc::Sender<ReadLine>) {
     }
 }
 
-/// Writes messages until nobody sends any, or nobody reads them.
+/// Writes messages until the sender is dropped or the pipe is closed.
 fn write_lines(
     mut output: impl Write,
     mut written: mpsc::Receiver<Vec<u8>>,
@@ -146,7 +146,7 @@ fn write_lines(
 struct LineTransport {
     lines: mpsc::Receiver<ReadLine>,
     writer: mpsc::Sender<Vec<u8>>,
-    /// Whether a request has come: what precedes it is no beginning.
+    /// Whether a request has come. Notifications before the first one are ignored.
     has_begun: bool,
     n_complaints: usize,
 }

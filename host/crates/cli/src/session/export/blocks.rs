@@ -4,7 +4,7 @@
 //! as foreign by its kind of block; how it is escaped is for those who write the page.
 
 use crate::render::{bare_text, format_count, one_line, printable_text};
-use crate::session::turns::{about, decided, time};
+use crate::session::turns::{about, decided, maker_kind, time};
 use rind_lib::event::SubagentState;
 use rind_lib::message::Role;
 use rind_lib::secret::Scanner;
@@ -165,7 +165,7 @@ fn call(call: &CallView, blocks: &mut Vec<Block>) {
     let by = call
         .by
         .as_deref()
-        .map(|by| format!(" by plugin {}", line(by)));
+        .map(|by| format!(" by {}{}", maker_kind(by), line(by)));
     let name = format!("Call {}{}", line(&call.tool), by.unwrap_or_default());
     let json = |value: &serde_json::Value| {
         let mut value = value.clone();

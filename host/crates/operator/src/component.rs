@@ -1,0 +1,405 @@
+//! Components of others that the operator names: their permissions, from flags and policy files.
+//!
+//! A component has no manifest, so one is made here that requests exactly the permissions that the operator gives.
+//! Policy files have the form of wassette's. Start from [`read_component`].
+
+use std::path::{Component as PathPart, Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::setup::OperatorSetup;
+use super::usage::bail_usage;
+use rind_lib::disk::read_if_present;
+use rind_lib::front_matter::read_document;
+use rind_lib::grant::decide::GrantFlag;
+use rind_lib::grant::{Folder, HostPattern};
+use rind_lib::plugin::component::ForeignComponent;
+use rind_lib::plugin::manifest::Manifest;
+
+/// Largest policy file, in bytes.
+const MAX_POLICY_BYTES: u64 = 1 << 20;
+
+/// Longest name of a component, which the names of its tools begin with, in bytes.
+const MAX_NAME_BYTES: usize = 24;
+
+/// A component that the operator names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComponentFile {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Policy file with its permissions.
+    pub policy: Option<PathBuf>,
+}
+
+/// Permissions of a component.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct GivenPermissions {
+    read: Vec<String>,
+    write: Vec<String>,
+    hosts: Vec<String>,
+    private: Vec<String>,
+    environment: Vec<String>,
+    memory: Option<String>,
+}
+
+/// Reads the permissions of a component: from a policy file, and from flags that name it.
+///
+/// # Errors
+/// There is no such file, or a permission cannot be given to a component.
+pub fn read_component(
+    setup: &OperatorSetup,
+    file: &ComponentFile,
+    flags: &[GrantFlag],
+) -> anyhow::Result<ForeignComponent> {
+    let shown = file.path.display();
+    let path = file.path.canonicalize();
+    let path = path.with_context(|| format!("read the component {shown}"))?;
+    let (Some(folder), Some(file_name)) = (path.parent(), path.file_name()) else {
+        bail_usage!("{shown} is no file");
+    };
+    let Some(file_name) = file_name.to_str() else {
+        bail_usage!("{shown}: the name of the file is not UTF-8; give it another one");
+    };
+    let name = name_of(file_name);
+    if name.is_empty() {
+        bail_usage!("{shown}: no name can be made of the file's; call it as in `time-server.wasm`");
+    }
+    let mut given = match &file.policy {
+        Some(policy) => read_policy(policy, &setup.paths.workspace)?,
+        None => GivenPermissions::default(),
+    };
+    for text in flags
+        .iter()
+        .filter(|flag| flag.plugin() == name)
+        .flat_map(GrantFlag::texts)
+    {
+        if let Err(why) = given.add_capability(text) {
+            bail_usage!("--grant {name}={text}: {why}");
+        }
+    }
+    let secrets = setup.secrets()?;
+    let environment = given.environment.iter().map(|key| match secrets.variable(key) {
+        Some(value) => Ok((key.clone(), value)),
+        None => Err(anyhow::anyhow!(
+            "the policy of {shown} gives it the variable `{}`, which neither the environment nor secrets.toml sets",
+            key.escape_debug()
+        )),
+    });
+    let environment = environment.collect::<Result<Vec<_>, _>>()?;
+    let text = given.manifest_text(&name, file_name);
+    Ok(ForeignComponent {
+        manifest: Manifest::parse(&text, &path)?,
+        folder: folder.to_owned(),
+        environment,
+    })
+}
+
+/// Returns the name of a component: that of its file in small letters.
+#[must_use]
+pub fn name_of(file_name: &str) -> String {
+    let stem = file_name.split('.').next().unwrap_or(file_name);
+    let fitted = stem.chars().map(|c| match c.to_ascii_lowercase() {
+        c @ ('a'..='z' | '0'..='9') => c,
+        _ => '-',
+    });
+    let fitted: String = fitted.take(MAX_NAME_BYTES).collect();
+    fitted.trim_matches('-').to_owned()
+}
+
+impl GivenPermissions {
+    fn add_capability(&mut self, text: &str) -> Result<(), String> {
+        let (kind, argument) = text.split_once(':').unwrap_or((text, ""));
+        let list = match kind {
+            "read" => &mut self.read,
+            "write" => &mut self.write,
+            "network" => &mut self.hosts,
+            "private-network" => &mut self.private,
+            _ => {
+                return Err(
+                    "a component has no use of it; there are read:FOLDER, write:FOLDER, network:HOST and private-network:HOST"
+                        .to_owned(),
+                );
+            }
+        };
+        match kind {
+            "read" | "write" => argument.parse::<Folder>().map(drop)?,
+            _ => argument.parse::<HostPattern>().map(drop)?,
+        }
+        list.push(argument.to_owned());
+        Ok(())
+    }
+
+    /// Writes the manifest that requests these permissions and nothing else.
+    fn manifest_text(&self, name: &str, file_name: &str) -> String {
+        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        let list = |items: &[String]| {
+            let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
+            format!("[{}]", items.join(", "))
+        };
+        let has_files = !self.read.is_empty() || !self.write.is_empty();
+        let has_network = !self.hosts.is_empty() || !self.private.is_empty();
+        let effects = [(has_files, "filesystem"), (has_network, "network")];
+        let effects = effects.iter().filter(|(is_given, _)| *is_given);
+        let effects: Vec<String> = effects.map(|(_, name)| (*name).to_owned()).collect();
+        let mut text = format!(
+            "name = {}\nversion = \"0.0.0\"\ndescription = {}\ncomponent = {}\nside_effects = {}\n[compat]\nsockets = \"inert\"\n",
+            quoted(name),
+            quoted(&format!("Component of the file {file_name}.")),
+            quoted(file_name),
+            list(&effects),
+        );
+        if has_files {
+            text += &format!(
+                "[filesystem]\nread = {}\nwrite = {}\n",
+                list(&self.read),
+                list(&self.write)
+            );
+        }
+        if has_network {
+            text += &format!(
+                "[network]\nhosts = {}\nprivate = {}\n",
+                list(&self.hosts),
+                list(&self.private)
+            );
+        }
+        if let Some(memory) = &self.memory {
+            text += &format!("[limits]\nmemory = {}\n", quoted(memory));
+        }
+        text
+    }
+}
+
+/// Reads a policy file in the form of wassette's: `permissions.storage`, `network`, `environment`,
+/// each with `allow`, and `resources.limits.memory`.
+fn read_policy(path: &Path, workspace: &Path) -> anyhow::Result<GivenPermissions> {
+    let read = read_if_present(path, MAX_POLICY_BYTES);
+    let read = read.with_context(|| format!("read the policy {}", path.display()))?;
+    let Some(text) = read else {
+        bail_usage!("there is no policy {}", path.display());
+    };
+    let document = read_document(&text).map_err(|((line, column), why)| {
+        anyhow::anyhow!("{}:{line}:{column}: {why}", path.display())
+    })?;
+    let policy = serde_json::Map::from_iter(
+        document
+            .entries
+            .iter()
+            .map(|entry| (entry.key.clone(), entry.node.value())),
+    );
+    given_by(&Value::Object(policy), workspace)
+        .map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))
+}
+
+fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String> {
+    let mut given = GivenPermissions::default();
+    let permissions = policy.get("permissions").unwrap_or(&Value::Null);
+    let known = ["environment", "network", "resources", "storage"];
+    for name in permissions
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name)
+    {
+        if !known.contains(&name.as_str()) {
+            return Err(format!(
+                "`permissions.{}` is not known; there are {}",
+                name.escape_debug(),
+                known.join(", ")
+            ));
+        }
+    }
+    // A denial that does not hold would be worse than none: everything that is not allowed is denied.
+    for name in known {
+        let own = permissions.get(name).and_then(|own| own.get("deny"));
+        if own.is_some_and(|own| !own.is_null() && own.as_array().is_none_or(|own| !own.is_empty()))
+        {
+            return Err(format!(
+                "`permissions.{name}.deny` is not supported: everything that is not under `allow` is denied, so allow less"
+            ));
+        }
+    }
+    for entry in allowed(permissions, "storage")? {
+        let uri = text_of(entry, "storage", "uri")?;
+        let folder = folder_of(uri, workspace)?;
+        let access: Vec<&str> = match entry.get("access").and_then(Value::as_array) {
+            Some(access) => access.iter().filter_map(Value::as_str).collect(),
+            None => vec!["read"],
+        };
+        match (access.contains(&"write"), access.contains(&"read")) {
+            (true, _) => given.write.push(folder),
+            (false, true) => given.read.push(folder),
+            (false, false) => return Err(format!("`access` of `{uri}` is neither read nor write")),
+        }
+    }
+    for entry in allowed(permissions, "network")? {
+        given
+            .hosts
+            .push(text_of(entry, "network", "host")?.to_owned());
+    }
+    for entry in allowed(permissions, "environment")? {
+        given
+            .environment
+            .push(text_of(entry, "environment", "key")?.to_owned());
+    }
+    let limits = permissions
+        .get("resources")
+        .and_then(|own| own.get("limits"));
+    if let Some(memory) = limits.and_then(|limits| limits.get("memory")) {
+        let memory = memory.as_str().unwrap_or_default();
+        // As Kubernetes writes it: `512Mi`.
+        let digits = memory
+            .strip_suffix("Mi")
+            .filter(|digits| digits.parse::<u32>().is_ok());
+        let digits = digits.ok_or_else(|| {
+            format!(
+                "`memory` is a text such as `64Mi`, not `{}`",
+                memory.escape_debug()
+            )
+        })?;
+        given.memory = Some(format!("{digits}MiB"));
+    }
+    Ok(given)
+}
+
+fn allowed<'p>(permissions: &'p Value, name: &str) -> Result<&'p [Value], String> {
+    match permissions.get(name).and_then(|own| own.get("allow")) {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(entries)) => Ok(entries),
+        Some(_) => Err(format!("`permissions.{name}.allow` is not a list")),
+    }
+}
+
+fn text_of<'e>(entry: &'e Value, section: &str, key: &str) -> Result<&'e str, String> {
+    let text = entry.get(key).and_then(Value::as_str);
+    text.ok_or_else(|| format!("an entry of `permissions.{section}.allow` has no `{key}`"))
+}
+
+/// Returns the folder that an address of a policy names: it must be the workspace or in it.
+fn folder_of(uri: &str, workspace: &Path) -> Result<String, String> {
+    let Some(path) = uri.strip_prefix("fs://") else {
+        return Err(format!(
+            "`{}` does not begin with `fs://`",
+            uri.escape_debug()
+        ));
+    };
+    let path = path.strip_suffix("/**").unwrap_or(path);
+    if path.contains('*') {
+        return Err(format!(
+            "`{}` has a `*` that cannot be kept to; a folder is given with everything in it, as in `fs://workspace/docs/**`",
+            uri.escape_debug()
+        ));
+    }
+    let path = Path::new(path);
+    let below = match path.is_absolute() {
+        true => path.strip_prefix(workspace).map_err(|_| {
+            format!(
+                "`{}` is outside the workspace {}; start the server with --workspace there",
+                uri.escape_debug(),
+                workspace.display()
+            )
+        })?,
+        false => path.strip_prefix("workspace").unwrap_or(path),
+    };
+    let mut folder = "workspace".to_owned();
+    for part in below.components() {
+        match part {
+            PathPart::Normal(name) => {
+                folder.push('/');
+                folder.push_str(&name.to_string_lossy());
+            }
+            PathPart::CurDir => {}
+            _ => return Err(format!("`{}` leads out of its folder", uri.escape_debug())),
+        }
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_gives_what_it_allows_and_nothing_else() {
+        let workspace = Path::new("/w");
+        let policy = json!({"version": "1.0", "permissions": {
+            "storage": {"allow": [
+                {"uri": "fs:///w/docs/**", "access": ["read"]},
+                {"uri": "fs://workspace/out", "access": ["read", "write"]},
+            ]},
+            "network": {"allow": [{"host": "api.example.com"}]},
+            "environment": {"allow": [{"key": "TOKEN"}]},
+            "resources": {"limits": {"memory": "32Mi"}},
+        }});
+        let given = given_by(&policy, workspace).unwrap();
+        assert_eq!(given.read, ["workspace/docs"]);
+        assert_eq!(given.write, ["workspace/out"]);
+        assert_eq!(given.hosts, ["api.example.com"]);
+        assert_eq!(given.environment, ["TOKEN"]);
+        let text = given.manifest_text("clock", "Clock.wasm");
+        let manifest = Manifest::parse(&text, Path::new("x")).unwrap();
+        assert_eq!(manifest.requested().len(), 3, "{text}");
+        let none = GivenPermissions::default().manifest_text("clock", "a \"b\".wasm");
+        assert!(
+            Manifest::parse(&none, Path::new("x"))
+                .unwrap()
+                .requested()
+                .is_empty()
+        );
+        for (policy, expected) in [
+            (
+                json!({"permissions": {"storage": {"allow": [{"uri": "fs:///etc"}]}}}),
+                "outside the workspace",
+            ),
+            (
+                json!({"permissions": {"storage": {"allow": [{"uri": "fs://workspace/../x"}]}}}),
+                "leads out",
+            ),
+            (
+                json!({"permissions": {"storage": {"allow": [{"uri": "/w"}]}}}),
+                "fs://",
+            ),
+            (
+                json!({"permissions": {"storage": {"allow": [{"uri": "fs://workspace/a/*"}]}}}),
+                "cannot be kept to",
+            ),
+            (
+                json!({"permissions": {"network": {"deny": [{"host": "x"}]}}}),
+                "not supported",
+            ),
+            (json!({"permissions": {"gpu": {}}}), "not known"),
+            (
+                json!({"permissions": {"network": {"allow": "all"}}}),
+                "not a list",
+            ),
+        ] {
+            let why = given_by(&policy, workspace).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn flags_give_files_and_hosts_and_no_part_of_the_session() {
+        let mut given = GivenPermissions::default();
+        for text in [
+            "read:workspace/docs",
+            "network:api.example.com",
+            "private-network:127.0.0.1",
+        ] {
+            given.add_capability(text).unwrap();
+        }
+        assert_eq!(given.hosts, ["api.example.com"]);
+        for text in ["session", "model", "tool:bash", "network:"] {
+            assert!(given.add_capability(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_made_of_file_names() {
+        assert_eq!(name_of("Time_Server.component.wasm"), "time-server");
+        assert_eq!(name_of(".wasm"), "");
+        assert_eq!(name_of(&"x".repeat(80)).len(), MAX_NAME_BYTES);
+    }
+}

@@ -1,0 +1,83 @@
+//! A function of a component as a tool of the host.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use wasmtime::component::Val;
+
+use super::super::instance::InstanceSlot;
+use super::super::sanitize::CallSanitizer;
+use super::functions::ForeignFunction;
+use super::results::output_of;
+use crate::message::ToolSpec;
+use crate::point::deadline::with_deadline;
+use crate::point::failure::Failure;
+use crate::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
+
+/// Tool of a component in a session.
+pub(in super::super) struct ForeignTool {
+    pub(in super::super) spec: ToolSpec,
+    pub(in super::super) function: Arc<ForeignFunction>,
+    pub(in super::super) slot: Arc<InstanceSlot>,
+    pub(in super::super) deadline: Duration,
+    /// Permissions of the component, in words.
+    pub(in super::super) may: Arc<[String]>,
+    /// Way in which changes of files by the component are known.
+    pub(in super::super) tracking: FileTracking,
+}
+
+impl Tool for ForeignTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn may(&self) -> Arc<[String]> {
+        self.may.clone()
+    }
+
+    fn file_tracking(&self) -> FileTracking {
+        self.tracking
+    }
+
+    fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let call = pin!(self.call_guest(&arguments, ctx));
+            let answer = tokio::select! {
+                answer = with_deadline(self.deadline, Instant::now(), call) => answer,
+                () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
+            };
+            answer.unwrap_or_else(|failure| {
+                ToolOutput::fault(format!("the tool `{}` failed: {failure}", self.spec.name))
+            })
+        })
+    }
+}
+
+impl ForeignTool {
+    async fn call_guest(&self, arguments: &Value, ctx: &ToolCtx) -> Result<ToolOutput, Failure> {
+        let parameters = match self.function.read_arguments(arguments) {
+            Ok(parameters) => parameters,
+            Err(why) => return Ok(ToolOutput::error(why)),
+        };
+        let mut busy = self.slot.acquire_instance(&ctx.caller).await?;
+        let instance = &mut busy.instance;
+        let found = instance
+            .whole
+            .get_func(&mut instance.store, &self.function.index);
+        let Some(function) = found else {
+            return Err(Failure::Unavailable(
+                "the instance lacks the function".to_owned(),
+            ));
+        };
+        let mut results = vec![Val::Bool(false); self.function.results.len()];
+        let called = function
+            .call_async(&mut instance.store, &parameters, &mut results)
+            .await;
+        busy.settle_call(called)?;
+        let sanitizer = CallSanitizer::new(self.slot.backing(), &ctx.caller, "tool");
+        Ok(output_of(results, sanitizer))
+    }
+}

@@ -1,0 +1,260 @@
+//! The exported functions of a component, as tools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use wasmtime::Engine;
+use wasmtime::component::types::{ComponentFunc, ComponentItem};
+use wasmtime::component::{Component, ComponentExportIndex, Type};
+
+use super::super::manifest::Manifest;
+use super::super::tools::effect_floor;
+use super::super::{Error, authority, contract};
+use super::docs::FunctionDocs;
+use super::schemas::{MAX_TYPES, schema_of};
+use crate::message::ToolSpec;
+use crate::text::clean_line;
+use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TOOLS_PER_PLUGIN};
+use crate::tool::schema;
+
+/// Number of hexadecimal digits that tell cut names apart.
+const HASH_DIGITS: usize = 8;
+
+/// An exported function, ready to be called.
+pub(in super::super) struct ForeignFunction {
+    pub(super) index: ComponentExportIndex,
+    /// Parameters with their types, in order.
+    pub(super) parameters: Vec<(String, Type)>,
+    pub(super) results: Vec<Type>,
+}
+
+/// The functions of a component.
+#[derive(Default)]
+pub(in super::super) struct ForeignFunctions {
+    /// Tools, each with its function.
+    pub(in super::super) tools: Vec<(ToolSpec, Arc<ForeignFunction>)>,
+    /// Functions that are not offered, each with the reason.
+    pub(in super::super) refused: Vec<String>,
+}
+
+/// Checks one import of a component. All of WASI is linked, and denied at every use that was not
+/// granted: standard libraries of many languages import interfaces that a program never uses.
+pub(in super::super) fn check_foreign_import(
+    manifest: &Manifest,
+    interface: &str,
+) -> Result<(), Error> {
+    if interface.starts_with("wasi:http/") && authority::find(interface).is_some() {
+        return Ok(());
+    }
+    authority::check_import(manifest, interface)
+}
+
+/// Lists the functions of a component as tools of `manifest`.
+///
+/// # Errors
+/// It exports an interface of the contract, two functions come out with one name, or none can be
+/// offered.
+pub(in super::super) fn list_functions(
+    manifest: &Manifest,
+    component: &Component,
+    engine: &Engine,
+    bytes: &[u8],
+) -> Result<ForeignFunctions, Error> {
+    let class = effect_floor(manifest);
+    let docs = FunctionDocs::read_docs(bytes);
+    let mut listed = ForeignFunctions::default();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let exported = exported_functions(component, engine)?;
+    if exported.len() > MAX_TOOLS_PER_PLUGIN {
+        return Err(Error::Start {
+            message: format!(
+                "it exports {} functions, at most {MAX_TOOLS_PER_PLUGIN} are offered",
+                exported.len()
+            ),
+        });
+    }
+    for (path, function, index) in exported {
+        let shown = clean_line(&path.join("/"), 120);
+        let name = tool_name(&manifest.name, &path);
+        if let Some(other) = names.insert(name.clone(), shown.clone()) {
+            return Err(Error::Tool {
+                tool: name,
+                why: format!("the functions `{other}` and `{shown}` both come out with this name"),
+            });
+        }
+        match describe_function(&function) {
+            Err(why) => listed
+                .refused
+                .push(format!("`{shown}` is not offered: {why}")),
+            Ok(parameters) => {
+                let spec = ToolSpec {
+                    name,
+                    description: docs.describe(&path, &shown),
+                    parameters,
+                    effect_class: class,
+                    plugin: Some(manifest.name.clone()),
+                };
+                let function = ForeignFunction {
+                    index,
+                    parameters: function
+                        .params()
+                        .map(|(name, ty)| (name.to_owned(), ty))
+                        .collect(),
+                    results: function.results().collect(),
+                };
+                listed.tools.push((spec, Arc::new(function)));
+            }
+        }
+    }
+    if listed.tools.is_empty() {
+        let why = match listed.refused.first() {
+            Some(first) => format!("it exports no function that can be offered: {first}"),
+            None => "it exports no function, so there is nothing to offer".to_owned(),
+        };
+        return Err(Error::Start { message: why });
+    }
+    Ok(listed)
+}
+
+type ExportedFunction = (Vec<String>, ComponentFunc, ComponentExportIndex);
+
+/// Returns the functions of a component and of the interfaces that it exports.
+fn exported_functions(
+    component: &Component,
+    engine: &Engine,
+) -> Result<Vec<ExportedFunction>, Error> {
+    let mut found = Vec::new();
+    for (export, item) in component.component_type().exports(engine) {
+        if contract::split_interface(export).is_some() {
+            return Err(Error::Export {
+                export: export.to_owned(),
+                why: "which is for plugins: load it as one, with --plugin".to_owned(),
+            });
+        }
+        match item.ty {
+            ComponentItem::ComponentFunc(function) => {
+                let index = component.get_export_index(None, export);
+                found.extend(index.map(|index| (vec![export.to_owned()], function, index)));
+            }
+            ComponentItem::ComponentInstance(interface) => {
+                // An entry of a program, which returns nothing that one could answer with.
+                if export.starts_with("wasi:cli/run@") || export.starts_with("wasi:http/") {
+                    continue;
+                }
+                let own = component.get_export_index(None, export);
+                for (name, item) in interface.exports(engine) {
+                    let ComponentItem::ComponentFunc(function) = item.ty else {
+                        continue;
+                    };
+                    let index = component.get_export_index(own.as_ref(), name);
+                    let path = vec![export.to_owned(), name.to_owned()];
+                    found.extend(index.map(|index| (path, function, index)));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the name of a tool: that of the component, of the interface without package and version,
+/// and of the function. A name that is too long is cut and ends in digits of a hash.
+///
+/// For example, in the component `clock`:
+///
+/// ```text
+/// now                                  clock_now
+/// local:time/zones@1.0.0, offset-of    clock_zones_offset-of
+/// ```
+fn tool_name(component: &str, path: &[String]) -> String {
+    let short = |part: &String| {
+        let name = part.rsplit('/').next().unwrap_or(part);
+        let name = name.split('@').next().unwrap_or(name);
+        let fitted = name.chars().map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' => c,
+            _ => '_',
+        });
+        fitted.collect::<String>()
+    };
+    let parts: Vec<String> = path.iter().map(short).collect();
+    let whole = format!("{component}_{}", parts.join("_"));
+    if whole.len() <= MAX_NAME_BYTES {
+        return whole;
+    }
+    let hash = blake3::hash(path.join("/").as_bytes()).to_hex();
+    let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
+    let head = whole
+        .get(..MAX_NAME_BYTES - HASH_DIGITS - 1)
+        .unwrap_or(&whole);
+    format!("{head}_{digits}")
+}
+
+/// Returns the schema of a function's arguments: an object with a property for each parameter. One
+/// of an optional type may be left out.
+fn describe_function(function: &ComponentFunc) -> Result<Value, String> {
+    if function.async_() {
+        return Err("it is asynchronous (WASI 0.3)".to_owned());
+    }
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    let mut room = MAX_TYPES;
+    for (name, ty) in function.params() {
+        let schema =
+            schema_of(&ty, &mut room).map_err(|why| format!("its parameter `{name}` {why}"))?;
+        properties.insert(name.to_owned(), schema);
+        if !matches!(ty, Type::Option(_)) {
+            required.push(name.to_owned());
+        }
+    }
+    for ty in function.results() {
+        schema_of(&ty, &mut room).map_err(|why| format!("its result {why}"))?;
+    }
+    let parameters = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    let n_bytes = parameters.to_string().len();
+    if n_bytes > schema::MAX_SCHEMA_BYTES {
+        return Err(format!(
+            "the schema of its arguments has {n_bytes} bytes, more than {}",
+            schema::MAX_SCHEMA_BYTES
+        ));
+    }
+    schema::compile(&parameters).map(|_| parameters)
+}
+
+/// Returns a description within the limit.
+pub(super) fn cut_description(mut text: String) -> String {
+    if text.len() > MAX_DESCRIPTION_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_DESCRIPTION_BYTES - '…'.len_utf8()));
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tool::registry::is_tool_name;
+
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_stay_apart_when_they_are_cut() {
+        let name = |path: &[&str]| {
+            let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
+            tool_name("clock", &path)
+        };
+        assert_eq!(name(&["now"]), "clock_now");
+        assert_eq!(
+            name(&["local:time/zones@1.0.0", "offset-of"]),
+            "clock_zones_offset-of"
+        );
+        let (one, other) = ("x".repeat(100), format!("{}y", "x".repeat(99)));
+        assert_ne!(name(&["a:b/c", &one]), name(&["a:b/c", &other]));
+        for odd in ["[method]a.b", "[constructor]a", &one] {
+            assert!(is_tool_name(&name(&[odd])), "{odd}");
+        }
+    }
+}

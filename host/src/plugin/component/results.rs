@@ -1,0 +1,166 @@
+//! Results of a component as the output of a tool.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Number, Value};
+use wasmtime::component::Val;
+
+use super::super::sanitize::CallSanitizer;
+use crate::json::MAX_BYTES;
+use crate::message::{Blob, Part};
+use crate::tool::ToolOutput;
+
+/// Converts the result of a call: a text, an image, or a JSON value. `err` of a `result` is an error
+/// of the tool.
+pub(super) fn output_of(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -> ToolOutput {
+    let (value, is_error) = match results.into_iter().next() {
+        Some(Val::Result(Ok(value))) => (value.map(|value| *value), false),
+        Some(Val::Result(Err(value))) => (value.map(|value| *value), true),
+        value => (value, false),
+    };
+    let mut output = match value {
+        None if is_error => ToolOutput::ok("it failed, without a reason"),
+        None => ToolOutput::ok("done"),
+        Some(Val::String(text)) => ToolOutput::ok(sanitizer.text("result", text)),
+        Some(value) => match bytes_of(&value).filter(|bytes| Blob::of(bytes, "").is_image()) {
+            Some(image) => ToolOutput::blob(image, ""),
+            None => json_output(value, sanitizer),
+        },
+    };
+    output.is_error |= is_error;
+    output
+}
+
+fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
+    let text = json_of(value).to_string();
+    if text.len() > MAX_BYTES {
+        let why = format!(
+            "the result has {} bytes, at most {MAX_BYTES} are taken",
+            text.len()
+        );
+        return ToolOutput::fault(why);
+    }
+    let text = sanitizer.json("result", text);
+    match serde_json::from_str(&text) {
+        Ok(value) => ToolOutput::ok(vec![Part::Json { value }]),
+        Err(_) => ToolOutput::ok(text),
+    }
+}
+
+/// Returns the bytes of a list of bytes. An empty list is none: its type is not known here.
+fn bytes_of(value: &Val) -> Option<Vec<u8>> {
+    let Val::List(items) = value else {
+        return None;
+    };
+    if items.is_empty() {
+        return None;
+    }
+    let bytes = items.iter().map(|item| match item {
+        Val::U8(byte) => Some(*byte),
+        _ => None,
+    });
+    bytes.collect()
+}
+
+/// Converts one value.
+fn json_of(value: Val) -> Value {
+    if let Some(bytes) = bytes_of(&value) {
+        return Value::String(STANDARD.encode(bytes));
+    }
+    let boxed = |value: Option<Box<Val>>| value.map_or(Value::Null, |value| json_of(*value));
+    match value {
+        Val::Bool(value) => value.into(),
+        Val::S8(value) => value.into(),
+        Val::U8(value) => value.into(),
+        Val::S16(value) => value.into(),
+        Val::U16(value) => value.into(),
+        Val::S32(value) => value.into(),
+        Val::U32(value) => value.into(),
+        Val::S64(value) => value.to_string().into(),
+        Val::U64(value) => value.to_string().into(),
+        Val::Float32(value) => number_of(value.into()),
+        Val::Float64(value) => number_of(value),
+        Val::Char(value) => value.to_string().into(),
+        Val::String(value) | Val::Enum(value) => value.into(),
+        Val::List(items) | Val::Tuple(items) | Val::FixedLengthList(items) => {
+            items.into_iter().map(json_of).collect()
+        }
+        Val::Record(fields) => {
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| (name, json_of(value)));
+            Value::Object(fields.collect())
+        }
+        Val::Variant(tag, value) => {
+            let mut object = Map::new();
+            object.insert("tag".to_owned(), tag.into());
+            if let Some(value) = value {
+                object.insert("val".to_owned(), json_of(*value));
+            }
+            Value::Object(object)
+        }
+        Val::Flags(names) => names.into(),
+        Val::Option(None) => Value::Null,
+        Val::Option(Some(value)) => match *value {
+            value @ Val::Option(_) => object_with("some", json_of(value)),
+            value => json_of(value),
+        },
+        Val::Result(Ok(value)) => object_with("ok", boxed(value)),
+        Val::Result(Err(value)) => object_with("err", boxed(value)),
+        // Functions with these types are not offered.
+        Val::Map(_) | Val::Resource(_) | Val::Future(_) | Val::Stream(_) | Val::ErrorContext(_) => {
+            Value::Null
+        }
+    }
+}
+
+fn object_with(name: &str, value: Value) -> Value {
+    Value::Object(Map::from_iter([(name.to_owned(), value)]))
+}
+
+/// JSON has no numbers that are not finite; they are texts.
+fn number_of(value: f64) -> Value {
+    match Number::from_f64(value) {
+        Some(number) => number.into(),
+        None if value.is_nan() => "NaN".into(),
+        None if value > 0.0 => "Infinity".into(),
+        None => "-Infinity".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_have_one_json_form_each() {
+        let boxed = |value: Val| Some(Box::new(value));
+        for (value, expected) in [
+            (Val::U64(u64::MAX), json!("18446744073709551615")),
+            (Val::S64(i64::MIN), json!("-9223372036854775808")),
+            (Val::Float64(f64::NAN), json!("NaN")),
+            (Val::Float32(0.5), json!(0.5)),
+            (Val::Char('é'), json!("é")),
+            (Val::List(vec![Val::U8(0), Val::U8(255)]), json!("AP8=")),
+            (Val::List(vec![Val::U16(1)]), json!([1])),
+            (Val::Option(None), json!(null)),
+            (Val::Option(boxed(Val::Bool(true))), json!(true)),
+            (Val::Option(boxed(Val::Option(None))), json!({"some": null})),
+            (Val::Variant("a".to_owned(), None), json!({"tag": "a"})),
+            (
+                Val::Variant("b".to_owned(), boxed(Val::U8(1))),
+                json!({"tag": "b", "val": 1}),
+            ),
+            (Val::Result(Ok(None)), json!({"ok": null})),
+            (Val::Flags(vec!["x".to_owned()]), json!(["x"])),
+            (
+                Val::Record(vec![("f".to_owned(), Val::Tuple(vec![Val::S8(-1)]))]),
+                json!({"f": [-1]}),
+            ),
+        ] {
+            assert_eq!(json_of(value), expected);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Types of the component model as JSON Schema.
+//!
+//! | type | JSON |
+//! |---|---|
+//! | `bool`, `string` | the same |
+//! | integers to 32 bits, floats | number, within the range |
+//! | `u64`, `s64` | text of digits: numbers of JSON lose bits beyond 2^53 |
+//! | `char` | text of one character |
+//! | `list<u8>` | text in base64 |
+//! | `list`, `tuple` | array |
+//! | `record` | object; optional fields may be left out |
+//! | `variant` | `{"tag": CASE, "val": VALUE}`, without `val` for a case without a value |
+//! | `enum` | text |
+//! | `flags` | array of names |
+//! | `option` | the value or null; of an option in an option, `{"some": VALUE}` or null |
+//! | `result` | `{"ok": VALUE}` or `{"err": VALUE}` |
+
+use serde_json::{Map, Value, json};
+use wasmtime::component::Type;
+
+/// Most types and names within the parameters and results of one function. Types that are used twice are
+/// written out twice, so that few bytes of a component can stand for millions of types.
+pub(super) const MAX_TYPES: usize = 4096;
+
+/// Returns the schema of a type, and takes the number of types within it from `room`.
+///
+/// # Errors
+/// The type has no JSON form, or there is no room; in words that continue the name of the parameter.
+pub(super) fn schema_of(ty: &Type, room: &mut usize) -> Result<Value, String> {
+    take_room(room, 1)?;
+    Ok(match ty {
+        Type::Bool => json!({"type": "boolean"}),
+        Type::S8 => integer(i8::MIN.into(), i8::MAX.into()),
+        Type::U8 => integer(0, u8::MAX.into()),
+        Type::S16 => integer(i16::MIN.into(), i16::MAX.into()),
+        Type::U16 => integer(0, u16::MAX.into()),
+        Type::S32 => integer(i32::MIN.into(), i32::MAX.into()),
+        Type::U32 => integer(0, u32::MAX.into()),
+        Type::S64 => json!({"type": "string", "pattern": "^-?[0-9]{1,19}$"}),
+        Type::U64 => json!({"type": "string", "pattern": "^[0-9]{1,20}$"}),
+        Type::Float32 | Type::Float64 => json!({"type": "number"}),
+        Type::Char => json!({"type": "string", "minLength": 1, "maxLength": 1}),
+        Type::String => json!({"type": "string"}),
+        Type::List(list) if is_bytes(&list.ty()) => {
+            json!({"type": "string", "contentEncoding": "base64"})
+        }
+        Type::List(list) => json!({"type": "array", "items": schema_of(&list.ty(), room)?}),
+        Type::Tuple(tuple) => {
+            let items = tuple.types().map(|ty| schema_of(&ty, room));
+            let items = items.collect::<Result<Vec<Value>, String>>()?;
+            let n_items = items.len();
+            json!({"type": "array", "prefixItems": items, "minItems": n_items, "maxItems": n_items})
+        }
+        Type::Record(record) => {
+            let (mut properties, mut required) = (Map::new(), Vec::new());
+            for field in record.fields() {
+                properties.insert(field.name.to_owned(), schema_of(&field.ty, room)?);
+                if !matches!(field.ty, Type::Option(_)) {
+                    required.push(field.name.to_owned());
+                }
+            }
+            json!({
+                "type": "object", "properties": properties, "required": required,
+                "additionalProperties": false,
+            })
+        }
+        Type::Variant(variant) => {
+            let mut cases = Vec::new();
+            for case in variant.cases() {
+                cases.push(tagged(case.name, case.ty.as_ref(), room)?);
+            }
+            json!({"oneOf": cases})
+        }
+        Type::Enum(names) => {
+            take_room(room, names.names().len())?;
+            json!({"type": "string", "enum": names.names().collect::<Vec<_>>()})
+        }
+        Type::Flags(flags) => {
+            let names: Vec<&str> = flags.names().collect();
+            take_room(room, names.len())?;
+            json!({"type": "array", "items": {"type": "string", "enum": names}, "uniqueItems": true})
+        }
+        Type::Option(option) => {
+            let inner = option.ty();
+            let some = match is_nullable(&inner) {
+                false => schema_of(&inner, room)?,
+                true => object_with("some", Some(&inner), room)?,
+            };
+            json!({"anyOf": [some, {"type": "null"}]})
+        }
+        Type::Result(result) => {
+            let [ok, err] = [("ok", result.ok()), ("err", result.err())]
+                .map(|(name, ty)| object_with(name, ty.as_ref(), room));
+            json!({"oneOf": [ok?, err?]})
+        }
+        Type::Own(_) | Type::Borrow(_) => return refuse("a resource"),
+        Type::Future(_) => return refuse("a future"),
+        Type::Stream(_) => return refuse("a stream"),
+        Type::ErrorContext => return refuse("an error context"),
+        Type::Map(_) | Type::FixedLengthList(_) => {
+            return refuse("a map or a list of fixed length");
+        }
+    })
+}
+
+fn take_room(room: &mut usize, n: usize) -> Result<(), String> {
+    let left = room.checked_sub(n);
+    *room = left.ok_or_else(|| format!("leads to more than {MAX_TYPES} types and names"))?;
+    Ok(())
+}
+
+fn refuse<T>(what: &str) -> Result<T, String> {
+    Err(format!("is or holds {what}, which has no JSON form"))
+}
+
+fn integer(min: i64, max: i64) -> Value {
+    json!({"type": "integer", "minimum": min, "maximum": max})
+}
+
+/// Whether the elements of a list make it bytes.
+pub(super) fn is_bytes(element: &Type) -> bool {
+    matches!(element, Type::U8)
+}
+
+/// Whether null is a value of a type, so that an option of it needs a mark.
+pub(super) fn is_nullable(ty: &Type) -> bool {
+    matches!(ty, Type::Option(_))
+}
+
+/// The schema of an object with one property; null for a case without a value.
+fn object_with(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value, String> {
+    let value = match ty {
+        Some(ty) => schema_of(ty, room)?,
+        None => json!({"type": "null"}),
+    };
+    Ok(json!({
+        "type": "object", "properties": {name: value}, "required": [name],
+        "additionalProperties": false,
+    }))
+}
+
+fn tagged(name: &str, ty: Option<&Type>, room: &mut usize) -> Result<Value, String> {
+    let mut properties = Map::new();
+    properties.insert("tag".to_owned(), json!({"const": name}));
+    let mut required = vec!["tag"];
+    if let Some(ty) = ty {
+        properties.insert("val".to_owned(), schema_of(ty, room)?);
+        required.push("val");
+    }
+    Ok(json!({
+        "type": "object", "properties": properties, "required": required,
+        "additionalProperties": false,
+    }))
+}
