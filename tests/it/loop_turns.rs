@@ -394,11 +394,9 @@ async fn serve<F: Future<Output = ()>>(
     (ends.into_iter().map(|end| end.why).collect(), events)
 }
 
-fn cancel_after(seconds: u64, cancel: CancellationToken) -> impl Future<Output = ()> {
-    async move {
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
-        cancel.cancel();
-    }
+async fn cancel_after(seconds: u64, cancel: CancellationToken) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    cancel.cancel();
 }
 
 #[tokio::test(flavor = "multi_thread")]

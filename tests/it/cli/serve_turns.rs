@@ -39,7 +39,7 @@ fn entries(files: &[PathBuf], kind: &str) -> Vec<Value> {
         .map(|file| std::fs::read_to_string(file).unwrap());
     let mut found = Vec::new();
     for text in texts {
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line));
+        let lines = text.lines().map(serde_json::from_str::<Value>);
         found.extend(
             lines
                 .filter_map(Result::ok)

@@ -288,7 +288,14 @@ fn manifest(text: &str) -> String {
     ] {
         table.insert(key.to_owned(), value.into());
     }
-    let effects = vec![toml::Value::from("session")];
+    let mut effects = match table.remove("side_effects") {
+        Some(toml::Value::Array(own)) => own,
+        _ => Vec::new(),
+    };
+    // The hooks of the guest need it.
+    let session = toml::Value::from("session");
+    effects.retain(|effect| *effect != session && effect.as_str() != Some("none"));
+    effects.push(session);
     table.insert("side_effects".to_owned(), effects.into());
     toml::to_string(&table).unwrap()
 }

@@ -50,13 +50,13 @@ fn post(message: &Value, token: &str, host: &str, headers: &[(&str, &str)]) -> S
 /// The last message in the body of an answer, which may be a stream.
 fn message_of(answer: &Answer) -> Value {
     let lines = answer.body.lines().map(str::trim);
-    let found = lines.filter_map(|line| {
+    let mut found = lines.rev().filter_map(|line| {
         let json = line.strip_prefix("data:").unwrap_or(line).trim();
         serde_json::from_str::<Value>(json)
             .ok()
             .filter(Value::is_object)
     });
-    found.last().unwrap_or_else(|| panic!("{answer:?}"))
+    found.next().unwrap_or_else(|| panic!("{answer:?}"))
 }
 
 fn initialize() -> Value {

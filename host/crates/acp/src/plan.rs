@@ -34,9 +34,7 @@ pub(crate) fn plan_of(call: &ToolCall) -> Option<Plan> {
 
 fn entry(value: &Value) -> Option<PlanEntry> {
     let of = |name: &&str| value.get(name).and_then(Value::as_str);
-    let text = value
-        .as_str()
-        .or_else(|| TEXTS.iter().find_map(|name| of(&name)))?;
+    let text = value.as_str().or_else(|| TEXTS.iter().find_map(of))?;
     let status = match value.get("done").and_then(Value::as_bool) {
         Some(true) => PlanEntryStatus::Completed,
         _ => match of(&"status").or(of(&"state")) {

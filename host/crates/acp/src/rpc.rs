@@ -29,7 +29,8 @@ pub(crate) enum Incoming {
 #[derive(Debug)]
 pub(crate) struct BadLine {
     pub(crate) id: RequestId,
-    pub(crate) error: WireError,
+    /// Boxed, because a line without a fault is the usual case.
+    pub(crate) error: Box<WireError>,
 }
 
 impl BadLine {
@@ -38,6 +39,7 @@ impl BadLine {
             -32600,
             format!("the line is not a message of JSON-RPC 2.0: {why}"),
         );
+        let error = Box::new(error);
         Self { id, error }
     }
 }
@@ -49,7 +51,10 @@ impl BadLine {
 pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
     let value: Value = serde_json::from_slice(line).map_err(|error| BadLine {
         id: RequestId::Null,
-        error: WireError::new(-32700, format!("the line is not JSON: {error}")),
+        error: Box::new(WireError::new(
+            -32700,
+            format!("the line is not JSON: {error}"),
+        )),
     })?;
     let Value::Object(mut fields) = value else {
         let why = match value {

@@ -95,7 +95,7 @@ impl Connection {
             }
         };
         match parse_message(&line) {
-            Err(bad) => self.link.respond(&bad.id, &Err(bad.error)),
+            Err(bad) => self.link.respond(&bad.id, &Err(*bad.error)),
             Ok(Incoming::Response { id, outcome }) => self.link.take_response(&id, outcome),
             Ok(Incoming::Notification { method, params }) => self.take_note(&method, params),
             Ok(Incoming::Request { id, method, params }) => self.begin_request(id, method, params),

@@ -58,9 +58,8 @@ fn a_session_is_loaded_after_a_kill_with_its_history() {
     let ends: Vec<_> = second
         .updates
         .iter()
-        .filter_map(|update| {
-            (update["sessionUpdate"] == "tool_call_update").then(|| update["status"].clone())
-        })
+        .filter(|update| update["sessionUpdate"] == "tool_call_update")
+        .map(|update| update["status"].clone())
         .collect();
     assert_eq!(ends, ["completed", "failed"]);
     // The script begins anew with the process.
