@@ -74,10 +74,12 @@ impl PassageSearch {
             let body = render_body(message, usize::MAX);
             let mut start = 0;
             while let Some(rest) = body.get(start..).filter(|rest| !rest.is_empty()) {
-                let end = find_end(rest);
+                let end = find_end(rest, PASSAGE_BYTES);
                 let counts = self.query.count_words(rest.get(..end).unwrap_or(rest));
                 if counts.has_any() {
-                    let shown = rest.floor_char_boundary(end.saturating_add(AFTER_BYTES));
+                    // A value that is cut would be taken for the whole of it.
+                    let after = rest.get(end..).unwrap_or_default();
+                    let shown = end.saturating_add(find_end(after, AFTER_BYTES));
                     let text = rest.get(..shown).unwrap_or(rest);
                     own.push(Passage {
                         source,
@@ -131,13 +133,13 @@ fn keep_likely(own: &mut Vec<Passage>) {
     own.truncate(MAX_OF_ONE);
 }
 
-/// Returns the length of the passage that a text begins with: whole lines if they are short enough,
-/// whole words otherwise.
-fn find_end(text: &str) -> usize {
-    if text.len() <= PASSAGE_BYTES {
+/// Returns the length of the beginning of a text that has at most `limit` bytes: whole lines if they
+/// are short enough, whole words otherwise.
+fn find_end(text: &str, limit: usize) -> usize {
+    if text.len() <= limit {
         return text.len();
     }
-    let most = text.floor_char_boundary(PASSAGE_BYTES);
+    let most = text.floor_char_boundary(limit);
     let head = text.get(..most).unwrap_or(text);
     let line = head.rfind('\n').map(|at| at + 1);
     let between_words = || {
@@ -193,6 +195,25 @@ mod tests {
         );
         assert!(best.text.len() <= PASSAGE_BYTES + AFTER_BYTES);
         assert_eq!((best.source, best.message, best.role), (7, 1, "user"));
+    }
+
+    #[test]
+    fn no_line_is_cut_at_the_end_of_what_is_shown() {
+        let row = "gate report 1 row 2: level 3 ok\n";
+        for n_before in 0..40 {
+            let rows = row.repeat(n_before);
+            let text = format!("{rows}clearance of the gate is K-762\n{}", row.repeat(40));
+            let mut search = PassageSearch::new("clearance gate").unwrap();
+            search.add_transcript(0, &[Message::text(Role::User, text)]);
+            for found in search.best(8) {
+                let mut codes = found.text.split("gate is ").skip(1);
+                assert!(
+                    codes.all(|code| code.starts_with("K-762")),
+                    "{}",
+                    found.text
+                );
+            }
+        }
     }
 
     #[test]
