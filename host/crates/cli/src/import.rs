@@ -190,6 +190,8 @@ fn write_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
             private_folder(path.parent().unwrap_or(&paths.config))?;
             let mut new = std::fs::File::create_new(&path)?;
             std::io::Write::write_all(&mut new, file.text.as_bytes())
+                // A part of it would be in the way of the next import.
+                .inspect_err(|_| drop(std::fs::remove_file(&path)))
         };
         write().with_context(|| format!("write {}", path.display()))?;
     }

@@ -10,7 +10,7 @@ use super::file::{ImportError, read_json};
 use super::permission::{RuleOrigin, add_claude_rule};
 use super::plan::ImportPlan;
 use super::server::add_servers;
-use super::template::add_commands;
+use super::template::{add_command, add_folder};
 
 /// Reads all settings of Claude Code.
 pub(crate) fn read_claude(places: &ImportPlaces, plan: &mut ImportPlan) -> Result<(), ImportError> {
@@ -31,7 +31,7 @@ pub(crate) fn read_claude(places: &ImportPlaces, plan: &mut ImportPlan) -> Resul
             );
         }
     }
-    add_commands(&folder.join("commands"), plan)?;
+    add_folder(&folder.join("commands"), add_command, plan)?;
     if *folder == usual {
         plan.note_used(usual.join("CLAUDE.md"), "is read as your context file");
         plan.note_used(usual.join("skills"), "are found as your skills");
@@ -49,7 +49,7 @@ pub(crate) fn read_claude(places: &ImportPlaces, plan: &mut ImportPlan) -> Resul
     if let Some(table) = read_json(&servers, plan)? {
         add_servers(&table["mcpServers"], &servers, plan);
     }
-    add_commands(&folder.join("commands"), plan)?;
+    add_folder(&folder.join("commands"), add_command, plan)?;
     plan.note_used(
         folder.join("skills"),
         "are found once the project is trusted",
@@ -103,6 +103,8 @@ fn read_settings(
 }
 
 fn read_permissions(permissions: &Value, origin: RuleOrigin, path: &Path, plan: &mut ImportPlan) {
+    let asks = permissions["ask"].as_array().into_iter().flatten();
+    let asks: Vec<&str> = asks.filter_map(Value::as_str).collect();
     for (key, value) in permissions.as_object().into_iter().flatten() {
         let decision = match key.as_str() {
             "deny" => Rule::Deny,
@@ -126,7 +128,7 @@ fn read_permissions(permissions: &Value, origin: RuleOrigin, path: &Path, plan: 
         };
         for rule in value.as_array().into_iter().flatten() {
             match rule.as_str() {
-                Some(text) => add_claude_rule(text, decision, origin, path, plan),
+                Some(text) => add_claude_rule(text, decision, &asks, origin, path, plan),
                 None => plan.lose(path, format!("permissions.{key}: {rule}"), "it is no text"),
             }
         }

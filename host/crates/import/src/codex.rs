@@ -6,7 +6,7 @@ use super::ImportPlaces;
 use super::file::{ImportError, read_text};
 use super::plan::ImportPlan;
 use super::server::{ForeignServer, add_server, pairs_of, text_of, texts_of};
-use super::template::add_commands;
+use super::template::{add_command, add_folder};
 
 /// Reads all settings of Codex.
 pub(crate) fn read_codex(places: &ImportPlaces, plan: &mut ImportPlan) -> Result<(), ImportError> {
@@ -27,7 +27,7 @@ pub(crate) fn read_codex(places: &ImportPlaces, plan: &mut ImportPlan) -> Result
             toml::from_str(&text).map_err(|error| ImportError::new(&path, error))?;
         read_settings(&settings, &path, plan);
     }
-    add_commands(&folder.join("prompts"), plan)?;
+    add_folder(&folder.join("prompts"), add_command, plan)?;
     for (name, why) in [
         (
             "AGENTS.md",

@@ -105,3 +105,21 @@ fn add_markdown(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_without_end_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        for text in ["[".repeat(1 << 20), "{\"a\":".repeat(1 << 20)] {
+            std::fs::write(&path, text).unwrap();
+            assert!(read_json(&path, &mut ImportPlan::default()).is_err());
+        }
+        let deep = format!("{}{}", "[".repeat(MAX_DEPTH + 1), "]".repeat(MAX_DEPTH + 1));
+        std::fs::write(&path, deep).unwrap();
+        assert!(read_json(&path, &mut ImportPlan::default()).is_err());
+    }
+}

@@ -32,18 +32,6 @@ pub enum ImportedAgent {
     OpenCode,
 }
 
-impl ImportedAgent {
-    /// Name of the agent, as the command line has it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::OpenCode => "opencode",
-        }
-    }
-}
-
 /// Places where the settings of an agent lie.
 #[derive(Clone, Debug)]
 pub struct ImportPlaces {

@@ -9,7 +9,7 @@ use super::file::{ImportError, read_json};
 use super::permission::{RuleOrigin, add_opencode_rules};
 use super::plan::ImportPlan;
 use super::server::{ForeignServer, add_server, pairs_of, text_of, texts_of};
-use super::template::{add_command, add_commands, add_opencode_agent, add_opencode_agents};
+use super::template::{add_command, add_folder, add_opencode_agent};
 
 /// Reads all settings of OpenCode.
 pub(crate) fn read_opencode(
@@ -48,10 +48,10 @@ fn read_folder(
         }
     }
     for name in ["command", "commands"] {
-        add_commands(&texts.join(name), plan)?;
+        add_folder(&texts.join(name), add_command, plan)?;
     }
     for name in ["agent", "agents"] {
-        add_opencode_agents(&texts.join(name), plan)?;
+        add_folder(&texts.join(name), add_opencode_agent, plan)?;
     }
     for name in ["plugin", "plugins", "tool", "tools"] {
         if texts.join(name).is_dir() {

@@ -26,15 +26,23 @@ pub(crate) enum RuleOrigin {
     Project,
 }
 
-/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`.
+/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`. `asks` are its rules that ask, which win
+/// there over all that allow, and here only over those that are not narrower.
 pub(crate) fn add_claude_rule(
     text: &str,
     decision: Rule,
+    asks: &[&str],
     origin: RuleOrigin,
     path: &Path,
     plan: &mut ImportPlan,
 ) {
-    match claude_rules(text, decision) {
+    if decision == Rule::Allow
+        && let Some(ask) = asks.iter().find(|ask| may_be_narrower(text, ask))
+    {
+        let why = format!("it is asked about there because of `{ask}`, and would be allowed here");
+        return plan.lose(path, text, why);
+    }
+    match claude_rules(text, decision, origin) {
         Ok(rules) => add_rules(text, &rules, decision, origin, path, plan),
         Err(why) => plan.lose(path, text, why),
     }
@@ -69,17 +77,14 @@ pub(crate) fn add_rules(
 }
 
 /// Rules for one of Claude Code, without their decision.
-fn claude_rules(text: &str, decision: Rule) -> Result<Vec<Value>, String> {
-    let (name, specifier) = match text.split_once('(') {
-        Some((name, rest)) => {
-            let specifier = rest.strip_suffix(')').ok_or("the bracket is not closed")?;
-            (
-                name,
-                Some(specifier.trim()).filter(|text| !matches!(*text, "" | "*")),
-            )
-        }
-        None => (text, None),
-    };
+fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Value>, String> {
+    let (name, specifier) = split_rule(text)?;
+    let is_rooted = |own: &str| own.starts_with('/') && !own.starts_with("//");
+    if origin == RuleOrigin::Person && name != "Bash" && specifier.is_some_and(is_rooted) {
+        return Err(
+            "its path is relative to the folder of these settings, and not to a project".to_owned(),
+        );
+    }
     let tools = |names: &[&str]| names.iter().map(|name| json!({ "tool": name })).collect();
     match (name, specifier) {
         ("Bash", None) => Ok(tools(&["bash"])),
@@ -97,11 +102,50 @@ fn claude_rules(text: &str, decision: Rule) -> Result<Vec<Value>, String> {
         ),
         (name, None) if name.starts_with("mcp__") => {
             let mut parts = name["mcp__".len()..].splitn(2, "__");
-            let server = server_name(parts.next().unwrap_or_default())?;
+            let theirs = parts.next().unwrap_or_default();
+            let server = server_name(theirs)?;
+            // Two servers there may come out with one name here, of which one is left out.
+            if decision == Rule::Allow && server != theirs {
+                return Err(format!("the server is called `{server}` here; allow its tools by that name"));
+            }
             let tool = parts.next().filter(|tool| !tool.is_empty()).unwrap_or("*");
             Ok(vec![json!({ "tool": format!("mcp__{server}__{tool}") })])
         }
         _ => Err("there is no tool of this name here, or none with such a condition".to_owned()),
+    }
+}
+
+/// Name of the tool of a rule, and its condition.
+fn split_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
+    let Some((name, rest)) = text.split_once('(') else {
+        return Ok((text, None));
+    };
+    let specifier = rest.strip_suffix(')').ok_or("the bracket is not closed")?;
+    let specifier = Some(specifier.trim()).filter(|text| !matches!(*text, "" | "*"));
+    Ok((name, specifier))
+}
+
+/// Whether a rule that allows may be narrower than one that asks about the same calls. Patterns of
+/// paths are not compared: each may be.
+fn may_be_narrower(allow: &str, ask: &str) -> bool {
+    let (Ok((tool, own)), Ok((asked_tool, asked))) = (split_rule(allow), split_rule(ask)) else {
+        return true;
+    };
+    if tool.starts_with("mcp__") {
+        return tool != asked_tool && tool.starts_with(asked_tool);
+    }
+    let is_editing = |name: &str| matches!(name, "Edit" | "Write" | "MultiEdit");
+    if tool != asked_tool && !(is_editing(tool) && is_editing(asked_tool)) {
+        return false;
+    }
+    match (tool, own, asked) {
+        (_, None, _) => false,
+        (_, Some(_), None) => true,
+        ("Bash", Some(own), Some(asked)) => {
+            let beginning = asked.split('*').next().unwrap_or(asked);
+            own != asked && own.starts_with(beginning.trim_end_matches(':'))
+        }
+        _ => true,
     }
 }
 
@@ -223,10 +267,15 @@ mod tests {
     use super::*;
 
     fn rules(text: &str, decision: Rule) -> Result<Vec<String>, String> {
+        rules_beside(text, decision, &[])
+    }
+
+    fn rules_beside(text: &str, decision: Rule, asks: &[&str]) -> Result<Vec<String>, String> {
         let mut plan = ImportPlan::default();
         add_claude_rule(
             text,
             decision,
+            asks,
             RuleOrigin::Person,
             Path::new("s.json"),
             &mut plan,
@@ -250,6 +299,11 @@ mod tests {
                 vec![r#"{ command = "npm run test *", decision = "allow" }"#],
             ),
             (
+                "Bash(/usr/bin/make all)",
+                Rule::Allow,
+                vec![r#"{ command = "/usr/bin/make all", decision = "allow" }"#],
+            ),
+            (
                 "Bash(git status)",
                 Rule::Allow,
                 vec![r#"{ command = "git status", decision = "allow" }"#],
@@ -265,7 +319,7 @@ mod tests {
                 vec![r#"{ tool = "bash", decision = "deny" }"#],
             ),
             (
-                "Edit(/docs/**)",
+                "Edit(./docs/**)",
                 Rule::Allow,
                 vec![
                     r#"{ tool = "edit_file", path = "docs/**", decision = "allow" }"#,
@@ -309,6 +363,8 @@ mod tests {
             ("Read(~/secrets)", "outside of the workspace"),
             ("Read(//etc/passwd)", "outside of the workspace"),
             ("Edit(../x)", "`..`"),
+            ("Edit(/docs/**)", "relative to the folder of these settings"),
+            ("mcp__My Docs__search", "is called `my-docs` here"),
             ("Bash(git status", "not closed"),
             ("NotebookEdit(*.ipynb)", "no tool of this name"),
             ("", "no tool of this name"),
@@ -319,12 +375,31 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_is_asked_about_there_is_not_allowed_here() {
+        for (allow, ask, is_lost) in [
+            ("Bash(git push origin:*)", "Bash(git push:*)", true),
+            ("Bash(git:*)", "Bash(git push:*)", false),
+            ("Bash(make)", "Bash", true),
+            ("Bash", "Bash(git push:*)", false),
+            ("Bash(npm test)", "Bash(git push:*)", false),
+            ("Edit(./docs/a.md)", "Write(./docs/**)", true),
+            ("Read(./a)", "Edit", false),
+            ("mcp__docs__search", "mcp__docs", true),
+            ("mcp__docs", "mcp__docs__delete", false),
+        ] {
+            let found = rules_beside(allow, Rule::Allow, &[ask]);
+            assert_eq!(found.is_err(), is_lost, "{allow} beside {ask}: {found:?}");
+        }
+    }
+
+    #[test]
     fn a_project_allows_nothing_in_other_projects() {
         let mut plan = ImportPlan::default();
         let path = Path::new("s.json");
         add_claude_rule(
             "Bash(make:*)",
             Rule::Allow,
+            &[],
             RuleOrigin::Project,
             path,
             &mut plan,
@@ -332,6 +407,7 @@ mod tests {
         add_claude_rule(
             "Bash(rm:*)",
             Rule::Deny,
+            &[],
             RuleOrigin::Project,
             path,
             &mut plan,

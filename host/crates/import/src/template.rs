@@ -21,15 +21,29 @@ const OPENCODE_TOOLS: &[(&str, &str)] = &[
     ("write", "Write"),
 ];
 
-/// Adds the Markdown files of a folder of slash commands.
-pub(crate) fn add_commands(folder: &Path, plan: &mut ImportPlan) -> Result<(), ImportError> {
+/// Adds one file, from its name, front matter and body.
+type AddText = fn(&str, &Map<String, Value>, &str, &Path, &mut ImportPlan);
+
+/// Adds the Markdown files of a folder, each with `add`.
+pub(crate) fn add_folder(
+    folder: &Path,
+    add: AddText,
+    plan: &mut ImportPlan,
+) -> Result<(), ImportError> {
     for (name, path) in markdown_files(folder)? {
         if let Some(text) = read_text(&path, plan)? {
             let (front, body) = split_text(&text, &path, plan);
-            add_command(&name, &front, body, &path, plan);
+            add(&name, &front, body, &path, plan);
         }
     }
     Ok(())
+}
+
+/// Keys of a front matter that are none of these.
+fn other_keys(front: &Map<String, Value>, known: &[&str]) -> String {
+    let others = front.keys().map(String::as_str);
+    let others: Vec<&str> = others.filter(|key| !known.contains(key)).collect();
+    others.join(", ")
 }
 
 /// Adds one slash command.
@@ -40,16 +54,11 @@ pub(crate) fn add_command(
     path: &Path,
     plan: &mut ImportPlan,
 ) {
-    let known = ["description", "argument-hint", "template"];
-    let others: Vec<&str> = front
-        .keys()
-        .map(String::as_str)
-        .filter(|key| !known.contains(key))
-        .collect();
+    let others = other_keys(front, &["description", "argument-hint", "template"]);
     if !others.is_empty() {
         let why =
             "a template has none of these: it runs with the model, tools and rules of the session";
-        plan.lose(path, format!("/{name}: {}", others.join(", ")), why);
+        plan.lose(path, format!("/{name}: {others}"), why);
     }
     if body.contains("!`") {
         let why = "a template runs no commands: the model reads the line as it is, and may run the command under your rules";
@@ -68,17 +77,6 @@ pub(crate) fn add_command(
         template_body(body).trim()
     );
     add_file(TextKind::Template, name, text, path, plan);
-}
-
-/// Adds the agents of OpenCode in a folder as presets.
-pub(crate) fn add_opencode_agents(folder: &Path, plan: &mut ImportPlan) -> Result<(), ImportError> {
-    for (name, path) in markdown_files(folder)? {
-        if let Some(text) = read_text(&path, plan)? {
-            let (front, body) = split_text(&text, &path, plan);
-            add_opencode_agent(&name, &front, body, &path, plan);
-        }
-    }
-    Ok(())
 }
 
 /// Adds one agent of OpenCode as a preset. One that begins conversations has no counterpart.
@@ -102,15 +100,11 @@ pub(crate) fn add_opencode_agent(
         return plan.lose(path, what, "it has permissions of its own, and a preset has none: the rules of [tools] hold for subagents, too");
     }
     let known = ["description", "mode", "model", "tools", "prompt", "disable"];
-    let others: Vec<&str> = front
-        .keys()
-        .map(String::as_str)
-        .filter(|key| !known.contains(key))
-        .collect();
+    let others = other_keys(front, &known);
     if !others.is_empty() {
         plan.lose(
             path,
-            format!("{what}: {}", others.join(", ")),
+            format!("{what}: {others}"),
             "a preset has none of these",
         );
     }
