@@ -125,6 +125,22 @@ pub(super) fn call_deadline(manifest: &Manifest) -> Duration {
     wanted.min(MAX_TOOL_DEADLINE)
 }
 
+/// Runs a call of a guest until its deadline, or until it is cancelled. `name` is that of the tool in
+/// the words of its failure.
+pub(super) async fn run_guest(
+    name: &str,
+    deadline: Duration,
+    ctx: &ToolCtx,
+    call: impl Future<Output = Result<ToolOutput, Failure>>,
+) -> ToolOutput {
+    let call = pin!(call);
+    let answer = tokio::select! {
+        answer = with_deadline(deadline, Instant::now(), call) => answer,
+        () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
+    };
+    answer.unwrap_or_else(|failure| ToolOutput::fault(format!("the tool {name} failed: {failure}")))
+}
+
 impl Tool for WasmTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -139,22 +155,10 @@ impl Tool for WasmTool {
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        let plugin = self.spec.plugin.as_deref().unwrap_or_default();
+        let name = format!("`{}` of plugin `{plugin}`", self.spec.name);
         Box::pin(async move {
-            let call = pin!(self.call_guest(&arguments, ctx));
-            let answer = tokio::select! {
-                answer = with_deadline(self.deadline, Instant::now(), call) => answer,
-                () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
-            };
-            match answer {
-                Ok(output) => output,
-                Err(failure) => {
-                    let plugin = self.spec.plugin.as_deref().unwrap_or_default();
-                    ToolOutput::fault(format!(
-                        "the tool `{}` of plugin `{plugin}` failed: {failure}",
-                        self.spec.name
-                    ))
-                }
-            }
+            run_guest(&name, self.deadline, ctx, self.call_guest(&arguments, ctx)).await
         })
     }
 }

@@ -1,8 +1,7 @@
 //! A function of a component as a tool of the host.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -10,10 +9,10 @@ use wasmtime::component::Val;
 
 use super::super::instance::InstanceSlot;
 use super::super::sanitize::CallSanitizer;
+use super::super::tools::run_guest;
 use super::functions::ForeignFunction;
 use super::results::output_of;
 use crate::message::ToolSpec;
-use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 use crate::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
 
@@ -43,15 +42,9 @@ impl Tool for ForeignTool {
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        let name = format!("`{}`", self.spec.name);
         Box::pin(async move {
-            let call = pin!(self.call_guest(&arguments, ctx));
-            let answer = tokio::select! {
-                answer = with_deadline(self.deadline, Instant::now(), call) => answer,
-                () = ctx.cancel.cancelled() => return ToolOutput::error("cancelled"),
-            };
-            answer.unwrap_or_else(|failure| {
-                ToolOutput::fault(format!("the tool `{}` failed: {failure}", self.spec.name))
-            })
+            run_guest(&name, self.deadline, ctx, self.call_guest(&arguments, ctx)).await
         })
     }
 }
