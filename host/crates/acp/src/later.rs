@@ -53,7 +53,7 @@ impl LaterOpening {
     /// Opens the session again, with these questions answered with yes.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The session cannot be opened.
     pub(crate) async fn open_again(
         &self,
         session: &str,

@@ -300,30 +300,39 @@ impl Connection {
         Ok(to_json(&response))
     }
 
+    /// Opens a session, and makes its response.
+    async fn open_session<R: serde::Serialize>(
+        &self,
+        request: SessionRequest,
+        respond: impl FnOnce(&LiveSession) -> R,
+    ) -> Result<Answered, WireError> {
+        let live = self.sessions.open(request).await?;
+        Ok(Answered {
+            result: to_json(&respond(&live)),
+            opened: Some(live),
+        })
+    }
+
     async fn new_session(
         &self,
         request: NewSessionRequest,
         confirm: Option<Arc<dyn ConfirmPerson>>,
     ) -> Result<Answered, WireError> {
-        let live = self
-            .sessions
-            .open(SessionRequest {
-                cwd: request.cwd,
-                servers: request.mcp_servers,
-                has_system_prompt: request.system_prompt.is_some(),
-                n_more_folders: request.additional_directories.len(),
-                resume: None,
-                is_replayed: false,
-                confirm,
-            })
-            .await?;
-        let response = NewSessionResponse::new(live.id().to_string())
-            .modes(live.modes())
-            .config_options(live.config_options());
-        Ok(Answered {
-            result: to_json(&response),
-            opened: Some(live),
-        })
+        let wanted = SessionRequest {
+            cwd: request.cwd,
+            servers: request.mcp_servers,
+            has_system_prompt: request.system_prompt.is_some(),
+            n_more_folders: request.additional_directories.len(),
+            resume: None,
+            is_replayed: false,
+            confirm,
+        };
+        let respond = |live: &LiveSession| {
+            NewSessionResponse::new(live.id().to_string())
+                .modes(live.modes())
+                .config_options(live.config_options())
+        };
+        self.open_session(wanted, respond).await
     }
 
     async fn load_session(
@@ -331,25 +340,21 @@ impl Connection {
         request: LoadSessionRequest,
         confirm: Option<Arc<dyn ConfirmPerson>>,
     ) -> Result<Answered, WireError> {
-        let live = self
-            .sessions
-            .open(SessionRequest {
-                cwd: request.cwd,
-                servers: request.mcp_servers,
-                has_system_prompt: request.system_prompt.is_some(),
-                n_more_folders: request.additional_directories.len(),
-                resume: Some(request.session_id.0.to_string()),
-                is_replayed: true,
-                confirm,
-            })
-            .await?;
-        let response = LoadSessionResponse::new()
-            .modes(live.modes())
-            .config_options(live.config_options());
-        Ok(Answered {
-            result: to_json(&response),
-            opened: Some(live),
-        })
+        let wanted = SessionRequest {
+            cwd: request.cwd,
+            servers: request.mcp_servers,
+            has_system_prompt: request.system_prompt.is_some(),
+            n_more_folders: request.additional_directories.len(),
+            resume: Some(request.session_id.0.to_string()),
+            is_replayed: true,
+            confirm,
+        };
+        let respond = |live: &LiveSession| {
+            LoadSessionResponse::new()
+                .modes(live.modes())
+                .config_options(live.config_options())
+        };
+        self.open_session(wanted, respond).await
     }
 
     async fn resume_session(
@@ -357,25 +362,21 @@ impl Connection {
         request: ResumeSessionRequest,
         confirm: Option<Arc<dyn ConfirmPerson>>,
     ) -> Result<Answered, WireError> {
-        let live = self
-            .sessions
-            .open(SessionRequest {
-                cwd: request.cwd,
-                servers: request.mcp_servers,
-                has_system_prompt: request.system_prompt.is_some(),
-                n_more_folders: request.additional_directories.len(),
-                resume: Some(request.session_id.0.to_string()),
-                is_replayed: false,
-                confirm,
-            })
-            .await?;
-        let response = ResumeSessionResponse::new()
-            .modes(live.modes())
-            .config_options(live.config_options());
-        Ok(Answered {
-            result: to_json(&response),
-            opened: Some(live),
-        })
+        let wanted = SessionRequest {
+            cwd: request.cwd,
+            servers: request.mcp_servers,
+            has_system_prompt: request.system_prompt.is_some(),
+            n_more_folders: request.additional_directories.len(),
+            resume: Some(request.session_id.0.to_string()),
+            is_replayed: false,
+            confirm,
+        };
+        let respond = |live: &LiveSession| {
+            ResumeSessionResponse::new()
+                .modes(live.modes())
+                .config_options(live.config_options())
+        };
+        self.open_session(wanted, respond).await
     }
 
     async fn prompt(

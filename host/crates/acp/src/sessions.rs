@@ -181,7 +181,7 @@ impl AcpSessions {
     /// Returns an open session.
     ///
     /// # Errors
-    /// It is not open here.
+    /// The session is not open here.
     pub(crate) async fn opened(&self, id: &str) -> Result<Arc<LiveSession>, WireError> {
         let open = self.open.lock().await;
         open.get(id).cloned().ok_or_else(|| unknown_session(id))
@@ -190,7 +190,7 @@ impl AcpSessions {
     /// Closes a session.
     ///
     /// # Errors
-    /// It is not open here.
+    /// The session is not open here.
     pub(crate) async fn close(&self, id: &str) -> Result<(), WireError> {
         let live = self.opened(id).await?;
         live.end_session().await;
@@ -208,7 +208,7 @@ impl AcpSessions {
     /// Lists sessions, the last used first.
     ///
     /// # Errors
-    /// They cannot be read, or the cursor is not one of this list.
+    /// The sessions cannot be read, or the cursor is not one of this list.
     pub(crate) async fn list(
         &self,
         request: ListSessionsRequest,
