@@ -7,10 +7,12 @@ use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
+use clap::Args as ClapArgs;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::args::AcpArgs;
+use super::args::{ModelArgs, PluginArgs};
 use super::command::{self, CommandCallResult, CommandSet, OpenFacts, OwnerAction, split_command};
 use super::exit_code::{self, ExitStatus};
 use super::signals::AnySignal;
@@ -24,7 +26,7 @@ use rind_lib::lock::lock;
 use rind_lib::provider::{self, Selected};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
-use rind_mcp::{AskServer, ServerQuestion, ServerSettings};
+use rind_mcp::{AskServer, ServerQuestion, ServerSettings, fit_server_name};
 use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
 use rind_operator::mcp::{NO_YES, NamedServer};
 use rind_operator::model;
@@ -32,8 +34,28 @@ use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, Sess
 use rind_operator::setup::OperatorSetup;
 use rind_operator::start::{PreparedRun, RunFrontend};
 
-/// Longest name of an MCP server, in bytes.
-const MAX_SERVER_NAME: usize = 24;
+/// The editor starts it, names the folder of each session, and asks the questions about tool calls.
+/// Permissions of plugins are not asked for: grant them with `--grant` or in a terminal before.
+#[derive(Debug, ClapArgs)]
+pub(super) struct AcpArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    plugins: PluginArgs,
+    /// Mode of approval that sessions begin in: ask, accept-edits, plan or full; the editor switches
+    /// it
+    #[arg(
+        long,
+        value_name = "MODE",
+        hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(ApprovalMode::ALL.map(ApprovalMode::name))
+            .try_map(|name| name.parse::<ApprovalMode>())
+    )]
+    mode: Option<ApprovalMode>,
+    /// Only describe what tool calls would do, except those that just read
+    #[arg(long)]
+    dry_run: bool,
+}
 
 pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
     if std::io::stdin().is_terminal() {
@@ -206,22 +228,10 @@ fn named_server(server: &ClientServer) -> NamedServer {
         }
     }
     NamedServer {
-        name: server_name(&server.name),
+        name: fit_server_name(&server.name),
         settings,
         env: variables,
     }
-}
-
-/// Makes a name of the letters that names of servers have.
-fn server_name(name: &str) -> String {
-    let letters = name
-        .chars()
-        .map(|letter| match letter.to_ascii_lowercase() {
-            letter @ ('a'..='z' | '0'..='9') => letter,
-            _ => '-',
-        });
-    let name: String = letters.take(MAX_SERVER_NAME).collect();
-    name.trim_matches('-').to_owned()
 }
 
 /// Asks about MCP servers with a form of the editor.
@@ -306,22 +316,5 @@ fn command_outcome(result: CommandCallResult) -> CommandOutcome {
                 "{text}; your editor loads it as session {id}, and a terminal with: rind chat --resume {id}"
             )),
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_servers_are_made_of_the_letters_that_they_may_have() {
-        for (name, expected) in [
-            ("docs", "docs"),
-            ("My Server_2", "my-server-2"),
-            ("--é--", ""),
-            ("a-name-of-more-than-24-letters", "a-name-of-more-than-24-l"),
-        ] {
-            assert_eq!(server_name(name), expected);
-        }
     }
 }

@@ -49,7 +49,7 @@ pub(super) enum CliCommand {
     /// meanwhile
     Serve(ServeArgs),
     /// Be the agent of an editor: speak the Agent Client Protocol over standard input and output
-    Acp(AcpArgs),
+    Acp(super::acp::AcpArgs),
     /// See it work: a scripted turn on real files in a temporary folder, with the first-party
     /// plugins
     Demo(DemoArgs),
@@ -182,29 +182,6 @@ fn parse_cost(text: &str) -> Result<f64, String> {
         true => Ok(usd),
         false => Err("the amount must be more than 0".to_owned()),
     }
-}
-
-/// The editor starts it, names the folder of each session, and asks the questions about tool calls.
-/// Permissions of plugins are not asked for: grant them with `--grant` or in a terminal before.
-#[derive(Debug, ClapArgs)]
-pub(super) struct AcpArgs {
-    #[command(flatten)]
-    pub(super) model: ModelArgs,
-    #[command(flatten)]
-    pub(super) plugins: PluginArgs,
-    /// Mode of approval that sessions begin in: ask, accept-edits, plan or full; the editor switches
-    /// it
-    #[arg(
-        long,
-        value_name = "MODE",
-        hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(ApprovalMode::ALL.map(ApprovalMode::name))
-            .try_map(|name| name.parse::<ApprovalMode>())
-    )]
-    pub(super) mode: Option<ApprovalMode>,
-    /// Only describe what tool calls would do, except those that just read
-    #[arg(long)]
-    pub(super) dry_run: bool,
 }
 
 /// Questions are answered as where there is no terminal: grant permissions with `--grant` or

@@ -6,13 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rind_mcp::{ServerSettings, check_server_name};
+use rind_mcp::{ServerSettings, check_server_name, fit_server_name};
 use serde_json::Value;
 
 use super::plan::{ImportPlan, ImportedServer};
-
-/// Longest name of a server, in bytes.
-const MAX_NAME_BYTES: usize = 24;
 
 /// Server as another agent has it.
 #[derive(Debug, Default)]
@@ -33,12 +30,7 @@ pub(crate) struct ForeignServer {
 
 /// Name of a server here: small letters, digits and `-`.
 pub(crate) fn server_name(name: &str) -> Result<String, String> {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let lower = name.to_ascii_lowercase();
-    let words = lower.split(|c| !fits(c)).filter(|word| !word.is_empty());
-    let mut own = words.collect::<Vec<_>>().join("-");
-    own.truncate(MAX_NAME_BYTES);
-    let own = own.trim_matches('-').to_owned();
+    let own = fit_server_name(name);
     check_server_name(&own).map_err(|_| format!("`{name}` has no letters for a name"))?;
     Ok(own)
 }

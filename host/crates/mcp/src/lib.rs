@@ -37,5 +37,5 @@ pub use serve::{
     McpHttp, McpServing, OpenSession, PromptArgument, ServedPrompt, ServedPrompts, serve_lines,
 };
 pub use server::{HttpServer, McpServer, ServerReach};
-pub use settings::{McpConfig, McpProtocol, ServerSettings, check_server_name};
+pub use settings::{McpConfig, McpProtocol, ServerSettings, check_server_name, fit_server_name};
 pub use source::{AskServer, McpSource, ServerQuestion};

@@ -153,9 +153,37 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     ))
 }
 
+/// Makes the name of a server from any text: its letters and digits in small letters, with `-` in
+/// place of everything between them, cut to the longest name. Empty for a text that has none.
+#[must_use]
+pub fn fit_server_name(text: &str) -> String {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let lower = text.to_ascii_lowercase();
+    let words = lower.split(|c| !fits(c)).filter(|word| !word.is_empty());
+    let mut name = words.collect::<Vec<_>>().join("-");
+    name.truncate(MAX_NAME_BYTES);
+    name.trim_end_matches('-').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_was_made_of_a_text_is_one_unless_it_is_empty() {
+        for (text, name) in [
+            ("docs", "docs"),
+            ("My Server_2", "my-server-2"),
+            ("GitHub Server (prod)", "github-server-prod"),
+            ("a-name-of-more-than-24-letters", "a-name-of-more-than-24-l"),
+            ("a-name-of-twenty-three--x", "a-name-of-twenty-three-x"),
+            ("--é--", ""),
+            ("日本", ""),
+        ] {
+            assert_eq!(fit_server_name(text), name);
+            assert_eq!(check_server_name(name).is_err(), name.is_empty(), "{name}");
+        }
+    }
 
     #[test]
     fn a_server_is_a_program_or_an_address_and_nothing_in_between() {

@@ -16,12 +16,10 @@ use rind_lib::grant::decide::GrantFlag;
 use rind_lib::grant::{Folder, HostPattern};
 use rind_lib::plugin::component::ForeignComponent;
 use rind_lib::plugin::manifest::Manifest;
+use rind_mcp::fit_server_name;
 
 /// Largest policy file, in bytes.
 const MAX_POLICY_BYTES: u64 = 1 << 20;
-
-/// Longest name of a component, which the names of its tools begin with, in bytes.
-const MAX_NAME_BYTES: usize = 24;
 
 /// A component that the operator names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,16 +93,11 @@ pub fn read_component(
     })
 }
 
-/// Returns the name of a component: that of its file in small letters.
+/// Returns the name of a component: that of its file, in the letters that names of servers have.
 #[must_use]
 pub fn name_of(file_name: &str) -> String {
     let stem = file_name.split('.').next().unwrap_or(file_name);
-    let fitted = stem.chars().map(|c| match c.to_ascii_lowercase() {
-        c @ ('a'..='z' | '0'..='9') => c,
-        _ => '-',
-    });
-    let fitted: String = fitted.take(MAX_NAME_BYTES).collect();
-    fitted.trim_matches('-').to_owned()
+    fit_server_name(stem)
 }
 
 impl GivenPermissions {
@@ -400,6 +393,6 @@ mod tests {
     fn names_are_made_of_file_names() {
         assert_eq!(name_of("Time_Server.component.wasm"), "time-server");
         assert_eq!(name_of(".wasm"), "");
-        assert_eq!(name_of(&"x".repeat(80)).len(), MAX_NAME_BYTES);
+        assert_eq!(name_of(&"x".repeat(80)).len(), 24);
     }
 }
