@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 pub use present::{is_dangling, open_if_present, read_if_present};
-pub use temporary::TemporaryFolder;
+pub use temporary::{TemporaryFolder, keep_temporary_apart};
 
 /// Mode bits that give access to the group and to others.
 const OF_OTHERS: u32 = 0o077;

@@ -116,6 +116,12 @@ impl Paths {
         self.data.join("grants.json")
     }
 
+    /// Returns the folder for temporary files where the system's lies in the workspace.
+    #[must_use]
+    pub fn temporary(&self) -> PathBuf {
+        self.data.join("tmp")
+    }
+
     /// Returns the path of the list of trusted projects.
     #[must_use]
     pub fn projects(&self) -> PathBuf {

@@ -18,6 +18,8 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{Mode, OFlags};
 use tempfile::{Builder, TempDir};
 
+use super::private_folder;
+
 /// Name prefix of a folder that is not locked yet. A folder gets its final name only after it is
 /// locked, so that no other process can sweep it before.
 const UNLOCKED: &str = ".unlocked-";
@@ -81,6 +83,44 @@ impl Drop for TemporaryFolder {
         // A later process sweeps a folder that cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Moves the temporary files that this process creates from now on out of `workspace`, if the
+/// system's folder for them (`TMPDIR`, usually `/tmp`) lies inside. A command that runs in the
+/// workspace could otherwise change the input of a guard between its writing and its reading.
+/// The files go to `/tmp` or `/var/tmp`, or into `own`, a folder of Rind's own, where these lie
+/// inside too.
+///
+/// Call it before the process creates temporary files: the first call that moves them holds for
+/// the whole process.
+///
+/// # Errors
+/// None of these folders lies outside and can be written.
+pub fn keep_temporary_apart(workspace: &Path, own: &Path) -> io::Result<()> {
+    let workspace = workspace.canonicalize()?;
+    // A folder that does not exist yet could be created by a command.
+    let is_inside = |folder: &Path| {
+        let mut above = folder.ancestors();
+        let real = above.find_map(|folder| folder.canonicalize().ok());
+        real.is_some_and(|real| real.starts_with(&workspace))
+    };
+    if !is_inside(&tempfile::env::temp_dir()) {
+        return Ok(());
+    }
+    let usual = ["/tmp", "/var/tmp"].map(Path::new);
+    let mut usual = usual.into_iter().filter(|folder| !is_inside(folder));
+    let outside = usual.find(|folder| TempDir::new_in(folder).is_ok());
+    let place = match outside {
+        Some(folder) => folder,
+        // Tools do not see Rind's own folders, even where these lie in the workspace.
+        None => {
+            private_folder(own)?;
+            own
+        }
+    };
+    tempfile::env::override_temp_dir(place).map_err(|_| {
+        io::Error::other("temporary files of this process were moved before, into the workspace")
+    })
 }
 
 /// Whether this process has not swept this location yet.

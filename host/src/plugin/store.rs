@@ -79,13 +79,17 @@ fn store_error(error: &io::Error) -> HandleError {
 
 /// Returns the plugin's own directory under `data`. For project and command-line plugins, whose
 /// names are not verified, the directory name includes a hash of the plugin's location: otherwise a
-/// plugin could inherit the data of another plugin with the same name.
+/// plugin could inherit the data of another plugin with the same name. The same holds for a plugin
+/// whose folder is a symlink, because its target can be replaced by another plugin.
 #[must_use]
 pub fn own_folder(data: &Path, plugin: &str, found: &Found) -> PathBuf {
-    if found.trust <= Trust::User {
+    let is_link = fs::symlink_metadata(&found.folder).is_ok_and(|about| about.is_symlink());
+    if found.trust <= Trust::User && !is_link {
         return data.join(plugin);
     }
-    let place = format!("{} {}", found.trust, found.folder.display());
+    let real = found.folder.canonicalize();
+    let real = real.as_ref().unwrap_or(&found.folder);
+    let place = format!("{} {}", found.trust, real.display());
     let hash = blake3::hash(place.as_bytes()).to_hex();
     data.join(format!("{plugin}@{}", &hash[..16]))
 }
@@ -241,6 +245,27 @@ mod tests {
         assert_eq!(again.keys("a").unwrap(), ["a/../b"]);
         again.remove("a/../b").unwrap();
         assert_eq!(store.get("a/../b").unwrap(), None);
+    }
+
+    #[test]
+    fn the_place_of_a_store_follows_the_target_of_a_link() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let link = at("link");
+        let place = |folder: &Path, trust| {
+            let folder = folder.to_owned();
+            own_folder(Path::new("/data"), "memo", &Found { trust, folder })
+        };
+        for trust in [Trust::User, Trust::Local] {
+            let places = ["one", "other"].map(|target| {
+                fs::create_dir_all(at(target)).unwrap();
+                let _ = fs::remove_file(&link);
+                std::os::unix::fs::symlink(at(target), &link).unwrap();
+                place(&link, trust)
+            });
+            assert_ne!(places[0], places[1], "{trust}");
+        }
+        assert_eq!(place(&at("one"), Trust::User), Path::new("/data/memo"));
     }
 
     #[test]

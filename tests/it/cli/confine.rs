@@ -153,16 +153,20 @@ fn a_confinement_that_fails_at_the_start_refuses_commands_and_is_tried_again_at_
         return;
     }
     let calls = "[[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"touch first ../outside\" } }]\n\
-                 [[reply]]\ntool_calls = [{ name = \"write_file\", arguments = { path = \"tmp/x\", content = \"\" } }]\n\
-                 [[reply]]\ntool_calls = [{ name = \"bash\", arguments = { command = \"touch ../outside; touch second\" } }]\n\
+                 [[reply]]\ndelay_ms = 3000\n\
+                 tool_calls = [{ name = \"bash\", arguments = { command = \"touch ../outside; touch second\" } }]\n\
                  [[reply]]\ntext = \"Done.\"\n";
     for settings in CONFINED {
         let rind = Rind::with_script(calls);
         rind.config(settings);
         // What cannot be made there at the start stands for a disk that is full.
-        let temporary = rind.workspace().join("tmp");
+        let temporary = rind.user_home().join("tmp");
         let mut command = rind.command(&["run", "work", "--yes"]);
-        let ran = rind.finish(command.env("TMPDIR", &temporary)).exits(0);
+        command.env("TMPDIR", &temporary);
+        let mut running = rind.begin(&mut command);
+        running.wait_until(|rind| rind.entries("message").len() == 3);
+        fs::create_dir(&temporary).unwrap();
+        let ran = running.end().exits(0);
         assert!(
             ran.stderr
                 .contains("bash is refused until its commands can be confined"),
@@ -172,6 +176,39 @@ fn a_confinement_that_fails_at_the_start_refuses_commands_and_is_tried_again_at_
         assert!(!rind.workspace().join("first").exists(), "{settings}");
         assert!(rind.workspace().join("second").exists(), "{settings}");
         assert!(!rind.workspace().join("../outside").exists(), "{settings}");
+    }
+}
+
+#[test]
+fn what_a_guard_is_given_to_judge_lies_where_no_command_can_change_it() {
+    if !can_confine() {
+        return;
+    }
+    let guard = "[hooks.scripts.guard]\npoint = \"pre-tool\"\n\
+                 command = [\"sh\", \"-c\", \"readlink /proc/self/fd/0 >> judged; echo $TMPDIR >> judged\"]\n";
+    for (place, is_link) in [("tmp", false), ("later/tmp", false), ("tmp", true)] {
+        let rind = Rind::with_script(&script("echo $TMPDIR > temporary"));
+        rind.config(guard);
+        let inside = rind.workspace().join(place);
+        if place == "tmp" {
+            fs::create_dir(&inside).unwrap();
+        }
+        let named = match is_link {
+            false => inside,
+            true => rind.user_home().join("link"),
+        };
+        if is_link {
+            std::os::unix::fs::symlink(rind.workspace().join(place), &named).unwrap();
+        }
+        let mut command = rind.command(&["run", "work", "--yes"]);
+        rind.finish(command.env("TMPDIR", &named)).exits(0);
+        let read = |name: &str| fs::read_to_string(rind.workspace().join(name)).unwrap();
+        let workspace = rind.workspace().canonicalize().unwrap();
+        for path in [read("judged"), read("temporary")].concat().lines() {
+            assert!(!path.starts_with(workspace.to_str().unwrap()), "{path}");
+            assert!(!path.starts_with(named.to_str().unwrap()), "{path}");
+            assert!(path.starts_with('/'), "{path}");
+        }
     }
 }
 

@@ -116,6 +116,10 @@ const RULES: &[Rule] = &[
                 "it splits and joins values of PATH, and reads no variable",
             ),
             (
+                "host/src/disk/temporary.rs",
+                "it moves the temporary files of the process out of the workspace",
+            ),
+            (
                 "host/src/tool/process/environment.rs",
                 "the short list of variables that started processes inherit stands in one place",
             ),

@@ -20,6 +20,7 @@ use super::settings::{PluginSelection, RunSettings, SessionChoice};
 use super::setup::{OperatorSetup, check_apart};
 use super::usage::bail_usage;
 use super::{grants, mcp, model, overlooked, plugin_flags, skills};
+use rind_lib::disk::keep_temporary_apart;
 use rind_lib::grant::ask::{Ask, GrantOptions};
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::host::{Session, ToolSource};
@@ -145,6 +146,8 @@ impl PreparedRun {
         let misspelt = overlooked::of_variables(&environment);
         misspelt.iter().for_each(|text| environment.warn_once(text));
         check_apart(&paths)?;
+        keep_temporary_apart(&paths.workspace, &paths.temporary())
+            .context("find a folder for temporary files that no tool can change")?;
         let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
         let project = project::trusted(&environment, &paths, by_flag, ask).await?;
         plugin_flags::check_places(&selection)?;

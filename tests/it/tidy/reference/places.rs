@@ -163,6 +163,11 @@ const DATA: Files = &[
         "every turn",
     ),
     (
+        "tmp/",
+        "temporary files where the system's folder for them lies in the workspace",
+        "every turn",
+    ),
+    (
         "cache.key",
         "key that signs compiled plugins in the cache",
         "the first start",
@@ -294,7 +299,8 @@ pub(super) fn page() -> Page {
          | `~/.claude/CLAUDE.md` | context file that Rind reads too |\n\
          | `~/.claude/skills`, `~/.agents/skills` | skills that Rind reads too |\n\
          | `~/.docker/config.json` | credentials of registries |\n\
-         | the folder for temporary files (`TMPDIR`) | temporary folders of commands, removed when they end |\n"
+         | the folder for temporary files (`TMPDIR`; where it lies in the workspace, `/tmp`, `/var/tmp` or `data/tmp`) | \
+         temporary folders of commands, removed when they end |\n"
     );
     Page {
         name: "files.md",
