@@ -116,6 +116,19 @@ impl Paths {
         self.data.join("grants.json")
     }
 
+    /// Returns the path of the mark that this workspace was told of these things.
+    #[must_use]
+    pub fn told_mark(&self, things: &[&str]) -> PathBuf {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.workspace.as_os_str().as_encoded_bytes());
+        for thing in things {
+            hasher.update(b"\0");
+            hasher.update(thing.as_bytes());
+        }
+        let name = hasher.finalize().to_hex();
+        self.data.join("told").join(&name[..16])
+    }
+
     /// Returns the folder for temporary files where the system's lies in the workspace.
     #[must_use]
     pub fn temporary(&self) -> PathBuf {

@@ -291,6 +291,6 @@ fn only_the_owner_may_read_a_session() {
         .state_set("p", "k", Some(&"x".repeat(INLINE_BYTES + 1)))
         .unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(session.folder()), 0o700);
+    assert_eq!(mode(&session.folder().unwrap()), 0o700);
     assert_eq!(mode(&place.file(session.id())), 0o600);
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::spec::AgentSpec;
 use crate::message::{Attachment, Blob, Content, Message, Part, Parts};
 use crate::provider::{Images, Request};
-use crate::session::{Blobs, Error, Session};
+use crate::session::{Error, Session, SessionBlobs};
 use crate::text::error_chain;
 use crate::tool::ToolOutput;
 
@@ -74,7 +74,7 @@ pub(super) async fn load_images(spec: &AgentSpec, root: &Session, request: &Requ
     chosen.unwrap_or_default()
 }
 
-fn keep_output_blobs(blobs: &Blobs, mut output: ToolOutput) -> Parts {
+fn keep_output_blobs(blobs: &SessionBlobs, mut output: ToolOutput) -> Parts {
     let mut bytes = output.bytes.iter();
     for part in output.content.iter_mut() {
         let Part::Blob(blob) = part else { continue };

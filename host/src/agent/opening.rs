@@ -30,7 +30,7 @@ impl LiveAgent {
             skills: Arc::new(SkillMemory::of_session(&spec)),
             checkpoints: Arc::new(Checkpoints::new(CheckpointSpec {
                 config: spec.config.checkpoint.clone(),
-                session: spec.session.folder().to_owned(),
+                session: spec.session.folder().unwrap_or_default(),
                 workspace: spec.workspace.clone(),
                 own_folders: spec.own_folders.to_vec(),
             })),

@@ -184,7 +184,7 @@ impl<'a> ModelGate<'a> {
         let body = body.map_err(NoAnswer::Blocked)?;
         // Sync the session to disk while the model answers; tools with side effects wait for it.
         if let Some(lines) = session.unsynced().map_err(NoAnswer::Session)? {
-            tokio::task::spawn_blocking(move || lines.sync_data());
+            tokio::task::spawn_blocking(move || lines.wait());
         }
         let number = self.scope.budget.count_request();
         self.scope.spec.events.emit(Event::RequestStart {

@@ -12,7 +12,7 @@ use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{Decision, PromptContext, PromptPart, Tier};
 use crate::prompt::{self, HostFacts};
-use crate::session::{Blobs, Body};
+use crate::session::{Body, SessionBlobs};
 
 impl TurnRun<'_> {
     /// `system-prompt` collects, `before-system-prompt` edits the parts, `after-system-prompt` the
@@ -53,7 +53,7 @@ impl TurnRun<'_> {
 
         let parts = prompt::prompt_rows(&parts);
         let texts = self.system.iter().map(|block| block.text.as_str());
-        let sent = texts.map(Blobs::text_id).collect();
+        let sent = texts.map(SessionBlobs::text_id).collect();
         let written = Body::Prompt { parts, lost, sent };
         if self.agent.ledger.as_ref() != Some(&written) {
             self.agent.spec.session.append(written.clone())?;

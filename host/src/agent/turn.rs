@@ -31,7 +31,7 @@ use crate::point::dispatch::AttributedText;
 use crate::point::outcome::Level;
 use crate::point::payload::{Source, TurnInput};
 use crate::provider::SystemBlock;
-use crate::session::{Body, InterruptedTurn};
+use crate::session::{Body, InterruptedTurn, Position};
 
 /// Time that tools have, after the user interrupted, to stop by themselves and report their work so
 /// far. A little longer than the time that a call gets once its token is set.
@@ -159,7 +159,7 @@ pub(super) struct TurnRun<'a> {
     /// Ends the subagents when the turn is dropped.
     pub(super) agents_guard: Option<DropGuard>,
     /// Offset of the turn's first entry in the file of the session, in bytes.
-    pub(super) begins_at: u64,
+    pub(super) begins_at: Position,
     pub(super) started: Instant,
 }
 
@@ -188,7 +188,7 @@ impl<'a> TurnRun<'a> {
             answers: AnswerCheck::default(),
             outputs: Vec::new(),
             ready_answer: None,
-            begins_at: 0,
+            begins_at: Position::START,
             started: Instant::now(),
         }
     }

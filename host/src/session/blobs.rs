@@ -2,28 +2,38 @@
 //!
 //! Owns the file names (the BLAKE3 hash of the content), the size limits, and the check that a file
 //! still has the content it was written with. The module must not know the meaning of the bytes.
-//! Start from [`Blobs`].
+//! Start from [`SessionBlobs`].
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::Error;
 use super::guarded;
 use super::log::{DiskWait, sync_folder, write_private_as};
+use super::storage::Blobs;
 use crate::disk::private_folder;
 use crate::lock::lock;
 use crate::message::Blob;
-
-/// Name of the folder for blobs of messages, in the session's folder.
-const FOLDER: &str = "content";
 
 /// Maximum size of a blob, in bytes.
 pub const MAX_BLOB_BYTES: u64 = 8 << 20;
 
 /// Maximum size of all blobs of a session, in bytes.
 pub const MAX_BLOBS_BYTES: u64 = 256 << 20;
+
+/// Returns the name of a value in [`Blobs`].
+pub(super) fn hash_name(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+/// Whether a text is a name that [`hash_name`] could have made. Names come from plugins and from
+/// files that may have been tampered with.
+pub(super) fn is_hash_name(text: &str) -> bool {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.len() == 2 * blake3::OUT_LEN && text.bytes().all(is_hex)
+}
 
 /// A folder of files that are named by the hash of their content.
 #[derive(Clone, Debug)]
@@ -45,74 +55,13 @@ impl HashedFiles {
         Self { wait, ..self }
     }
 
-    pub(super) fn hash_name(bytes: &[u8]) -> String {
-        blake3::hash(bytes).to_hex().to_string()
-    }
-
-    /// Returns the path for a name, or `None` if the name is not a hash: names come from plugins
-    /// and from files that may have been tampered with.
+    /// Returns the path for a name, or `None` if the name is not a hash.
     fn file_path(&self, name: &str) -> Option<PathBuf> {
-        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (name.len() == 2 * blake3::OUT_LEN && name.bytes().all(is_hex))
-            .then(|| self.folder.join(name))
+        is_hash_name(name).then(|| self.folder.join(name))
     }
 
     fn known_path(&self, name: &str) -> Result<PathBuf, Error> {
-        self.file_path(name).ok_or_else(|| self.damaged_error(name))
-    }
-
-    /// Returns the error for a file whose hash does not match its name.
-    pub(super) fn damaged_error(&self, name: &str) -> Error {
-        let path = self.file_path(name).unwrap_or_else(|| self.folder.clone());
-        Error::Blob { path }
-    }
-
-    /// Returns the length of a file; 0 if it is missing.
-    pub(super) fn len(&self, name: &str) -> u64 {
-        let meta = self
-            .file_path(name)
-            .and_then(|path| fs::metadata(path).ok());
-        meta.map_or(0, |meta| meta.len())
-    }
-
-    /// Writes a file atomically, and waits until it is on the disk, unless the session waits for
-    /// nothing.
-    pub(super) fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.known_path(name)?;
-        if self.read_bytes(name).is_ok() {
-            return Ok(());
-        }
-        let half = self
-            .folder
-            .join(format!("{name}.{}.half", crate::clock::new_id()));
-        private_folder(&self.folder)
-            .and_then(|()| write_private_as(&half, bytes, self.wait))
-            .and_then(|()| fs::rename(&half, &path))
-            .map_err(|source| {
-                let _ = fs::remove_file(&half);
-                Error::write_error(&path, source)
-            })?;
-        if self.wait == DiskWait::Waits {
-            sync_folder(&self.folder);
-        }
-        Ok(())
-    }
-
-    /// Reads a file and verifies its hash.
-    pub(super) fn read_bytes(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let path = self.known_path(name)?;
-        let bytes = fs::read(&path).map_err(|source| Error::read_error(&path, source))?;
-        if Self::hash_name(&bytes) != name {
-            return Err(self.damaged_error(name));
-        }
-        Ok(bytes)
-    }
-
-    /// Removes an unreferenced file. A failure is ignored, because it only wastes space.
-    pub(super) fn remove_file(&self, name: &str) {
-        if let Some(path) = self.file_path(name) {
-            let _ = fs::remove_file(path);
-        }
+        self.file_path(name).ok_or_else(|| self.damaged(name))
     }
 
     /// Copies every file into a folder that does not exist yet. A forked session needs its own
@@ -139,37 +88,82 @@ impl HashedFiles {
     }
 }
 
-/// Blobs that messages of a session and of its subagents refer to. Cheap to clone; keeps no file
-/// open. Methods that block say so.
-#[derive(Clone, Debug)]
-pub struct Blobs {
-    files: HashedFiles,
-    /// Total size of all files; `None` until it is first needed.
-    total: Arc<Mutex<Option<u64>>>,
-}
+impl Blobs for HashedFiles {
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.known_path(name)?;
+        if self.get(name).is_ok() {
+            return Ok(());
+        }
+        let half = self
+            .folder
+            .join(format!("{name}.{}.half", crate::clock::new_id()));
+        private_folder(&self.folder)
+            .and_then(|()| write_private_as(&half, bytes, self.wait))
+            .and_then(|()| fs::rename(&half, &path))
+            .map_err(|source| {
+                let _ = fs::remove_file(&half);
+                Error::write_error(&path, source)
+            })?;
+        if self.wait == DiskWait::Waits {
+            sync_folder(&self.folder);
+        }
+        Ok(())
+    }
 
-impl Blobs {
-    /// Opens the blobs of the session in `folder`.
-    pub(super) fn new(folder: &Path) -> Self {
-        Self {
-            files: HashedFiles::new(folder.join(FOLDER)),
-            total: Arc::default(),
+    fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let path = self.known_path(name)?;
+        let bytes = fs::read(&path).map_err(|source| Error::read_error(&path, source))?;
+        if hash_name(&bytes) != name {
+            return Err(self.damaged(name));
+        }
+        Ok(bytes)
+    }
+
+    fn length(&self, name: &str) -> Option<u64> {
+        let meta = fs::metadata(self.file_path(name)?);
+        meta.ok().map(|meta| meta.len())
+    }
+
+    fn total(&self) -> Result<u64, Error> {
+        let files = self.files()?;
+        let sizes = files.iter().map(|(path, _)| fs::metadata(path));
+        Ok(sizes.flatten().map(|meta| meta.len()).sum())
+    }
+
+    /// A failure only wastes space.
+    fn release(&self, name: &str) {
+        if let Some(path) = self.file_path(name) {
+            let _ = fs::remove_file(path);
         }
     }
 
-    /// Sets whether storing a blob waits for the disk.
-    pub(super) fn with_wait(self, wait: DiskWait) -> Self {
-        Self {
-            files: self.files.with_wait(wait),
-            ..self
-        }
+    fn damaged(&self, name: &str) -> Error {
+        let path = self.file_path(name).unwrap_or_else(|| self.folder.clone());
+        Error::Blob { path }
+    }
+}
+
+/// Blobs that messages of a session and of its subagents refer to. Cheap to clone; keeps no file
+/// open. Methods that block say so.
+#[derive(Clone, Debug)]
+pub struct SessionBlobs {
+    blobs: Arc<dyn Blobs>,
+    /// Total size of all blobs; `None` until it is first needed.
+    total: Arc<Mutex<Option<u64>>>,
+}
+
+impl SessionBlobs {
+    /// Applies the limits of a session to these blobs.
+    pub(super) fn new(blobs: Arc<dyn Blobs>) -> Self {
+        let total = Arc::default();
+        Self { blobs, total }
     }
 
     /// Stores the bytes of a blob. They are on the disk when this returns, before any message can
     /// refer to them. Blocks.
     pub fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<(), Error> {
-        if HashedFiles::hash_name(bytes) != blob.id {
-            return Err(self.files.damaged_error(&blob.id));
+        if hash_name(bytes) != blob.id {
+            return Err(self.blobs.damaged(&blob.id));
         }
         self.put_named(&blob.id, bytes)
     }
@@ -177,7 +171,7 @@ impl Blobs {
     /// Returns the id under which a text is stored.
     #[must_use]
     pub fn text_id(text: &str) -> String {
-        HashedFiles::hash_name(text.as_bytes())
+        hash_name(text.as_bytes())
     }
 
     /// Stores a text under its [id](Self::text_id). Blocks.
@@ -194,35 +188,24 @@ impl Blobs {
         if size > MAX_BLOB_BYTES {
             return Err(limit("a blob", MAX_BLOB_BYTES));
         }
-        if self.files.read_bytes(id).is_ok() {
+        if self.blobs.get(id).is_ok() {
             return Ok(());
         }
         let mut total = lock(&self.total);
         let before = match *total {
             Some(known) => known,
-            None => self.measured()?,
+            None => self.blobs.total()?,
         };
         if before + size > MAX_BLOBS_BYTES {
             return Err(limit("all that a session keeps", MAX_BLOBS_BYTES));
         }
-        self.files.write_bytes(id, bytes)?;
+        self.blobs.put(id, bytes)?;
         *total = Some(before + size);
         Ok(())
     }
 
-    fn measured(&self) -> Result<u64, Error> {
-        let files = self.files.files()?;
-        let sizes = files.iter().map(|(path, _)| fs::metadata(path));
-        Ok(sizes.flatten().map(|meta| meta.len()).sum())
-    }
-
     /// Returns the bytes of the blob with this id, unless they are missing or corrupt. Blocks.
     pub fn get(&self, id: &str) -> Result<Vec<u8>, Error> {
-        self.files.read_bytes(id)
-    }
-
-    /// Copies all blobs to the folder of a forked session.
-    pub(super) fn copy_to(&self, folder: &Path) -> Result<(), Error> {
-        self.files.copy_to(&Self::new(folder).files)
+        self.blobs.get(id)
     }
 }

@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +17,9 @@ use std::sync::Arc;
 use super::entry::{Body, Entry, Holder};
 use super::guarded;
 use super::live::Session;
-use super::log::{DiskWait, FILE};
-use super::store::parse_entries;
+use super::storage::{Position, SessionAddress, Sessions};
+use super::store::read_entries;
 use super::{Error, SessionSpec};
-use crate::disk::private_folder;
 use crate::event::SubagentState;
 
 /// Name of the folder with the sessions of subagents.
@@ -156,89 +154,60 @@ pub(super) fn child_path(below: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Copies the sessions of the subagents that `entries` name, recursively.
-pub(super) fn copy_children(from: &Path, to: &Path, entries: &[Entry]) -> Result<(), Error> {
+/// Returns the ids of the subagents that entries introduce.
+pub(super) fn agents_in(entries: &[Entry]) -> BTreeSet<String> {
     let named = entries.iter().filter_map(|entry| named_in(&entry.body));
-    // A subagent that was continued is named several times.
-    let named: BTreeSet<String> = named.map(|child| child.agent).collect();
-    for agent in named {
-        let (from, to) = (from.join(AGENTS).join(&agent), to.join(AGENTS).join(&agent));
-        let (entries, _) = match read_from(&from.join(FILE), 0) {
-            // The folder may have been removed. The entries that mention the subagent stay.
-            Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
-            read => read?,
-        };
-        private_folder(&to).map_err(|source| Error::write_error(&to, source))?;
-        let file = to.join(FILE);
-        guarded::copy(&from.join(FILE), &file)?;
-        copy_children(&from, &to, &entries)?;
-    }
-    Ok(())
+    named.map(|child| child.agent).collect()
 }
 
-/// Returns the entries of a file from a byte offset on, and notices about unreadable lines.
-fn read_from(path: &Path, at: u64) -> Result<(Vec<Entry>, Vec<String>), Error> {
-    let mut bytes = Vec::new();
-    guarded::open(path)
-        .and_then(|(mut file, _)| {
-            file.seek(SeekFrom::Start(at))?;
-            file.read_to_end(&mut bytes)
-        })
-        .map_err(|source| Error::read_error(path, source))?;
-    parse_entries(path, &bytes)
-}
-
-/// Location of a session. It keeps no file open, so a thread that waits for the disk does not keep
-/// the session open.
+/// Address of a session and its store. It keeps no file open, so a thread that waits for the disk
+/// does not keep the session open.
 #[derive(Clone, Debug)]
-pub struct SessionFolder {
-    id: Arc<str>,
-    path: PathBuf,
-    wait: DiskWait,
+pub struct SessionPlace {
+    address: SessionAddress,
+    store: Arc<dyn Sessions>,
 }
 
-impl SessionFolder {
-    /// Creates the session of a subagent in a folder below this session. It is not in the list of
-    /// sessions and cannot be resumed; it can be read as `ID/agents/AGENT`.
+impl SessionPlace {
+    /// Creates the session of a subagent below this session. It is not in the list of sessions and
+    /// cannot be resumed; it can be read as `ID/agents/AGENT`.
     pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        let id = format!("{}/{AGENTS}/{agent}", self.id);
-        let agents = self.path.join(AGENTS);
-        let folder = agents.join(agent);
-        private_folder(&agents)
-            .and_then(|()| private_folder(&folder))
-            .map_err(|source| Error::write_error(&folder, source))?;
-        Session::create(Some(&self.id), &id, &folder, spec, self.wait)
+        let child = self.child(agent)?;
+        Session::create(
+            Some(self.address.as_str()),
+            child.address,
+            child.store,
+            spec,
+        )
     }
 
     /// Opens the session of a subagent again, to continue the subagent. Repairs it like any
     /// session that is resumed.
     pub fn open_child(&self, agent: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        let folder = self.path.join(AGENTS).join(agent);
-        let is_there = is_agent_id(agent)
-            && [self.path.join(AGENTS), folder.clone()]
-                .iter()
-                .all(|path| guarded::is_folder(path).unwrap_or_default());
-        if !is_there {
-            let source = ErrorKind::NotFound.into();
-            return Err(Error::read_error(&folder, source));
-        }
-        let id = format!("{}/{AGENTS}/{agent}", self.id);
-        Session::open(&id, &folder, spec)
+        let child = self.child(agent)?;
+        Session::open(child.address, child.store, spec)
     }
 
-    /// Returns the location of the session of a subagent, which may not exist. `agent` must be a
-    /// valid id.
-    pub(super) fn child(&self, agent: &str) -> Self {
-        Self {
-            id: format!("{}/{AGENTS}/{agent}", self.id).into(),
-            path: self.path.join(AGENTS).join(agent),
-            wait: self.wait,
-        }
+    /// Returns the place of the session of a subagent, which may not exist.
+    pub(super) fn child(&self, agent: &str) -> Result<Self, Error> {
+        let address = self.address.child(agent);
+        let unknown = || Error::Unknown {
+            wanted: format!("{}/{AGENTS}/{agent}", self.address),
+            root: self.store.name().into(),
+        };
+        Ok(Self {
+            address: address.ok_or_else(unknown)?,
+            store: self.store.clone(),
+        })
     }
 
-    /// Returns the entries from the byte offset `end` on; see [`Session::end`].
-    pub(crate) fn entries_since(&self, end: u64) -> Result<Vec<Entry>, Error> {
-        Ok(read_from(&self.path.join(FILE), end)?.0)
+    /// Returns the entries from a position on; see [`Session::end`].
+    pub(crate) fn entries_since(&self, from: Position) -> Result<Vec<Entry>, Error> {
+        Ok(read_entries(&*self.store, &self.address, from)?.0)
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>, Error> {
+        self.entries_since(Position::START)
     }
 
     /// Reads `children`, the newest first, and the subagents below them, and gives each with its
@@ -246,24 +215,23 @@ impl SessionFolder {
     /// the subagent has their messages too.
     pub(crate) fn read_children(&self, children: &[Child], take: &mut ChildVisitor<'_>) {
         let mut seen = HashSet::new();
-        let _ = read_below(&self.path, children, MAX_DEPTH, &mut seen, take);
+        let _ = read_below(self, children, MAX_DEPTH, &mut seen, take);
     }
 
     /// Returns the entries of the subagent with this id, which is one of `children` or below one of
     /// them; `None` if there is none.
     pub fn read_child(&self, children: &[Child], agent: &str) -> Result<Option<Vec<Entry>>, Error> {
-        find_child(&self.path, children, agent, MAX_DEPTH)
+        find_child(self, children, agent, MAX_DEPTH)
     }
 }
 
 impl Session {
-    /// Returns the location of this session.
+    /// Returns the place of this session.
     #[must_use]
-    pub fn place(&self) -> SessionFolder {
-        SessionFolder {
-            id: self.id().clone(),
-            path: self.folder().to_owned(),
-            wait: self.disk_wait(),
+    pub fn place(&self) -> SessionPlace {
+        SessionPlace {
+            address: self.address().clone(),
+            store: self.sessions().clone(),
         }
     }
 
@@ -289,8 +257,9 @@ impl Session {
     pub fn remove_holder(&self, agent: &str) {
         // A referenced holder keeps another turn.
         let is_new = !self.children().iter().any(|child| child.agent == agent);
-        if is_new && is_agent_id(agent) {
-            let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(agent));
+        if let Some(address) = self.address().child(agent).filter(|_| is_new) {
+            // `rind session doctor` finds the rest of a removal that failed.
+            let _ = self.sessions().remove(&address);
         }
     }
 }
@@ -299,21 +268,23 @@ impl Session {
 pub(crate) type ChildVisitor<'a> =
     dyn FnMut(&Child, Result<Vec<Entry>, Error>) -> ControlFlow<()> + 'a;
 
-/// Reads `children` in `folder`, the newest first, each followed by the subagents below it. `seen`
-/// holds the folders that were read: a file may name a subagent more than once.
+/// Reads `children` of a session, the newest first, each followed by the subagents below it. `seen`
+/// holds the addresses that were read: a file may name a subagent more than once.
 fn read_below(
-    folder: &Path,
+    place: &SessionPlace,
     children: &[Child],
     depth: usize,
-    seen: &mut HashSet<PathBuf>,
+    seen: &mut HashSet<SessionAddress>,
     take: &mut ChildVisitor<'_>,
 ) -> ControlFlow<()> {
     for child in children.iter().rev() {
-        let own = folder.join(AGENTS).join(&child.agent);
-        if !seen.insert(own.clone()) {
+        let Ok(own) = place.child(&child.agent) else {
+            continue;
+        };
+        if !seen.insert(own.address.clone()) {
             continue;
         }
-        let read = read_from(&own.join(FILE), 0).map(|(entries, _)| entries);
+        let read = own.entries();
         let named = read.iter().flatten().filter_map(|e| named_in(&e.body));
         let below: Vec<Child> = match child.is_holder || depth == 0 {
             true => Vec::new(),
@@ -325,16 +296,15 @@ fn read_below(
     ControlFlow::Continue(())
 }
 
-/// Searches for a subagent among `children` in `folder`, then recursively among their subagents.
+/// Searches for a subagent among `children` of a session, then recursively among their subagents.
 fn find_child(
-    folder: &Path,
+    place: &SessionPlace,
     children: &[Child],
     agent: &str,
     depth: usize,
 ) -> Result<Option<Vec<Entry>>, Error> {
     if children.iter().any(|child| child.agent == agent) {
-        let file = folder.join(AGENTS).join(agent).join(FILE);
-        return Ok(Some(read_from(&file, 0)?.0));
+        return place.child(agent)?.entries().map(Some);
     }
     // Skip holders: a holder has entries about the subagents of its turn, but their sessions stay
     // where they were created.
@@ -342,12 +312,14 @@ fn find_child(
         .iter()
         .filter(|child| !child.is_holder && depth > 0)
     {
-        let folder = folder.join(AGENTS).join(&child.agent);
-        let Ok((entries, _)) = read_from(&folder.join(FILE), 0) else {
+        let Ok(own) = place.child(&child.agent) else {
+            continue;
+        };
+        let Ok(entries) = own.entries() else {
             continue;
         };
         let below: Vec<Child> = entries.iter().filter_map(|e| named_in(&e.body)).collect();
-        if let Some(found) = find_child(&folder, &below, agent, depth - 1)? {
+        if let Some(found) = find_child(&own, &below, agent, depth - 1)? {
             return Ok(Some(found));
         }
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::blobs::HashedFiles;
+use super::blobs::hash_name;
 use super::children;
 use super::entry::{Body, VERSION};
 use super::guarded;
@@ -365,5 +365,5 @@ fn is_left(above: &str, all: &BTreeMap<String, Wanted>) -> bool {
 }
 
 fn is_intact(path: &Path, name: &str) -> bool {
-    guarded::read(path).is_ok_and(|bytes| HashedFiles::hash_name(&bytes) == name)
+    guarded::read(path).is_ok_and(|bytes| hash_name(&bytes) == name)
 }

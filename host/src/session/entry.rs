@@ -363,6 +363,9 @@ pub enum Body {
         /// Name of the blob that contains the value, if it is large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
+        /// Length of the value in that blob, in bytes; entries of older versions lack it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        len: Option<u64>,
         /// Whether the key was removed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         removed: bool,

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::guarded::{self, Lines, MAX_LINE_BYTES, is_session_id};
+use super::guarded::{self, Lines, MAX_LINE_BYTES};
 use super::head::{HeadBuilder, SessionHead};
 use super::log::FILE;
 use super::{Error, SessionStore};
@@ -57,7 +57,8 @@ impl SessionStore {
     /// Returns the heads of all sessions, the last written first. A session that cannot be read
     /// hides no other one. Takes no lock, and reads only what changed since the last call.
     pub fn heads(&self) -> Result<Heads, Error> {
-        let mut known = read_cache(&self.root().join(CACHE));
+        let cache = self.files()?.root().join(CACHE);
+        let mut known = read_cache(&cache);
         let n_known = known.heads.len();
         let mut fresh = Cache {
             version: CACHE_VERSION,
@@ -94,42 +95,18 @@ impl SessionStore {
             fresh.heads.insert(id, Cached { stamp, head });
         }
         if n_new > 0 || n_known != fresh.heads.len() {
-            self.write_cache(&fresh);
+            write_cache(&cache, &fresh);
         }
         let newest = |a: &SessionHead, b: &SessionHead| (b.updated, &b.id).cmp(&(a.updated, &a.id));
         heads.rows.sort_by(newest);
         Ok(heads)
     }
+}
 
-    /// Returns every folder of the store that has the name of a session, with its id. Links are
-    /// left out.
-    pub(super) fn folders(&self) -> Result<Vec<(String, std::path::PathBuf)>, Error> {
-        let failed = |source| Error::read_error(self.root(), source);
-        let entries = match std::fs::read_dir(self.root()) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(failed(source)),
-        };
-        let mut folders = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(failed)?;
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let Ok(id) = entry.file_name().into_string() else {
-                continue;
-            };
-            if is_folder && is_session_id(&id) {
-                folders.push((id, entry.path()));
-            }
-        }
-        folders.sort();
-        Ok(folders)
-    }
-
-    fn write_cache(&self, cache: &Cache) {
-        // A cache that cannot be written costs the next list its time, and nothing else.
-        if let Ok(bytes) = serde_json::to_vec(cache) {
-            let _ = crate::disk::replace_private(&self.root().join(CACHE), &bytes);
-        }
+fn write_cache(path: &Path, cache: &Cache) {
+    // A cache that cannot be written costs the next list its time, and nothing else.
+    if let Ok(bytes) = serde_json::to_vec(cache) {
+        let _ = crate::disk::replace_private(path, &bytes);
     }
 }
 

@@ -6,11 +6,10 @@
 //! may be what is damaged. Start from [`Session::remove_left_holders`].
 
 use std::collections::BTreeSet;
-use std::fs;
 
-use super::children::{AGENTS, stored_agents};
 use super::entry::Body;
 use super::live::Session;
+use super::storage::Position;
 
 /// Beginning of the ids of holders.
 const HOLDER: &str = "held-";
@@ -35,16 +34,18 @@ impl Session {
     pub(crate) fn remove_left_holders(&self) {
         let due: BTreeSet<u32> = self.archival_due().iter().map(|due| due.turn).collect();
         let children = self.children();
-        for agent in stored_agents(self.folder()) {
+        let stored = self.sessions().children(self.address());
+        for agent in stored.unwrap_or_default() {
             if children.iter().any(|child| child.agent == agent) {
                 continue;
             }
-            let place = self.place().child(&agent);
-            let entries = place.entries_since(0).unwrap_or_default();
+            let Ok(place) = self.place().child(&agent) else {
+                continue;
+            };
+            let entries = place.entries_since(Position::START).unwrap_or_default();
             let turns = entries.iter().filter_map(|entry| begun_turn(&entry.body));
             if is_left_holder(&agent, &due, &turns.collect()) {
-                // `rind session doctor` finds folders that cannot be removed.
-                let _ = fs::remove_dir_all(self.folder().join(AGENTS).join(&agent));
+                self.remove_holder(&agent);
             }
         }
     }

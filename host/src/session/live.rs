@@ -7,20 +7,19 @@
 //! This module must not know the agent loop or the meaning of messages. Start from [`Session`].
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::Value;
 
-use super::blobs::Blobs;
+use super::blobs::SessionBlobs;
 use super::children::Child;
 use super::entry::{
     Body, DueTurn, Entry, LastingSkill, RememberedSkill, Report, ReportLine, VERSION,
 };
 use super::interrupted::{InterruptedTurn, TakenInput};
-use super::log::{DiskWait, FILE, SessionLog};
 use super::state::PluginStates;
-use super::synced::UnsyncedData;
+use super::storage::{BlobKind, Journal, Position, SessionAddress, Sessions, UnsyncedFrames};
 use super::transcript::SessionTranscript;
 use super::undo::{self, Undone};
 use super::{Error, SessionSpec};
@@ -37,17 +36,16 @@ const CUT_OFF: &str = "the turn was cut off";
 /// [`Session::sync`] waits for the disk. Call it before any action that relies on the entries
 /// written so far; since all entries are in one file, one sync covers them all.
 pub struct Session {
-    id: Arc<str>,
-    folder: PathBuf,
+    address: SessionAddress,
+    store: Arc<dyn Sessions>,
     is_resumed: bool,
     notices: Vec<String>,
-    wait: DiskWait,
-    blobs: Blobs,
+    blobs: SessionBlobs,
     inner: Mutex<SessionState>,
 }
 
 struct SessionState {
-    log: SessionLog,
+    journal: Box<dyn Journal>,
     transcript: SessionTranscript,
     states: PluginStates,
     last_entry: Option<String>,
@@ -56,49 +54,54 @@ struct SessionState {
 }
 
 impl Session {
-    /// Creates the files of a new session. `parent` is the id of the parent session if this is a
-    /// subagent's session. `folder` must exist and be empty.
+    /// Creates a session. `parent` is the id of the parent session if this is a subagent's session.
     pub(super) fn create(
         parent: Option<&str>,
-        id: &str,
-        folder: &Path,
+        address: SessionAddress,
+        store: Arc<dyn Sessions>,
         spec: &SessionSpec,
-        wait: DiskWait,
     ) -> Result<Self, Error> {
-        let log = SessionLog::create_log(folder, wait)?;
-        let session = Self::over_log(log, id, folder);
+        let journal = store.create(&address)?;
+        let session = Self::over_journal(journal, address, store);
         session.append(session_header(spec, parent))?;
         session.sync()?;
         Ok(session)
     }
 
-    /// Returns an empty session in `folder`.
-    fn over_log(log: SessionLog, id: &str, folder: &Path) -> Self {
-        let wait = log.disk_wait();
+    /// Returns an empty session.
+    fn over_journal(
+        journal: Box<dyn Journal>,
+        address: SessionAddress,
+        store: Arc<dyn Sessions>,
+    ) -> Self {
+        let states = PluginStates::new(store.blobs(&address, BlobKind::State));
         Self {
-            id: id.into(),
-            folder: folder.to_owned(),
             is_resumed: false,
             notices: Vec::new(),
-            wait,
-            blobs: Blobs::new(folder).with_wait(wait),
+            blobs: SessionBlobs::new(store.blobs(&address, BlobKind::Content)),
             inner: Mutex::new(SessionState {
-                log,
+                journal,
                 transcript: SessionTranscript::default(),
-                states: PluginStates::new(folder, wait),
+                states,
                 last_entry: None,
                 deferred: None,
             }),
+            address,
+            store,
         }
     }
 
-    /// Opens the files of a session: repairs the end of the file, applies every valid entry, and
-    /// closes the calls of an interrupted turn.
-    pub(super) fn open(id: &str, folder: &Path, spec: &SessionSpec) -> Result<Self, Error> {
-        let opened = SessionLog::open_log(folder)?;
-        let path = folder.join(FILE);
-        let (entries, unreadable) = super::store::parse_entries(&path, &opened.bytes)?;
-        let mut session = Self::over_log(opened.log, id, folder);
+    /// Opens a session: repairs its end, applies every valid entry, and closes the calls of an
+    /// interrupted turn.
+    pub(super) fn open(
+        address: SessionAddress,
+        store: Arc<dyn Sessions>,
+        spec: &SessionSpec,
+    ) -> Result<Self, Error> {
+        let opened = store.open(&address)?;
+        let name = super::store::lines_name(&*store, &address);
+        let (entries, unreadable) = super::store::parse_entries(&name, &opened.lines)?;
+        let mut session = Self::over_journal(opened.journal, address, store);
         session.is_resumed = true;
         let mut notices = opened.notices;
         notices.extend(unreadable);
@@ -135,25 +138,32 @@ impl Session {
     /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &Arc<str> {
-        &self.id
+        self.address.shared()
     }
 
-    /// Returns the folder with the session's files. Large outputs of plugins may be stored there
-    /// too.
+    /// Returns the address of the session in its store.
     #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn address(&self) -> &SessionAddress {
+        &self.address
     }
 
-    /// Whether its data is waited for to be on the disk.
-    pub(super) fn disk_wait(&self) -> DiskWait {
-        self.wait
+    /// Returns the store that keeps the session.
+    #[must_use]
+    pub fn sessions(&self) -> &Arc<dyn Sessions> {
+        &self.store
+    }
+
+    /// Returns the folder of this machine for files about the session; `None` if its store keeps
+    /// none.
+    #[must_use]
+    pub fn folder(&self) -> Option<PathBuf> {
+        self.store.folder(&self.address)
     }
 
     /// Returns the blobs that the messages refer to. Blobs of a subagent's messages are stored with
     /// the root session.
     #[must_use]
-    pub fn blobs(&self) -> &Blobs {
+    pub fn blobs(&self) -> &SessionBlobs {
         &self.blobs
     }
 
@@ -205,33 +215,33 @@ impl Session {
     /// Blocks until everything written so far is on the disk. Other threads can append meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
-            lines.sync_data();
+            lines.wait();
         }
-        self.lock().log.check()
+        self.lock().journal.check()
     }
 
     /// Waits like [`Session::sync`], on a blocking thread, so that the async executor is not
     /// blocked.
     pub async fn synced(&self) -> Result<(), Error> {
         if let Some(lines) = self.unsynced()? {
-            let synced = tokio::task::spawn_blocking(move || lines.sync_data()).await;
+            let synced = tokio::task::spawn_blocking(move || lines.wait()).await;
             if synced.is_err() {
                 // The thread panicked or was never started: the lines may not be on the disk.
                 return self.sync();
             }
         }
-        self.lock().log.check()
+        self.lock().journal.check()
     }
 
     /// Returns the data that a power failure could still lose, to be synced while others append;
     /// `None` if everything is on the disk. If that sync fails, the next write or sync returns the
     /// error.
-    pub(crate) fn unsynced(&self) -> Result<Option<UnsyncedData>, Error> {
+    pub(crate) fn unsynced(&self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         let mut inner = self.lock();
         if let Some(error) = inner.deferred.take() {
             return Err(error);
         }
-        inner.log.take_unsynced()
+        inner.journal.take_unsynced()
     }
 
     /// Returns the whole conversation, oldest message first.
@@ -268,9 +278,14 @@ impl Session {
         self.lock().transcript.turn
     }
 
-    /// Returns the length of the file in bytes, which is the offset of the next entry.
-    pub(crate) fn end(&self) -> u64 {
-        self.lock().log.len()
+    /// Returns the length of all entries, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.lock().journal.bytes()
+    }
+
+    /// Returns the position of the next entry.
+    pub(crate) fn end(&self) -> Position {
+        self.lock().journal.end()
     }
 
     /// Returns the direct subagents that have a session of their own, oldest first.
@@ -429,13 +444,13 @@ impl Session {
             return Ok(());
         };
         let entry = inner.next_entry(body);
-        inner.log.append_with_next(&entry.line()?)?;
+        inner.journal.append_with_next(&entry.line()?)?;
         inner.take_entry(entry)
     }
 
     /// Writes the changes and reports that wait for the next entry.
     pub fn write_waiting(&self) -> Result<(), Error> {
-        self.lock().log.write_waiting()
+        self.lock().journal.write_waiting()
     }
 
     /// Returns the keys of a plugin's session state that start with `prefix`, sorted.
@@ -479,7 +494,7 @@ impl SessionState {
     }
 
     fn put_entry(&mut self, entry: Entry) -> Result<(), Error> {
-        self.log.append_line(&entry.line()?)?;
+        self.journal.append(&entry.line()?)?;
         self.take_entry(entry)
     }
 
@@ -489,7 +504,7 @@ impl SessionState {
         if let Some(blob) = unused {
             // Sync before removing the old blob: a power failure must not lose both the new value
             // and the old one.
-            self.log.sync_file()?;
+            self.journal.sync()?;
             self.states.remove_blob(&blob);
         }
         Ok(())
@@ -509,7 +524,7 @@ impl SessionState {
             time: crate::clock::now_ms(),
             report,
         };
-        self.log
+        self.journal
             .append_with_next(&super::entry::entry_line(&line)?)?;
         self.last_entry = Some(line.id);
         Ok(())
@@ -549,7 +564,7 @@ impl SessionState {
     }
 }
 
-debug_some!(Session, self, id = self.id, folder = self.folder);
+debug_some!(Session, self, address = self.address, store = self.store);
 
 fn session_header(spec: &SessionSpec, parent: Option<&str>) -> Body {
     Body::Session {

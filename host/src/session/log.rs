@@ -1,8 +1,7 @@
 //! The append-only file of a session.
 //!
 //! Owns the lock, the repair of an incomplete last line, and the handling of disk errors. A line
-//! counts as written once it is in the file; [`SessionLog::sync_file`] makes sure that it survives
-//! a power failure.
+//! counts as written once it is in the file; a sync makes sure that it survives a power failure.
 //!
 //! Invariants: bytes before the end of the last complete line never change, and once a sync fails,
 //! nothing more is appended, since it is unknown which bytes are on the disk. The module handles
@@ -17,6 +16,7 @@ use std::sync::Arc;
 use super::Error;
 use super::entry::Entry;
 use super::guarded;
+use super::storage::{Journal, Position, UnsyncedFrames};
 use super::synced::{SyncedFile, UnsyncedData};
 
 /// Name of the session file in the session's folder.
@@ -24,7 +24,7 @@ pub(super) const FILE: &str = "session.jsonl";
 
 /// Name of the lock file. Its lock marks the session as open for writing, and its content is the
 /// pid of the writer.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// Maximum size of the buffered lines, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 10;
@@ -163,30 +163,17 @@ impl SessionLog {
         }
     }
 
-    /// Whether its lines are waited for to be on the disk.
-    pub(super) fn disk_wait(&self) -> DiskWait {
-        self.wait
-    }
-
-    /// Returns the length of the file after all buffered lines are written.
-    pub(super) fn len(&self) -> u64 {
-        self.len + self.waiting.len() as u64
-    }
-
-    /// Buffers a line until the next append or sync. Use this for small lines that nothing depends
-    /// on, since a write for each costs more than producing it. If the process is killed before,
-    /// the line is lost.
-    pub(super) fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
-        if self.waiting.len() + line.len() > MAX_WAITING_BYTES {
-            self.append_line(&[])?;
+    fn cut_rest(&mut self) -> io::Result<()> {
+        if self.has_rest {
+            self.disk.cut(self.len)?;
+            self.has_rest = false;
         }
-        self.waiting.extend_from_slice(line);
         Ok(())
     }
+}
 
-    /// Appends a line, which must end with a line feed. After an error nothing of the line is in
-    /// the file, and the caller may retry.
-    pub(super) fn append_line(&mut self, line: &[u8]) -> Result<(), Error> {
+impl Journal for SessionLog {
+    fn append(&mut self, line: &[u8]) -> Result<(), Error> {
         self.check()?;
         let n_waiting = self.waiting.len();
         self.waiting.extend_from_slice(line);
@@ -203,45 +190,45 @@ impl SessionLog {
         Ok(())
     }
 
-    fn cut_rest(&mut self) -> io::Result<()> {
-        if self.has_rest {
-            self.disk.cut(self.len)?;
-            self.has_rest = false;
+    /// A write for each small line would cost more than producing it.
+    fn append_with_next(&mut self, line: &[u8]) -> Result<(), Error> {
+        if self.waiting.len() + line.len() > MAX_WAITING_BYTES {
+            self.append(&[])?;
         }
+        self.waiting.extend_from_slice(line);
         Ok(())
     }
 
-    /// Writes the buffered lines.
-    pub(super) fn write_waiting(&mut self) -> Result<(), Error> {
+    fn write_waiting(&mut self) -> Result<(), Error> {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        self.append_line(&[])
+        self.append(&[])
     }
 
-    /// Blocks until every line is on the disk.
-    pub(super) fn sync_file(&mut self) -> Result<(), Error> {
-        if let Some(lines) = self.take_unsynced()? {
-            lines.sync_data();
-        }
-        self.check()
+    fn end(&self) -> Position {
+        Position::new(self.bytes())
     }
 
-    /// Writes the buffered lines and returns the part of the file that is not synced yet. The
-    /// caller can sync it without the lock on the log, so that others can append meanwhile.
-    pub(super) fn take_unsynced(&mut self) -> Result<Option<UnsyncedData>, Error> {
+    fn bytes(&self) -> u64 {
+        self.len + self.waiting.len() as u64
+    }
+
+    fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         self.check()?;
         self.write_waiting()?;
-        if self.wait == DiskWait::Skips {
+        if self.wait == DiskWait::Skips || self.len <= self.synced.len() {
             return Ok(None);
         }
-        let (disk, synced, len) = (self.disk.clone(), self.synced.clone(), self.len);
-        Ok((len > self.synced.len()).then_some(UnsyncedData { disk, synced, len }))
+        Ok(Some(Box::new(UnsyncedData {
+            disk: self.disk.clone(),
+            synced: self.synced.clone(),
+            len: self.len,
+        })))
     }
 
-    /// Returns the error of an earlier sync, if one failed: it is unknown then which bytes are on
-    /// the disk, so nothing more may be appended.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// After a failed sync it is unknown which bytes are on the disk.
+    fn check(&self) -> Result<(), Error> {
         self.synced
             .check()
             .map_err(|source| Error::write_error(&self.path, source))

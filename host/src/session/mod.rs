@@ -1,7 +1,7 @@
 //! Sessions on disk: one append-only file of entries per session, and the state that the entries
 //! add up to.
 //!
-//! Owns the file format, the lock, crash repair, the conversation, the blobs that messages refer to
+//! Owns the format of entries, the stores that keep them (see [`Sessions`]), the lock, crash repair, the conversation, the blobs that messages refer to
 //! and the session state of plugins. It does not know the agent loop: the agent decides which
 //! entries to write and when the data must be on the disk.
 //!
@@ -40,15 +40,16 @@ mod parts;
 mod reading;
 mod search;
 mod state;
+mod storage;
 mod store;
 mod synced;
 mod transcript;
 mod undo;
 mod view;
 
-pub use blobs::{Blobs, MAX_BLOB_BYTES, MAX_BLOBS_BYTES};
+pub use blobs::{MAX_BLOB_BYTES, MAX_BLOBS_BYTES, SessionBlobs};
 pub use bundle::{Bundle, BundleForm, Imported, save};
-pub use children::{Child, SessionFolder};
+pub use children::{Child, SessionPlace};
 pub use doctor::{Examination, Fault, Growth};
 pub(crate) use entry::DONE;
 pub use entry::{
@@ -68,6 +69,12 @@ pub use reading::{Numbered, Reading};
 pub use search::{Found, Hit, Wanted};
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
+};
+pub use storage::files::SessionFiles;
+pub use storage::memory::MemorySessions;
+pub use storage::{
+    BlobKind, Blobs, Journal, ListedSession, OpenedJournal, Position, SessionAddress, SessionPage,
+    Sessions, UnsyncedFrames,
 };
 pub use store::{Resolved, SessionRow, SessionStore};
 pub(crate) use undo::REASON as UNDONE;
@@ -198,6 +205,27 @@ pub enum Error {
         wanted: String,
         /// Matching ids, the last used first.
         found: Vec<String>,
+    },
+    /// The operation works on the files of sessions, and this store has none.
+    #[error("the sessions in {store} are not files, and only files can be looked through this way")]
+    NotFiles {
+        /// Name of the store.
+        store: String,
+    },
+    /// Another writer has continued the session, so this one must not write to it any more.
+    #[error("another program has continued the session {id}; open it again to go on")]
+    Fenced {
+        /// Id of the session.
+        id: String,
+    },
+    /// A store that keeps no files failed.
+    #[error("the store {store} failed")]
+    Store {
+        /// Name of the store.
+        store: String,
+        /// Error of the store.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A blob is corrupt: its hash does not match its name.
     #[error("{} was changed: its content does not fit its name", path.display())]

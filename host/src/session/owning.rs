@@ -4,12 +4,9 @@
 //! half of one. Start from [`SessionStore::rename`] and [`SessionStore::remove`].
 
 use super::entry::{Body, Entry};
-use super::log::{self, FILE, SessionLog};
+use super::log::FILE;
+use super::store::{lines_name, parse_entries};
 use super::{Error, Session, SessionStore, parts};
-use crate::disk::{TemporaryFolder, rename_new};
-
-/// Name prefix of the folders in which sessions are removed.
-const REMOVED: &str = ".removed-";
 
 /// Longest title, in characters.
 const MAX_TITLE_CHARS: usize = 200;
@@ -47,12 +44,12 @@ impl SessionStore {
     /// Gives a session a title. Nothing else of the session changes: an open turn stays open.
     pub fn rename(&self, id: &str, title: &str) -> Result<String, Error> {
         let title = clean_title(title);
-        let folder = self.folder_of(id)?;
-        let path = folder.join(FILE);
+        let at = self.address(id)?;
         // A newer version is refused before its end is repaired.
-        self.read_lines(id)?;
-        let mut opened = SessionLog::open_log(&folder)?;
-        let (entries, _) = super::store::parse_entries(&path, &opened.bytes)?;
+        self.read(id)?;
+        let mut opened = self.sessions().open(&at)?;
+        let name = lines_name(&**self.sessions(), &at);
+        let (entries, _) = parse_entries(&name, &opened.lines)?;
         let last = entries.last();
         let entry = Entry {
             id: crate::clock::new_id(),
@@ -62,24 +59,15 @@ impl SessionStore {
                 title: title.clone(),
             },
         };
-        opened.log.append_line(&entry.line()?)?;
-        opened.log.sync_file()?;
+        opened.journal.append(&entry.line()?)?;
+        opened.journal.sync()?;
         Ok(title)
     }
 
     /// Removes a session with its blobs, subagents and archived turns. Fails if a process has it
     /// open. A session without a readable file is removed too.
     pub fn remove(&self, id: &str) -> Result<(), Error> {
-        let folder = self.folder_of(id)?;
-        let failed = |source| Error::write_error(&folder, source);
-        let lock = log::lock_session(&folder)?;
-        let aside = TemporaryFolder::new_in(REMOVED, self.root()).map_err(failed)?;
-        // A reader finds the whole session or none.
-        rename_new(&folder, &aside.path().join(id)).map_err(failed)?;
-        let _ = lock.unlock();
-        drop(aside);
-        log::sync_folder(self.root());
-        Ok(())
+        self.sessions().remove(&self.address(id)?)
     }
 
     /// Returns the size and last use of every session, the last used first.

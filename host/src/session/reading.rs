@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 
-use super::children::{self, AGENTS};
+use super::children::AGENTS;
 use super::entry::{Body, Entry, VERSION};
-use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_session_id};
+use super::guarded::{self, Line, Lines, MAX_LINE_BYTES};
 use super::log::FILE;
 use super::{Error, SessionStore};
 
@@ -75,7 +75,7 @@ impl SessionStore {
     /// Returns the ids of the subagents and holders that have a session below this one, as
     /// `ID/agents/AGENT`.
     pub fn agents_of(&self, id: &str) -> Result<Vec<String>, Error> {
-        let agents = children::stored_agents(&self.folder_of(id)?).into_iter();
+        let agents = self.sessions().children(&self.address(id)?)?.into_iter();
         Ok(agents
             .map(|agent| format!("{id}/{AGENTS}/{agent}"))
             .collect())
@@ -84,28 +84,6 @@ impl SessionStore {
     /// Returns the folder of a session, or of a subagent as `ID/agents/AGENT`. Each folder on the
     /// way must be a folder and no link.
     pub fn folder_of(&self, id: &str) -> Result<PathBuf, Error> {
-        let unknown = || Error::Unknown {
-            wanted: id.to_owned(),
-            root: self.root().to_owned(),
-        };
-        let (root, below) = match id.split_once('/') {
-            Some((root, below)) => (root, children::child_path(below).ok_or_else(unknown)?),
-            None => (id, PathBuf::new()),
-        };
-        if !is_session_id(root) {
-            return Err(unknown());
-        }
-        let mut folder = self.root().join(root);
-        let mut names = below.iter();
-        loop {
-            let is_folder = guarded::is_folder(&folder);
-            if !is_folder.map_err(|source| Error::read_error(&folder, source))? {
-                return Err(unknown());
-            }
-            match names.next() {
-                Some(name) => folder.push(name),
-                None => return Ok(folder),
-            }
-        }
+        self.files()?.folder_of(&self.address(id)?)
     }
 }

@@ -8,12 +8,12 @@
 //! The content of values is opaque to the host. Start from [`PluginStates`].
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::sync::Arc;
 
 use super::Error;
-use super::blobs::HashedFiles;
+use super::blobs::hash_name;
 use super::entry::Body;
-use super::log::DiskWait;
+use super::storage::Blobs;
 
 /// Maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
@@ -31,9 +31,6 @@ pub const MAX_WRITTEN_BYTES: usize = 512 << 20;
 /// Length in bytes up to which values are stored in the session file. Longer values go to blobs,
 /// because they would make the file slow to read.
 pub const INLINE_BYTES: usize = 8 << 10;
-
-/// Name of the folder for large values, in the session's folder.
-const BLOBS: &str = "blobs";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum StateValue {
@@ -53,16 +50,16 @@ impl StateValue {
 /// Session state of all plugins.
 #[derive(Debug)]
 pub(super) struct PluginStates {
-    blobs: HashedFiles,
+    blobs: Arc<dyn Blobs>,
     plugins: BTreeMap<String, BTreeMap<String, StateValue>>,
     written: BTreeMap<String, usize>,
 }
 
 impl PluginStates {
-    /// Creates an empty state. `folder` is the folder of the session.
-    pub(super) fn new(folder: &Path, wait: DiskWait) -> Self {
+    /// Creates an empty state, whose large values go to `blobs`.
+    pub(super) fn new(blobs: Arc<dyn Blobs>) -> Self {
         Self {
-            blobs: state_files(folder).with_wait(wait),
+            blobs,
             plugins: BTreeMap::new(),
             written: BTreeMap::new(),
         }
@@ -76,6 +73,7 @@ impl PluginStates {
             key,
             value,
             blob,
+            len,
             ..
         } = body
         else {
@@ -85,7 +83,7 @@ impl PluginStates {
             (Some(text), _) => Some(StateValue::Inline(text.clone())),
             (None, Some(name)) => Some(StateValue::Blob {
                 name: name.clone(),
-                len: self.blobs.len(name) as usize,
+                len: self.blob_length(name, *len),
             }),
             (None, None) => None,
         };
@@ -103,13 +101,19 @@ impl PluginStates {
         (!all.any(is_used)).then_some(name)
     }
 
+    /// Returns the length of a large value. Entries of older versions do not have it.
+    fn blob_length(&self, name: &str, len: Option<u64>) -> usize {
+        let len = len.or_else(|| self.blobs.length(name)).unwrap_or_default();
+        usize::try_from(len).unwrap_or(usize::MAX)
+    }
+
     pub(super) fn get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {
         match self.plugins.get(plugin).and_then(|keys| keys.get(key)) {
             None => Ok(None),
             Some(StateValue::Inline(text)) => Ok(Some(text.clone())),
             Some(StateValue::Blob { name, .. }) => {
-                let text = String::from_utf8(self.blobs.read_bytes(name)?);
-                Ok(Some(text.map_err(|_| self.blobs.damaged_error(name))?))
+                let text = String::from_utf8(self.blobs.get(name)?);
+                Ok(Some(text.map_err(|_| self.blobs.damaged(name))?))
             }
         }
     }
@@ -134,10 +138,12 @@ impl PluginStates {
         value: Option<&str>,
     ) -> Result<Option<Body>, Error> {
         let old = self.plugins.get(plugin).and_then(|keys| keys.get(key));
-        let entry = |value, blob, removed| Body::State {
+        let n_value = value.map_or(0, |text| text.len() as u64);
+        let entry = |value, blob: Option<String>, removed| Body::State {
             plugin: plugin.to_owned(),
             key: key.to_owned(),
             value,
+            len: blob.is_some().then_some(n_value),
             blob,
             removed,
         };
@@ -157,7 +163,7 @@ impl PluginStates {
         check_limit(plugin, total, MAX_PLUGIN_BYTES, || {
             format!("{total} bytes of state")
         })?;
-        let name = (text.len() > INLINE_BYTES).then(|| HashedFiles::hash_name(text.as_bytes()));
+        let name = (text.len() > INLINE_BYTES).then(|| hash_name(text.as_bytes()));
         let is_same = match (old, &name) {
             (Some(StateValue::Inline(old)), None) => old == text,
             (Some(StateValue::Blob { name: old, .. }), Some(name)) => old == name,
@@ -170,7 +176,7 @@ impl PluginStates {
         let Some(name) = name else {
             return Ok(Some(entry(Some(text.to_owned()), None, false)));
         };
-        self.blobs.write_bytes(&name, text.as_bytes())?;
+        self.blobs.put(&name, text.as_bytes())?;
         Ok(Some(entry(None, Some(name), false)))
     }
 
@@ -185,7 +191,7 @@ impl PluginStates {
 
     /// Removes an unreferenced blob. A failure is ignored, because it only wastes space.
     pub(super) fn remove_blob(&self, name: &str) {
-        self.blobs.remove_file(name);
+        self.blobs.release(name);
     }
 }
 
@@ -203,15 +209,4 @@ fn check_limit(
         plugin: plugin.to_owned(),
         what: format!("{}, at most {most}", what()),
     })
-}
-
-/// Returns the blob files for large values of the session in `folder`.
-fn state_files(folder: &Path) -> HashedFiles {
-    HashedFiles::new(folder.join(BLOBS))
-}
-
-/// Copies the large values of a session. A fork needs its own copies, because a session removes
-/// blobs that it no longer references.
-pub(super) fn copy_blobs(from: &Path, to: &Path) -> Result<(), Error> {
-    state_files(from).copy_to(&state_files(to))
 }

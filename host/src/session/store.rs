@@ -8,33 +8,33 @@
 //! The module must not know the meaning of entries beyond the rows and summaries that it returns.
 //! Start from [`SessionStore`].
 
-use std::fs::DirBuilder;
-use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use super::blobs::Blobs;
 use super::children;
 use super::entry::{Body, Entry, VERSION};
 use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id};
 use super::live::Session;
-use super::log::{DiskWait, FILE, write_private};
-use super::state::copy_blobs;
+use super::log::FILE;
+use super::storage::files::SessionFiles;
+use super::storage::{BlobKind, ListedSession, Position, SessionAddress, Sessions};
 use super::{Error, SessionSpec};
-use crate::disk::{TemporaryFolder, private_folder, rename_new};
 
 /// Maximum number of lines that are read per session for the list: the first input is near the top.
 const ROW_LINES: usize = 64;
 
-/// Name prefix of the folders in which copies of sessions are made.
-const FORKED: &str = ".forked-";
+/// Number of sessions that are asked for at once.
+const PAGE: usize = 500;
 
-/// Handle of the folder with all sessions. Holds no file open.
+/// Handle of all sessions of a user: in the files of a folder, or in another store. Holds no file
+/// open.
 #[derive(Clone, Debug)]
 pub struct SessionStore {
-    root: PathBuf,
-    wait: DiskWait,
+    sessions: Arc<dyn Sessions>,
+    /// The same store, if it keeps files.
+    files: Option<SessionFiles>,
 }
 
 /// A session in the list.
@@ -77,9 +77,21 @@ impl SessionStore {
     /// Returns the store in the folder `root`, which does not need to exist yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self::of_files(SessionFiles::new(root))
+    }
+
+    /// Returns a handle of another store. Operations on files alone (repairs, search, export, heads)
+    /// are an error there.
+    #[must_use]
+    pub fn over(sessions: Arc<dyn Sessions>) -> Self {
+        let files = None;
+        Self { sessions, files }
+    }
+
+    fn of_files(files: SessionFiles) -> Self {
         Self {
-            root: root.into(),
-            wait: DiskWait::default(),
+            sessions: Arc::new(files.clone()),
+            files: Some(files),
         }
     }
 
@@ -87,61 +99,65 @@ impl SessionStore {
     /// removed when the host ends: a power failure may lose their last entries.
     #[must_use]
     pub fn unsynced(self) -> Self {
-        let wait = DiskWait::Skips;
-        Self { wait, ..self }
+        match self.files {
+            Some(files) => Self::of_files(files.unsynced()),
+            None => self,
+        }
     }
 
-    /// Returns the folder that contains all sessions.
-    pub(super) fn root(&self) -> &Path {
-        &self.root
+    /// Returns the store itself.
+    #[must_use]
+    pub fn sessions(&self) -> &Arc<dyn Sessions> {
+        &self.sessions
+    }
+
+    /// Returns the files of the store.
+    pub(super) fn files(&self) -> Result<&SessionFiles, Error> {
+        let not_files = || Error::NotFiles {
+            store: self.sessions.name(),
+        };
+        self.files.as_ref().ok_or_else(not_files)
+    }
+
+    /// Returns the folders of all sessions, with their ids.
+    pub(super) fn folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
+        self.files()?.folders()
+    }
+
+    /// Returns the address of a session, or of a subagent as `ID/agents/AGENT`.
+    pub(super) fn address(&self, id: &str) -> Result<SessionAddress, Error> {
+        SessionAddress::parse(id).ok_or_else(|| self.unknown_session(id))
     }
 
     /// Creates a session.
     pub fn create(&self, spec: &SessionSpec) -> Result<Session, Error> {
-        let (id, folder) = self.new_folder()?;
-        Session::create(None, &id, &folder, spec, self.wait)
+        self.create_named(&crate::clock::new_session_id(), spec)
     }
 
     /// Creates a session with an id that the caller chose. The id must be new.
     pub fn create_named(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        if !is_new_session_id(id) {
-            return Err(Error::InvalidId { id: id.to_owned() });
-        }
-        private_folder(&self.root).map_err(|source| Error::write_error(&self.root, source))?;
-        let folder = self.root.join(id);
-        // Fails where anything has this name, a dangling link too.
-        let created = DirBuilder::new().mode(0o700).create(&folder);
-        created.map_err(|source| match source.kind() {
-            ErrorKind::AlreadyExists => Error::Exists { id: id.to_owned() },
-            _ => Error::write_error(&folder, source),
-        })?;
-        Session::create(None, id, &folder, spec, self.wait)
+        let address = new_address(id)?;
+        Session::create(None, address, self.sessions.clone(), spec)
     }
 
-    /// Opens the session with this id, or creates it. A folder that a killed process left without a
-    /// session in it is used.
+    /// Opens the session with this id, or creates it.
     pub(crate) fn open_or_create(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        if !is_new_session_id(id) {
-            return Err(Error::InvalidId { id: id.to_owned() });
-        }
-        private_folder(&self.root).map_err(|source| Error::write_error(&self.root, source))?;
-        let folder = self.root.join(id);
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Err(source) if source.kind() != ErrorKind::AlreadyExists => {
-                return Err(Error::write_error(&folder, source));
-            }
-            _ => {}
-        }
-        match folder.join(FILE).symlink_metadata() {
-            Ok(_) => Session::open(id, &folder, spec),
-            Err(_) => Session::create(None, id, &folder, spec, self.wait),
+        let address = new_address(id)?;
+        match self.sessions.contains(&address) {
+            true => Session::open(address, self.sessions.clone(), spec),
+            false => Session::create(None, address, self.sessions.clone(), spec),
         }
     }
 
     /// Returns the row of the session with this whole id, without a list of the others.
     pub(crate) fn find_row(&self, id: &str) -> Option<SessionRow> {
-        let path = is_session_id(id).then(|| self.root.join(id).join(FILE))?;
-        session_row(id.to_owned(), &path)
+        if !is_session_id(id) {
+            return None;
+        }
+        match &self.files {
+            Some(files) => file_row(id.to_owned(), &files.root().join(id).join(FILE)),
+            None => self.list().ok()?.into_iter().find(|row| row.id == id),
+        }
     }
 
     /// Creates a session that starts with the entries of the session `id`: with all of them, or
@@ -163,21 +179,11 @@ impl SessionStore {
         for entry in &entries {
             lines.extend(entry.line()?);
         }
-        let new = crate::clock::new_session_id();
-        let folder = self.root.join(&new);
-        let failed = |source| Error::write_error(&folder, source);
-        // The copy gets its name once it is whole, so that a stopped fork leaves no half of one.
-        let aside = TemporaryFolder::new_in(FORKED, &self.root).map_err(failed)?;
-        let half = aside.path().join(&new);
-        private_folder(&half).map_err(failed)?;
-        let path = half.join(FILE);
-        write_private(&path, &lines).map_err(|source| Error::write_error(&path, source))?;
-        copy_blobs(&self.root.join(id), &half)?;
-        Blobs::new(&self.root.join(id)).copy_to(&half)?;
-        children::copy_children(&self.root.join(id), &half, &entries)?;
-        rename_new(&half, &folder).map_err(failed)?;
-        drop(aside);
-        let session = Session::open(&new, &folder, spec)?;
+        let new = new_address(&crate::clock::new_session_id())?;
+        let agents = children::agents_in(&entries);
+        self.sessions
+            .fork(&self.address(id)?, &new, &lines, &agents)?;
+        let session = Session::open(new, self.sessions.clone(), spec)?;
         session.append(Body::Forked {
             from: id.to_owned(),
         })?;
@@ -185,26 +191,43 @@ impl SessionStore {
         Ok(session)
     }
 
-    fn new_folder(&self) -> Result<(String, PathBuf), Error> {
-        let id = crate::clock::new_session_id();
-        let folder = self.root.join(&id);
-        private_folder(&folder).map_err(|source| Error::write_error(&folder, source))?;
-        Ok((id, folder))
-    }
-
     /// Opens a session to continue it. `id` must be a whole id, as [`SessionStore::resolve`]
     /// returns it.
     pub fn resume(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        Session::open(id, &self.root.join(id), spec)
+        Session::open(self.address(id)?, self.sessions.clone(), spec)
     }
 
     /// Returns all sessions, the last written first. Skips folders that do not contain a session.
     pub fn list(&self) -> Result<Vec<SessionRow>, Error> {
-        let folders = self.folders()?.into_iter();
-        let rows = folders.filter_map(|(id, folder)| session_row(id, &folder.join(FILE)));
-        let mut rows: Vec<SessionRow> = rows.collect();
+        let mut rows = match &self.files {
+            Some(files) => {
+                let folders = files.folders()?.into_iter();
+                let rows = folders.filter_map(|(id, folder)| file_row(id, &folder.join(FILE)));
+                rows.collect()
+            }
+            None => self.listed_rows()?,
+        };
         rows.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
         Ok(rows)
+    }
+
+    /// Returns the rows of a store that keeps no files, page by page.
+    fn listed_rows(&self) -> Result<Vec<SessionRow>, Error> {
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.sessions.list(after.as_deref(), PAGE)?;
+            for listed in page.sessions {
+                let Some(at) = SessionAddress::parse(&listed.id) else {
+                    continue;
+                };
+                let lines = self.sessions.read(&at, Position::START)?;
+                rows.push(session_row(listed, &lines[..]));
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(rows);
+            }
+        }
     }
 
     /// Returns the id of the only session whose id equals or starts with `wanted`. `last` is the
@@ -250,7 +273,7 @@ impl SessionStore {
                 elsewhere: row.workspace,
             }),
             None => Err(Error::NoneYet {
-                root: self.root.clone(),
+                root: self.sessions.name().into(),
             }),
         }
     }
@@ -258,7 +281,7 @@ impl SessionStore {
     fn unknown_session(&self, wanted: &str) -> Error {
         Error::Unknown {
             wanted: wanted.to_owned(),
-            root: self.root.clone(),
+            root: self.sessions.name().into(),
         }
     }
 
@@ -294,8 +317,7 @@ impl SessionStore {
     /// Returns the entries of a session whose lines contain one of `texts`. Searching the bytes
     /// first avoids parsing most lines.
     fn entries_with(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
-        let path = self.root.join(id).join(FILE);
-        let bytes = guarded::read(&path).map_err(|source| Error::read_error(&path, source))?;
+        let bytes = self.sessions.read(&self.address(id)?, Position::START)?;
         let holds = |line: &[u8], text: &[u8]| line.windows(text.len()).any(|part| part == text);
         let lines = bytes.split(|byte| *byte == b'\n');
         let matching = lines.filter(|line| texts.iter().any(|text| holds(line, text)));
@@ -311,28 +333,46 @@ impl SessionStore {
             return self.resolve_in(wanted, workspace);
         };
         let id = self.resolve_in(id, workspace)?;
-        let found = children::child_path(below).map(|path| self.root.join(&id).join(path));
-        if found.is_some_and(|folder| folder.join(FILE).is_file()) {
-            return Ok(format!("{id}/{below}"));
+        let found = SessionAddress::parse(&format!("{id}/{below}"));
+        if let Some(found) = found.filter(|at| self.sessions.contains(at)) {
+            return Ok(found.as_str().to_owned());
         }
         Err(self.unknown_session(wanted))
     }
 
     /// Returns a text that a session, or the session of a subagent of it, keeps under this id.
     pub fn read_text(&self, session: &str, id: &str) -> Result<String, Error> {
-        let root = session.split('/').next().unwrap_or(session);
-        let path = self.root.join(root);
-        let bytes = Blobs::new(&path).get(id)?;
-        String::from_utf8(bytes).map_err(|_| Error::Blob { path })
+        let root = self.address(self.address(session)?.root())?;
+        let blobs = self.sessions.blobs(&root, BlobKind::Content);
+        String::from_utf8(blobs.get(id)?).map_err(|_| blobs.damaged(id))
     }
 
     /// Returns every readable entry of a session, and notices about the unreadable ones. Does not
     /// open the session for writing.
     pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
-        let path = self.root.join(id).join(FILE);
-        let bytes = guarded::read(&path).map_err(|source| Error::read_error(&path, source))?;
-        parse_entries(&path, &bytes)
+        read_entries(&*self.sessions, &self.address(id)?, Position::START)
     }
+}
+
+/// Checks an id that a new session is to get.
+fn new_address(id: &str) -> Result<SessionAddress, Error> {
+    let address = SessionAddress::parse(id).filter(|_| is_new_session_id(id));
+    address.ok_or_else(|| Error::InvalidId { id: id.to_owned() })
+}
+
+/// Returns the name of a session's lines for messages.
+pub(super) fn lines_name(store: &dyn Sessions, at: &SessionAddress) -> PathBuf {
+    let file = store.folder(at).map(|folder| folder.join(FILE));
+    file.unwrap_or_else(|| Path::new(&store.name()).join(at.as_str()))
+}
+
+/// Returns the entries of a session from a position on, and notices about unreadable lines.
+pub(super) fn read_entries(
+    store: &dyn Sessions,
+    at: &SessionAddress,
+    from: Position,
+) -> Result<(Vec<Entry>, Vec<String>), Error> {
+    parse_entries(&lines_name(store, at), &store.read(at, from)?)
 }
 
 /// Parses the lines of a file. A line that cannot be parsed is skipped with a notice and stays in
@@ -363,20 +403,30 @@ pub(super) fn parse_entries(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Ve
     Ok((entries, notices))
 }
 
-fn session_row(id: String, path: &Path) -> Option<SessionRow> {
+/// Returns the row of a session whose lines are in a file.
+fn file_row(id: String, path: &Path) -> Option<SessionRow> {
     let (file, meta) = guarded::open(path).ok()?;
     let updated = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    let mut row = SessionRow {
+    let listed = ListedSession {
         id,
-        created: 0,
         updated: i64::try_from(updated.as_millis()).ok()?,
+        bytes: meta.len(),
+    };
+    Some(session_row(listed, file))
+}
+
+fn session_row(listed: ListedSession, lines: impl Read) -> SessionRow {
+    let mut row = SessionRow {
+        id: listed.id,
+        created: 0,
+        updated: listed.updated,
         workspace: String::new(),
         model: String::new(),
         first_input: None,
         aside: None,
-        bytes: meta.len(),
+        bytes: listed.bytes,
     };
-    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let mut lines = Lines::new(lines, MAX_LINE_BYTES);
     for _ in 0..ROW_LINES {
         let entry = match lines.next() {
             Ok(Some(Line::Whole(line) | Line::Torn(line))) => Entry::parse_line(line),
@@ -402,5 +452,5 @@ fn session_row(id: String, path: &Path) -> Option<SessionRow> {
             _ => {}
         }
     }
-    Some(row)
+    row
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::log::LogDisk;
+use super::storage::UnsyncedFrames;
 use crate::lock::lock;
 
 /// Sync state of one file.
@@ -47,16 +48,15 @@ impl SyncedFile {
 }
 
 /// Data that a power failure could still lose.
-pub(crate) struct UnsyncedData {
+pub(super) struct UnsyncedData {
     pub(super) disk: Arc<dyn LogDisk>,
     pub(super) synced: Arc<SyncedFile>,
     /// Length of the file up to the end of this data.
     pub(super) len: u64,
 }
 
-impl UnsyncedData {
-    /// Blocks until the data is on the disk or the sync fails: [`SyncedFile::check`] tells which.
-    pub(crate) fn sync_data(self) {
+impl UnsyncedFrames for UnsyncedData {
+    fn wait(self: Box<Self>) {
         let synced = &self.synced;
         let _working = lock(&synced.working);
         if synced.len() >= self.len || synced.has_failed.load(Ordering::Acquire) {

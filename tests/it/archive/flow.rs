@@ -315,7 +315,7 @@ async fn it_can_be_interrupted_anywhere_and_nothing_is_lost() {
         assert_eq!(running.session.children().len(), usize::from(is_archived));
         let due = usize::from(!is_archived);
         assert_eq!(running.session.archival_due().len(), due, "{n}");
-        let agents = running.session.folder().join("agents");
+        let agents = running.session.folder().unwrap().join("agents");
         assert_eq!(agents.exists(), is_archived, "{n}");
         let id = running.session.id().to_string();
         let folder = running.folder;
@@ -397,7 +397,7 @@ async fn a_disk_that_fails_leaves_the_turn_and_everybody_is_told() {
     });
     let mut running = setup.build();
     // A file where the folder of the subagents should be.
-    std::fs::write(running.session.folder().join("agents"), "").unwrap();
+    std::fs::write(running.session.folder().unwrap().join("agents"), "").unwrap();
     let outcome = running.archived_turn("go on").await;
     assert_eq!(outcome.output, "done");
     let ends = ends(&running);
@@ -464,6 +464,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
         running
             .session
             .folder()
+            .unwrap()
             .join(format!("agents/{id}/session.jsonl")),
     );
 
@@ -481,6 +482,7 @@ async fn compaction_leaves_holders_alone_and_takes_a_summary_for_any_other_text(
         running
             .session
             .folder()
+            .unwrap()
             .join(format!("agents/{id}/session.jsonl")),
     );
     assert_eq!(before.unwrap(), after.unwrap());

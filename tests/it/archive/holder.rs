@@ -72,7 +72,7 @@ async fn a_resumed_session_and_a_fork_have_their_holders_also_when_archival_is_o
     assert!(!names.contains(&"spawn_subagent".to_owned()), "{names:?}");
 
     // The fork has files of its own.
-    std::fs::remove_dir_all(resumed.session.folder().join("agents")).unwrap();
+    std::fs::remove_dir_all(resumed.session.folder().unwrap().join("agents")).unwrap();
     let mut setup = search();
     let folder = std::mem::replace(&mut setup.folder, resumed.folder);
     let mut forked = setup.build_on(fork);

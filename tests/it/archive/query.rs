@@ -114,7 +114,7 @@ async fn a_file_with_an_id_that_leads_elsewhere_leads_nowhere() {
     let mut running = archiving(reads(5)).build();
     running.archived_turn("go on").await;
     let id = holder(&running);
-    let file = running.session.folder().join("session.jsonl");
+    let file = running.session.folder().unwrap().join("session.jsonl");
     let (store, session) = (store(&running), running.session.id().to_string());
     let folder = running.folder;
     drop((running.agent, running.session));
@@ -268,13 +268,13 @@ async fn a_holder_that_cannot_be_read_is_named_and_hides_no_other() {
     ]);
     let mut running = again(running, archiving(script));
     running.archived_turn("once more").await;
-    std::fs::remove_dir_all(running.session.folder().join("agents").join(&lost)).unwrap();
+    std::fs::remove_dir_all(running.session.folder().unwrap().join("agents").join(&lost)).unwrap();
     running.turn("what was it?").await;
     let found = last_result(&running);
     assert!(found.contains("(Archive: once more), message "), "{found}");
     assert!(
         found.contains(&format!(
-            "[cannot be searched: {lost} (Archive: Read a.txt): cannot read "
+            "[cannot be searched: {lost} (Archive: Read a.txt): there is no session "
         )),
         "{found}"
     );

@@ -240,3 +240,32 @@ fn a_file_of_another_content_is_not_written_over() {
     );
     assert_eq!(fs::read_to_string(path).unwrap(), "mine");
 }
+
+#[test]
+fn settings_of_other_agents_that_are_not_used_are_told_once_for_each_project() {
+    let rind = with_claude();
+    rind.script("[[reply]]\ntext = \"Done.\"\ntimes = 9\n");
+    let told = |rind: &Rind| rind.run(&["run", "work"]).exits(0).stderr;
+    let first = told(&rind);
+    assert_snapshot!(
+        first.lines().find(|line| line.contains("other agents")).unwrap_or_default(),
+        @"▲ this project has settings of other agents, which are not used here: .claude/settings.json, .mcp.json; `rind import claude-code --project --dry-run` shows what can be taken over (told once)"
+    );
+    assert!(!told(&rind).contains("other agents"));
+    put(&rind.workspace().join("opencode.json"), "{}");
+    let third = told(&rind);
+    assert!(
+        third.contains(
+            "opencode.json; `rind import claude-code --project --dry-run` or `rind import opencode"
+        ),
+        "{third}"
+    );
+    assert!(!told(&rind).contains("other agents"));
+    // A file that is used is not among them.
+    rind.config("[hooks]\nclaude = [\".claude/settings.json\"]\n");
+    let used = told(&rind);
+    assert!(
+        used.contains("not used here: .mcp.json, opencode.json;"),
+        "{used}"
+    );
+}

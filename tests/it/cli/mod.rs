@@ -40,6 +40,7 @@ mod scripts;
 mod serve;
 mod serve_api;
 mod serve_turns;
+mod session_atif;
 mod session_doctor;
 mod session_format;
 mod session_look;

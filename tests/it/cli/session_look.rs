@@ -47,6 +47,37 @@ fn json(rind: &Rind, args: &[&str]) -> Value {
 }
 
 #[test]
+fn entries_are_numbered_lines_of_which_a_program_reads_the_rest() {
+    let rind = one_turn();
+    let (sessions, id) = only(&rind);
+    let file = sessions.join(&id).join("session.jsonl");
+    append(
+        &file,
+        "not an entry\n{\"id\":\"z\",\"parent\":null,\"time\":1,\"type\":\"title\",\"title\":\"t\"}\n{\"id\":",
+    );
+    let lines = fs::read_to_string(&file).unwrap().lines().count() as u64;
+    let all = rind.run(&["session", "entries"]).exits(0);
+    let numbers: Vec<u64> = all
+        .json_lines()
+        .iter()
+        .map(|own| own["n"].as_u64().unwrap())
+        .collect();
+    let expected: Vec<u64> = (1..lines - 2).chain([lines - 1]).collect();
+    assert_eq!(numbers, expected);
+    assert!(all.stderr.contains("cannot be read"), "{}", all.stderr);
+    let after = (lines - 2).to_string();
+    let rest = rind
+        .run(&["session", "entries", &id, "--after", &after])
+        .exits(0);
+    let rest = rest.json_lines();
+    assert_eq!((rest.len(), &rest[0]["type"]), (1, &"title".into()));
+    let none = rind
+        .run(&["session", "entries", "--after", "18446744073709551615"])
+        .exits(0);
+    assert_eq!(none.stdout, "");
+}
+
+#[test]
 fn the_list_shows_titles_states_and_only_this_folder() {
     let rind = one_turn();
     let (sessions, id) = only(&rind);

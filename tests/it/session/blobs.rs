@@ -18,7 +18,7 @@ fn keep(session: &Session, bytes: &[u8]) -> Blob {
 
 /// The file of the blob.
 fn file(session: &Session, blob: &Blob) -> std::path::PathBuf {
-    session.folder().join("content").join(&blob.id)
+    session.folder().unwrap().join("content").join(&blob.id)
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn bytes_are_kept_once_in_private_files_and_survive_resume_and_fork() {
     let message = Message::new(Role::User, content);
     session.append(Body::Message { message }).unwrap();
     session.append(user("and then")).unwrap();
-    let folder = session.folder().join("content");
+    let folder = session.folder().unwrap().join("content");
     let files: Vec<_> = fs::read_dir(&folder).unwrap().collect();
     assert_eq!(files.len(), 1);
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -54,7 +54,7 @@ fn bytes_are_kept_once_in_private_files_and_survive_resume_and_fork() {
     // A fork goes its own way: what becomes of the first does not touch it.
     let spec = crate::harness::session_spec(std::path::Path::new("/w"));
     let fork = place.store.fork(&id, None, &spec).unwrap();
-    fs::remove_dir_all(session.folder().join("content")).unwrap();
+    fs::remove_dir_all(session.folder().unwrap().join("content")).unwrap();
     assert_eq!(fork.blobs().get(&blob.id).unwrap(), DOT);
     assert!(matches!(
         session.blobs().get(&blob.id),
@@ -74,7 +74,7 @@ fn changed_bytes_and_ids_that_are_none_are_errors_and_good_bytes_mend_a_file() {
     ));
     keep(&session, DOT);
     assert_eq!(session.blobs().get(&blob.id).unwrap(), DOT);
-    fs::write(session.folder().join("secret"), DOT).unwrap();
+    fs::write(session.folder().unwrap().join("secret"), DOT).unwrap();
     for id in [
         "",
         "../secret",
@@ -112,7 +112,11 @@ fn a_blob_and_all_of_a_session_are_bounded_also_after_a_resume() {
     );
     keep(&session, DOT);
     // A file that takes no room on the disk and counts with its length.
-    let filler = session.folder().join("content").join("0".repeat(64));
+    let filler = session
+        .folder()
+        .unwrap()
+        .join("content")
+        .join("0".repeat(64));
     let file = fs::File::create(filler).unwrap();
     file.set_len(MAX_BLOBS_BYTES - DOT.len() as u64 - 4)
         .unwrap();

@@ -55,7 +55,7 @@ fn a_torn_last_line_is_kept_aside() {
         "{:?}",
         session.notices()
     );
-    let torn = fs::read_dir(session.folder())
+    let torn = fs::read_dir(session.folder().unwrap())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .find(|path| path.extension().is_some_and(|end| end == "torn"))
@@ -112,7 +112,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_turn_can_go_on() {
     let mut running = setup.build();
     running.turn("go on with the work").await;
     let id = running.session.id().to_string();
-    let file = running.session.folder().join("session.jsonl");
+    let file = running.session.folder().unwrap().join("session.jsonl");
     let whole = fs::read(&file).unwrap();
     drop((running.agent, running.session));
     let ends: Vec<usize> = whole

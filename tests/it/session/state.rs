@@ -19,7 +19,10 @@ fn large_values_of_the_state_are_blobs() {
     session.state_set("p", "gone", Some("g")).unwrap();
     session.state_set("p", "gone", None).unwrap();
     session.state_set("q", "small", Some("other")).unwrap();
-    let (id, blobs) = (session.id().to_string(), session.folder().join("blobs"));
+    let (id, blobs) = (
+        session.id().to_string(),
+        session.folder().unwrap().join("blobs"),
+    );
     assert_eq!(fs::read_dir(&blobs).unwrap().count(), 1);
     assert!(fs::metadata(place.file(&id)).unwrap().len() < 4096);
     drop(session);
@@ -45,7 +48,7 @@ fn a_blob_that_was_changed_is_an_error() {
     session
         .state_set("p", "k", Some(&"x".repeat(INLINE_BYTES + 1)))
         .unwrap();
-    let blobs = session.folder().join("blobs");
+    let blobs = session.folder().unwrap().join("blobs");
     let blob = fs::read_dir(&blobs)
         .unwrap()
         .next()

@@ -401,7 +401,7 @@ async fn a_session_that_was_tampered_with_gives_a_subagent_no_tool_and_leads_now
     running.turn("go on").await;
     let id = running.session.children().remove(0).agent;
     let session = running.session.id().to_string();
-    let folder = running.session.folder().to_owned();
+    let folder = running.session.folder().unwrap();
     let kept = running.folder;
     drop((running.agent, running.session));
     let file = folder.join("session.jsonl");

@@ -5,6 +5,7 @@ use super::tree::{Source, folders, read};
 /// The crates, lowest first, each with those of the host that it may depend on. `rind` is the program, and what others embed.
 const CRATES: &[(&str, &[&str])] = &[
     ("rind-lib", &[]),
+    ("rind-session-test", &["rind-lib"]),
     ("rind-otel", &["rind-lib"]),
     ("rind-author", &["rind-lib"]),
     ("rind-mcp", &["rind-lib"]),

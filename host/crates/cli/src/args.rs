@@ -14,9 +14,9 @@ use super::listen::ListenAddress;
 use super::mcp::args::McpCommand;
 use super::render::trace::Detail;
 use super::session::args::{
-    SessionDiffArgs, SessionDoctorArgs, SessionExportArgs, SessionForkArgs, SessionGcArgs,
-    SessionImportArgs, SessionListArgs, SessionRenameArgs, SessionRmArgs, SessionSearchArgs,
-    SessionShowArgs,
+    SessionDiffArgs, SessionDoctorArgs, SessionEntriesArgs, SessionExportArgs, SessionForkArgs,
+    SessionGcArgs, SessionImportArgs, SessionListArgs, SessionRenameArgs, SessionRmArgs,
+    SessionSearchArgs, SessionShowArgs,
 };
 use super::skill::SkillCommand;
 use rind_lib::grant::decide::GrantFlag;
@@ -519,11 +519,13 @@ pub(super) enum SessionCommand {
     List(SessionListArgs),
     /// Show what happened in a session, turn by turn: what was said, calls, what hooks decided, subagents
     Show(SessionShowArgs),
+    /// Print the entries of a session as JSON lines, each with its number
+    Entries(SessionEntriesArgs),
     /// Show which files a turn changed, with the changed lines
     Diff(SessionDiffArgs),
     /// Find a text in all sessions, subagents and archived turns
     Search(SessionSearchArgs),
-    /// Write a session as Markdown, as a page of HTML, or byte for byte
+    /// Write a session as Markdown, as a page of HTML, as a trajectory, or byte for byte
     Export(SessionExportArgs),
     /// Read a session that was exported as JSONL back, byte for byte
     Import(SessionImportArgs),

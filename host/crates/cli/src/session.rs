@@ -5,6 +5,7 @@
 
 pub(super) mod args;
 mod diff;
+mod entries;
 mod examine;
 mod export;
 mod list;
@@ -25,6 +26,7 @@ pub(super) async fn session(command: SessionCommand) -> anyhow::Result<ExitStatu
     match command {
         SessionCommand::List(args) => list::list(&paths, &args),
         SessionCommand::Show(args) => show::show(&paths, &args),
+        SessionCommand::Entries(args) => entries::print_entries(&paths, &args),
         SessionCommand::Diff(args) => diff::diff(&paths, &args),
         SessionCommand::Search(args) => search::search(&paths, &args),
         SessionCommand::Export(args) => export::export(&paths, &args),

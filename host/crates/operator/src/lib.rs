@@ -21,6 +21,7 @@ pub mod mcp;
 pub mod misplaced;
 pub mod model;
 mod no_model;
+pub mod other_agents;
 pub mod overlooked;
 pub mod plugin_flags;
 pub mod project;

@@ -19,7 +19,7 @@ use super::project::{self, AskProject};
 use super::settings::{PluginSelection, RunSettings, SessionChoice};
 use super::setup::{OperatorSetup, check_apart};
 use super::usage::bail_usage;
-use super::{grants, mcp, model, overlooked, plugin_flags, skills};
+use super::{grants, mcp, model, other_agents, overlooked, plugin_flags, skills};
 use rind_lib::disk::keep_temporary_apart;
 use rind_lib::grant::ask::{Ask, GrantOptions};
 use rind_lib::grant::decide::GrantFlag;
@@ -156,6 +156,7 @@ impl PreparedRun {
         replaced
             .iter()
             .for_each(|text| setup.environment.warn_once(text));
+        other_agents::tell_unused(&setup);
         let resume = match &session {
             SessionChoice::Resume(wanted) => Some(resolve_session(&setup, wanted)?),
             SessionChoice::New | SessionChoice::Named(_) => None,

@@ -14,7 +14,7 @@ use super::passages::{Passage, PassageSearch};
 use super::transcript::messages_of_entries;
 use crate::agent::scope::TurnScope;
 use crate::message::Message;
-use crate::session::{Child, LeftTurn, SessionFolder, left_out};
+use crate::session::{Child, LeftTurn, Position, SessionPlace, left_out};
 use crate::text::clean_line;
 use crate::text::error_chain;
 
@@ -29,7 +29,7 @@ const MAX_ERRORS: usize = 5;
 
 /// A session to search: those of its subagents, and for the agent's own one also its turns.
 struct SearchedSession {
-    place: SessionFolder,
+    place: SessionPlace,
     children: Vec<Child>,
     /// Messages of the conversation; `None` for the session of another agent.
     here: Option<HashSet<String>>,
@@ -131,8 +131,8 @@ fn run_search(
     (BestPassages { passages, n_found }, searched)
 }
 
-fn left_turns(place: &SessionFolder, here: &HashSet<String>) -> Result<Vec<LeftTurn>, String> {
-    let entries = place.entries_since(0);
+fn left_turns(place: &SessionPlace, here: &HashSet<String>) -> Result<Vec<LeftTurn>, String> {
+    let entries = place.entries_since(Position::START);
     let entries = entries.map_err(|error| format!("this session: {}", error_chain(&error)))?;
     Ok(left_out(entries, |id| here.contains(id)))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::message::{Message, Origin};
-use crate::session::{self, Body, Entry, Session, SessionFolder};
+use crate::session::{self, Body, Entry, Position, Session, SessionPlace};
 
 pub(super) struct FinishedTurn {
     /// Content of the holder.
@@ -18,12 +18,12 @@ pub(super) struct FinishedTurn {
 }
 
 impl FinishedTurn {
-    /// Reads the turn of this number from the session's file, from the byte `from` on. The file may
+    /// Reads the turn of this number from the session's file, from the position `from` on. The file may
     /// be long: for a thread that may wait for the disk.
     pub(super) fn read_turn(
-        place: &SessionFolder,
+        place: &SessionPlace,
         turn: u32,
-        from: u64,
+        from: Position,
     ) -> Result<Self, session::Error> {
         let all = place.entries_since(from)?;
         let settled = settled_messages(&all);

@@ -19,7 +19,7 @@ use crate::message::{Message, unanswered_calls};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
-use crate::session::{self, Body, DueTurn, Session, SessionSpec};
+use crate::session::{self, Body, DueTurn, Position, Session, SessionSpec};
 use crate::text::error_chain;
 
 /// A turn that is being moved: its holder and the removed messages, or the number of messages and
@@ -206,7 +206,7 @@ impl ArchiveQueue {
 pub(in crate::agent) async fn note_due(
     scope: &Arc<TurnScope>,
     compaction: &CompactionState,
-    begins_at: u64,
+    begins_at: Position,
     stop: StopReason,
 ) {
     let spec = &scope.spec;

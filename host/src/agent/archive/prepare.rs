@@ -20,7 +20,7 @@ use crate::message::Message;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
-use crate::session::{self, DueTurn, Holder};
+use crate::session::{self, DueTurn, Holder, Position};
 use crate::text::error_chain;
 use crate::text::printable_text;
 
@@ -113,7 +113,8 @@ impl Drop for ArchiveBatch {
 /// Reads a turn and has it summed up. `None`: nothing can be said of it now, and it stays due.
 async fn prepare_archive(scope: &TurnScope, due: DueTurn) -> Option<PreparedArchive> {
     let (place, turn) = (scope.spec.session.place(), due.turn);
-    let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, 0));
+    let read =
+        tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, Position::START));
     let finished = match read.await {
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => {

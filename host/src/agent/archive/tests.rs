@@ -126,9 +126,13 @@ async fn a_subagent_that_is_continued_archives_its_turn_below_itself_and_can_que
     assert_eq!(children.len(), 1, "{children:?}");
     assert!(children[0].is_holder && has_tool);
     assert_eq!(children[0].task, "Archive: Read a.txt");
-    let file = session.folder().join("agents").join(&children[0].agent);
+    let file = session
+        .folder()
+        .unwrap()
+        .join("agents")
+        .join(&children[0].agent);
     assert!(file.join("session.jsonl").is_file());
-    assert!(session.folder().ends_with("agents/sub-00000001"));
+    assert!(session.folder().unwrap().ends_with("agents/sub-00000001"));
     let kept = session.messages();
     assert_eq!(kept.len(), 4, "{kept:?}");
     assert_eq!(kept[1].archived_in(), Some(&*children[0].agent));

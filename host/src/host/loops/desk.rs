@@ -300,7 +300,7 @@ impl LoopHandle for LoopDesk {
     }
 
     fn check_session(&self) -> Result<(), HandleError> {
-        let (bytes, most) = (self.session.end(), self.parts.max_session_bytes);
+        let (bytes, most) = (self.session.bytes(), self.parts.max_session_bytes);
         if bytes > most {
             return Err(HandleError::Limit(format!(
                 "the session of the loop has {bytes} bytes, more than the {most} of one loop"

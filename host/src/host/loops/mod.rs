@@ -154,7 +154,7 @@ impl Session {
 
     /// Returns the length of the session's file, in bytes.
     pub(crate) fn file_bytes(&self) -> u64 {
-        self.agent.spec().session.end()
+        self.agent.spec().session.bytes()
     }
 
     /// Resets the counts of plugins' usage in one session: lines of log, requests and the like.

@@ -14,7 +14,7 @@ use tar::{Archive, EntryType};
 
 use crate::disk::{TemporaryFolder, open_if_present, private_folder, rename_new};
 use crate::paths::file_stem;
-use crate::session::blobs::HashedFiles;
+use crate::session::blobs::hash_name;
 use crate::session::entry::{Body, Entry, VERSION};
 use crate::session::guarded::{
     self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id,
@@ -51,7 +51,7 @@ impl SessionStore {
         };
         let opened = open_if_present(path).map_err(|source| Error::read_error(path, source))?;
         let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
-        let root = self.root();
+        let root = self.files()?.root();
         private_folder(root).map_err(|source| Error::write_error(root, source))?;
         let aside = TemporaryFolder::new_in(PREFIX, root);
         let aside = aside.map_err(|source| Error::write_error(root, source))?;
@@ -218,7 +218,7 @@ fn check(folder: &Path, is_strict: bool) -> Result<Vec<String>, Refusal> {
                 let (mut file, _) = guarded::open(&path).map_err(text)?;
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(text)?;
-                if HashedFiles::hash_name(&bytes) != name {
+                if hash_name(&bytes) != name {
                     return Err(Refusal::Text(format!(
                         "`{}` was changed: its content does not fit its name",
                         part.path

@@ -22,6 +22,7 @@ fn an_entry_reads_back_as_it_was_written() {
             key: "k".into(),
             value: None,
             blob: None,
+            len: None,
             removed: true,
         },
         Body::Custom {

@@ -11,13 +11,19 @@ impl Session {
     pub(crate) fn on_small_disk(room: usize) -> (Self, impl Fn(usize)) {
         let (disk, log) = crate::session::log::tests::SmallDisk::log(room);
         let make_room = move |room| disk.0.lock().unwrap().1 = room;
-        (Self::over_log(log, "test", Path::new(NO_FOLDER)), make_room)
+        (Self::over_test_log(log), make_room)
     }
 
     /// Creates a session on a disk that accepts writes but fails to sync.
     pub(crate) fn on_broken_disk() -> Self {
         let log = crate::session::log::tests::BrokenDisk::log();
-        Self::over_log(log, "test", Path::new(NO_FOLDER))
+        Self::over_test_log(log)
+    }
+
+    fn over_test_log(log: crate::session::log::SessionLog) -> Self {
+        let address = SessionAddress::parse("test").unwrap();
+        let store = Arc::new(crate::session::SessionFiles::new(NO_FOLDER));
+        Self::over_journal(Box::new(log), address, store)
     }
 }
 

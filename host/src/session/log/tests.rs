@@ -68,8 +68,8 @@ impl LogDisk for SmallDisk {
 #[test]
 fn a_full_disk_is_an_error_and_leaves_only_whole_lines() {
     let (disk, mut log) = SmallDisk::log(8);
-    log.append_line(b"one\n").unwrap();
-    let error = log.append_line(b"second\n").unwrap_err().to_string();
+    log.append(b"one\n").unwrap();
+    let error = log.append(b"second\n").unwrap_err().to_string();
     assert_eq!(error, "cannot write s.jsonl");
     assert_eq!(disk.text(), "one\n");
 }
@@ -78,14 +78,17 @@ fn a_full_disk_is_an_error_and_leaves_only_whole_lines() {
 fn lines_that_wait_go_before_the_next_one_and_are_not_lost_to_a_full_disk() {
     let (disk, mut log) = SmallDisk::log(12);
     log.append_with_next(b"one\n").unwrap();
-    assert_eq!((disk.text().as_str(), log.len()), ("", 4));
-    log.append_line(b"two\n").unwrap();
-    assert_eq!((disk.text().as_str(), log.len()), ("one\ntwo\n", 8));
+    assert_eq!((disk.text().as_str(), log.end().number()), ("", 4));
+    log.append(b"two\n").unwrap();
+    assert_eq!(
+        (disk.text().as_str(), log.end().number()),
+        ("one\ntwo\n", 8)
+    );
     log.append_with_next(b"three\n").unwrap();
-    log.append_line(b"four\n").unwrap_err();
+    log.append(b"four\n").unwrap_err();
     assert_eq!(disk.text(), "one\ntwo\n");
     disk.0.lock().unwrap().1 = 100;
-    log.sync_file().unwrap();
+    log.sync().unwrap();
     assert_eq!(disk.text(), "one\ntwo\nthree\n");
     log.append_with_next(b"last\n").unwrap();
     drop(log);
@@ -96,39 +99,36 @@ fn lines_that_wait_go_before_the_next_one_and_are_not_lost_to_a_full_disk() {
 fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_more() {
     let why = |error: Error| std::error::Error::source(&error).unwrap().to_string();
     let mut log = BrokenDisk::log();
-    log.append_line(b"one\n").unwrap();
+    log.append(b"one\n").unwrap();
     // Another thread waits for the disk.
-    log.take_unsynced().unwrap().unwrap().sync_data();
-    assert_eq!(
-        why(log.append_line(b"two\n").unwrap_err()),
-        "a cable came loose"
-    );
+    log.take_unsynced().unwrap().unwrap().wait();
+    assert_eq!(why(log.append(b"two\n").unwrap_err()), "a cable came loose");
     let later = "the disk failed before; open the session again";
-    assert_eq!(why(log.append_line(b"two\n").unwrap_err()), later);
-    assert_eq!(why(log.sync_file().unwrap_err()), later);
-    assert_eq!(log.len(), 4);
+    assert_eq!(why(log.append(b"two\n").unwrap_err()), later);
+    assert_eq!(why(log.sync().unwrap_err()), later);
+    assert_eq!(log.end().number(), 4);
 }
 
 #[test]
 fn what_is_added_while_the_disk_works_is_waited_for_next_time() {
     let (_, mut log) = SmallDisk::log(100);
-    log.append_line(b"one\n").unwrap();
+    log.append(b"one\n").unwrap();
     let one = log.take_unsynced().unwrap().unwrap();
-    log.append_line(b"two\n").unwrap();
-    one.sync_data();
+    log.append(b"two\n").unwrap();
+    one.wait();
     assert!(log.take_unsynced().unwrap().is_some());
-    log.sync_file().unwrap();
+    log.sync().unwrap();
     assert!(log.take_unsynced().unwrap().is_none());
 }
 
 #[test]
 fn after_room_was_made_the_line_can_be_written_again() {
     let (disk, mut log) = SmallDisk::log(8);
-    log.append_line(b"one\n").unwrap();
-    log.append_line(b"second\n").unwrap_err();
+    log.append(b"one\n").unwrap();
+    log.append(b"second\n").unwrap_err();
     disk.0.lock().unwrap().1 = 100;
-    log.append_line(b"second\n").unwrap();
-    log.sync_file().unwrap();
+    log.append(b"second\n").unwrap();
+    log.sync().unwrap();
     assert_eq!(disk.text(), "one\nsecond\n");
 }
 
@@ -171,10 +171,10 @@ fn a_session_is_not_opened_through_a_link_and_what_it_leads_to_stays() {
 fn a_session_that_is_thrown_away_waits_for_no_disk_and_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = SessionLog::create_log(folder.path(), DiskWait::Skips).unwrap();
-    log.append_line(b"{}\n").unwrap();
+    log.append(b"{}\n").unwrap();
     log.append_with_next(b"{\"a\":1}\n").unwrap();
     assert!(log.take_unsynced().unwrap().is_none());
-    log.sync_file().unwrap();
+    log.sync().unwrap();
     drop(log);
     let opened = SessionLog::open_log(folder.path()).unwrap();
     assert_eq!(opened.bytes, b"{}\n{\"a\":1}\n");

@@ -163,6 +163,11 @@ const DATA: Files = &[
         "every turn",
     ),
     (
+        "told/HASH",
+        "a mark for each project that was told of settings of other agents",
+        "the first turn in such a project",
+    ),
+    (
         "tmp/",
         "temporary files where the system's folder for them lies in the workspace",
         "every turn",

@@ -84,7 +84,10 @@ impl OpenFacts {
 
     /// Describes the changes of the files in a turn, or in the last turn that changed any.
     pub(super) fn describe_diff(&self, turn: Option<&str>) -> anyhow::Result<String> {
-        let reader = CheckpointReader::open(self.stored.folder())?;
+        let Some(folder) = self.stored.folder() else {
+            bail_usage!("the store of this session keeps no earlier versions of files");
+        };
+        let reader = CheckpointReader::open(&folder)?;
         let turns = reader.turns();
         let listed: Vec<String> = turns.iter().map(u32::to_string).collect();
         let turn = match turn {

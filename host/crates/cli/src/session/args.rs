@@ -48,6 +48,16 @@ pub(in super::super) struct SessionShowArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(in super::super) struct SessionEntriesArgs {
+    /// Id of the session, the beginning of it, or `last`; `ID/agents/AGENT` is a subagent or holder
+    #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
+    pub(super) session: String,
+    /// Print only the entries after the one with this number, to go on where a program left off
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) after: u64,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(in super::super) struct SessionDiffArgs {
     /// Id of the session, the beginning of it, or `last`
     #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
@@ -83,6 +93,8 @@ pub(super) enum ExportFormat {
     Markdown,
     /// Page for people, without scripts and with secrets masked
     Html,
+    /// Trajectory for tools of evaluation (ATIF, one JSON document), with secrets masked
+    Atif,
     /// Session byte for byte, for `rind session import`; a tar archive if the session has blobs or subagents
     Jsonl,
 }

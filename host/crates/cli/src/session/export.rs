@@ -1,5 +1,6 @@
-//! `rind session export`: a session as Markdown, as a page, or byte for byte.
+//! `rind session export`: a session as Markdown, as a page, as a trajectory, or byte for byte.
 
+mod atif;
 mod blocks;
 mod html;
 mod markdown;
@@ -7,7 +8,9 @@ mod markdown;
 use std::io::Write;
 use std::path::Path;
 
-use super::super::exit_code::{ExitStatus, bail_usage};
+use anyhow::Context;
+
+use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::render;
 use super::args::{ExportFormat, SessionExportArgs};
 use rind_lib::paths::Paths;
@@ -45,13 +48,24 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
                 said(path, &format!("session {id} as {what}"));
             }
         }
-        ExportFormat::Markdown | ExportFormat::Html => {
+        ExportFormat::Markdown | ExportFormat::Html | ExportFormat::Atif => {
             let views = views(&store, &id)?;
-            let blocks: Vec<_> = views.iter().flat_map(blocks::of).collect();
-            let title = blocks::title(&views);
             let text = match args.format {
-                ExportFormat::Html => html::page(&title, &blocks),
-                _ => markdown::page(&title, &blocks),
+                ExportFormat::Atif => {
+                    let whole = atif::trajectory(&views);
+                    let whole = whole.with_context(|| {
+                        Usage(format!("nothing happened in the session {id} yet"))
+                    })?;
+                    format!("{}\n", serde_json::to_string_pretty(&whole)?)
+                }
+                of_people => {
+                    let blocks: Vec<_> = views.iter().flat_map(blocks::of).collect();
+                    let title = blocks::title(&views);
+                    match of_people {
+                        ExportFormat::Html => html::page(&title, &blocks),
+                        _ => markdown::page(&title, &blocks),
+                    }
+                }
             };
             put(to, &mut |out| {
                 out.write_all(text.as_bytes())

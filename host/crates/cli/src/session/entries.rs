@@ -1,0 +1,41 @@
+//! `rind session entries`: the entries of a session as numbered JSON lines, from a number on.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::super::exit_code::ExitStatus;
+use super::super::render;
+use super::args::SessionEntriesArgs;
+use rind_lib::paths::Paths;
+use rind_lib::session::{Entry, SessionStore};
+
+/// An entry with its number.
+#[derive(Serialize)]
+struct NumberedEntry<'a> {
+    /// Number of the line, from 1. Lines that cannot be read have numbers too.
+    n: u64,
+    #[serde(flatten)]
+    entry: &'a Entry,
+}
+
+pub(super) fn print_entries(
+    paths: &Paths,
+    args: &SessionEntriesArgs,
+) -> anyhow::Result<ExitStatus> {
+    let store = SessionStore::new(paths.sessions());
+    let id = store.resolve_any(&args.session, &paths.workspace)?;
+    let reading = store.read_lines(&id)?;
+    reading
+        .notices
+        .iter()
+        .for_each(|notice| render::print_warning(notice));
+    let mut out = std::io::stdout().lock();
+    for own in reading.entries.iter().filter(|own| own.line > args.after) {
+        let (n, entry) = (own.line, &own.entry);
+        serde_json::to_writer(&mut out, &NumberedEntry { n, entry })?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(ExitStatus::Done)
+}

@@ -1,0 +1,285 @@
+//! A session as a trajectory in the Agent Trajectory Interchange Format, version 1.7, which tools
+//! for evaluation and training read.
+//!
+//! Owns how turns become steps: one for each text of a person or of a plugin, one for each answer
+//! of the model with its calls and their results. Secrets are masked; nothing else of a text is
+//! changed. Subagents and archived turns are trajectories inside of that of their session. Start
+//! from [`trajectory`].
+
+use std::collections::BTreeSet;
+
+use rind_lib::message::{Role, Usage};
+use rind_lib::secret::mask_leaves;
+use rind_lib::session::{CallView, Item, SessionView, TurnView};
+use serde_json::{Map, Value, json};
+
+/// Version of the format, which all readers of 1.7 and later take.
+const VERSION: &str = "ATIF-v1.7";
+
+/// Returns the trajectory of the first view, with those of the other views, which are below it;
+/// `None` if nothing happened in it.
+pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
+    let mut whole = unmasked(views)?;
+    mask_leaves(&mut whole, &mut BTreeSet::new());
+    Some(whole)
+}
+
+fn unmasked(views: &[SessionView]) -> Option<Value> {
+    let view = views.first()?;
+    let direct: Vec<&SessionView> = views
+        .iter()
+        .filter(|other| is_directly_below(&view.id, &other.id))
+        .collect();
+    let below: Vec<(String, Value)> = direct
+        .into_iter()
+        .filter_map(|child| {
+            let mut own: Vec<SessionView> = vec![child.clone()];
+            let prefix = format!("{}/", child.id);
+            own.extend(views.iter().filter(|v| v.id.starts_with(&prefix)).cloned());
+            Some((child.id.clone(), unmasked(&own)?))
+        })
+        .collect();
+    let mut steps = Steps::new(view, below.iter().map(|(id, _)| id.as_str()).collect());
+    view.turns.iter().for_each(|turn| steps.take_turn(turn));
+    let steps = steps.numbered();
+    if steps.is_empty() {
+        return None;
+    }
+    let mut whole = json!({
+        "schema_version": VERSION,
+        "session_id": view.id.split('/').next(),
+        "trajectory_id": view.id,
+        "agent": {
+            "name": "rind",
+            "version": env!("CARGO_PKG_VERSION"),
+            "model_name": &view.model,
+            "extra": { "provider": &view.provider, "workspace": &view.workspace },
+        },
+        "final_metrics": final_metrics(view, steps.len()),
+        "steps": steps,
+    });
+    if !below.is_empty() {
+        let below: Vec<Value> = below.into_iter().map(|(_, child)| child).collect();
+        whole["subagent_trajectories"] = Value::from(below);
+    }
+    if let Some(title) = &view.title {
+        whole["notes"] = Value::from(title.as_str());
+    }
+    Some(whole)
+}
+
+fn is_directly_below(above: &str, id: &str) -> bool {
+    let below = id
+        .strip_prefix(above)
+        .and_then(|rest| rest.strip_prefix("/agents/"));
+    below.is_some_and(|agent| !agent.contains('/'))
+}
+
+fn final_metrics(view: &SessionView, n_steps: usize) -> Value {
+    let mut total = Usage::default();
+    let mut cost = 0.0;
+    for turn in &view.turns {
+        total.input_tokens = total.input_tokens.saturating_add(turn.usage.input_tokens);
+        total.output_tokens = total.output_tokens.saturating_add(turn.usage.output_tokens);
+        let cached = total.cache_read_tokens;
+        total.cache_read_tokens = cached.saturating_add(turn.usage.cache_read_tokens);
+        cost += turn.cost_usd;
+    }
+    json!({
+        "total_prompt_tokens": total.input_tokens,
+        "total_completion_tokens": total.output_tokens,
+        "total_cached_tokens": total.cache_read_tokens,
+        "total_cost_usd": cost,
+        "total_steps": n_steps,
+    })
+}
+
+/// Steps of a trajectory, in the order of the session.
+struct Steps<'a> {
+    steps: Vec<Map<String, Value>>,
+    /// Whether the last step is one of the agent that more calls belong to.
+    is_open: bool,
+    /// Model and metrics of a request whose answer has no step yet.
+    request: Option<(String, Value)>,
+    session: &'a str,
+    /// Ids of the sessions of subagents that the trajectory contains.
+    known: Vec<&'a str>,
+}
+
+impl<'a> Steps<'a> {
+    fn new(view: &'a SessionView, known: Vec<&'a str>) -> Self {
+        Self {
+            steps: Vec::new(),
+            is_open: false,
+            request: None,
+            session: &view.id,
+            known,
+        }
+    }
+
+    fn numbered(self) -> Vec<Value> {
+        let numbered = |(at, mut step): (usize, Map<String, Value>)| {
+            step.insert("step_id".to_owned(), Value::from(at + 1));
+            Value::Object(step)
+        };
+        self.steps.into_iter().enumerate().map(numbered).collect()
+    }
+
+    fn push(&mut self, source: &str, time: i64, message: &str, turn: &TurnView) {
+        let mut step = Map::new();
+        step.insert("source".to_owned(), Value::from(source));
+        if let Ok(time) = jiff::Timestamp::from_millisecond(time) {
+            step.insert("timestamp".to_owned(), Value::from(time.to_string()));
+        }
+        step.insert("message".to_owned(), Value::from(message));
+        let mut extra = json!({ "turn": turn.turn });
+        if turn.is_undone {
+            extra["undone"] = Value::from(true);
+        }
+        step.insert("extra".to_owned(), extra);
+        self.is_open = source == "agent";
+        if let Some((model, metrics)) = self.request.take_if(|_| source == "agent") {
+            step.insert("metrics".to_owned(), metrics);
+            step.insert("model_name".to_owned(), Value::from(model));
+            step.insert("llm_call_count".to_owned(), Value::from(1));
+        }
+        self.steps.push(step);
+    }
+
+    /// Returns the open step of the agent; begins one that no answer of the model is in, if there
+    /// is none.
+    fn agent_step(&mut self, time: i64, turn: &TurnView) -> Option<&mut Map<String, Value>> {
+        if !self.is_open {
+            self.push("agent", time, "", turn);
+        }
+        self.steps.last_mut()
+    }
+
+    fn take_turn(&mut self, turn: &TurnView) {
+        let is_said = turn.items.iter().any(|view| {
+            matches!(&view.item, Item::Said { role: Role::User, by: None, text, .. } if *text == turn.input)
+        });
+        self.is_open = false;
+        if !is_said && !turn.input.is_empty() {
+            self.push("user", turn.started, &turn.input, turn);
+        }
+        for view in &turn.items {
+            match &view.item {
+                Item::Said {
+                    role: Role::Assistant,
+                    text,
+                    reasoning,
+                    ..
+                } => {
+                    self.push("agent", view.time, text, turn);
+                    if let Some(step) = self.steps.last_mut().filter(|_| !reasoning.is_empty()) {
+                        let reasoning = Value::from(reasoning.join("\n\n"));
+                        step.insert("reasoning_content".to_owned(), reasoning);
+                    }
+                }
+                Item::Said {
+                    role: Role::User,
+                    by,
+                    text,
+                    ..
+                } => {
+                    let source = if by.is_some() { "system" } else { "user" };
+                    self.push(source, view.time, text, turn);
+                    if let (Some(by), Some(step)) = (by, self.steps.last_mut()) {
+                        step["extra"]["by"] = Value::from(by.as_str());
+                    }
+                }
+                Item::Call(call) => self.take_call(call, view.time, turn),
+                Item::Step {
+                    model,
+                    usage,
+                    cost_usd,
+                    ..
+                } => self.take_metrics(model, usage, *cost_usd),
+                Item::Subagent { agent, answer, .. } => {
+                    self.take_subagent(agent, answer.as_deref(), view.time, turn);
+                }
+                Item::Replaced { summary, .. } if !summary.is_empty() => {
+                    self.push("system", view.time, summary, turn);
+                }
+                _ => {}
+            }
+        }
+        if self.request.is_some() {
+            // A request without an answer of its own was paid for too.
+            self.push("agent", turn.started, "", turn);
+        }
+    }
+
+    fn take_call(&mut self, call: &CallView, time: i64, turn: &TurnView) {
+        let Some(step) = self.agent_step(time, turn) else {
+            return;
+        };
+        let arguments = match call.arguments.clone() {
+            Value::Object(arguments) => Value::Object(arguments),
+            other => json!({ "arguments": other }),
+        };
+        let mut entry = json!({
+            "tool_call_id": call.id,
+            "function_name": &call.tool,
+            "arguments": arguments,
+        });
+        if let Some(by) = &call.by {
+            entry["extra"] = json!({ "by": by });
+        }
+        push_to(step, "tool_calls", entry);
+        if let Some(result) = &call.result {
+            let mut result = json!({ "source_call_id": call.id, "content": result });
+            if call.is_error {
+                result["extra"] = json!({ "is_error": true });
+            }
+            push_result(step, result);
+        }
+    }
+
+    /// Keeps the metrics of a request for the step of its answer, which comes next.
+    fn take_metrics(&mut self, model: &str, usage: &Usage, cost_usd: Option<f64>) {
+        let mut metrics = json!({
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "cached_tokens": usage.cache_read_tokens,
+        });
+        if let Some(cost) = cost_usd {
+            metrics["cost_usd"] = Value::from(cost);
+        }
+        if usage.estimated {
+            metrics["extra"] = json!({ "estimated": true });
+        }
+        self.request = Some((model.to_owned(), metrics));
+        self.is_open = false;
+    }
+
+    fn take_subagent(&mut self, agent: &str, answer: Option<&str>, time: i64, turn: &TurnView) {
+        let id = format!("{}/agents/{agent}", self.session);
+        let is_known = self.known.contains(&id.as_str());
+        let Some(step) = self.agent_step(time, turn) else {
+            return;
+        };
+        let mut result = json!({ "content": answer.unwrap_or_default() });
+        if is_known {
+            result["subagent_trajectory_ref"] = json!([{ "trajectory_id": id }]);
+        }
+        push_result(step, result);
+    }
+}
+
+fn push_to(step: &mut Map<String, Value>, list: &str, entry: Value) {
+    let list = step.entry(list).or_insert_with(|| json!([]));
+    if let Value::Array(list) = list {
+        list.push(entry);
+    }
+}
+
+fn push_result(step: &mut Map<String, Value>, result: Value) {
+    let observation = step
+        .entry("observation")
+        .or_insert_with(|| json!({ "results": [] }));
+    if let Some(Value::Array(results)) = observation.get_mut("results") {
+        results.push(result);
+    }
+}

@@ -1,0 +1,68 @@
+//! Settings of other agents in a project, which this program does not use where they are.
+//!
+//! Owns that each project is told of once: a list that changes is told again. Files that are used
+//! in place (context files, skills, presets of subagents) are not among them. It reads no content
+//! of these files. Start from [`tell_unused`].
+
+use std::path::Path;
+
+use super::setup::OperatorSetup;
+use rind_lib::disk::private_folder;
+use rind_lib::script::HooksConfig;
+
+/// Places in a project that are not used, and the agent whose import takes them over.
+const PLACES: &[(&str, &str)] = &[
+    (".claude/settings.json", "claude-code"),
+    (".claude/settings.local.json", "claude-code"),
+    (".claude/commands", "claude-code"),
+    (".mcp.json", "claude-code"),
+    (".codex/config.toml", "codex"),
+    ("opencode.json", "opencode"),
+    (".opencode", "opencode"),
+];
+
+/// Tells of the settings of other agents in the workspace that are not used, unless the same list
+/// was told before.
+pub fn tell_unused(setup: &OperatorSetup) {
+    let workspace = &setup.paths.workspace;
+    let hooks: HooksConfig = setup.config.section().unwrap_or_default();
+    let is_used = |place: &str| {
+        let whole = workspace.join(place);
+        hooks.claude.iter().any(|own| workspace.join(own) == whole)
+    };
+    let found: Vec<&(&str, &str)> = PLACES
+        .iter()
+        .filter(|(place, _)| !is_used(place) && is_there(&workspace.join(place)))
+        .collect();
+    let places: Vec<&str> = found.iter().map(|(place, _)| *place).collect();
+    if places.is_empty() || !is_new(&setup.paths.told_mark(&places)) {
+        return;
+    }
+    let mut agents: Vec<&str> = found.iter().map(|(_, agent)| *agent).collect();
+    agents.dedup();
+    let commands = agents
+        .iter()
+        .map(|agent| format!("`rind import {agent} --project --dry-run`"));
+    let commands: Vec<String> = commands.collect();
+    setup.environment.warn_once(&format!(
+        "this project has settings of other agents, which are not used here: {}; {} shows what can be taken over (told once)",
+        places.join(", "),
+        commands.join(" or "),
+    ));
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Leaves a mark, and returns whether there was none. Where none can be left, the list is told each
+/// time.
+fn is_new(mark: &Path) -> bool {
+    if is_there(mark) {
+        return false;
+    }
+    if let Some(folder) = mark.parent() {
+        let _ = private_folder(folder).and_then(|()| std::fs::write(mark, b""));
+    }
+    true
+}

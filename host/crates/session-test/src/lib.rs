@@ -1,0 +1,187 @@
+//! The conformance kit for stores of sessions: checks of all that the host relies on in an
+//! implementation of [`Sessions`].
+//!
+//! A store passes when every check of [`CHECKS`] returns `Ok`. Each check gets two handles of one
+//! new, empty store, as two programs would have them. The kit must not know any store. In a test:
+//!
+//! ```
+//! use rind_lib::session::MemorySessions;
+//! use rind_session_test::{CHECKS, StoreHandles};
+//!
+//! for check in CHECKS {
+//!     let store = MemorySessions::default();
+//!     let handles = StoreHandles::new(store.clone(), store);
+//!     check.run(&handles).unwrap();
+//! }
+//! ```
+
+mod frames;
+mod lists;
+mod sessions;
+mod values;
+mod writers;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use rind_lib::session::{Error, Journal, Position, SessionAddress, Sessions};
+
+/// Two handles of one store that is empty when a check begins.
+#[derive(Clone, Debug)]
+pub struct StoreHandles {
+    /// Handle of the program that writes.
+    pub own: Arc<dyn Sessions>,
+    /// Handle of another program on the same store.
+    pub other: Arc<dyn Sessions>,
+}
+
+impl StoreHandles {
+    /// Makes a pair of two handles. Both may be clones of one value if the store cannot be opened
+    /// twice.
+    pub fn new(own: impl Sessions + 'static, other: impl Sessions + 'static) -> Self {
+        Self {
+            own: Arc::new(own),
+            other: Arc::new(other),
+        }
+    }
+}
+
+/// A property that a store must have.
+#[derive(Clone, Copy)]
+pub struct StoreCheck {
+    /// Name of the property, as a sentence with `_` for blanks.
+    pub name: &'static str,
+    check: fn(&StoreHandles) -> Checked,
+}
+
+impl StoreCheck {
+    /// Runs the check on a new, empty store. It may take a second.
+    ///
+    /// # Errors
+    /// The store does not have the property; the text has the expected and the found value.
+    pub fn run(&self, store: &StoreHandles) -> Result<(), String> {
+        (self.check)(store).map_err(|why| format!("{}: {why}", self.name))
+    }
+}
+
+impl Debug for StoreCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Outcome of a check.
+type Checked = Result<(), String>;
+
+/// Makes a row of [`CHECKS`] from functions of a module.
+macro_rules! checks {
+    ($($module:ident::$name:ident,)*) => {
+        &[$(StoreCheck { name: stringify!($name), check: $module::$name }),*]
+    };
+}
+
+/// Every property that a store must have.
+pub const CHECKS: &[StoreCheck] = checks![
+    frames::frames_come_back_in_order,
+    frames::frames_that_wait_go_before_the_next_one,
+    frames::a_sync_writes_the_frames_that_wait,
+    frames::dropping_a_journal_writes_the_frames_that_wait,
+    frames::a_session_is_read_from_each_position,
+    frames::large_and_many_frames_are_kept,
+    frames::a_session_that_is_opened_again_goes_on_after_its_last_frame,
+    writers::a_session_is_created_once,
+    writers::a_session_has_one_writer,
+    writers::of_many_that_create_a_session_at_once_one_succeeds,
+    writers::of_many_that_open_a_session_at_once_one_succeeds,
+    writers::a_session_is_read_while_it_is_written,
+    writers::what_is_not_there_is_named,
+    values::a_value_is_kept_under_its_hash,
+    values::a_name_that_is_no_hash_is_refused,
+    values::values_of_one_kind_or_session_are_not_those_of_another,
+    lists::sessions_are_listed_in_pages,
+    lists::subagents_are_listed_below_their_session,
+    lists::a_removed_session_is_gone_with_all_that_it_has,
+    lists::a_session_that_is_open_is_not_removed,
+    lists::a_fork_has_its_own_lines_values_and_subagents,
+    lists::a_fork_replaces_no_session,
+    sessions::an_agent_finds_its_session_as_it_left_it,
+    sessions::an_interrupted_turn_is_closed_when_it_is_opened,
+    sessions::archived_turns_are_found_below_their_session,
+    sessions::a_session_of_an_agent_is_forked_at_an_entry,
+];
+
+/// Parses an address of the kit's own.
+fn address(text: &str) -> Result<SessionAddress, String> {
+    SessionAddress::parse(text).ok_or_else(|| format!("`{text}` is no address"))
+}
+
+/// Returns the value, or the failure in words.
+fn done<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
+    result.map_err(|error| {
+        let mut text = format!("to {what} failed: {error}");
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        text
+    })
+}
+
+/// Checks that two values are equal.
+fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Checked {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{what}: expected {expected:?}, found {found:?}"))
+}
+
+/// Checks that an error is of the expected kind.
+fn refused<T>(what: &str, result: Result<T, Error>, is_expected: fn(&Error) -> bool) -> Checked {
+    match result {
+        Err(error) if is_expected(&error) => Ok(()),
+        Err(error) => Err(format!("{what}: another error was expected, not `{error}`")),
+        Ok(_) => Err(format!("{what}: this must fail, and did not")),
+    }
+}
+
+fn is_unknown(error: &Error) -> bool {
+    matches!(error, Error::Unknown { .. })
+}
+
+fn is_locked(error: &Error) -> bool {
+    matches!(error, Error::Locked { .. })
+}
+
+fn is_existing(error: &Error) -> bool {
+    matches!(error, Error::Exists { .. })
+}
+
+/// Creates a session with these frames and closes it.
+fn write_session(
+    store: &dyn Sessions,
+    at: &str,
+    frames: &[&str],
+) -> Result<SessionAddress, String> {
+    let at = address(at)?;
+    let mut journal = done("create a session", store.create(&at))?;
+    append_all(&mut *journal, frames)?;
+    done("sync", journal.sync())?;
+    Ok(at)
+}
+
+fn append_all(journal: &mut dyn Journal, frames: &[&str]) -> Checked {
+    for frame in frames {
+        done("append a frame", journal.append(frame.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Returns all lines of a session as text.
+fn lines_of(store: &dyn Sessions, at: &SessionAddress) -> Result<String, String> {
+    let bytes = done("read a session", store.read(at, Position::START))?;
+    String::from_utf8(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! The checks on the stores of the host, and on stores with a fault.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use rind_lib::session::{
+    BlobKind, Blobs, MemorySessions, OpenedJournal, SessionFiles, SessionPage,
+};
+
+use super::*;
+
+fn failures(make: impl Fn() -> StoreHandles) -> Vec<String> {
+    let failed = CHECKS.iter().filter_map(|check| check.run(&make()).err());
+    failed.collect()
+}
+
+#[test]
+fn the_files_of_the_host_pass() {
+    let root = tempfile::tempdir().unwrap();
+    let made = std::cell::Cell::new(0);
+    let new = || {
+        made.set(made.get() + 1);
+        let folder = root.path().join(made.get().to_string());
+        StoreHandles::new(SessionFiles::new(&folder), SessionFiles::new(&folder))
+    };
+    assert_eq!(failures(new), Vec::<String>::new());
+    let new = || {
+        made.set(made.get() + 1);
+        let files = SessionFiles::new(root.path().join(made.get().to_string())).unsynced();
+        StoreHandles::new(files.clone(), files)
+    };
+    assert_eq!(failures(new), Vec::<String>::new());
+}
+
+#[test]
+fn sessions_in_memory_pass() {
+    let new = || {
+        let store = MemorySessions::default();
+        StoreHandles::new(store.clone(), store)
+    };
+    assert_eq!(failures(new), Vec::<String>::new());
+}
+
+/// A fault that a store could have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// A session can be opened by several writers.
+    NoLock,
+    /// Frames that wait are lost.
+    LosesWaiting,
+    /// A page repeats the last session of the page before.
+    RepeatsPage,
+    /// A fork shares the values of the session it was made of.
+    ForkWithoutValues,
+    /// Removed sessions come back.
+    KeepsRemoved,
+}
+
+#[derive(Clone, Debug)]
+struct FaultyStore(MemorySessions, Fault);
+
+struct LosingJournal(Box<dyn Journal>);
+
+impl Journal for LosingJournal {
+    fn append(&mut self, frame: &[u8]) -> Result<(), Error> {
+        self.0.append(frame)
+    }
+
+    fn append_with_next(&mut self, _frame: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn write_waiting(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn end(&self) -> Position {
+        self.0.end()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    fn take_unsynced(
+        &mut self,
+    ) -> Result<Option<Box<dyn rind_lib::session::UnsyncedFrames>>, Error> {
+        self.0.take_unsynced()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.0.check()
+    }
+}
+
+impl Sessions for FaultyStore {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
+        let journal = self.0.create(at)?;
+        Ok(match self.1 {
+            Fault::LosesWaiting => Box::new(LosingJournal(journal)),
+            _ => journal,
+        })
+    }
+
+    fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
+        match self.0.open(at) {
+            Err(Error::Locked { .. }) if self.1 == Fault::NoLock => Ok(OpenedJournal {
+                journal: MemorySessions::default().create(at)?,
+                lines: self.0.read(at, Position::START)?,
+                notices: Vec::new(),
+            }),
+            opened => opened,
+        }
+    }
+
+    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+        self.0.read(at, from)
+    }
+
+    fn contains(&self, at: &SessionAddress) -> bool {
+        self.0.contains(at)
+    }
+
+    fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
+        self.0.blobs(at, kind)
+    }
+
+    fn folder(&self, at: &SessionAddress) -> Option<PathBuf> {
+        self.0.folder(at)
+    }
+
+    fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
+        self.0.children(at)
+    }
+
+    fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
+        match self.1 {
+            Fault::KeepsRemoved => Ok(()),
+            _ => self.0.remove(at),
+        }
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
+        let mut page = self.0.list(after, limit)?;
+        if self.1 == Fault::RepeatsPage
+            && let Some(last) = page.sessions.first().cloned()
+        {
+            page.sessions.insert(0, last);
+        }
+        Ok(page)
+    }
+
+    fn fork(
+        &self,
+        from: &SessionAddress,
+        to: &SessionAddress,
+        lines: &[u8],
+        agents: &BTreeSet<String>,
+    ) -> Result<(), Error> {
+        if self.1 == Fault::ForkWithoutValues {
+            return self.0.create(to)?.append(lines);
+        }
+        self.0.fork(from, to, lines, agents)
+    }
+}
+
+#[test]
+fn each_fault_of_a_store_is_found_by_name() {
+    for (fault, expected) in [
+        (Fault::NoLock, "a_session_has_one_writer"),
+        (
+            Fault::LosesWaiting,
+            "frames_that_wait_go_before_the_next_one",
+        ),
+        (Fault::RepeatsPage, "sessions_are_listed_in_pages"),
+        (
+            Fault::ForkWithoutValues,
+            "a_fork_has_its_own_lines_values_and_subagents",
+        ),
+        (
+            Fault::KeepsRemoved,
+            "a_removed_session_is_gone_with_all_that_it_has",
+        ),
+    ] {
+        let new = || {
+            let store = FaultyStore(MemorySessions::default(), fault);
+            StoreHandles::new(store.clone(), store)
+        };
+        let found = failures(new);
+        let is_named = found.iter().any(|text| text.starts_with(expected));
+        assert!(is_named, "{fault:?}: {found:?}");
+    }
+}

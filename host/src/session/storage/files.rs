@@ -1,0 +1,276 @@
+//! Sessions as files: a folder for each, below one root.
+//!
+//! Owns the names of the files of a session and how a session is found below the root without
+//! following links. It must not know the meaning of lines, except that the end of a file is
+//! repaired (see `log`). Start from [`SessionFiles`].
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use super::{
+    BlobKind, Blobs, Journal, ListedSession, OpenedJournal, Position, SessionAddress, SessionPage,
+    Sessions,
+};
+use crate::disk::{TemporaryFolder, private_folder, rename_new};
+use crate::session::Error;
+use crate::session::blobs::HashedFiles;
+use crate::session::children::{self, AGENTS};
+use crate::session::guarded::{self, is_session_id};
+use crate::session::log::{self, DiskWait, FILE, LOCK, SessionLog, write_private};
+
+/// Name prefix of the folders in which copies of sessions are made.
+const FORKED: &str = ".forked-";
+
+/// Name prefix of the folders in which sessions are removed.
+const REMOVED: &str = ".removed-";
+
+/// The default store: sessions in the folders of one root. Holds no file open.
+#[derive(Clone, Debug)]
+pub struct SessionFiles {
+    root: PathBuf,
+    wait: DiskWait,
+}
+
+impl SessionFiles {
+    /// Returns the store in the folder `root`, which does not need to exist yet.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            wait: DiskWait::default(),
+        }
+    }
+
+    /// Creates sessions without waiting until their data is on the disk. For sessions that are
+    /// removed when the host ends: a power failure may lose their last entries.
+    #[must_use]
+    pub fn unsynced(self) -> Self {
+        let wait = DiskWait::Skips;
+        Self { wait, ..self }
+    }
+
+    /// Returns the folder that contains all sessions.
+    pub(in crate::session) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the folder that a session has or would have.
+    fn path_of(&self, at: &SessionAddress) -> PathBuf {
+        self.root.join(at.as_str())
+    }
+
+    /// Returns the folder of a session. Each folder on the way must be a folder and no link.
+    pub(in crate::session) fn folder_of(&self, at: &SessionAddress) -> Result<PathBuf, Error> {
+        let mut folder = self.root.clone();
+        for name in at.as_str().split('/') {
+            folder.push(name);
+            let is_folder = guarded::is_folder(&folder);
+            if !is_folder.map_err(|source| Error::read_error(&folder, source))? {
+                return Err(self.unknown(at));
+            }
+        }
+        Ok(folder)
+    }
+
+    fn unknown(&self, at: &SessionAddress) -> Error {
+        Error::Unknown {
+            wanted: at.as_str().to_owned(),
+            root: self.root.clone(),
+        }
+    }
+
+    /// Creates the folder of a session. A folder that a killed process left without a session in it
+    /// is used.
+    fn create_folder(&self, at: &SessionAddress) -> Result<PathBuf, Error> {
+        let folder = self.path_of(at);
+        let failed = |source| Error::write_error(&folder, source);
+        let above = folder.parent().unwrap_or(&self.root);
+        private_folder(above).map_err(failed)?;
+        // Fails where anything has this name, a dangling link too.
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => Ok(folder),
+            Err(source) if source.kind() != ErrorKind::AlreadyExists => Err(failed(source)),
+            Err(_) if guarded::is_folder(&folder).unwrap_or_default() && is_unused(&folder) => {
+                Ok(folder)
+            }
+            Err(_) => Err(Error::Exists {
+                id: at.as_str().to_owned(),
+            }),
+        }
+    }
+
+    /// Returns every folder of the store that has the name of a session, with its id, sorted. Links
+    /// are left out.
+    pub(in crate::session) fn folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
+        let failed = |source| Error::read_error(&self.root, source);
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(failed(source)),
+        };
+        let mut folders = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let Ok(id) = entry.file_name().into_string() else {
+                continue;
+            };
+            if is_folder && is_session_id(&id) {
+                folders.push((id, entry.path()));
+            }
+        }
+        folders.sort();
+        Ok(folders)
+    }
+
+    fn hashed_files(folder: &Path, kind: BlobKind) -> HashedFiles {
+        HashedFiles::new(folder.join(match kind {
+            BlobKind::Content => "content",
+            BlobKind::State => "blobs",
+        }))
+    }
+}
+
+/// Whether a folder has nothing but a lock file in it.
+fn is_unused(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|entries| {
+        let mut names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+        names.all(|name| name.is_ok_and(|name| name == LOCK))
+    })
+}
+
+impl Sessions for SessionFiles {
+    fn name(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
+        let folder = self.create_folder(at)?;
+        Ok(Box::new(SessionLog::create_log(&folder, self.wait)?))
+    }
+
+    fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
+        let opened = SessionLog::open_log(&self.folder_of(at)?)?;
+        Ok(OpenedJournal {
+            journal: Box::new(opened.log),
+            lines: opened.bytes,
+            notices: opened.notices,
+        })
+    }
+
+    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+        let path = self.folder_of(at)?.join(FILE);
+        let mut bytes = Vec::new();
+        guarded::open(&path)
+            .and_then(|(mut file, _)| {
+                file.seek(SeekFrom::Start(from.number()))?;
+                file.read_to_end(&mut bytes)
+            })
+            .map_err(|source| Error::read_error(&path, source))?;
+        Ok(bytes)
+    }
+
+    fn contains(&self, at: &SessionAddress) -> bool {
+        let folder = self.folder_of(at);
+        folder.is_ok_and(|folder| folder.join(FILE).symlink_metadata().is_ok())
+    }
+
+    fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
+        Arc::new(Self::hashed_files(&self.path_of(at), kind).with_wait(self.wait))
+    }
+
+    fn folder(&self, at: &SessionAddress) -> Option<PathBuf> {
+        Some(self.path_of(at))
+    }
+
+    fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
+        Ok(children::stored_agents(&self.folder_of(at)?))
+    }
+
+    fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
+        let folder = self.folder_of(at)?;
+        let failed = |source| Error::write_error(&folder, source);
+        let lock = log::lock_session(&folder)?;
+        let aside = TemporaryFolder::new_in(REMOVED, &self.root).map_err(failed)?;
+        // A reader finds the whole session or none.
+        rename_new(&folder, &aside.path().join("session")).map_err(failed)?;
+        let _ = lock.unlock();
+        drop(aside);
+        log::sync_folder(folder.parent().unwrap_or(&self.root));
+        Ok(())
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
+        let mut page = SessionPage::default();
+        for (id, folder) in self.folders()? {
+            if after.is_some_and(|after| id.as_str() <= after) {
+                continue;
+            }
+            let Ok(meta) = folder.join(FILE).symlink_metadata() else {
+                continue;
+            };
+            if page.sessions.len() >= limit {
+                page.next = page.sessions.last().map(|last| last.id.clone());
+                break;
+            }
+            let updated = meta.modified().ok();
+            let updated = updated.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            page.sessions.push(ListedSession {
+                id,
+                updated: i64::try_from(updated.unwrap_or_default().as_millis()).unwrap_or(i64::MAX),
+                bytes: meta.len(),
+            });
+        }
+        Ok(page)
+    }
+
+    fn fork(
+        &self,
+        from: &SessionAddress,
+        to: &SessionAddress,
+        lines: &[u8],
+        agents: &BTreeSet<String>,
+    ) -> Result<(), Error> {
+        let (from, folder) = (self.folder_of(from)?, self.path_of(to));
+        let failed = |source| Error::write_error(&folder, source);
+        // The copy gets its name once it is whole, so that a stopped fork leaves no half of one.
+        let aside = TemporaryFolder::new_in(FORKED, &self.root).map_err(failed)?;
+        let half = aside.path().join("session");
+        private_folder(&half).map_err(failed)?;
+        let path = half.join(FILE);
+        write_private(&path, lines).map_err(|source| Error::write_error(&path, source))?;
+        for kind in [BlobKind::Content, BlobKind::State] {
+            Self::hashed_files(&from, kind).copy_to(&Self::hashed_files(&half, kind))?;
+        }
+        for agent in agents {
+            copy_tree(&from, &half, agent)?;
+        }
+        match rename_new(&half, &folder) {
+            Err(source) if source.kind() == ErrorKind::AlreadyExists => Err(Error::Exists {
+                id: to.as_str().to_owned(),
+            }),
+            moved => moved.map_err(failed),
+        }
+    }
+}
+
+/// Copies the session of a subagent from one session's folder to another, with those below it.
+fn copy_tree(from: &Path, to: &Path, agent: &str) -> Result<(), Error> {
+    let (from, to) = (from.join(AGENTS).join(agent), to.join(AGENTS).join(agent));
+    let file = from.join(FILE);
+    // The folder may have been removed. The entries that mention the subagent stay.
+    if file.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    private_folder(&to).map_err(|source| Error::write_error(&to, source))?;
+    guarded::copy(&file, &to.join(FILE))?;
+    let below = children::stored_agents(&from);
+    below
+        .iter()
+        .try_for_each(|agent| copy_tree(&from, &to, agent))
+}

@@ -1,0 +1,304 @@
+//! Sessions that are kept in memory, for the time of the process.
+//!
+//! Owns nothing but the lines and values. Start from [`MemorySessions`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use super::{
+    BlobKind, Blobs, Journal, ListedSession, OpenedJournal, Position, SessionAddress, SessionPage,
+    Sessions, UnsyncedFrames,
+};
+use crate::clock;
+use crate::lock::lock;
+use crate::session::Error;
+use crate::session::blobs::{hash_name, is_hash_name};
+
+/// Name of the store in messages.
+const NAME: &str = "memory";
+
+/// Sessions for programs that keep none on disk: they end with the last clone of this value.
+#[derive(Clone, Default)]
+pub struct MemorySessions(Arc<Mutex<BTreeMap<SessionAddress, KeptSession>>>);
+
+impl std::fmt::Debug for MemorySessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("MemorySessions")
+            .field(&lock(&self.0).len())
+            .finish()
+    }
+}
+
+#[derive(Clone, Default)]
+struct KeptSession {
+    lines: Vec<u8>,
+    updated: i64,
+    /// Whether a writer has it open.
+    is_open: bool,
+    content: MemoryBlobs,
+    state: MemoryBlobs,
+}
+
+impl KeptSession {
+    /// Returns a copy that shares nothing with this session.
+    fn copied(&self, lines: Vec<u8>) -> Self {
+        Self {
+            lines,
+            updated: clock::now_ms(),
+            is_open: false,
+            content: self.content.copied(),
+            state: self.state.copied(),
+        }
+    }
+}
+
+fn unknown(at: &SessionAddress) -> Error {
+    Error::Unknown {
+        wanted: at.as_str().to_owned(),
+        root: PathBuf::from(NAME),
+    }
+}
+
+fn exists(at: &SessionAddress) -> Error {
+    let id = at.as_str().to_owned();
+    Error::Exists { id }
+}
+
+impl MemorySessions {
+    fn journal(&self, at: &SessionAddress) -> Box<dyn Journal> {
+        Box::new(MemoryJournal {
+            sessions: self.clone(),
+            at: at.clone(),
+            waiting: Vec::new(),
+        })
+    }
+}
+
+impl Sessions for MemorySessions {
+    fn name(&self) -> String {
+        NAME.to_owned()
+    }
+
+    fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
+        let mut all = lock(&self.0);
+        if all.contains_key(at) {
+            return Err(exists(at));
+        }
+        let new = KeptSession {
+            updated: clock::now_ms(),
+            is_open: true,
+            ..KeptSession::default()
+        };
+        all.insert(at.clone(), new);
+        Ok(self.journal(at))
+    }
+
+    fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
+        let mut all = lock(&self.0);
+        let kept = all.get_mut(at).ok_or_else(|| unknown(at))?;
+        if std::mem::replace(&mut kept.is_open, true) {
+            return Err(Error::Locked {
+                path: PathBuf::from(NAME).join(at.as_str()),
+                pid: Some(std::process::id()),
+            });
+        }
+        Ok(OpenedJournal {
+            journal: self.journal(at),
+            lines: kept.lines.clone(),
+            notices: Vec::new(),
+        })
+    }
+
+    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+        let all = lock(&self.0);
+        let lines = &all.get(at).ok_or_else(|| unknown(at))?.lines;
+        let from = usize::try_from(from.number()).unwrap_or(usize::MAX);
+        Ok(lines.get(from..).unwrap_or_default().to_vec())
+    }
+
+    fn contains(&self, at: &SessionAddress) -> bool {
+        lock(&self.0).contains_key(at)
+    }
+
+    fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
+        let kept = lock(&self.0).get(at).map(|kept| match kind {
+            BlobKind::Content => kept.content.clone(),
+            BlobKind::State => kept.state.clone(),
+        });
+        Arc::new(kept.unwrap_or_default())
+    }
+
+    fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
+        let depth = at.ids().count();
+        let all = lock(&self.0);
+        if !all.contains_key(at) {
+            return Err(unknown(at));
+        }
+        let below = all
+            .keys()
+            .filter(|own| own.is_in(at) && own.ids().count() == depth + 1);
+        Ok(below
+            .filter_map(|own| own.ids().last())
+            .map(str::to_owned)
+            .collect())
+    }
+
+    fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
+        let mut all = lock(&self.0);
+        let kept = all.get(at).ok_or_else(|| unknown(at))?;
+        if kept.is_open {
+            return Err(Error::Locked {
+                path: PathBuf::from(NAME).join(at.as_str()),
+                pid: Some(std::process::id()),
+            });
+        }
+        all.retain(|own, _| !own.is_in(at));
+        Ok(())
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
+        let all = lock(&self.0);
+        let roots = all.iter().filter(|(at, _)| at.as_str() == at.root());
+        let mut rest = roots.filter(|(at, _)| after.is_none_or(|after| at.as_str() > after));
+        let listed = |(at, kept): (&SessionAddress, &KeptSession)| ListedSession {
+            id: at.as_str().to_owned(),
+            updated: kept.updated,
+            bytes: kept.lines.len() as u64,
+        };
+        let sessions: Vec<ListedSession> = rest.by_ref().take(limit).map(listed).collect();
+        let last = sessions.last().map(|last| last.id.clone());
+        let next = rest.next().and(last);
+        Ok(SessionPage { sessions, next })
+    }
+
+    fn fork(
+        &self,
+        from: &SessionAddress,
+        to: &SessionAddress,
+        lines: &[u8],
+        agents: &BTreeSet<String>,
+    ) -> Result<(), Error> {
+        let mut all = lock(&self.0);
+        if all.contains_key(to) {
+            return Err(exists(to));
+        }
+        let kept = all.get(from).ok_or_else(|| unknown(from))?;
+        let mut copies = vec![(to.clone(), kept.copied(lines.to_vec()))];
+        for (at, kept) in &*all {
+            let is_below = at != from && at.is_in(from);
+            let agent = at.ids().nth(from.ids().count());
+            if !is_below || !agent.is_some_and(|agent| agents.contains(agent)) {
+                continue;
+            }
+            let below = at.as_str().get(from.as_str().len()..).unwrap_or_default();
+            let address = SessionAddress::parse(&format!("{to}{below}"));
+            let copy = kept.copied(kept.lines.clone());
+            copies.extend(address.map(|address| (address, copy)));
+        }
+        all.extend(copies);
+        Ok(())
+    }
+}
+
+struct MemoryJournal {
+    sessions: MemorySessions,
+    at: SessionAddress,
+    waiting: Vec<u8>,
+}
+
+impl Journal for MemoryJournal {
+    fn append(&mut self, frame: &[u8]) -> Result<(), Error> {
+        let mut all = lock(&self.sessions.0);
+        let kept = all.get_mut(&self.at).ok_or_else(|| unknown(&self.at))?;
+        kept.lines.append(&mut self.waiting);
+        kept.lines.extend_from_slice(frame);
+        kept.updated = clock::now_ms();
+        Ok(())
+    }
+
+    fn append_with_next(&mut self, frame: &[u8]) -> Result<(), Error> {
+        self.waiting.extend_from_slice(frame);
+        Ok(())
+    }
+
+    fn write_waiting(&mut self) -> Result<(), Error> {
+        match self.waiting.is_empty() {
+            true => Ok(()),
+            false => self.append(&[]),
+        }
+    }
+
+    fn end(&self) -> Position {
+        Position::new(self.bytes())
+    }
+
+    fn bytes(&self) -> u64 {
+        let all = lock(&self.sessions.0);
+        let written = all.get(&self.at).map_or(0, |kept| kept.lines.len());
+        (written + self.waiting.len()) as u64
+    }
+
+    fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
+        self.write_waiting()?;
+        Ok(None)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Drop for MemoryJournal {
+    fn drop(&mut self) {
+        // Nothing depends on frames that wait.
+        let _ = self.write_waiting();
+        if let Some(kept) = lock(&self.sessions.0).get_mut(&self.at) {
+            kept.is_open = false;
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct MemoryBlobs(Arc<Mutex<HashMap<String, Vec<u8>>>>);
+
+impl MemoryBlobs {
+    fn copied(&self) -> Self {
+        Self(Arc::new(Mutex::new(lock(&self.0).clone())))
+    }
+}
+
+impl Blobs for MemoryBlobs {
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        if !is_hash_name(name) {
+            return Err(self.damaged(name));
+        }
+        lock(&self.0)
+            .entry(name.to_owned())
+            .or_insert_with(|| bytes.to_vec());
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let found = lock(&self.0).get(name).cloned();
+        let found = found.filter(|bytes| hash_name(bytes) == name);
+        found.ok_or_else(|| self.damaged(name))
+    }
+
+    fn length(&self, name: &str) -> Option<u64> {
+        lock(&self.0).get(name).map(|bytes| bytes.len() as u64)
+    }
+
+    fn total(&self) -> Result<u64, Error> {
+        Ok(lock(&self.0).values().map(|bytes| bytes.len() as u64).sum())
+    }
+
+    fn release(&self, name: &str) {
+        lock(&self.0).remove(name);
+    }
+
+    fn damaged(&self, name: &str) -> Error {
+        let path = PathBuf::from(NAME).join(name);
+        Error::Blob { path }
+    }
+}
