@@ -495,6 +495,7 @@ impl Rind {
 }
 
 /// Outcome of a run.
+#[derive(Debug)]
 pub struct Ran {
     /// The exit code; `None` when a signal ended it.
     pub code: Option<i32>,

@@ -7,6 +7,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::completion;
 use super::environment;
+use super::guard::args::GuardCommand;
 use super::install::args::{
     InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
 };
@@ -81,6 +82,11 @@ pub(super) enum CliCommand {
     },
     /// Write a file of settings in which every one stands as a comment
     Init(InitArgs),
+    /// Let your plugins judge the tool calls of other agents, through the hooks of those agents
+    Guard {
+        #[command(subcommand)]
+        command: GuardCommand,
+    },
     /// Take over rules, MCP servers and commands that you have set up for another agent
     Import(super::import::ImportArgs),
     /// List the models that the provider offers
@@ -310,6 +316,7 @@ impl PluginArgs {
             components: Vec::new(),
             is_local_only: self.no_plugins,
             without: self.without.clone(),
+            unsuited: Vec::new(),
             trust_project: self.trust_project,
             grants: self.grant.clone(),
         }
