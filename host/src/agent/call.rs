@@ -114,7 +114,7 @@ pub(super) enum AskedPerson<'a> {
     Session,
     /// The user of the client that makes the call; `None` if the client has no way to ask.
     Client(Option<&'a dyn Approver>),
-    /// Nobody, for this reason.
+    /// No person, for this reason.
     Nobody(&'a str),
 }
 

@@ -1,8 +1,7 @@
-//! What another agent does itself and asks about at its own hooks: its tool calls, their results, and
-//! the prompts of its user.
+//! Tool calls, results and prompts of another agent, which asks about them at its own hooks.
 //!
 //! A call comes twice: before it runs it passes `pre-tool`, policy and approval, and its result passes
-//! `post-tool`. Both are kept in the session file like a call of a client. Nothing runs here. This file
+//! `post-tool`. Both are kept in the session file like a call of a client. No tool runs here. This file
 //! must not know the formats of the agents. Start from [`ForeignRequest`].
 
 use std::sync::{Arc, Mutex};
@@ -29,21 +28,21 @@ use crate::tool::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
 /// Verdict on a request that the session could not finish, because it ends.
 const ENDED: &str = "the guard ends";
 
-/// A request about something that another agent does.
+/// A request of another agent about a call, a result or a prompt.
 pub struct ForeignRequest {
     /// Name of the agent, as in `guard:codex`: the session and the events name it as the maker of the
     /// call. No plugin can have a name with a `:`.
     pub client: Arc<str>,
-    /// The thing that the agent asks about.
+    /// Call, result or prompt that the agent asks about.
     pub about: ForeignAct,
 }
 
-/// The thing that another agent asks about.
+/// Call, result or prompt that another agent asks about.
 pub enum ForeignAct {
     /// A tool call that is about to run. A tool with a counterpart here has the name and the arguments
     /// of the counterpart.
     Call {
-        /// The call.
+        /// Call as the agent is about to run it.
         call: ToolCall,
         /// Effect class of the tool.
         effect_class: EffectClass,
@@ -53,7 +52,7 @@ pub enum ForeignAct {
     },
     /// A tool call that has run.
     Result {
-        /// The call.
+        /// Call that has run.
         call: ToolCall,
         /// Result of the call.
         content: Parts,
@@ -70,11 +69,11 @@ pub enum ForeignAct {
 /// Verdict on a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForeignVerdict {
-    /// Reason of the refusal, with the name of who refused; `None` if nobody did.
+    /// Reason of the refusal, with the name of the part that refused; `None` without a refusal.
     pub refused: Option<String>,
     /// Question that the agent must ask its user before the call runs.
     pub asked: Option<String>,
-    /// Change of the thing itself; `None` where hooks left it as it was.
+    /// Change by hooks; `None` without one.
     pub changed: Option<ForeignChange>,
     /// Texts of hooks for the model, each with the name of its plugin.
     pub notes: Vec<String>,
@@ -203,7 +202,7 @@ async fn judge_call(
 
 impl ToolGate<'_> {
     /// Writes that another agent is about to run a call. It does not wait for the disk: after a power
-    /// cut the other agent's own log says what ran.
+    /// cut the other agent's own log is the record of its calls.
     fn note_start(&self, allowed: &AllowedCall) -> Result<(), crate::session::Error> {
         self.scope.spec.session.append(Body::ToolStart {
             call: allowed.call.id.clone(),
@@ -319,7 +318,7 @@ impl Approver for AgentApprover {
     }
 }
 
-/// A tool of another agent. The counterpart here, if there is one, says what a call is about.
+/// A tool of another agent. The counterpart here, if there is one, finds the subject of a call.
 struct ForeignTool {
     spec: ToolSpec,
     own: Option<SharedTool>,

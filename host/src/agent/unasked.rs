@@ -1,4 +1,4 @@
-//! Refusals of calls that need an approval of somebody who cannot be asked.
+//! Refusals of calls that need an approval where no person can be asked.
 
 use crate::point::dispatch::AttributedText;
 use crate::tool::policy;
@@ -28,7 +28,7 @@ pub(super) fn unasked_text(
     }
 }
 
-/// Returns the refusal of a call of another agent that can ask nobody.
+/// Returns the refusal of a call of another agent that cannot ask its user.
 pub(super) fn unasked_agent_text(
     entry: &ToolEntry,
     asked: &[AttributedText],

@@ -101,20 +101,13 @@ pub(super) enum CliCommand {
     Completions(CompletionsArgs),
     /// Write the manual pages to a folder, for packages
     #[command(hide = true)]
-    Manual(ManualArgs),
+    Manual(super::manual::ManualArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct CompletionsArgs {
     /// The shell
     pub(super) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct ManualArgs {
-    /// The folder, which is made when it is not there
-    #[arg(value_name = "DIR")]
-    pub(super) folder: PathBuf,
 }
 
 #[derive(Debug, Default, ClapArgs)]

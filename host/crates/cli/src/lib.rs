@@ -97,6 +97,15 @@ pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
     }
 }
 
+/// Runs the small program `rind-guard-hook`, which answers at a hook of another agent and can do
+/// nothing else.
+#[must_use]
+pub fn hook_main() -> ExitCode {
+    confine::hide_process();
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    guard::hook::answer_words(&words)
+}
+
 fn run_program() -> ExitCode {
     // Run a hidden command before anything else starts: it must be alone in its process.
     if let Some(exit) = hidden_command() {

@@ -52,7 +52,7 @@ impl GuardedAgent {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
-    /// Returns what its hooks can do.
+    /// Returns the table of its hooks.
     #[must_use]
     pub fn table(self) -> &'static AgentTable {
         table::table_of(self)
@@ -78,7 +78,7 @@ pub enum GuardPoint {
     PreTool,
     /// After a tool call has run.
     PostTool,
-    /// When the user has sent a prompt: `turn-start`, and then `pre-assess`.
+    /// After the user has sent a prompt: `turn-start`, and then `pre-assess`.
     TurnStart,
 }
 

@@ -1,4 +1,4 @@
-//! What the program writes at a hook of another agent.
+//! Answer of the program at a hook of another agent.
 
 use rind_lib::text::printable_text;
 use serde::{Deserialize, Serialize};

@@ -32,9 +32,14 @@ pub(crate) fn module_text(agent: GuardedAgent, command: &GuardCommand) -> Option
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let home = command.home.as_deref().map(text);
     Some(format!(
-        "{MARK} {}`, which also replaces it; `rind guard remove {0}` removes it.\n// It asks the guard before and after each tool call, and refuses on every doubt.\nimport {{ spawn }} from \"node:child_process\";\n\nconst PROGRAM = {};\nconst HOME = {};\nconst AGENT = {};\nconst DEADLINE_MS = {DEADLINE_MS};\n\n{ASK}\n{own}",
+        "{MARK} {}`, which also replaces it; `rind guard remove {0}` removes it.\n// It asks the guard before and after each tool call, and refuses on every doubt.\nimport {{ spawn }} from \"node:child_process\";\n\nconst PROGRAM = {};\nconst COMMAND = {};\nconst HOME = {};\nconst AGENT = {};\nconst DEADLINE_MS = {DEADLINE_MS};\n\n{ASK}\n{own}",
         agent.name(),
         json!(text(&command.program)),
+        json!(if command.is_small {
+            &[][..]
+        } else {
+            &["guard", "hook"]
+        }),
         json!(home),
         json!(agent.name()),
     ))

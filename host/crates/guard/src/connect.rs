@@ -25,12 +25,12 @@ const START_TIME: Duration = Duration::from_secs(15);
 /// Most daemons that are waited for in one request: one that retires, and its successor.
 const MAX_ROUNDS: u32 = 4;
 
-/// What an agent has sent to its hook.
+/// Request of an agent at its hook.
 #[derive(Debug)]
 pub struct HookRequest {
-    /// The agent.
+    /// Agent that runs the hook.
     pub agent: GuardedAgent,
-    /// The point.
+    /// Point that the hook stands for.
     pub point: GuardPoint,
     /// The bytes on standard input.
     pub payload: Vec<u8>,
@@ -51,8 +51,8 @@ pub trait DaemonStart {
     fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String>;
 }
 
-/// Asks the daemon what to answer at a hook. There is always an answer: where none is to be had, it is
-/// the refusal.
+/// Asks the daemon for the answer at a hook. There is always an answer: without a daemon it is the
+/// refusal.
 pub async fn ask_daemon(
     request: &HookRequest,
     folder: Result<GuardFolder, GuardError>,
@@ -109,7 +109,7 @@ async fn request_answer(
         match asked.await {
             Ok(DaemonReply::Answer(answer)) => return Ok(answer),
             Ok(DaemonReply::Retired(why)) => last = why,
-            // What the daemon did with a request that it read is not known, so it is not sent twice.
+            // The daemon may have judged the request already, so the request is not sent twice.
             Err(error) => return Err(GuardError::daemon("the daemon did not answer", &error)),
         }
         sleep(PAUSE).await;

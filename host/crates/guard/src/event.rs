@@ -1,4 +1,4 @@
-//! What a hook of any agent is about, in the words of Rind.
+//! Event of a hook of any agent, in the words of Rind.
 
 use std::path::PathBuf;
 
@@ -8,24 +8,24 @@ use serde_json::Value;
 use super::agent::{GuardPoint, GuardedAgent};
 use super::result::ResultTexts;
 
-/// Maximum size of what an agent sends to its hook, in bytes.
+/// Maximum size of the payload that an agent sends to its hook, in bytes.
 pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
 
 /// Maximum length of the name of a tool and of ids, in bytes.
 const MAX_NAME: usize = 256;
 
-/// What a hook is about.
+/// Event of a hook: a call, a result or a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookEvent {
     /// Id of the agent's session.
     pub session: String,
     /// Folder that the agent works in, as far as the hook says.
     pub folder: Option<PathBuf>,
-    /// The thing itself.
+    /// Call, result or prompt.
     pub(crate) act: HookAct,
 }
 
-/// The thing that a hook is about.
+/// Call, result or prompt that a hook is about.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum HookAct {
     /// A call that is about to run.
@@ -53,10 +53,10 @@ pub(crate) struct OwnCall {
     pub(crate) effect_class: EffectClass,
 }
 
-/// Reads what an agent has sent to its hook.
+/// Reads the payload that an agent has sent to its hook.
 ///
 /// # Errors
-/// The bytes are no JSON object, are too many, or have not what the point needs.
+/// The bytes are no JSON object, are too many, or lack a field that the point needs.
 pub fn read_payload(
     agent: GuardedAgent,
     point: GuardPoint,

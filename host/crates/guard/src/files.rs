@@ -14,7 +14,7 @@ use super::error::GuardError;
 /// Maximum size of a file of settings, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Where the files of an agent lie.
+/// Places of the files of an agent.
 #[derive(Clone, Debug)]
 pub struct GuardPlaces {
     /// Home folder of the person.
@@ -87,7 +87,7 @@ impl FileChange {
     /// Makes the change, and keeps a copy of the text before in this folder. Returns the copy.
     ///
     /// # Errors
-    /// The file is not what it was when the change was shown, or it cannot be written.
+    /// The file has changed since the change was shown, or it cannot be written.
     pub fn apply(&self, copies: &Path) -> Result<Option<PathBuf>, GuardError> {
         if read_text(&self.path)? != self.before {
             let why = "it was changed meanwhile; nothing was written, run the command again";

@@ -1,7 +1,7 @@
 //! The private folder with the socket and the locks of the daemon.
 //!
 //! Whoever can put a socket there answers for the guard, so the folder and the socket must belong to
-//! this user and be closed to everybody else. A folder or socket that does not is refused, and never
+//! this user and be closed to all others. A folder or socket that does not is refused, and never
 //! repaired: its content may be of someone else.
 
 use std::fs::{DirBuilder, File};
@@ -148,14 +148,14 @@ impl GuardFolder {
             }
             let listener = UnixListener::bind(&own)?;
             std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o600))?;
-            // Nobody connects before the access is right.
+            // The rename comes last: a program must not connect before the access is right.
             std::fs::rename(&own, &socket)?;
             Ok(listener)
         };
         listen().map_err(|error| GuardError::file(&socket, error))
     }
 
-    /// Removes the socket, so that nobody connects any more.
+    /// Removes the socket, so that no program connects any more.
     pub(crate) fn forget_socket(&self) {
         if let Err(error) = std::fs::remove_file(self.socket()) {
             tracing::debug!(%error, "the socket was not removed");
@@ -187,7 +187,7 @@ impl GuardFolder {
         noted.trim().parse().ok()
     }
 
-    /// Whether the socket is there: without it, nobody reaches the daemon any more.
+    /// Whether the socket is there: without it, no program reaches the daemon any more.
     pub(crate) fn has_socket(&self) -> bool {
         self.socket().symlink_metadata().is_ok()
     }
@@ -296,7 +296,7 @@ mod tests {
         assert!(refused.contains("mode 666"), "{refused}");
         drop(listener);
         std::fs::set_permissions(folder.socket(), std::fs::Permissions::from_mode(0o600)).unwrap();
-        // A socket that nobody listens at is as good as none.
+        // A socket without a listener counts as absent.
         assert!(folder.connect().await.unwrap().is_none());
         folder.listen().unwrap();
     }

@@ -1,4 +1,4 @@
-//! Plans what `install` and `remove` change, and finds what is installed.
+//! Plans the changes of `install` and `remove`, and finds installed hooks.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +15,16 @@ use super::jsonc::{FoundHook, find_hooks as find_in, parse_value, replace_hooks}
 /// Time that an agent waits for its hook, in seconds: longer than the program itself waits.
 const TIMEOUT_SECONDS: u32 = 60;
 
+/// Name of the small program.
+const SMALL: &str = "rind-guard-hook";
+
 /// The program that a hook starts.
 #[derive(Clone, Debug)]
 pub struct GuardCommand {
     /// Path of the program.
     pub program: PathBuf,
+    /// Whether the program is the small one, which has no other commands.
+    pub is_small: bool,
     /// `RIND_HOME`, if it is set.
     pub home: Option<PathBuf>,
 }
@@ -28,18 +33,18 @@ pub struct GuardCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstallState {
-    /// Nothing of it is there.
+    /// No part of it is there.
     Absent,
-    /// It is there as `install` would write it.
+    /// Installed as `install` would write it.
     Installed,
-    /// Something of it is there, but not as `install` would write it.
+    /// Installed, but not as `install` would write it.
     Differs(String),
 }
 
 /// A hook that is installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledHook {
-    /// The point.
+    /// Point that the hook stands for.
     pub point: GuardPoint,
     /// Event of the agent.
     pub event: String,
@@ -60,7 +65,8 @@ impl GuardCommand {
             None => String::new(),
         };
         let (agent, point) = (agent.name(), point.name());
-        format!("{} guard hook {agent} {point}{home}", quoted(&self.program))
+        let command = if self.is_small { "" } else { " guard hook" };
+        format!("{}{command} {agent} {point}{home}", quoted(&self.program))
     }
 }
 
@@ -70,7 +76,9 @@ fn quoted(path: &Path) -> String {
 }
 
 fn is_own(agent: GuardedAgent, command: &str) -> bool {
-    command.contains(&format!(" guard hook {} ", agent.name()))
+    let name = agent.name();
+    let forms = [format!(" guard hook {name} "), format!("/{SMALL}' {name} ")];
+    forms.iter().any(|form| command.contains(form))
 }
 
 /// Returns the hooks of an agent that are commands, each with its event.
@@ -98,7 +106,7 @@ fn hook_rows(agent: GuardedAgent, command: &GuardCommand) -> Vec<(&'static str, 
     rows.map(hook).collect()
 }
 
-/// Plans the installation: the files that change. Nothing changes where it is installed already.
+/// Plans the installation: the files that change. There are none where it is installed already.
 ///
 /// # Errors
 /// A file of the agent cannot be read, or is not in its format.
@@ -159,7 +167,7 @@ pub fn plan_removal(
     }
     let text = replace_hooks(&before, &own, &[]).map_err(|why| GuardError::file(&file, why))?;
     let is_empty = parse_value(&text).is_ok_and(|value| value == json!({}));
-    // A file that has nothing but our hooks was made for them.
+    // A file with no other content was made for our hooks.
     let is_ours = is_empty && agent != GuardedAgent::ClaudeCode;
     let after = (!is_ours).then_some(text);
     let mut changes: Vec<FileChange> = FileChange::to(file.clone(), after)?.into_iter().collect();

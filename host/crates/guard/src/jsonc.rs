@@ -1,4 +1,4 @@
-//! Changes of JSON files with hooks, which keep comments and everything of others.
+//! Changes of JSON files with hooks, which keep comments and all hooks of others.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};

@@ -1,9 +1,9 @@
 //! Plugins of Rind as guards of other agents, through the hooks that those agents have.
 //!
-//! Owns the tables of the agents (files, events, what each event can do), the translation of their
+//! Owns the tables of the agents (files, events, the power of each event), the translation of their
 //! JSON in both directions, the files that are installed, and the protocol between the program that an
-//! agent starts at a hook and the daemon that holds the plugins. A doubt is a refusal: what cannot be
-//! read, answered in time or said to the agent is refused in the form that the agent takes for a
+//! agent starts at a hook and the daemon that holds the plugins. A doubt is a refusal: a call that
+//! cannot be read, judged in time or answered is refused in the form that the agent takes for a
 //! refusal.
 //!
 //! It knows no command line and no settings: the program implements [`GuardBackend`], and starts the

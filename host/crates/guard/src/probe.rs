@@ -1,4 +1,4 @@
-//! Calls as the agents send them, to try what is installed.
+//! Calls as the agents send them, to try installed hooks.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ impl ProbeCall {
     }
 }
 
-/// Returns what an agent sends before it runs a command.
+/// Returns the payload of an agent before it runs a command.
 #[must_use]
 pub fn probe_payload(agent: GuardedAgent, call: ProbeCall, folder: &Path) -> Value {
     let (command, folder) = (call.command(), folder.to_string_lossy());
@@ -72,16 +72,16 @@ pub fn probe_payload(agent: GuardedAgent, call: ProbeCall, folder: &Path) -> Val
     }
 }
 
-/// What an agent does after an answer at its hook.
+/// Action of an agent after an answer at its hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeOutcome {
-    /// It refuses the call, for this reason.
+    /// Refuses the call, for this reason.
     Refused(String),
-    /// It asks its user.
+    /// Asks its user this question.
     Asked(String),
-    /// It goes on as if there were no hook.
+    /// Continues as if there were no hook.
     Passed,
-    /// It goes on because the hook failed.
+    /// Continues because the hook failed.
     Open(String),
 }
 

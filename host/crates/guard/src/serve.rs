@@ -1,4 +1,4 @@
-//! The daemon: judges what the programs at hooks send over the socket.
+//! The daemon: judges the requests that the programs at hooks send over the socket.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ const TAKE_OVER: Duration = Duration::from_secs(12);
 /// A session that is to be opened.
 #[derive(Clone, Debug)]
 pub struct GuardOrder {
-    /// The agent.
+    /// Agent whose session it is for.
     pub agent: GuardedAgent,
     /// Id of the session, which may exist.
     pub id: String,
@@ -73,7 +73,7 @@ struct DaemonState {
     retire: mpsc::Sender<()>,
 }
 
-/// Serves until nobody asks any more, `cancel` is set, or another daemon is wanted. Ends at once if
+/// Serves until requests stay away, `cancel` is set, or another daemon is wanted. Ends at once if
 /// another daemon serves.
 ///
 /// # Errors

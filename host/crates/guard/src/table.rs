@@ -1,4 +1,4 @@
-//! What each agent offers to a guard: events, the power of each, and what happens when a hook fails.
+//! Tables of the agents: events, the power of each, and the consequence of a failed hook.
 
 use serde::Serialize;
 
@@ -8,17 +8,17 @@ use super::agent::{GuardPoint, GuardedAgent};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HookAbility {
-    /// It can refuse.
+    /// Refuses the call or the prompt.
     Block,
-    /// It can have the agent ask its user.
+    /// Has the agent ask its user.
     Ask,
-    /// It can change the arguments of a call.
+    /// Changes the arguments of a call.
     ChangeArguments,
-    /// It can change the result that the model reads.
+    /// Changes the result that the model reads.
     ChangeResult,
-    /// It can change the text of a prompt.
+    /// Changes the text of a prompt.
     ChangePrompt,
-    /// It can add a text for the model.
+    /// Adds a text for the model.
     Note,
 }
 
@@ -40,19 +40,19 @@ impl HookAbility {
 /// A point of Rind, and the event of the agent that reaches it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PointRow {
-    /// The point.
+    /// Point that the events reach.
     pub point: GuardPoint,
     /// Events of the agent.
     pub events: &'static [&'static str],
-    /// What hooks of plugins can do there. Everything else that they want is a refusal where the point
-    /// can block, and without effect where it cannot.
+    /// Powers of hooks there. Other wishes of a plugin are a refusal where the point can block, and
+    /// without effect where it cannot.
     pub can: &'static [HookAbility],
 }
 
-/// What an agent offers to a guard.
+/// Hooks that an agent offers to a guard.
 #[derive(Debug, Serialize)]
 pub struct AgentTable {
-    /// The agent.
+    /// Agent that has the hooks.
     pub agent: GuardedAgent,
     /// Name as its makers write it.
     pub title: &'static str,
@@ -60,11 +60,11 @@ pub struct AgentTable {
     pub version: &'static str,
     /// Points that are reached.
     pub points: &'static [PointRow],
-    /// What the agent does when the hook itself fails, in words.
+    /// Consequence of a hook that fails itself, in words.
     pub on_failure: &'static str,
     /// Remedy that `install` writes for that.
     pub remedy: &'static str,
-    /// What no guard can close.
+    /// Gaps that no guard can close.
     pub gaps: &'static [&'static str],
 }
 
@@ -156,7 +156,7 @@ const OPENCODE: AgentTable = AgentTable {
     on_failure: "OpenCode refuses the call when the module throws, and goes on without the module when it cannot be loaded",
     remedy: "the module throws on every doubt",
     gaps: &[
-        "`OPENCODE_DISABLE_DEFAULT_PLUGINS`, `--pure` and the like can leave the module out",
+        "`--pure` and `OPENCODE_PURE` leave the module out",
         "tools that run other tools may do so without an event",
         "the user sees the output of a running command before it is judged",
     ],
@@ -262,7 +262,7 @@ pub fn inert_points<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str>
             name
         };
         GuardPoint::find(name).is_some_and(|point| {
-            // A hook that can change nothing still sees the thing.
+            // A hook without powers still sees the call.
             table.row(point).is_some()
         })
     };

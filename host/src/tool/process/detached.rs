@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use super::confine;
 
-/// Starts a program in a process group of its own, with nothing of this process but the environment
-/// that is given: no terminal, no descriptor. Both its outputs go to `log`. Nobody waits for it.
+/// Starts a program in a process group of its own, with this environment and without a terminal or a
+/// descriptor of this process. Both its outputs go to `log`. Its end is not waited for.
 ///
 /// # Errors
 /// The program cannot be started.

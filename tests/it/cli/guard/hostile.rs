@@ -1,5 +1,5 @@
-//! A doubt is a refusal: without a daemon, with a broken plugin, with garbage, and with a socket of
-//! somebody else.
+//! A doubt is a refusal: without a daemon, with a broken plugin, with garbage, and with a planted
+//! socket.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -91,8 +91,8 @@ fn garbage_of_the_agent_is_a_refusal() {
     }
     for line in [
         line.replace("codex pre-tool", "codex elsewhere"),
-        line.replace("guard hook", "guard hook extra"),
-        line.replace("rind'", "no-such-program'"),
+        line.replace("codex pre-tool", "extra codex pre-tool"),
+        line.replace("rind-guard-hook'", "no-such-program'"),
     ] {
         let said = HookSaid::of(&own.hook_with(&line, call.as_bytes(), &[]));
         assert_eq!(said.code, Some(2), "{line}: {said:?}");
@@ -156,7 +156,7 @@ fn a_socket_or_folder_of_somebody_else_is_refused() {
     std::fs::write(&socket, "").unwrap();
     refused("it is not a socket");
     std::fs::remove_file(&socket).unwrap();
-    // Someone listens with access for everybody.
+    // Another user may have made a socket that all may access.
     let planted = UnixListener::bind(&socket).unwrap();
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o777)).unwrap();
     refused("other users have access to it");

@@ -1,4 +1,4 @@
-//! What is written into the files of other agents, and taken out again.
+//! Hooks are written into the files of other agents, and taken out again.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn hooks_are_added_once_and_exactly_they_are_removed() {
         .run(&["guard", "install", "claude-code", "--yes"])
         .exits(0);
     assert!(
-        ran.stdout.contains("+ ") && ran.stdout.contains("guard hook claude-code pre-tool"),
+        ran.stdout.contains("+ ") && ran.stdout.contains("claude-code pre-tool"),
         "{ran:?}"
     );
     assert!(ran.stderr.contains("as it was is kept in"), "{ran:?}");
@@ -139,7 +139,7 @@ fn a_project_has_a_guard_of_its_own() {
     assert!(
         std::fs::read_to_string(&file)
             .unwrap()
-            .contains("guard hook claude-code")
+            .contains("claude-code pre-tool")
     );
     assert!(!own.user_file(".claude/settings.json").exists());
     let status = own.rind.run(&["guard", "status", "claude-code"]).exits(0);
@@ -212,14 +212,14 @@ fn a_trial_runs_the_hook_as_the_agent_does() {
 fn hooks_of_another_program_are_replaced() {
     let own = Guarded::of("claude-code");
     let text = own.user_text(".claude/settings.json");
-    let old = text.replace("/rind'", "/old-rind'");
+    let old = text.replace("/rind-guard-hook'", "/old/rind-guard-hook'");
     own.put(".claude/settings.json", &old);
     let status = own.rind.run(&["guard", "status", "claude-code"]).exits(1);
     assert!(status.stdout.contains("of another program"), "{status:?}");
     own.rind
         .run(&["guard", "install", "claude-code", "--yes"])
         .exits(0);
-    assert!(!own.user_text(".claude/settings.json").contains("old-rind"));
+    assert!(!own.user_text(".claude/settings.json").contains("/old/rind"));
 }
 
 #[test]

@@ -154,8 +154,27 @@ fn what_was_judged_is_in_a_session_that_names_the_agent() {
     let ended = of_calls("tool-end");
     assert_eq!(ended.len(), 2, "{lines:?}");
     assert_eq!(ended[0]["refused_by"], "plugin sentry");
-    // The session keeps what the model has read, and not the secret.
+    // The session keeps the masked result, and not the secret.
     assert!(!lines.join("\n").contains("hunter2"), "{lines:?}");
     let name = "guard-codex-01a2180f-483f-7000-8c07-48b27a447b74";
     assert!(own.rind.home().join("data/sessions").join(name).is_dir());
+}
+
+#[test]
+fn the_program_itself_answers_at_a_hook_where_the_small_one_is_missing() {
+    let own = Guarded::new();
+    let hook = ["guard", "hook", "codex", "pre-tool"];
+    let passed = own
+        .rind
+        .run_with_input(&hook, &own.call("codex", "ls").to_string());
+    let passed = passed.exits(0);
+    assert_eq!(passed.stdout, "");
+    let refused = own
+        .rind
+        .run_with_input(&hook, &own.call("codex", "rm -rf /").to_string());
+    let refused = refused.exits(2);
+    assert!(
+        refused.stderr.contains("it would delete everything"),
+        "{refused:?}"
+    );
 }

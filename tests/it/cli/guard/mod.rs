@@ -24,14 +24,14 @@ impl Guarded {
         Self { rind }
     }
 
-    /// With the guard of an agent installed.
+    /// Machine with the guard of an agent.
     fn of(agent: &str) -> Self {
         let own = Self::new();
         own.rind.run(&["guard", "install", agent, "--yes"]).exits(0);
         own
     }
 
-    /// What an agent once sent, with the workspace of this machine.
+    /// Payload that an agent once sent, with the workspace of this machine.
     fn recorded(&self, name: &str) -> Value {
         let file = guests::workspace().join(format!("tests/recorded/guard/{name}.json"));
         let text = std::fs::read_to_string(file).unwrap();
@@ -97,7 +97,7 @@ impl Guarded {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = shell.spawn().unwrap();
-        // A refusal may come before everything is read.
+        // A refusal may come before the whole payload is read.
         let _ = child.stdin.take().unwrap().write_all(payload);
         child.wait_with_output().unwrap()
     }
@@ -139,7 +139,7 @@ impl Drop for Guarded {
     }
 }
 
-/// What a hook said.
+/// Answer of a hook.
 #[derive(Debug)]
 struct HookSaid {
     code: Option<i32>,

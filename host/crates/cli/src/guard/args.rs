@@ -6,19 +6,19 @@ use rind_guard::GuardedAgent;
 
 #[derive(Debug, Subcommand)]
 pub(in super::super) enum GuardCommand {
-    /// Show what changes in the agent's settings, ask, and write it
+    /// Show the changes of the agent's settings, ask, and write them
     Install(GuardInstallArgs),
-    /// Say where the guard is installed, what it can do there, and when the agent goes on without it
+    /// Show where the guard is installed, its powers there, and when the agent continues without it
     Status(GuardStatusArgs),
     /// Run the installed hook as the agent would: a dangerous call, a harmless one, and one without a
     /// daemon; exit code 1 when one of them does not end as it should
     Test(GuardAgentArgs),
-    /// Take out of the agent's settings what `install` has written
+    /// Take the hooks of `install` out of the agent's settings
     Remove(GuardInstallArgs),
     /// Answer at a hook; agents run it
     #[command(hide = true)]
     Hook(GuardHookArgs),
-    /// Judge calls until nobody asks any more; `hook` starts it
+    /// Judge calls until requests stay away; `hook` starts it
     #[command(hide = true)]
     Serve,
 }

@@ -21,7 +21,8 @@ use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 
-/// Plugins that are left out: what they put in place of a result names tools that only Rind has.
+/// Plugins that are left out: the texts that they put in place of results name tools that only Rind
+/// has.
 const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 
 /// Most hosts that are kept.
@@ -42,7 +43,7 @@ pub(super) struct OperatorGuard {
     hosts: Mutex<HashMap<PathBuf, KeptHost>>,
 }
 
-/// Nobody is asked: questions about trust and permissions are for a terminal.
+/// Front end that asks no questions: those about trust and permissions are for a terminal.
 struct GuardFrontend;
 
 impl RunFrontend for GuardFrontend {

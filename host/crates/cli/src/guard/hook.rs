@@ -1,4 +1,5 @@
-//! `rind guard hook AGENT POINT`: the program that other agents run at their hooks.
+//! `rind guard hook AGENT POINT`, or the small program `rind-guard-hook AGENT POINT`: other agents run
+//! it at their hooks.
 //!
 //! It runs before anything else of Rind is set up, because an agent waits for it at each call. Whatever
 //! happens, it answers, and in doubt with a refusal.
@@ -16,7 +17,7 @@ use rind_guard::{
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_lib::tool::process::{environment_with, start_detached};
 
-/// Time for everything, the reading of standard input too: a little less than the agents wait.
+/// Time for the whole run, the reading of standard input too: a little less than the agents wait.
 const DEADLINE: Duration = Duration::from_secs(48);
 
 /// Most bytes that are read. The crate that judges them has the real limit, and says it.
@@ -25,7 +26,10 @@ const MAX_INPUT: u64 = 17 << 20;
 /// Largest log of the daemon that is written on, in bytes.
 const MAX_LOG: u64 = 1 << 20;
 
-/// Variable that keeps the program from starting a daemon, to try what happens without one.
+/// Name of the small program, which starts faster because it has nothing of the host in it.
+const HOOK_PROGRAM: &str = "rind-guard-hook";
+
+/// Variable that keeps the program from starting a daemon, to try a hook without one.
 pub(super) const START_VARIABLE: &str = "RIND_GUARD_START";
 
 /// Words of a hook.
@@ -44,11 +48,16 @@ pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Op
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return None;
     }
-    let answer = match read_words(&words) {
+    Some(answer_words(&words))
+}
+
+/// Answers at the hook that these words name.
+pub(in super::super) fn answer_words(words: &[OsString]) -> ExitCode {
+    let answer = match read_words(words) {
         Ok(words) => answer_in_time(words),
         Err(why) => HookAnswer::refusal(&why),
     };
-    Some(write_answer(&answer))
+    write_answer(&answer)
 }
 
 fn read_words(words: &[OsString]) -> Result<HookWords, String> {
@@ -140,10 +149,29 @@ fn prepare(
     Ok((request, paths.data, StartedDaemon { home: words.home }))
 }
 
+/// Returns the program `rind`: this one, or the one beside the small program.
+fn rind_program() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    let is_small = program.file_name().is_some_and(|name| name == HOOK_PROGRAM);
+    Ok(match is_small {
+        true => program.with_file_name("rind"),
+        false => program,
+    })
+}
+
+/// Returns the program for hooks: the small one if it lies beside this one, else this one.
+pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
+    let small = program.with_file_name(HOOK_PROGRAM);
+    match small.is_file() {
+        true => (small, true),
+        false => (program, false),
+    }
+}
+
 /// Returns the name of this build: another file of the program is another one.
 pub(super) fn build_name() -> Result<String, String> {
     use std::os::unix::fs::MetadataExt;
-    let program = std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    let program = rind_program()?;
     let found = program
         .metadata()
         .map_err(|error| format!("{}: {error}", program.display()))?;
@@ -169,8 +197,7 @@ impl DaemonStart for StartedDaemon {
                 "no daemon runs, and {START_VARIABLE} keeps this program from starting one"
             ));
         }
-        let program =
-            std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
+        let program = rind_program()?;
         let log =
             open_log(folder).map_err(|error| format!("{}: {error}", folder.log().display()))?;
         // Not the whole environment: the agent's keys are not for the guard.

@@ -37,7 +37,7 @@ pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatu
     }
 }
 
-/// Where the files of an agent are, and the program that its hooks run.
+/// Files of an agent, and the program that its hooks run.
 struct GuardTarget {
     agent: GuardedAgent,
     places: GuardPlaces,
@@ -49,7 +49,7 @@ impl GuardTarget {
     fn find(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
         let environment = environment::operator_environment();
         let paths = environment::find_paths(None)?;
-        // Not below RIND_HOME: other agents know nothing of it.
+        // Not below RIND_HOME, which other agents do not know.
         let home = environment.home.clone();
         let Some(home) = home.filter(|home| home.is_absolute()) else {
             bail_usage!("there is no home folder with settings of other agents; set HOME");
@@ -66,9 +66,11 @@ impl GuardTarget {
         };
         let rind_home = environment.variable(HOME_VARIABLE);
         let rind_home = rind_home.filter(|home| !home.is_empty());
-        let program = environment.program.clone();
+        let program = environment.program.clone().context("find this program")?;
+        let (program, is_small) = hook::hook_program(program);
         let command = rind_guard::GuardCommand {
-            program: program.context("find this program")?,
+            program,
+            is_small,
             home: rind_home.map(|home| paths.workspace.join(home)),
         };
         Ok(Self {

@@ -1,5 +1,5 @@
-//! `rind guard status`: where the guard is installed, what it can do, and when an agent goes on
-//! without it.
+//! `rind guard status`: where the guard is installed, its powers, and when an agent continues without
+//! it.
 
 use serde::Serialize;
 
@@ -9,8 +9,8 @@ use crate::args::PluginArgs;
 use crate::exit_code::ExitStatus;
 use crate::{environment, plugin, render};
 use rind_guard::{
-    AgentTable, GuardFolder, GuardedAgent, InstallState, InstalledHook, daemon_answers, find_hooks,
-    inert_points, state_of,
+    AgentTable, GuardError, GuardFolder, GuardedAgent, InstallState, InstalledHook, daemon_answers,
+    find_hooks, inert_points, state_of,
 };
 use rind_lib::plugin::inspect;
 
@@ -43,7 +43,7 @@ fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
     }
 }
 
-/// Returns what hooks at these points can do under each agent that has a guard here. An agent whose
+/// Returns the cover of hooks at these points under each agent that has a guard here. An agent whose
 /// files cannot be read is passed over: `rind guard status` says why.
 pub(in super::super) fn installed_covers(
     name: &str,
@@ -89,19 +89,31 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
                 .collect(),
         });
     }
-    let folder = GuardFolder::open(&environment::find_paths(None)?.data)?;
-    let is_running = daemon_answers(&folder).await?;
+    let folder = GuardFolder::open(&environment::find_paths(None)?.data);
+    let daemon = match &folder {
+        Ok(folder) => daemon_answers(folder)
+            .await
+            .map(|is_running| (is_running, folder.log())),
+        Err(error) => Err(GuardError::Daemon(error.to_string())),
+    };
     if args.json {
-        render::print_json(&serde_json::json!({"agents": shown, "daemon": is_running}))?;
+        let is_running = daemon.as_ref().is_ok_and(|(is_running, _)| *is_running);
+        let fault = daemon.as_ref().err().map(ToString::to_string);
+        let daemon = serde_json::json!({"runs": is_running, "fault": fault});
+        render::print_json(&serde_json::json!({"agents": shown, "daemon": daemon}))?;
     } else {
         let is_long = args.agent.is_some();
         for status in &shown {
             render::guard::print_status(status, is_long);
         }
-        render::guard::print_daemon(is_running, &folder.log());
+        match &daemon {
+            Ok((is_running, log)) => render::guard::print_daemon(*is_running, log),
+            Err(error) => render::print_warning(&format!("every call is refused: {error}")),
+        }
     }
     let is_whole = |status: &AgentStatus| !matches!(status.state, InstallState::Differs(_));
-    Ok(ExitStatus::status_of(shown.iter().all(is_whole)))
+    let is_whole = shown.iter().all(is_whole) && daemon.is_ok();
+    Ok(ExitStatus::status_of(is_whole))
 }
 
 /// Returns the plugins of a session in this folder, with the points of their hooks.

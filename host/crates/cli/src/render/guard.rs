@@ -41,7 +41,7 @@ pub(in super::super) fn print_copy(path: &Path, copy: &Path) {
     ));
 }
 
-/// Says that a guard is installed, and what remains open.
+/// Says that a guard is installed, and which gaps remain.
 pub(in super::super) fn print_installed(table: &AgentTable) {
     answer_line(format_args!(
         "{} the guard of {} is installed",
@@ -62,7 +62,7 @@ fn print_failure(table: &AgentTable) {
     }
 }
 
-/// Shows where a guard is installed and what it can do; with `is_long` also what stays open.
+/// Shows the standing and powers of a guard; with `is_long` also the commands of its hooks.
 pub(in super::super) fn print_status(status: &AgentStatus, is_long: bool) {
     let AgentStatus {
         state,
@@ -139,7 +139,7 @@ pub(in super::super) fn print_daemon(is_running: bool, log: &Path) {
     });
 }
 
-/// Shows what an agent would do after a trial.
+/// Shows the action of an agent after a trial.
 pub(in super::super) fn print_trial(call: &str, outcome: &ProbeOutcome, is_good: bool) {
     let mark = match is_good {
         true => style_text(GOOD, "✓"),
@@ -161,7 +161,7 @@ pub(in super::super) fn print_trial(call: &str, outcome: &ProbeOutcome, is_good:
     ));
 }
 
-/// Shows what hooks of a plugin can do under the agents that have a guard.
+/// Shows the cover of a plugin's hooks under the agents that have a guard.
 pub(in super::super) fn print_covers(covers: &[(GuardedAgent, PluginCover)]) {
     for (agent, cover) in covers {
         let part = |words: &str, points: &[String]| match points.is_empty() {

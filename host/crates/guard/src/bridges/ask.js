@@ -2,7 +2,7 @@
 function ask(point, payload) {
   return new Promise((resolve, reject) => {
     const fail = (why) => reject(new Error(`Rind guard: ${why}`));
-    const args = ["guard", "hook", AGENT, point].concat(HOME ? ["--home", HOME] : []);
+    const args = [...COMMAND, AGENT, point].concat(HOME ? ["--home", HOME] : []);
     let child;
     try {
       child = spawn(PROGRAM, args, { stdio: ["pipe", "pipe", "pipe"] });

@@ -1,6 +1,6 @@
 //! Hooks of Claude Code: JSON on standard input, a JSON object on standard output.
 //!
-//! A pass says nothing, and never `allow`: that would spare the question that Claude Code asks
+//! A pass is silent, and never `allow`: that would spare the question that Claude Code asks
 //! itself. Changed arguments come without a decision too.
 
 use rind_lib::host::ForeignVerdict;
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[ToolRow] = &[
     },
 ];
 
-/// Reads what Claude Code or Codex sends: their fields are the same.
+/// Reads the payload of Claude Code or Codex: their fields are the same.
 pub(super) fn read_event(
     rows: &[ToolRow],
     point: GuardPoint,

@@ -1,4 +1,4 @@
-//! Hooks of goose: a call can be refused, and nothing else.
+//! Hooks of goose: a call can be refused, and that is all.
 //!
 //! Standard output is the channel of decisions: an answer that is not one counts as none, so a pass is
 //! said in so many words.

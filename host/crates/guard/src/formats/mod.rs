@@ -1,6 +1,6 @@
 //! Formats of the agents' hooks: one file for each agent.
 //!
-//! A format reads what the agent sends, and writes a verdict in the form that the agent obeys. Where
+//! A format reads the payload of the agent, and writes a verdict in the form that the agent obeys. Where
 //! the agent has no form for a part of the verdict, the answer is a refusal, or nothing where the
 //! event cannot refuse.
 
@@ -33,10 +33,10 @@ pub(crate) use pi::PiFormat;
 
 /// The JSON of one agent's hooks.
 pub(crate) trait AgentFormat: Sync {
-    /// Reads what the agent sent.
+    /// Reads the payload of the agent.
     fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String>;
 
-    /// Writes a verdict that refuses nothing.
+    /// Writes a verdict without a refusal.
     fn write(
         &self,
         point: GuardPoint,

@@ -229,8 +229,8 @@ fn a_patch_is_a_call_for_each_file_and_an_edit_of_pi_for_each_replacement() {
     let paths: Vec<&Value> = calls.iter().map(|call| &call.arguments["path"]).collect();
     assert_eq!(paths, ["n.txt", "/etc/passwd"]);
     let edit = json!({
-        "session": "s", "folder": "/work", "id": "c", "tool": "edit",
-        "args": {"path": "/work/a", "edits": [{"oldText": "x", "newText": "y"}, {"oldText": "z", "newText": ""}]},
+        "session": "s", "folder": "/w", "id": "c", "tool": "edit",
+        "args": {"path": "/w/a", "edits": [{"oldText": "x", "newText": "y"}, {"oldText": "z", "newText": ""}]},
     });
     let (_, event) = read_payload(
         GuardedAgent::Pi,
