@@ -320,7 +320,8 @@ impl OutsideCalls {
                     scope.cancel.cancel();
                     halted = Some(why);
                 }
-                _ = running.next() => {}
+                // Before the calls that run: those that wait already share the turn and its write to
+                // the disk, also when each takes no time.
                 call = self.calls.recv(), if is_open => match call {
                     Some(call) => {
                         n_calls += 1;
@@ -328,6 +329,7 @@ impl OutsideCalls {
                     }
                     None => is_closed = true,
                 },
+                _ = running.next() => {}
             }
         }
         halted
