@@ -38,7 +38,14 @@ pub fn program() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let mut cargo = Command::new("cargo");
         cargo
-            .args(["build", "--bin", "rind", "--message-format=json"])
+            .args([
+                "build",
+                "--bin",
+                "rind-guard-hook",
+                "--bin",
+                "rind",
+                "--message-format=json",
+            ])
             .current_dir(guests::workspace())
             .stderr(Stdio::inherit());
         // Benches measure what users run.
@@ -63,7 +70,7 @@ pub fn program() -> &'static Path {
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let executable = messages
             .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
-            .next_back();
+            .find(|program| program.ends_with("rind"));
         executable.expect("cargo names the program")
     })
 }
@@ -495,6 +502,7 @@ impl Rind {
 }
 
 /// Outcome of a run.
+#[derive(Debug)]
 pub struct Ran {
     /// The exit code; `None` when a signal ended it.
     pub code: Option<i32>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::scope::TurnScope;
+use super::unasked::{unasked_agent_text, unasked_text};
 use crate::event::Event;
 use crate::message::ToolCall;
 use crate::point::caller::Caller;
@@ -113,6 +114,8 @@ pub(super) enum AskedPerson<'a> {
     Session,
     /// The user of the client that makes the call; `None` if the client has no way to ask.
     Client(Option<&'a dyn Approver>),
+    /// No person, for this reason.
+    Nobody(&'a str),
 }
 
 /// Gate that every tool call passes, for its maker.
@@ -167,6 +170,20 @@ impl<'a> ToolGate<'a> {
         }
     }
 
+    /// The gate of another agent, which runs the call itself.
+    pub(super) fn for_agent(
+        scope: &'a TurnScope,
+        caller: &'a Caller,
+        agent: &'a Arc<str>,
+        asked: AskedPerson<'a>,
+    ) -> Self {
+        Self {
+            maker: Some(agent),
+            asked,
+            ..Self::for_model(scope, caller)
+        }
+    }
+
     /// Name of the plugin or client that makes the call.
     pub(super) fn call_maker(self) -> Option<String> {
         self.maker.map(ToString::to_string)
@@ -190,7 +207,7 @@ impl<'a> ToolGate<'a> {
         known.and_then(|entry| entry.spec.plugin.clone())
     }
 
-    async fn emit_call(&self, call: &ToolCall) {
+    pub(super) async fn emit_call(&self, call: &ToolCall) {
         self.scope.spec.events.emit(Event::ToolCall {
             call: self
                 .scope
@@ -244,8 +261,18 @@ impl<'a> ToolGate<'a> {
                 return Err(CallRefusal::new("host", text));
             }
         };
-        (entry.check)(&call.arguments).map_err(|why| CallRefusal::new("host", why))?;
+        let subject = self.check_entry(call, &entry, notes).await?;
+        Ok((entry, subject))
+    }
 
+    /// Checks a call of this tool, from its schema on.
+    pub(super) async fn check_entry(
+        &self,
+        call: &mut ToolCall,
+        entry: &ToolEntry,
+        notes: &mut Vec<AttributedText>,
+    ) -> Result<Subject, CallRefusal> {
+        (entry.check)(&call.arguments).map_err(|why| CallRefusal::new("host", why))?;
         let proposed = ProposedCall {
             call: call.clone(),
             effect_class: entry.spec.effect_class,
@@ -274,8 +301,8 @@ impl<'a> ToolGate<'a> {
             }
         };
         let subject = entry.tool.subject(&call.arguments).await;
-        self.approve_call(call, &entry, &subject, asked).await?;
-        Ok((entry, subject))
+        self.approve_call(call, entry, &subject, asked).await?;
+        Ok(subject)
     }
 
     /// Returns the names of the tools that the request describes: those of others would be many.
@@ -405,6 +432,11 @@ impl<'a> ToolGate<'a> {
                 let text = self.verdict_text(call, text).await;
                 return Err(CallRefusal::new("policy", text));
             }
+            AskedPerson::Nobody(why) => {
+                let text = unasked_agent_text(entry, asked, rule, why);
+                let text = self.verdict_text(call, text).await;
+                return Err(CallRefusal::new("policy", text));
+            }
         };
         match answer {
             ApprovalAnswer::Yes | ApprovalAnswer::Always => Ok(()),
@@ -453,28 +485,5 @@ impl<'a> ToolGate<'a> {
             known,
             recorder: None,
         }
-    }
-}
-
-/// Returns the refusal of a call whose client has no way to ask its user.
-fn unasked_text(
-    entry: &ToolEntry,
-    subject: &Subject,
-    asked: &[AttributedText],
-    rule: &str,
-) -> String {
-    const CANNOT: &str = "the client offers no way to ask its user (elicitation)";
-    match asked.first() {
-        // No rule answers the question of a hook.
-        Some(AttributedText { plugin, text }) => format!(
-            "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {CANNOT}. The call was not run",
-            entry.spec.name
-        ),
-        None => format!(
-            "refused by policy: `{}` needs approval ({rule}), and {CANNOT}. The operator can start the server with --yes, or add \
-             `{}` to config.toml. The call was not run",
-            entry.spec.name,
-            policy::allow_line(&entry.spec, subject)
-        ),
     }
 }

@@ -35,6 +35,7 @@ mod deferred;
 mod direct;
 mod emitter;
 mod end;
+mod foreign;
 mod halt;
 mod handle;
 mod host_calls;
@@ -64,6 +65,7 @@ mod system;
 mod tracked;
 mod turn;
 mod turn_tools;
+mod unasked;
 mod watchers;
 
 pub use answer_schema::AnswerSchema;
@@ -80,6 +82,7 @@ pub use config::AgentConfig;
 pub use direct::DirectTurn;
 #[doc(hidden)]
 pub use end::{partial_answer, unshown_rest};
+pub use foreign::{ForeignAct, ForeignChange, ForeignRequest, ForeignVerdict};
 pub use handle::SessionHandle;
 pub(crate) use lifecycle::LiveAgent;
 pub use outcome::{Error, TurnOutcome};

@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::call::{NO_TOOL, RanCall, ToolGate};
+use super::foreign::{ForeignRequest, ForeignVerdict, judge_request};
 use super::lifecycle::LiveAgent;
 use super::outcome::Error;
 use super::scope::TurnScope;
@@ -73,10 +74,26 @@ pub struct OutsideResult {
     pub refused_by: Option<String>,
 }
 
-/// A call on its way.
+/// Work that a client hands over.
+enum ClientWork {
+    /// A call that runs here.
+    Call(OutsideCall, oneshot::Sender<OutsideResult>),
+    /// A request about something that the client does itself.
+    Foreign(ForeignRequest, oneshot::Sender<ForeignVerdict>),
+}
+
+impl ClientWork {
+    fn client(&self) -> &Arc<str> {
+        match self {
+            Self::Call(call, _) => &call.client,
+            Self::Foreign(request, _) => &request.client,
+        }
+    }
+}
+
+/// Work on its way.
 struct WaitingCall {
-    call: OutsideCall,
-    reply: oneshot::Sender<OutsideResult>,
+    work: ClientWork,
     /// Share of the arguments that calls may hold at once.
     room: OwnedSemaphorePermit,
 }
@@ -156,7 +173,28 @@ impl OutsideClient {
         &self,
         call: OutsideCall,
     ) -> Result<oneshot::Receiver<OutsideResult>, String> {
-        let n_kib = (call.arguments.to_string().len() >> 10).saturating_add(1);
+        let n_bytes = call.arguments.to_string().len();
+        let (reply, result) = oneshot::channel();
+        self.hand_over(n_bytes, ClientWork::Call(call, reply))?;
+        Ok(result)
+    }
+
+    /// Hands over a request about something that the client does itself, and returns the receiver of
+    /// the verdict. The receiver fails if the session ends before.
+    ///
+    /// # Errors
+    /// As for [`Self::begin_call`].
+    pub fn begin_request(
+        &self,
+        request: ForeignRequest,
+    ) -> Result<oneshot::Receiver<ForeignVerdict>, String> {
+        let (reply, verdict) = oneshot::channel();
+        self.hand_over(request.n_bytes(), ClientWork::Foreign(request, reply))?;
+        Ok(verdict)
+    }
+
+    fn hand_over(&self, n_bytes: usize, work: ClientWork) -> Result<(), String> {
+        let n_kib = (n_bytes >> 10).saturating_add(1);
         let n_kib = u32::try_from(n_kib).unwrap_or(u32::MAX);
         if n_kib > MAX_HELD_KIB {
             return Err(format!(
@@ -173,9 +211,8 @@ impl OutsideClient {
                     MAX_HELD_KIB >> 10
                 )
             })?;
-        let (reply, result) = oneshot::channel();
-        match self.calls.try_send(WaitingCall { call, reply, room }) {
-            Ok(()) => Ok(result),
+        match self.calls.try_send(WaitingCall { work, room }) {
+            Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err(format!(
                 "{MAX_WAITING} calls wait already; call again when some have ended"
             )),
@@ -235,7 +272,7 @@ impl OutsideCalls {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let started = Instant::now();
-        let scope = begin_turn(agent, &first.call.client, cancel)?;
+        let scope = begin_turn(agent, first.work.client(), cancel)?;
         // When this future is dropped, the subagents of the calls end.
         let guard = scope.agents.clone().drop_guard();
         tokio::select! {
@@ -283,7 +320,8 @@ impl OutsideCalls {
                     scope.cancel.cancel();
                     halted = Some(why);
                 }
-                _ = running.next() => {}
+                // Before the calls that run: those that wait already share the turn and its write to
+                // the disk, also when each takes no time.
                 call = self.calls.recv(), if is_open => match call {
                     Some(call) => {
                         n_calls += 1;
@@ -291,6 +329,7 @@ impl OutsideCalls {
                     }
                     None => is_closed = true,
                 },
+                _ = running.next() => {}
             }
         }
         halted
@@ -365,7 +404,20 @@ async fn run_call(
     step: u32,
     waiting: WaitingCall,
 ) {
-    let WaitingCall { call, reply, room } = waiting;
+    let WaitingCall { work, room } = waiting;
+    let (call, reply) = match work {
+        ClientWork::Call(call, reply) => (call, reply),
+        ClientWork::Foreign(request, reply) => {
+            scope.budget.count_call();
+            let mut verdict = judge_request(scope, step, request).await;
+            if let Some(why) = scope.family.halt.reason() {
+                verdict = ForeignVerdict::refused(format!("stopped: {why}"));
+            }
+            drop(room);
+            let _ = reply.send(verdict);
+            return;
+        }
+    };
     let token = scope.cancel.child_token();
     let caller = scope.scope_caller(step);
     let approver = call.approver.as_deref();

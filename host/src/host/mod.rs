@@ -41,6 +41,7 @@ use crate::tool::builtin::Commands;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
+pub use crate::agent::{ForeignAct, ForeignChange, ForeignRequest, ForeignVerdict};
 pub use crate::agent::{OutsideCall, OutsideCalls, OutsideClient, OutsideResult, OutsideTools};
 pub use builder::HostBuilder;
 pub use command::CommandError;

@@ -104,7 +104,10 @@ impl SessionBuilder {
     }
 
     /// Goes on with the session of this whole id, or makes it when it is missing.
-    pub(super) fn resume_or_create(mut self, id: &str) -> Result<Session, Error> {
+    ///
+    /// # Errors
+    /// The id is none, the session is open elsewhere, or its files cannot be read or written.
+    pub fn resume_or_create(mut self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.open_or_create(id, &self.spec())?;
         // A process may have been killed before it wrote the entry.
         if let Some(by) = self.aside.take().filter(|_| session.turn() == 0) {

@@ -338,6 +338,27 @@ impl ToolPolicy {
         }
     }
 
+    /// Returns the policy for calls of another agent, which allows them by its own rules: the rules
+    /// that deny or ask hold, and everything else passes.
+    #[must_use]
+    pub fn only_guarding(&self) -> Self {
+        let rules = self.rules.iter().cloned();
+        Self {
+            rules: rules.filter(|rule| rule.decision != Rule::Allow).collect(),
+            defaults: ClassDefaults {
+                read: Rule::Allow,
+                write: Rule::Allow,
+                execute: Rule::Allow,
+                external: Rule::Allow,
+            },
+            mode: PolicyMode {
+                has_terminal: true,
+                ..PolicyMode::default()
+            },
+            switch: ModeSwitch::default(),
+        }
+    }
+
     /// Whether only a default asks about a call: no rule mentions any part of it, and no hook asks.
     fn asks_by_default(&self, call: &PolicyCall<'_>) -> bool {
         let ruled = |facet| {

@@ -18,6 +18,7 @@ mod doctor;
 mod events;
 mod first_use;
 mod grants;
+mod guard;
 mod hidden;
 mod hostile;
 mod import;

@@ -32,6 +32,8 @@ fn help_names_the_commands_and_the_exit_codes() {
       session      Look at what earlier turns left behind
       config       Look at the settings
       init         Write a file of settings in which every one stands as a comment
+      guard        Let your plugins judge the tool calls of other agents, through the hooks of those
+                   agents
       import       Take over rules, MCP servers and commands that you have set up for another agent
       models       List the models that the provider offers
       tools        List the tools that the model may call, where they are from, and what the rules say

@@ -7,6 +7,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::completion;
 use super::environment;
+use super::guard::args::GuardCommand;
 use super::install::args::{
     InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, UpdateArgs,
 };
@@ -81,6 +82,11 @@ pub(super) enum CliCommand {
     },
     /// Write a file of settings in which every one stands as a comment
     Init(InitArgs),
+    /// Let your plugins judge the tool calls of other agents, through the hooks of those agents
+    Guard {
+        #[command(subcommand)]
+        command: GuardCommand,
+    },
     /// Take over rules, MCP servers and commands that you have set up for another agent
     Import(super::import::ImportArgs),
     /// List the models that the provider offers
@@ -95,20 +101,13 @@ pub(super) enum CliCommand {
     Completions(CompletionsArgs),
     /// Write the manual pages to a folder, for packages
     #[command(hide = true)]
-    Manual(ManualArgs),
+    Manual(super::manual::ManualArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct CompletionsArgs {
     /// The shell
     pub(super) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct ManualArgs {
-    /// The folder, which is made when it is not there
-    #[arg(value_name = "DIR")]
-    pub(super) folder: PathBuf,
 }
 
 #[derive(Debug, Default, ClapArgs)]
@@ -310,6 +309,7 @@ impl PluginArgs {
             components: Vec::new(),
             is_local_only: self.no_plugins,
             without: self.without.clone(),
+            unsuited: Vec::new(),
             trust_project: self.trust_project,
             grants: self.grant.clone(),
         }

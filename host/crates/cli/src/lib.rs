@@ -26,6 +26,7 @@ mod exit_code;
 mod files;
 mod first_use;
 mod grants;
+mod guard;
 mod import;
 mod input;
 mod install;
@@ -94,6 +95,15 @@ pub fn main(carried: &'static include_dir::Dir<'static>) -> ExitCode {
     } else {
         exit
     }
+}
+
+/// Runs the small program `rind-guard-hook`, which answers at a hook of another agent and can do
+/// nothing else.
+#[must_use]
+pub fn hook_main() -> ExitCode {
+    confine::hide_process();
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    guard::hook::answer_words(&words)
 }
 
 fn run_program() -> ExitCode {
@@ -190,6 +200,9 @@ fn help_or_error(said: &clap::Error) -> ExitCode {
 fn hidden_command() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     let command = args.next()?;
+    if command == "guard" {
+        return guard::hook::run_hook(args);
+    }
     let worked = |done: Result<(), String>| {
         done.map(|()| (String::new(), ExitStatus::Done.into()))
             .map_err(|why| (format!("rind: {why}"), ExitStatus::Failed.into()))
@@ -245,6 +258,7 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
             command: ConfigCommand::Show(args),
         } => config::show_config(args).await,
         CliCommand::Init(args) => config::init_config(&args),
+        CliCommand::Guard { command } => guard::run_guard(command).await,
         CliCommand::Import(args) => import::run_import(args).await,
         CliCommand::Models(args) => models::run_models(args).await,
         CliCommand::Tools(args) => tools::run_tools(args).await,

@@ -1,10 +1,19 @@
 //! Manual pages, made of the arguments.
 
-use anyhow::Context;
-use clap::CommandFactory;
+use std::path::PathBuf;
 
-use super::args::{CliArgs, ManualArgs};
+use anyhow::Context;
+use clap::{Args as ClapArgs, CommandFactory};
+
+use super::args::CliArgs;
 use super::exit_code::ExitStatus;
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ManualArgs {
+    /// The folder, which is made when it is not there
+    #[arg(value_name = "DIR")]
+    pub(super) folder: PathBuf,
+}
 
 /// Writes a page for the program and one for each command.
 pub(super) fn write_pages(args: &ManualArgs) -> anyhow::Result<ExitStatus> {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::{BuildArgs, InspectArgs, ListArgs, PluginArgs};
 use super::environment::project_setup;
 use super::exit_code::{ExitStatus, bail_usage};
-use super::{alone, render};
+use super::{alone, guard, render};
 use rind_author::build::{BuildOptions, BuildReport, Progress};
 use rind_lib::grant::Trust;
 use rind_lib::plugin::Error;
@@ -141,6 +141,9 @@ pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStat
             render::grants::print_table(&report);
         } else {
             render::plugins::print_report(&report);
+            let points = report.hooks.iter().map(|hook| hook.point.as_str());
+            let covers = guard::installed_covers(&report.name, &points.collect::<Vec<_>>());
+            render::guard::print_covers(&covers);
         }
         return Ok(ExitStatus::Done);
     }

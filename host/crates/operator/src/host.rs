@@ -116,6 +116,13 @@ impl OperatorHost {
         Arc::new(policy)
     }
 
+    /// Returns the policy for calls that another agent judges and runs itself: rules that deny or ask
+    /// hold, and nothing else is decided.
+    #[must_use]
+    pub fn guarding_policy(&self) -> Arc<dyn Policy> {
+        Arc::new(self.policy.only_guarding())
+    }
+
     /// Warns of rules, scripts and skills that are about none of these tools.
     pub fn warn_misplaced(&self, tools: &[Arc<ToolSpec>]) {
         let names = ToolNames {

@@ -103,7 +103,7 @@ impl PluginLoad {
             components,
             held,
             installed,
-            without: selection.without.clone(),
+            without: [selection.without.clone(), selection.unsuited.clone()].concat(),
             expects_installed: !selection.is_local_only,
             compiler: Compiler {
                 // Without its own program there would still be the thread.

@@ -13,6 +13,7 @@ const PREFIX: &str = "RIND_";
 /// Variables of Rind that the program reads.
 const VARIABLES: &[&str] = &[
     "RIND_COMPLETE",
+    "RIND_GUARD_START",
     "RIND_HOME",
     "RIND_LOG",
     "RIND_MANAGED",

@@ -256,6 +256,13 @@ impl PreparedRun {
         self
     }
 
+    /// Goes on without MCP servers, for a host that runs no tools.
+    #[must_use]
+    pub fn without_servers(mut self) -> Self {
+        self.sources.clear();
+        self
+    }
+
     /// Makes the host, which asks `approver` about tool calls.
     ///
     /// # Errors

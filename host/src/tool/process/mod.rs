@@ -8,6 +8,7 @@
 mod capture;
 mod cgroup;
 pub mod confine;
+mod detached;
 mod environment;
 pub mod foreground;
 mod group;
@@ -35,6 +36,7 @@ use capture::LineSplitter;
 pub(crate) use capture::MAX_LINE_BYTES;
 pub use cgroup::CgroupPlace;
 use confine::{Confinement, WrappedProcess};
+pub use detached::start_detached;
 pub use environment::{base_environment, environment_with};
 use group::{KeptResources, RunningTree};
 pub use input_pipe::InputPipe;

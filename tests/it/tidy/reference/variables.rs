@@ -42,15 +42,23 @@ const READ: &[(&str, &[(&str, &str)])] = &[
             ),
             (
                 "CLAUDE_CONFIG_DIR",
-                "Folder of Claude Code that `rind import` reads. Default: `~/.claude`",
+                "Folder of Claude Code that `rind import` reads and `rind guard` changes. Default: `~/.claude`",
             ),
             (
                 "CODEX_HOME",
-                "Folder of Codex that `rind import` reads. Default: `~/.codex`",
+                "Folder of Codex that `rind import` reads and `rind guard` changes. Default: `~/.codex`",
             ),
             (
                 "OPENCODE_CONFIG_DIR",
-                "Folder of OpenCode that `rind import` reads. Default: `~/.config/opencode`",
+                "Folder of OpenCode that `rind import` reads and `rind guard` changes. Default: `~/.config/opencode`",
+            ),
+            (
+                "PI_CODING_AGENT_DIR",
+                "Folder of pi that `rind guard` changes. Default: `~/.pi/agent`",
+            ),
+            (
+                "RIND_GUARD_START",
+                "`never`: a hook of `rind guard` starts no daemon, and refuses every call where none runs",
             ),
         ],
     ),

@@ -14,6 +14,7 @@ pub(super) mod config;
 pub(super) mod derive;
 pub(super) mod doctor;
 pub(super) mod grants;
+pub(super) mod guard;
 pub(super) mod hold;
 pub(super) mod import;
 pub(super) mod install;

@@ -1,0 +1,155 @@
+//! Sessions of the daemon by the operator's rules: a host for each folder that agents work in.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::OnceCell;
+
+use crate::environment;
+use rind_guard::{GuardBackend, GuardOrder};
+use rind_lib::Session;
+use rind_lib::lock::lock;
+use rind_lib::paths::Paths;
+use rind_lib::session;
+use rind_lib::tool::approval::DenyAll;
+use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
+use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
+use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
+use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
+
+/// Plugins that are left out: the texts that they put in place of results name tools that only Rind
+/// has.
+const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
+
+/// Most hosts that are kept.
+const MAX_HOSTS: usize = 8;
+
+/// Time in which the session of a daemon that ended must be free.
+const WAIT_OPEN: Duration = Duration::from_secs(5);
+
+/// A host, and when it was last wanted.
+struct KeptHost {
+    run: Arc<OnceCell<ReadyRun>>,
+    used: Instant,
+}
+
+/// The operator's rules for the daemon.
+pub(super) struct OperatorGuard {
+    paths: Paths,
+    hosts: Mutex<HashMap<PathBuf, KeptHost>>,
+}
+
+/// Front end that asks no questions: those about trust and permissions are for a terminal.
+struct GuardFrontend;
+
+impl RunFrontend for GuardFrontend {
+    fn show_plugins(&self, plugins: &rind_lib::plugin::load::PluginSet) {
+        crate::render::plugins::warn_left_out(plugins);
+    }
+}
+
+impl OperatorGuard {
+    pub(super) fn new(paths: Paths) -> Self {
+        Self {
+            paths,
+            hosts: Mutex::default(),
+        }
+    }
+
+    async fn open_session(&self, order: &GuardOrder) -> anyhow::Result<Session> {
+        let folder = order.folder.canonicalize()?;
+        let cell = self.host_cell(&folder);
+        let run = cell.get_or_try_init(|| make_host(&folder)).await?;
+        let host = &run.host;
+        let until = Instant::now() + WAIT_OPEN;
+        loop {
+            let builder = host.host.session().policy(host.guarding_policy());
+            let builder = builder.aside(format!("guard {}", order.agent.name()));
+            match builder.resume_or_create(&order.id) {
+                Ok(session) => return Ok(session),
+                Err(error) if is_open_elsewhere(&error) && Instant::now() < until => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn host_cell(&self, folder: &Path) -> Arc<OnceCell<ReadyRun>> {
+        let mut hosts = lock(&self.hosts);
+        if hosts.len() >= MAX_HOSTS && !hosts.contains_key(folder) {
+            let oldest = hosts.iter().min_by_key(|(_, kept)| kept.used);
+            if let Some(oldest) = oldest.map(|(folder, _)| folder.clone()) {
+                hosts.remove(&oldest);
+            }
+        }
+        let kept = hosts.entry(folder.to_owned()).or_insert_with(|| KeptHost {
+            run: Arc::default(),
+            used: Instant::now(),
+        });
+        kept.used = Instant::now();
+        kept.run.clone()
+    }
+}
+
+impl GuardBackend for OperatorGuard {
+    fn open<'a>(&'a self, order: &'a GuardOrder) -> BoxFuture<'a, Result<Session, String>> {
+        Box::pin(async move {
+            let opened = self.open_session(order).await;
+            opened.map_err(|error| format!("no session in {}: {error:#}", order.folder.display()))
+        })
+    }
+
+    fn stamp(&self) -> String {
+        let Paths { config, data, .. } = &self.paths;
+        let files = [
+            config.join("config.toml"),
+            config.join("policy.toml"),
+            config.join("secrets.toml"),
+            config.join("workspaces"),
+            config.join("plugins"),
+            config.join("plugins.lock"),
+            data.join("grants.json"),
+            data.join("projects.json"),
+        ];
+        let stamps = files.iter().map(|file| match file.metadata() {
+            Ok(found) => format!("{}.{}:{}", found.mtime(), found.mtime_nsec(), found.ino()),
+            Err(_) => "-".to_owned(),
+        });
+        stamps.collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn is_open_elsewhere(error: &rind_lib::host::Error) -> bool {
+    matches!(
+        error,
+        rind_lib::host::Error::Session(session::Error::Locked { .. })
+    )
+}
+
+async fn make_host(folder: &Path) -> anyhow::Result<ReadyRun> {
+    let environment = Arc::new(OperatorEnvironment {
+        on_warning: Arc::new(|text: &str| tracing::warn!("{text}")),
+        said: SaidWarnings::default(),
+        ..OperatorEnvironment::clone(&environment::operator_environment())
+    });
+    let settings = RunSettings {
+        paths: environment.paths(folder)?,
+        environment,
+        model: ModelSelection::default(),
+        plugins: PluginSelection {
+            unsuited: UNSUITED.map(str::to_owned).to_vec(),
+            ..PluginSelection::default()
+        },
+        session: SessionChoice::New,
+        mode: PolicyMode::default(),
+        approval: ApprovalMode::default(),
+    };
+    let run = PreparedRun::new(settings, &GuardFrontend).await?;
+    let nobody = Arc::new(DenyAll("the guard asks nobody".to_owned()));
+    run.without_model().without_servers().host(nobody).await
+}

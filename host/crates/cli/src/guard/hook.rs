@@ -1,0 +1,276 @@
+//! `rind guard hook AGENT POINT`, or the small program `rind-guard-hook AGENT POINT`: other agents run
+//! it at their hooks.
+//!
+//! It runs before anything else of Rind is set up, because an agent waits for it at each call. Whatever
+//! happens, it answers, and in doubt with a refusal.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rind_guard::{
+    DaemonStart, GuardFolder, GuardPoint, GuardedAgent, HookAnswer, HookRequest, ask_daemon,
+};
+use rind_lib::paths::{HOME_VARIABLE, Paths};
+use rind_lib::tool::process::{environment_with, start_detached};
+
+/// Time for the whole run, the reading of standard input too: a little less than the agents wait.
+const DEADLINE: Duration = Duration::from_secs(48);
+
+/// Most bytes that are read. The crate that judges them has the real limit, and says it.
+const MAX_INPUT: u64 = 17 << 20;
+
+/// Largest log of the daemon that is written on, in bytes.
+const MAX_LOG: u64 = 1 << 20;
+
+/// Name of the small program, which starts faster because it has nothing of the host in it.
+const HOOK_PROGRAM: &str = "rind-guard-hook";
+
+/// Variable that keeps the program from starting a daemon, to try a hook without one.
+pub(super) const START_VARIABLE: &str = "RIND_GUARD_START";
+
+/// Words of a hook.
+struct HookWords {
+    agent: GuardedAgent,
+    point: GuardPoint,
+    home: Option<PathBuf>,
+}
+
+/// Runs a hook, if this is one. `None` leaves everything else to the parser of arguments.
+pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    if args.next()? != "hook" {
+        return None;
+    }
+    let words: Vec<OsString> = args.collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        return None;
+    }
+    Some(answer_words(&words))
+}
+
+/// Answers at the hook that these words name.
+pub(in super::super) fn answer_words(words: &[OsString]) -> ExitCode {
+    let answer = match read_words(words) {
+        Ok(words) => answer_in_time(words),
+        Err(why) => HookAnswer::refusal(&why),
+    };
+    write_answer(&answer)
+}
+
+fn read_words(words: &[OsString]) -> Result<HookWords, String> {
+    let text = |at: usize| words.get(at).and_then(|word| word.to_str());
+    let agent = text(0).and_then(GuardedAgent::find);
+    let point = text(1).and_then(GuardPoint::find);
+    let home = match (words.get(2).map(OsString::as_os_str), words.get(3)) {
+        (None, _) => None,
+        (Some(flag), Some(home)) if flag == OsStr::new("--home") && words.len() == 4 => {
+            Some(PathBuf::from(home))
+        }
+        _ => return Err(unknown_words()),
+    };
+    match (agent, point) {
+        (Some(agent), Some(point)) => Ok(HookWords { agent, point, home }),
+        _ => Err(unknown_words()),
+    }
+}
+
+fn unknown_words() -> String {
+    "the hook has unknown words; run `rind guard install` again".to_owned()
+}
+
+/// Answers on a thread of its own, so that neither a panic nor an input without end is left without an
+/// answer.
+fn answer_in_time(words: HookWords) -> HookAnswer {
+    let (sender, receiver) = mpsc::channel();
+    let begun = std::thread::Builder::new().spawn(move || {
+        // The receiver may have given up.
+        let _ = sender.send(answer_hook(words));
+    });
+    if let Err(error) = begun {
+        return HookAnswer::refusal(&format!("no thread can be started: {error}"));
+    }
+    match receiver.recv_timeout(DEADLINE) {
+        Ok(answer) => answer,
+        Err(mpsc::RecvTimeoutError::Timeout) => HookAnswer::refusal(&format!(
+            "the agent did not send the call within {} s",
+            DEADLINE.as_secs()
+        )),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            HookAnswer::refusal("the program crashed, as it says above")
+        }
+    }
+}
+
+fn answer_hook(words: HookWords) -> HookAnswer {
+    let mut payload = Vec::new();
+    let read = std::io::stdin()
+        .lock()
+        .take(MAX_INPUT)
+        .read_to_end(&mut payload);
+    if let Err(error) = read {
+        return HookAnswer::refusal(&format!("standard input: {error}"));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return HookAnswer::refusal(&format!("start the runtime: {error}")),
+    };
+    let (request, data, start) = match prepare(words, payload) {
+        Ok(prepared) => prepared,
+        Err(why) => return HookAnswer::refusal(&why),
+    };
+    runtime.block_on(ask_daemon(&request, GuardFolder::open(&data), &start))
+}
+
+fn prepare(
+    words: HookWords,
+    payload: Vec<u8>,
+) -> Result<(HookRequest, PathBuf, StartedDaemon), String> {
+    let folder = std::env::current_dir().map_err(|error| format!("the current folder: {error}"))?;
+    let user_home = std::env::home_dir().ok_or("there is no home folder; set HOME")?;
+    let home = words.home.clone();
+    let variable = |name: &str| match (name, &home) {
+        (HOME_VARIABLE, Some(home)) => home.to_str().map(str::to_owned),
+        _ => std::env::var(name).ok(),
+    };
+    let paths = Paths::new(&user_home, variable, &folder);
+    let request = HookRequest {
+        agent: words.agent,
+        point: words.point,
+        payload,
+        folder,
+        build: build_name()?,
+    };
+    Ok((request, paths.data, StartedDaemon { home: words.home }))
+}
+
+/// Returns the program `rind`: this one, or the one beside the small program.
+fn rind_program() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    let is_small = program.file_name().is_some_and(|name| name == HOOK_PROGRAM);
+    Ok(match is_small {
+        true => program.with_file_name("rind"),
+        false => program,
+    })
+}
+
+/// Returns the program for hooks: the small one if it lies beside this one, else this one.
+pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
+    let small = program.with_file_name(HOOK_PROGRAM);
+    match small.is_file() {
+        true => (small, true),
+        false => (program, false),
+    }
+}
+
+/// Returns the name of this build: another file of the program is another one.
+pub(super) fn build_name() -> Result<String, String> {
+    use std::os::unix::fs::MetadataExt;
+    let program = rind_program()?;
+    let found = program
+        .metadata()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    Ok(format!(
+        "{} {}:{} {}.{}",
+        env!("CARGO_PKG_VERSION"),
+        found.dev(),
+        found.ino(),
+        found.mtime(),
+        found.mtime_nsec()
+    ))
+}
+
+/// Starts `rind guard serve`.
+pub(super) struct StartedDaemon {
+    home: Option<PathBuf>,
+}
+
+impl DaemonStart for StartedDaemon {
+    fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String> {
+        if std::env::var_os(START_VARIABLE).is_some_and(|value| value == "never") {
+            return Err(format!(
+                "no daemon runs, and {START_VARIABLE} keeps this program from starting one"
+            ));
+        }
+        let program = rind_program()?;
+        let log =
+            open_log(folder).map_err(|error| format!("{}: {error}", folder.log().display()))?;
+        // Not the whole environment: the agent's keys are not for the guard.
+        let mut env = environment_with(&[], &["RIND_", "XDG_"]);
+        if let Some(home) = &self.home {
+            env.retain(|(name, _)| name != HOME_VARIABLE);
+            env.push((HOME_VARIABLE.into(), home.into()));
+        }
+        let args = ["guard", "serve"].map(OsString::from);
+        start_detached(&program, &args, env, log)
+            .map_err(|error| format!("start {}: {error}", program.display()))
+    }
+}
+
+/// Opens the log of the daemon, which begins anew when it has become large.
+fn open_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = folder.log();
+    let is_large = path
+        .symlink_metadata()
+        .is_ok_and(|found| !found.is_file() || found.len() > MAX_LOG);
+    if is_large {
+        std::fs::remove_file(&path)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true).mode(0o600).open(path)
+}
+
+/// Writes the answer. One that cannot be written is a refusal, by the exit code.
+fn write_answer(answer: &HookAnswer) -> ExitCode {
+    let mut out = std::io::stdout();
+    let written = out
+        .write_all(answer.stdout.as_bytes())
+        .and_then(|()| out.flush());
+    // The reason is for the model; the exit code refuses without it too.
+    let _ = writeln_if(&mut std::io::stderr(), &answer.stderr);
+    match written {
+        Ok(()) => ExitCode::from(answer.code),
+        Err(_) => ExitCode::from(HookAnswer::refusal("").code),
+    }
+}
+
+fn writeln_if(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+    match text.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_words_of_a_hook_are_an_error() {
+        let read = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            read_words(&words).map(|words| (words.agent, words.point, words.home))
+        };
+        let own = Some(PathBuf::from("/x"));
+        assert_eq!(
+            read(&["codex", "pre-tool", "--home", "/x"]),
+            Ok((GuardedAgent::Codex, GuardPoint::PreTool, own))
+        );
+        for words in [
+            &[] as &[&str],
+            &["codex"],
+            &["codex", "pre_tool"],
+            &["other", "pre-tool"],
+            &["codex", "pre-tool", "--home"],
+            &["codex", "pre-tool", "/x"],
+        ] {
+            assert!(read(words).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `rind guard`: plugins judge the tool calls of other agents.
+
+pub(super) mod args;
+mod backend;
+pub(super) mod hook;
+mod status;
+mod test;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio_util::sync::CancellationToken;
+
+use self::args::{GuardAgentArgs, GuardCommand, GuardInstallArgs, folder_variable};
+pub(super) use self::status::{AgentStatus, PluginCover, installed_covers};
+use super::environment;
+use super::exit_code::{ExitStatus, bail_usage};
+use super::question::{QuestionLine, QuestionScreen, yes_or_no};
+use super::render::{self, WARN};
+use super::signals::AnySignal;
+use super::terminal::can_ask;
+use rind_guard::{
+    FileChange, GuardFolder, GuardPlaces, GuardedAgent, plan_install, plan_removal, serve_guard,
+};
+use rind_lib::paths::{HOME_VARIABLE, Paths};
+
+pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatus> {
+    match command {
+        GuardCommand::Install(args) => install_guard(&args).await,
+        GuardCommand::Status(args) => status::show_status(&args).await,
+        GuardCommand::Test(args) => test::test_guard(&args).await,
+        GuardCommand::Remove(args) => remove_guard(&args).await,
+        GuardCommand::Serve => serve_daemon().await,
+        // The program answers before the arguments are parsed, except for `--help`.
+        GuardCommand::Hook(_) => bail_usage!("agents run this command at their hooks"),
+    }
+}
+
+/// Files of an agent, and the program that its hooks run.
+struct GuardTarget {
+    agent: GuardedAgent,
+    places: GuardPlaces,
+    command: rind_guard::GuardCommand,
+    paths: Paths,
+}
+
+impl GuardTarget {
+    fn find(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
+        let environment = environment::operator_environment();
+        let paths = environment::find_paths(None)?;
+        // Not below RIND_HOME, which other agents do not know.
+        let home = environment.home.clone();
+        let Some(home) = home.filter(|home| home.is_absolute()) else {
+            bail_usage!("there is no home folder with settings of other agents; set HOME");
+        };
+        let absolute = |name: &str| {
+            let folder = environment.variable(name).map(PathBuf::from);
+            folder.filter(|folder| folder.is_absolute())
+        };
+        let places = GuardPlaces {
+            config_home: absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+            agent_folder: folder_variable(agent).and_then(absolute),
+            project: is_project.then(|| paths.workspace.clone()),
+            home,
+        };
+        let rind_home = environment.variable(HOME_VARIABLE);
+        let rind_home = rind_home.filter(|home| !home.is_empty());
+        let program = environment.program.clone().context("find this program")?;
+        let (program, is_small) = hook::hook_program(program);
+        let command = rind_guard::GuardCommand {
+            program,
+            is_small,
+            home: rind_home.map(|home| paths.workspace.join(home)),
+        };
+        Ok(Self {
+            agent,
+            places,
+            command,
+            paths,
+        })
+    }
+
+    fn of(args: &GuardAgentArgs) -> anyhow::Result<Self> {
+        Self::find(args.agent.agent(), args.project)
+    }
+}
+
+async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
+    let target = GuardTarget::of(&args.target)?;
+    let changes = plan_install(target.agent, &target.places, &target.command)?;
+    if changes.is_empty() {
+        render::print_note(&format!(
+            "the guard of {} is installed already",
+            target.agent.name()
+        ));
+        return Ok(ExitStatus::Done);
+    }
+    // The socket must be usable before an agent depends on it.
+    GuardFolder::open(&target.paths.data)?;
+    if !apply_changes(&target, &changes, args.yes).await? {
+        return Ok(ExitStatus::Failed);
+    }
+    let table = target.agent.table();
+    render::guard::print_installed(table);
+    if target.agent == GuardedAgent::Codex {
+        render::print_note("sessions of Codex that run already do not have the hook");
+    }
+    render::print_note(&format!(
+        "`rind guard test {0}` tries it; `rind guard status {0}` says what it can do",
+        target.agent.name()
+    ));
+    Ok(ExitStatus::Done)
+}
+
+async fn remove_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
+    let target = GuardTarget::of(&args.target)?;
+    let changes = plan_removal(target.agent, &target.places)?;
+    if changes.is_empty() {
+        render::print_note(&format!(
+            "there is no guard of {} to remove",
+            target.agent.name()
+        ));
+        return Ok(ExitStatus::Done);
+    }
+    if !apply_changes(&target, &changes, args.yes).await? {
+        return Ok(ExitStatus::Failed);
+    }
+    render::print_note(&format!(
+        "the guard of {} is removed; sessions that run already may still have it",
+        target.agent.name()
+    ));
+    Ok(ExitStatus::Done)
+}
+
+/// Shows changes, asks, and makes them. Returns whether they were made.
+async fn apply_changes(
+    target: &GuardTarget,
+    changes: &[FileChange],
+    is_yes: bool,
+) -> anyhow::Result<bool> {
+    changes.iter().for_each(render::guard::show_change);
+    if !is_yes {
+        if !can_ask() {
+            bail_usage!("there is no terminal to ask at; add --yes to write this");
+        }
+        if !confirm(&format!("write this for {}", target.agent.table().title)).await {
+            render::print_note("nothing was written");
+            return Ok(false);
+        }
+    }
+    let copies = GuardFolder::open(&target.paths.data)?.copies();
+    for change in changes {
+        if let Some(copy) = change.apply(&copies)? {
+            render::guard::print_copy(&change.path, &copy);
+        }
+    }
+    Ok(true)
+}
+
+async fn confirm(words: &str) -> bool {
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words(words);
+    let screen = QuestionScreen {
+        parts: vec![vec![head]],
+        keys: "[y]es or [n]o".to_owned(),
+        ..QuestionScreen::default()
+    };
+    screen.ask_approval(yes_or_no, |yes| !yes).await == Some(true)
+}
+
+/// Runs the daemon. Its output is the log.
+async fn serve_daemon() -> anyhow::Result<ExitStatus> {
+    let paths = environment::find_paths(None)?;
+    let folder = GuardFolder::open(&paths.data)?;
+    let build = hook::build_name().map_err(anyhow::Error::msg)?;
+    let cancel = CancellationToken::new();
+    let interrupted = AnySignal::interrupts().context("listen for signals")?;
+    tokio::spawn(interrupted.pass_on(cancel.clone()));
+    let backend = Arc::new(backend::OperatorGuard::new(paths));
+    serve_guard(&folder, backend, build, &cancel).await?;
+    Ok(ExitStatus::Done)
+}

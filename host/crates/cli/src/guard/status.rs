@@ -1,0 +1,128 @@
+//! `rind guard status`: where the guard is installed, its powers, and when an agent continues without
+//! it.
+
+use serde::Serialize;
+
+use super::GuardTarget;
+use super::args::GuardStatusArgs;
+use crate::args::PluginArgs;
+use crate::exit_code::ExitStatus;
+use crate::{environment, plugin, render};
+use rind_guard::{
+    AgentTable, GuardError, GuardFolder, GuardedAgent, InstallState, InstalledHook, daemon_answers,
+    find_hooks, inert_points, state_of,
+};
+use rind_lib::plugin::inspect;
+
+/// An agent as `rind guard status` shows it.
+#[derive(Debug, Serialize)]
+pub(in super::super) struct AgentStatus {
+    pub(in super::super) state: InstallState,
+    pub(in super::super) hooks: Vec<InstalledHook>,
+    #[serde(flatten)]
+    pub(in super::super) table: &'static AgentTable,
+    pub(in super::super) plugins: Vec<PluginCover>,
+}
+
+/// A plugin, and the points of its hooks that an agent reaches, and those that it does not.
+#[derive(Debug, Serialize)]
+pub(in super::super) struct PluginCover {
+    pub(in super::super) name: String,
+    pub(in super::super) judges: Vec<String>,
+    pub(in super::super) inert: Vec<String>,
+}
+
+/// Splits the points of a plugin's hooks for an agent.
+fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
+    let inert = inert_points(agent, points);
+    let judges = points.iter().filter(|point| !inert.contains(point));
+    PluginCover {
+        name: name.to_owned(),
+        judges: judges.map(|point| (*point).to_owned()).collect(),
+        inert: inert.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+/// Returns the cover of hooks at these points under each agent that has a guard here. An agent whose
+/// files cannot be read is passed over: `rind guard status` says why.
+pub(in super::super) fn installed_covers(
+    name: &str,
+    points: &[&str],
+) -> Vec<(GuardedAgent, PluginCover)> {
+    let has_guard = |agent: &GuardedAgent| {
+        [false, true].into_iter().any(|is_project| {
+            let target = GuardTarget::find(*agent, is_project);
+            let state = target
+                .ok()
+                .and_then(|target| state_of(*agent, &target.places, &target.command).ok());
+            state.is_some_and(|state| state != InstallState::Absent)
+        })
+    };
+    if points.is_empty() {
+        return Vec::new();
+    }
+    let guarded = GuardedAgent::ALL.into_iter().filter(has_guard);
+    guarded
+        .map(|agent| (agent, cover_of(agent, name, points)))
+        .collect()
+}
+
+pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitStatus> {
+    let agents = match args.agent {
+        Some(agent) => vec![agent.agent()],
+        None => GuardedAgent::ALL.to_vec(),
+    };
+    let plugins = plugin_points().await?;
+    let mut shown = Vec::new();
+    for agent in agents {
+        let target = GuardTarget::find(agent, args.project)?;
+        let covers = plugins.iter().map(|(name, points)| {
+            let points: Vec<&str> = points.iter().map(String::as_str).collect();
+            cover_of(agent, name, &points)
+        });
+        shown.push(AgentStatus {
+            state: state_of(agent, &target.places, &target.command)?,
+            hooks: find_hooks(agent, &target.places, &target.command)?,
+            table: agent.table(),
+            plugins: covers
+                .filter(|cover| !cover.judges.is_empty() || !cover.inert.is_empty())
+                .collect(),
+        });
+    }
+    let folder = GuardFolder::open(&environment::find_paths(None)?.data);
+    let daemon = match &folder {
+        Ok(folder) => daemon_answers(folder)
+            .await
+            .map(|is_running| (is_running, folder.log())),
+        Err(error) => Err(GuardError::Daemon(error.to_string())),
+    };
+    if args.json {
+        let is_running = daemon.as_ref().is_ok_and(|(is_running, _)| *is_running);
+        let fault = daemon.as_ref().err().map(ToString::to_string);
+        let daemon = serde_json::json!({"runs": is_running, "fault": fault});
+        render::print_json(&serde_json::json!({"agents": shown, "daemon": daemon}))?;
+    } else {
+        let is_long = args.agent.is_some();
+        for status in &shown {
+            render::guard::print_status(status, is_long);
+        }
+        match &daemon {
+            Ok((is_running, log)) => render::guard::print_daemon(*is_running, log),
+            Err(error) => render::print_warning(&format!("every call is refused: {error}")),
+        }
+    }
+    let is_whole = |status: &AgentStatus| !matches!(status.state, InstallState::Differs(_));
+    let is_whole = shown.iter().all(is_whole) && daemon.is_ok();
+    Ok(ExitStatus::status_of(is_whole))
+}
+
+/// Returns the plugins of a session in this folder, with the points of their hooks.
+async fn plugin_points() -> anyhow::Result<Vec<(String, Vec<String>)>> {
+    let set = plugin::load_set(&PluginArgs::default()).await?;
+    let reports = set.plugins.iter().map(|plugin| inspect::inspect(plugin));
+    let points = reports.map(|report| {
+        let hooks = report.hooks.iter().filter(|hook| hook.enabled);
+        (report.name, hooks.map(|hook| hook.point.clone()).collect())
+    });
+    Ok(points.collect())
+}

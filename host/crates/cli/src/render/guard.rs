@@ -1,0 +1,183 @@
+//! Guards of other agents: changes, standing, and trials.
+
+use std::path::Path;
+
+use super::{
+    BAD, BOLD, DIM, GOOD, WARN, answer_line, one_line, print_note, printable_text, style_text,
+};
+use crate::guard::{AgentStatus, PluginCover};
+use crate::render::migrate::show_diff;
+use rind_guard::{
+    AgentTable, FileChange, GuardedAgent, HookAbility, InstallState, PointRow, ProbeOutcome,
+};
+
+/// Longest text of a line.
+const TEXT: usize = 400;
+
+/// Shows a change of a file.
+pub(in super::super) fn show_change(change: &FileChange) {
+    let (before, after) = (
+        change.before.as_deref().unwrap_or_default(),
+        change.after.as_deref().unwrap_or_default(),
+    );
+    if change.after.is_none() {
+        let path = printable_text(&change.path.display().to_string());
+        answer_line(format_args!(
+            "{} {}",
+            style_text(BAD, "removes"),
+            style_text(BOLD, path)
+        ));
+        return;
+    }
+    show_diff(&change.path, before, after);
+}
+
+/// Says where the text of a changed file is kept.
+pub(in super::super) fn print_copy(path: &Path, copy: &Path) {
+    print_note(&format!(
+        "{} as it was is kept in {}",
+        path.display(),
+        copy.display()
+    ));
+}
+
+/// Says that a guard is installed, and which gaps remain.
+pub(in super::super) fn print_installed(table: &AgentTable) {
+    answer_line(format_args!(
+        "{} the guard of {} is installed",
+        style_text(GOOD, "✓"),
+        table.title
+    ));
+    print_failure(table);
+}
+
+fn print_failure(table: &AgentTable) {
+    let line = |name: &str, text: &str| {
+        answer_line(format_args!("  {} {text}", style_text(DIM, name)));
+    };
+    line("when the hook fails:", table.on_failure);
+    line("so:", table.remedy);
+    for gap in table.gaps {
+        line("open:", gap);
+    }
+}
+
+/// Shows the standing and powers of a guard; with `is_long` also the commands of its hooks.
+pub(in super::super) fn print_status(status: &AgentStatus, is_long: bool) {
+    let AgentStatus {
+        state,
+        table,
+        plugins,
+        hooks,
+    } = status;
+    let (mark, text) = match state {
+        InstallState::Absent => (style_text(DIM, "-"), "not installed".to_owned()),
+        InstallState::Installed => (style_text(GOOD, "✓"), "installed".to_owned()),
+        InstallState::Differs(why) => (style_text(WARN, "▲"), one_line(why, TEXT)),
+    };
+    let name = style_text(BOLD, table.agent.name());
+    answer_line(format_args!("{mark} {name}: {text}"));
+    if *state == InstallState::Absent && !is_long {
+        return;
+    }
+    for row in table.points {
+        print_point(row);
+    }
+    for hook in hooks.iter().filter(|_| is_long) {
+        let command = one_line(&hook.command, TEXT);
+        answer_line(format_args!(
+            "  {} {command}",
+            style_text(DIM, format_args!("{} runs", hook.event))
+        ));
+    }
+    print_failure(table);
+    for cover in plugins {
+        print_cover(cover);
+    }
+}
+
+fn print_point(row: &PointRow) {
+    let can: Vec<&str> = row
+        .can
+        .iter()
+        .map(|ability| HookAbility::words(*ability))
+        .collect();
+    let can = match can.is_empty() {
+        true => "look on".to_owned(),
+        false => can.join(", "),
+    };
+    answer_line(format_args!(
+        "  {:<11} {can} {}",
+        row.point.name(),
+        style_text(DIM, row.events.join(", "))
+    ));
+}
+
+fn print_cover(cover: &PluginCover) {
+    let name = one_line(&cover.name, TEXT);
+    let judges = match cover.judges.is_empty() {
+        true => "judges nothing".to_owned(),
+        false => format!("judges at {}", cover.judges.join(", ")),
+    };
+    let inert = match cover.inert.is_empty() {
+        true => String::new(),
+        false => format!("; inert: {}", cover.inert.join(", ")),
+    };
+    answer_line(format_args!(
+        "  {} {judges}{}",
+        style_text(DIM, name),
+        style_text(DIM, inert)
+    ));
+}
+
+/// Says whether the daemon runs.
+pub(in super::super) fn print_daemon(is_running: bool, log: &Path) {
+    let log = log.display();
+    print_note(&match is_running {
+        true => format!("the daemon runs; its log is {log}"),
+        false => format!("no daemon runs; the first call starts it, and its log is {log}"),
+    });
+}
+
+/// Shows the action of an agent after a trial.
+pub(in super::super) fn print_trial(call: &str, outcome: &ProbeOutcome, is_good: bool) {
+    let mark = match is_good {
+        true => style_text(GOOD, "✓"),
+        false => style_text(BAD, "✗"),
+    };
+    let (words, why) = match outcome {
+        ProbeOutcome::Refused(why) => ("refused", why.as_str()),
+        ProbeOutcome::Asked(question) => ("asked", question.as_str()),
+        ProbeOutcome::Passed => ("let through", ""),
+        ProbeOutcome::Open(why) => ("would run, because the hook failed", why.as_str()),
+    };
+    let why = match why.is_empty() {
+        true => String::new(),
+        false => format!(": {}", one_line(why, TEXT)),
+    };
+    answer_line(format_args!(
+        "{mark} `{call}` {words}{}",
+        style_text(DIM, why)
+    ));
+}
+
+/// Shows the cover of a plugin's hooks under the agents that have a guard.
+pub(in super::super) fn print_covers(covers: &[(GuardedAgent, PluginCover)]) {
+    for (agent, cover) in covers {
+        let part = |words: &str, points: &[String]| match points.is_empty() {
+            true => None,
+            false => Some(format!("{words} {}", points.join(", "))),
+        };
+        let parts = [
+            part("judges at", &cover.judges),
+            part("inert:", &cover.inert),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        answer_line(format_args!(
+            "{} {}: {}",
+            style_text(DIM, format_args!("{:<13}", "under")),
+            agent.name(),
+            parts.join("; ")
+        ));
+    }
+}

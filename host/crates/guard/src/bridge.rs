@@ -1,0 +1,46 @@
+//! Modules for agents whose hooks are functions of their own process. A module starts the program for
+//! each event, and refuses on every doubt.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::agent::GuardedAgent;
+use super::install::GuardCommand;
+
+/// First line of a module: by it `remove` knows that the file is ours.
+pub(crate) const MARK: &str = "// Written by `rind guard install";
+
+/// Time that a module waits for the program, in milliseconds: a little longer than the program itself
+/// waits.
+const DEADLINE_MS: u64 = 50_000;
+
+/// The part that asks the program, the same in all modules.
+const ASK: &str = include_str!("bridges/ask.js");
+
+const OPENCODE: &str = include_str!("bridges/opencode.js");
+
+const PI: &str = include_str!("bridges/pi.ts");
+
+/// Returns the text of an agent's module; `None` if its hooks are commands.
+pub(crate) fn module_text(agent: GuardedAgent, command: &GuardCommand) -> Option<String> {
+    let own = match agent {
+        GuardedAgent::OpenCode => OPENCODE,
+        GuardedAgent::Pi => PI,
+        GuardedAgent::ClaudeCode | GuardedAgent::Codex | GuardedAgent::Goose => return None,
+    };
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let home = command.home.as_deref().map(text);
+    Some(format!(
+        "{MARK} {}`, which also replaces it; `rind guard remove {0}` removes it.\n// It asks the guard before and after each tool call, and refuses on every doubt.\nimport {{ spawn }} from \"node:child_process\";\n\nconst PROGRAM = {};\nconst COMMAND = {};\nconst HOME = {};\nconst AGENT = {};\nconst DEADLINE_MS = {DEADLINE_MS};\n\n{ASK}\n{own}",
+        agent.name(),
+        json!(text(&command.program)),
+        json!(if command.is_small {
+            &[][..]
+        } else {
+            &["guard", "hook"]
+        }),
+        json!(home),
+        json!(agent.name()),
+    ))
+}

@@ -1,0 +1,33 @@
+//! Errors of the guard.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Error of the guard.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// A file or folder cannot be used.
+    #[error("{}: {why}", path.display())]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Reason, and the remedy where there is one.
+        why: String,
+    },
+    /// The daemon did not answer.
+    #[error("{0}")]
+    Daemon(String),
+}
+
+impl GuardError {
+    pub(crate) fn file(path: &Path, why: impl ToString) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            why: why.to_string(),
+        }
+    }
+
+    pub(crate) fn daemon(what: &str, error: &io::Error) -> Self {
+        Self::Daemon(format!("{what}: {error}"))
+    }
+}

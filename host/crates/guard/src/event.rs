@@ -1,0 +1,106 @@
+//! Event of a hook of any agent, in the words of Rind.
+
+use std::path::PathBuf;
+
+use rind_lib::message::EffectClass;
+use serde_json::Value;
+
+use super::agent::{GuardPoint, GuardedAgent};
+use super::result::ResultTexts;
+
+/// Maximum size of the payload that an agent sends to its hook, in bytes.
+pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
+
+/// Maximum length of the name of a tool and of ids, in bytes.
+const MAX_NAME: usize = 256;
+
+/// Event of a hook: a call, a result or a prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HookEvent {
+    /// Id of the agent's session.
+    pub session: String,
+    /// Folder that the agent works in, as far as the hook says.
+    pub folder: Option<PathBuf>,
+    /// Call, result or prompt.
+    pub(crate) act: HookAct,
+}
+
+/// Call, result or prompt that a hook is about.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum HookAct {
+    /// A call that is about to run.
+    Call {
+        id: String,
+        /// The call in our names; several where the agent changes several files at once.
+        calls: Vec<OwnCall>,
+    },
+    /// A call that has run.
+    Result {
+        id: String,
+        call: OwnCall,
+        texts: ResultTexts,
+        is_error: bool,
+    },
+    /// A prompt.
+    Prompt(String),
+}
+
+/// A call in our names, if the tool has a counterpart here.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OwnCall {
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+    pub(crate) effect_class: EffectClass,
+}
+
+/// Reads the payload that an agent has sent to its hook.
+///
+/// # Errors
+/// The bytes are no JSON object, are too many, or lack a field that the point needs.
+pub fn read_payload(
+    agent: GuardedAgent,
+    point: GuardPoint,
+    bytes: &[u8],
+) -> Result<(Value, HookEvent), String> {
+    if bytes.len() > MAX_PAYLOAD {
+        return Err(format!(
+            "{} sent {} bytes to the hook, at most {MAX_PAYLOAD} are read",
+            agent.table().title,
+            bytes.len()
+        ));
+    }
+    let payload: Value = serde_json::from_slice(bytes)
+        .map_err(|error| format!("what {} sent is no JSON: {error}", agent.table().title))?;
+    if !payload.is_object() {
+        return Err(format!(
+            "what {} sent is no JSON object",
+            agent.table().title
+        ));
+    }
+    let event = agent.format().read(point, &payload)?;
+    Ok((payload, event))
+}
+
+/// Returns a text of the payload that must be there.
+pub(crate) fn needed_text<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
+    let text = payload.get(key).and_then(Value::as_str);
+    text.filter(|text| !text.is_empty())
+        .ok_or_else(|| format!("`{key}` is missing in what was sent to the hook"))
+}
+
+/// Returns a short text of the payload that must be there: an id, or the name of a tool.
+pub(crate) fn needed_name(payload: &Value, key: &str) -> Result<String, String> {
+    let name = needed_text(payload, key)?;
+    if name.len() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(format!(
+            "`{key}` is longer than {MAX_NAME} bytes or has control characters"
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+/// Returns the absolute folder under a key.
+pub(crate) fn folder_of(payload: &Value, key: &str) -> Option<PathBuf> {
+    let folder = payload.get(key).and_then(Value::as_str).map(PathBuf::from);
+    folder.filter(|folder| folder.is_absolute())
+}

@@ -1,0 +1,158 @@
+//! Places of the agents' files, and changes of files that the person sees before they are made.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rind_lib::disk::{private_folder, read_if_present, replace_private};
+use rind_lib::text::printable_text;
+use serde::Serialize;
+
+use super::agent::GuardedAgent;
+use super::error::GuardError;
+
+/// Maximum size of a file of settings, in bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Places of the files of an agent.
+#[derive(Clone, Debug)]
+pub struct GuardPlaces {
+    /// Home folder of the person.
+    pub home: PathBuf,
+    /// Folder of settings below which agents have theirs: `~/.config`, or `XDG_CONFIG_HOME`.
+    pub config_home: PathBuf,
+    /// Folder of the agent in place of the usual one: the value of the agent's own variable.
+    pub agent_folder: Option<PathBuf>,
+    /// Folder of the project for which the guard is installed; `None` for all projects.
+    pub project: Option<PathBuf>,
+}
+
+impl GuardPlaces {
+    /// Returns the agent's folder with settings of the person, whatever the project.
+    pub(crate) fn user_folder(&self, agent: GuardedAgent) -> PathBuf {
+        let usual = match agent {
+            GuardedAgent::ClaudeCode => self.home.join(".claude"),
+            GuardedAgent::Codex => self.home.join(".codex"),
+            GuardedAgent::OpenCode => self.config_home.join("opencode"),
+            GuardedAgent::Goose => self.home.join(".agents/plugins/rind-guard"),
+            GuardedAgent::Pi => self.home.join(".pi/agent"),
+        };
+        self.agent_folder.clone().unwrap_or(usual)
+    }
+
+    /// Returns the file with the hooks: settings that may be there, or a file of ours.
+    pub(crate) fn hook_file(&self, agent: GuardedAgent) -> PathBuf {
+        let folder = match (&self.project, agent) {
+            (None, _) => self.user_folder(agent),
+            (Some(project), GuardedAgent::ClaudeCode) => project.join(".claude"),
+            (Some(project), GuardedAgent::Codex) => project.join(".codex"),
+            (Some(project), GuardedAgent::OpenCode) => project.join(".opencode"),
+            (Some(project), GuardedAgent::Goose) => project.join(".agents/plugins/rind-guard"),
+            (Some(project), GuardedAgent::Pi) => project.join(".pi"),
+        };
+        folder.join(match agent {
+            // The command has paths of this machine, so it is not for the file that is shared.
+            GuardedAgent::ClaudeCode if self.project.is_some() => "settings.local.json",
+            GuardedAgent::ClaudeCode => "settings.json",
+            GuardedAgent::Codex => "hooks.json",
+            GuardedAgent::OpenCode => "plugins/rind-guard.js",
+            GuardedAgent::Goose => "hooks/hooks.json",
+            GuardedAgent::Pi => "extensions/rind-guard.ts",
+        })
+    }
+}
+
+/// Change of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileChange {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Text before; `None` if the file is not there.
+    pub before: Option<String>,
+    /// Text after; `None` if the file is removed.
+    pub after: Option<String>,
+}
+
+impl FileChange {
+    /// Makes the change of a file to this text; `None` if it has the text already.
+    pub(crate) fn to(path: PathBuf, after: Option<String>) -> Result<Option<Self>, GuardError> {
+        let before = read_text(&path)?;
+        Ok((before != after).then_some(Self {
+            path,
+            before,
+            after,
+        }))
+    }
+
+    /// Makes the change, and keeps a copy of the text before in this folder. Returns the copy.
+    ///
+    /// # Errors
+    /// The file has changed since the change was shown, or it cannot be written.
+    pub fn apply(&self, copies: &Path) -> Result<Option<PathBuf>, GuardError> {
+        if read_text(&self.path)? != self.before {
+            let why = "it was changed meanwhile; nothing was written, run the command again";
+            return Err(GuardError::file(&self.path, why));
+        }
+        let copy = match &self.before {
+            Some(before) => Some(self.keep_copy(before, copies)?),
+            None => None,
+        };
+        let write = || match &self.after {
+            Some(after) => self.write(after),
+            None => fs::remove_file(&self.path),
+        };
+        write().map_err(|error| GuardError::file(&self.path, error))?;
+        if self.after.is_none() {
+            remove_empty_folders(&self.path);
+        }
+        Ok(copy)
+    }
+
+    fn keep_copy(&self, before: &str, copies: &Path) -> Result<PathBuf, GuardError> {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let time: String = rind_lib::clock::now_text()
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect();
+        let copy = copies.join(format!("{time}-{}", printable_text(&name)));
+        private_folder(copies).map_err(|error| GuardError::file(copies, error))?;
+        replace_private(&copy, before.as_bytes())
+            .map_err(|error| GuardError::file(&copy, error))?;
+        Ok(copy)
+    }
+
+    /// Replaces the file, and keeps its access and the link that leads to it.
+    fn write(&self, text: &str) -> std::io::Result<()> {
+        let target = self
+            .path
+            .canonicalize()
+            .unwrap_or_else(|_| self.path.clone());
+        let mode = fs::metadata(&target).map(|found| found.mode() & 0o777).ok();
+        if let Some(folder) = target.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        replace_private(&target, text.as_bytes())?;
+        match mode {
+            Some(mode) => fs::set_permissions(&target, Permissions::from_mode(mode)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Names of folders that `install` makes and `remove` takes away when they are empty.
+const OWN_FOLDERS: &[&str] = &["hooks", "rind-guard"];
+
+fn remove_empty_folders(path: &Path) {
+    for folder in path.ancestors().skip(1) {
+        let name = folder.file_name().unwrap_or_default();
+        // A folder with something in it stays: `remove_dir` fails.
+        if !OWN_FOLDERS.iter().any(|own| name == *own) || fs::remove_dir(folder).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads a file of settings; `None` if it is not there.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, GuardError> {
+    read_if_present(path, MAX_BYTES).map_err(|error| GuardError::file(path, error))
+}

@@ -1,0 +1,303 @@
+//! The private folder with the socket and the locks of the daemon.
+//!
+//! Whoever can put a socket there answers for the guard, so the folder and the socket must belong to
+//! this user and be closed to all others. A folder or socket that does not is refused, and never
+//! repaired: its content may be of someone else.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rind_lib::disk::private_folder;
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+use tokio::net::{UnixListener, UnixStream};
+
+use super::error::GuardError;
+
+/// Name of the folder, in the data folder.
+const FOLDER: &str = "guard";
+
+/// Name of the socket.
+const SOCKET: &str = "guard.sock";
+
+/// Lock that the daemon holds as long as it lives.
+const DAEMON_LOCK: &str = "daemon.lock";
+
+/// Lock of the program that starts a daemon.
+const START_LOCK: &str = "start.lock";
+
+/// Access of others.
+const OF_OTHERS: u32 = 0o077;
+
+/// Longest path of a socket, in bytes.
+const MAX_SOCKET_PATH: usize = 100;
+
+/// The private folder of the guard.
+#[derive(Clone, Debug)]
+pub struct GuardFolder {
+    path: PathBuf,
+}
+
+impl GuardFolder {
+    /// Opens the folder in a data folder, and makes it if it is missing.
+    ///
+    /// # Errors
+    /// It is not a folder of this user, others have access to it, or its path is too long for a socket.
+    pub fn open(data: &Path) -> Result<Self, GuardError> {
+        let path = data.join(FOLDER);
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                private_folder(data).map_err(|error| GuardError::file(data, error))?;
+                match DirBuilder::new().mode(0o700).create(&path) {
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                        return Err(GuardError::file(&path, error));
+                    }
+                    _ => {}
+                }
+            }
+            Err(error) => return Err(GuardError::file(&path, error)),
+            Ok(_) => {}
+        }
+        let found = path
+            .symlink_metadata()
+            .map_err(|error| GuardError::file(&path, error))?;
+        if !found.is_dir() {
+            let why = "it is not a folder; remove it, so that the guard can make its own";
+            return Err(GuardError::file(&path, why));
+        }
+        check_owner(&path, &found)?;
+        let folder = Self { path };
+        let socket = folder.socket();
+        if socket.as_os_str().len() > MAX_SOCKET_PATH {
+            let why = format!(
+                "the path is longer than {MAX_SOCKET_PATH} bytes, too long for a socket; set RIND_HOME to a shorter one"
+            );
+            return Err(GuardError::file(&socket, why));
+        }
+        Ok(folder)
+    }
+
+    /// Returns the path of the folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the path of the log of the daemon.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.path.join("daemon.log")
+    }
+
+    /// Returns the folder of copies of changed files.
+    #[must_use]
+    pub fn copies(&self) -> PathBuf {
+        self.path.join("copies")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.path.join(SOCKET)
+    }
+
+    /// Connects to the daemon; `None` if none listens.
+    ///
+    /// # Errors
+    /// The socket, or the process behind it, is not of this user.
+    pub(crate) async fn connect(&self) -> Result<Option<UnixStream>, GuardError> {
+        let socket = self.socket();
+        let found = match socket.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found.map_err(|error| GuardError::file(&socket, error))?,
+        };
+        if !found.file_type().is_socket() {
+            return Err(GuardError::file(&socket, "it is not a socket; remove it"));
+        }
+        check_owner(&socket, &found)?;
+        let stream = match UnixStream::connect(&socket).await {
+            Err(error)
+                if [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&error.kind()) =>
+            {
+                return Ok(None);
+            }
+            stream => stream.map_err(|error| GuardError::file(&socket, error))?,
+        };
+        check_peer(&stream).map_err(|why| GuardError::file(&socket, why))?;
+        Ok(Some(stream))
+    }
+
+    /// Listens at the socket. The caller holds the daemon's lock, so a socket that is there is left
+    /// over.
+    ///
+    /// # Errors
+    /// Something else has the name, or the socket cannot be made.
+    pub(crate) fn listen(&self) -> Result<UnixListener, GuardError> {
+        let socket = self.socket();
+        if let Ok(found) = socket.symlink_metadata() {
+            if !found.file_type().is_socket() {
+                return Err(GuardError::file(&socket, "it is not a socket; remove it"));
+            }
+            check_owner(&socket, &found)?;
+        }
+        let own = self.path.join(format!("{SOCKET}.{}", std::process::id()));
+        let listen = || -> io::Result<UnixListener> {
+            match std::fs::remove_file(&own) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let listener = UnixListener::bind(&own)?;
+            std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o600))?;
+            // The rename comes last: a program must not connect before the access is right.
+            std::fs::rename(&own, &socket)?;
+            Ok(listener)
+        };
+        listen().map_err(|error| GuardError::file(&socket, error))
+    }
+
+    /// Removes the socket, so that no program connects any more.
+    pub(crate) fn forget_socket(&self) {
+        if let Err(error) = std::fs::remove_file(self.socket()) {
+            tracing::debug!(%error, "the socket was not removed");
+        }
+    }
+
+    /// Opens the file whose lock the daemon holds.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn daemon_lock(&self) -> Result<File, GuardError> {
+        self.lock_file(DAEMON_LOCK)
+    }
+
+    /// Notes the process of the daemon, which holds the lock.
+    pub(crate) fn note_process(&self, lock: &mut File) {
+        let noted = lock
+            .set_len(0)
+            .and_then(|()| write!(lock, "{}", std::process::id()));
+        if let Err(error) = noted {
+            tracing::debug!(%error, "the process of the daemon was not noted");
+        }
+    }
+
+    /// Returns the process of the last daemon, as it noted it itself.
+    #[must_use]
+    pub fn noted_process(&self) -> Option<u32> {
+        let noted = std::fs::read_to_string(self.path.join(DAEMON_LOCK)).ok()?;
+        noted.trim().parse().ok()
+    }
+
+    /// Whether the socket is there: without it, no program reaches the daemon any more.
+    pub(crate) fn has_socket(&self) -> bool {
+        self.socket().symlink_metadata().is_ok()
+    }
+
+    /// Opens the file whose lock a program holds while it starts a daemon.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn start_lock(&self) -> Result<File, GuardError> {
+        self.lock_file(START_LOCK)
+    }
+
+    fn lock_file(&self, name: &str) -> Result<File, GuardError> {
+        let path = self.path.join(name);
+        let opened = std::fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&path);
+        opened.map_err(|error| GuardError::file(&path, error))
+    }
+}
+
+/// Checks that a file is of this user alone.
+fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError> {
+    let own = geteuid().as_raw();
+    if found.uid() != own {
+        let why = format!(
+            "it belongs to user {}, and not to {own}; remove it",
+            found.uid()
+        );
+        return Err(GuardError::file(path, why));
+    }
+    if found.mode() & OF_OTHERS != 0 {
+        let why = format!(
+            "other users have access to it (mode {:o}), so its content may be of them; remove it",
+            found.mode() & 0o777
+        );
+        return Err(GuardError::file(path, why));
+    }
+    Ok(())
+}
+
+/// Checks that the process at the other end is of this user.
+pub(crate) fn check_peer(stream: &UnixStream) -> Result<(), String> {
+    let peer = stream.peer_cred().map_err(|error| error.to_string())?;
+    let own = geteuid().as_raw();
+    match peer.uid() == own {
+        true => Ok(()),
+        false => Err(format!(
+            "user {} is at the other end, and not {own}",
+            peer.uid()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn data() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_or_that_is_a_link_is_refused() {
+        let data = data();
+        let folder = GuardFolder::open(data.path()).unwrap();
+        let mode = |mode| {
+            let access = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(folder.path(), access).unwrap();
+        };
+        mode(0o755);
+        let refused = GuardFolder::open(data.path()).unwrap_err().to_string();
+        assert!(refused.contains("mode 755"), "{refused}");
+        mode(0o700);
+        GuardFolder::open(data.path()).unwrap();
+        let elsewhere = data.path().join("elsewhere");
+        std::fs::rename(folder.path(), &elsewhere).unwrap();
+        symlink(&elsewhere, folder.path()).unwrap();
+        let refused = GuardFolder::open(data.path()).unwrap_err().to_string();
+        assert!(refused.contains("not a folder"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn what_stands_in_place_of_the_socket_is_refused() {
+        let data = data();
+        let folder = GuardFolder::open(data.path()).unwrap();
+        assert!(folder.connect().await.unwrap().is_none());
+        std::fs::write(folder.socket(), "").unwrap();
+        assert!(folder.connect().await.is_err());
+        assert!(folder.listen().is_err());
+        std::fs::remove_file(folder.socket()).unwrap();
+        symlink(data.path(), folder.socket()).unwrap();
+        assert!(folder.connect().await.is_err());
+        assert!(folder.listen().is_err());
+        std::fs::remove_file(folder.socket()).unwrap();
+        let listener = folder.listen().unwrap();
+        assert!(folder.connect().await.unwrap().is_some());
+        std::fs::set_permissions(folder.socket(), std::fs::Permissions::from_mode(0o666)).unwrap();
+        let refused = folder.connect().await.unwrap_err().to_string();
+        assert!(refused.contains("mode 666"), "{refused}");
+        drop(listener);
+        std::fs::set_permissions(folder.socket(), std::fs::Permissions::from_mode(0o600)).unwrap();
+        // A socket without a listener counts as absent.
+        assert!(folder.connect().await.unwrap().is_none());
+        folder.listen().unwrap();
+    }
+}

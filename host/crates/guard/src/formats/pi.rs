@@ -1,0 +1,109 @@
+//! Events of pi, through the extension that `install` writes.
+
+use rind_lib::host::ForeignVerdict;
+use rind_lib::message::EffectClass;
+use serde_json::{Value, json};
+
+use super::AgentFormat;
+use super::bridged::{read_bridged, refuse_bridged, write_bridged};
+use crate::agent::GuardPoint;
+use crate::answer::HookAnswer;
+use crate::event::{HookEvent, OwnCall};
+use crate::tools::{ToolRow, own_path};
+
+/// pi.
+pub(crate) struct PiFormat;
+
+const ROWS: &[ToolRow] = &[
+    ToolRow {
+        theirs: "bash",
+        own: "bash",
+        effect_class: EffectClass::Execute,
+        arguments: &[("command", "command"), ("timeout_seconds", "timeout")],
+    },
+    ToolRow {
+        theirs: "edit",
+        own: "edit_file",
+        effect_class: EffectClass::Write,
+        arguments: &[
+            ("path", "path"),
+            ("old_text", "oldText"),
+            ("new_text", "newText"),
+        ],
+    },
+    ToolRow {
+        theirs: "write",
+        own: "write_file",
+        effect_class: EffectClass::Write,
+        arguments: &[("path", "path"), ("content", "content")],
+    },
+    ToolRow {
+        theirs: "read",
+        own: "read_file",
+        effect_class: EffectClass::Read,
+        arguments: &[("path", "path"), ("offset", "offset"), ("limit", "limit")],
+    },
+    ToolRow {
+        theirs: "find",
+        own: "list_files",
+        effect_class: EffectClass::Read,
+        arguments: &[("path", "path"), ("glob", "pattern")],
+    },
+    ToolRow {
+        theirs: "ls",
+        own: "list_files",
+        effect_class: EffectClass::Read,
+        arguments: &[("path", "path")],
+    },
+    ToolRow {
+        theirs: "grep",
+        own: "search",
+        effect_class: EffectClass::Read,
+        arguments: &[
+            ("path", "path"),
+            ("pattern", "pattern"),
+            ("glob", "glob"),
+            ("context", "context"),
+        ],
+    },
+];
+
+/// Splits an edit with several replacements.
+fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Vec<OwnCall> {
+    let edits = input.get("edits").and_then(Value::as_array);
+    let path = input.get("path").and_then(Value::as_str);
+    let (Some(edits), Some(path), "edit") = (edits, path, tool) else {
+        return Vec::new();
+    };
+    let path = own_path(path, event.folder.as_deref());
+    let call = |edit: &Value| OwnCall {
+        tool: "edit_file".to_owned(),
+        arguments: json!({
+            "path": path,
+            "old_text": edit.get("oldText").cloned().unwrap_or_default(),
+            "new_text": edit.get("newText").cloned().unwrap_or_default(),
+        }),
+        effect_class: EffectClass::Write,
+    };
+    edits.iter().map(call).collect()
+}
+
+impl AgentFormat for PiFormat {
+    fn read(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String> {
+        read_bridged(ROWS, split_call, point, payload)
+    }
+
+    fn write(
+        &self,
+        point: GuardPoint,
+        payload: &Value,
+        event: &HookEvent,
+        verdict: &ForeignVerdict,
+    ) -> HookAnswer {
+        write_bridged(ROWS, point, payload, event, verdict)
+    }
+
+    fn refuse(&self, _: GuardPoint, _: Option<&Value>, why: &str) -> HookAnswer {
+        refuse_bridged(why)
+    }
+}

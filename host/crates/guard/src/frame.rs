@@ -1,0 +1,90 @@
+//! Messages between the program at a hook and the daemon: frames with a length before them.
+//!
+//! A request is a head in JSON and the bytes that the agent sent; a reply is JSON.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::agent::{GuardPoint, GuardedAgent};
+use super::answer::HookAnswer;
+use super::event::MAX_PAYLOAD;
+
+/// Maximum size of a head, in bytes.
+const MAX_HEAD: usize = 64 << 10;
+
+/// Maximum size of a reply, in bytes: arguments or a result, with everything escaped.
+const MAX_REPLY: usize = 8 * MAX_PAYLOAD;
+
+/// Head of a request.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RequestHead {
+    /// Build of the program. Another build is another program.
+    pub(crate) build: String,
+    pub(crate) agent: GuardedAgent,
+    pub(crate) point: GuardPoint,
+    /// Folder in which the agent started the program.
+    pub(crate) folder: PathBuf,
+}
+
+/// Reply of the daemon.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum DaemonReply {
+    /// Answer for the agent.
+    Answer(HookAnswer),
+    /// The daemon makes way for another one, for this reason.
+    Retired(String),
+}
+
+pub(crate) async fn write_frame(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    stream.write_all(&length.to_be_bytes()).await?;
+    stream.write_all(bytes).await?;
+    stream.flush().await
+}
+
+pub(crate) async fn read_frame(stream: &mut UnixStream, limit: usize) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).await?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > limit {
+        return Err(io::Error::other(format!(
+            "a message of {length} bytes, at most {limit} are read"
+        )));
+    }
+    // Grow with what arrives: the length is a claim.
+    let mut bytes = Vec::new();
+    let n_read = stream.take(length as u64).read_to_end(&mut bytes).await?;
+    if n_read < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
+pub(crate) async fn write_request(
+    stream: &mut UnixStream,
+    head: &RequestHead,
+    payload: &[u8],
+) -> io::Result<()> {
+    write_frame(stream, &serde_json::to_vec(head)?).await?;
+    write_frame(stream, payload).await
+}
+
+pub(crate) async fn read_request(stream: &mut UnixStream) -> io::Result<(RequestHead, Vec<u8>)> {
+    let head = read_frame(stream, MAX_HEAD).await?;
+    let head = serde_json::from_slice(&head)?;
+    Ok((head, read_frame(stream, MAX_PAYLOAD).await?))
+}
+
+pub(crate) async fn write_reply(stream: &mut UnixStream, reply: &DaemonReply) -> io::Result<()> {
+    write_frame(stream, &serde_json::to_vec(reply)?).await
+}
+
+pub(crate) async fn read_reply(stream: &mut UnixStream) -> io::Result<DaemonReply> {
+    let reply = read_frame(stream, MAX_REPLY).await?;
+    Ok(serde_json::from_slice(&reply)?)
+}

@@ -1,0 +1,316 @@
+//! Plans the changes of `install` and `remove`, and finds installed hooks.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::agent::{GuardPoint, GuardedAgent};
+use super::bridge::{MARK, module_text};
+use super::codex_trust::{is_trusted, with_trust};
+use super::error::GuardError;
+use super::files::{FileChange, GuardPlaces, read_text};
+use super::jsonc::{FoundHook, find_hooks as find_in, parse_value, replace_hooks};
+
+/// Time that an agent waits for its hook, in seconds: longer than the program itself waits.
+const TIMEOUT_SECONDS: u32 = 60;
+
+/// Name of the small program.
+const SMALL: &str = "rind-guard-hook";
+
+/// The program that a hook starts.
+#[derive(Clone, Debug)]
+pub struct GuardCommand {
+    /// Path of the program.
+    pub program: PathBuf,
+    /// Whether the program is the small one, which has no other commands.
+    pub is_small: bool,
+    /// `RIND_HOME`, if it is set.
+    pub home: Option<PathBuf>,
+}
+
+/// Standing of a guard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstallState {
+    /// No part of it is there.
+    Absent,
+    /// Installed as `install` would write it.
+    Installed,
+    /// Installed, but not as `install` would write it.
+    Differs(String),
+}
+
+/// A hook that is installed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InstalledHook {
+    /// Point that the hook stands for.
+    pub point: GuardPoint,
+    /// Event of the agent.
+    pub event: String,
+    /// Line that the agent hands to a shell, or that its module runs.
+    pub command: String,
+}
+
+impl GuardCommand {
+    /// Returns the line that a shell runs at a hook. `|| exit 2` makes a refusal of every other
+    /// failure: a missing program, a crash.
+    fn shell_line(&self, agent: GuardedAgent, point: GuardPoint) -> String {
+        format!("{} || exit 2", self.words(agent, point))
+    }
+
+    fn words(&self, agent: GuardedAgent, point: GuardPoint) -> String {
+        let home = match &self.home {
+            Some(home) => format!(" --home {}", quoted(home)),
+            None => String::new(),
+        };
+        let (agent, point) = (agent.name(), point.name());
+        let command = if self.is_small { "" } else { " guard hook" };
+        format!("{}{command} {agent} {point}{home}", quoted(&self.program))
+    }
+}
+
+/// Quotes a path for a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}
+
+fn is_own(agent: GuardedAgent, command: &str) -> bool {
+    let name = agent.name();
+    let forms = [format!(" guard hook {name} "), format!("/{SMALL}' {name} ")];
+    forms.iter().any(|form| command.contains(form))
+}
+
+/// Returns the hooks of an agent that are commands, each with its event.
+fn hook_rows(agent: GuardedAgent, command: &GuardCommand) -> Vec<(&'static str, Value)> {
+    let rows = agent.table().points.iter();
+    let rows = rows.flat_map(|row| row.events.iter().map(|event| (row.point, *event)));
+    let hook = |(point, event): (GuardPoint, &'static str)| {
+        let mut hook = json!({
+            "type": "command",
+            "command": command.shell_line(agent, point),
+            "timeout": TIMEOUT_SECONDS,
+        });
+        let switch = match agent {
+            GuardedAgent::ClaudeCode => Some("onFailure"),
+            GuardedAgent::Goose => Some("on_failure"),
+            _ => None,
+        };
+        if let (Some(switch), GuardPoint::PreTool, Some(fields)) =
+            (switch, point, hook.as_object_mut())
+        {
+            fields.insert(switch.to_owned(), "block".into());
+        }
+        (event, hook)
+    };
+    rows.map(hook).collect()
+}
+
+/// Plans the installation: the files that change. There are none where it is installed already.
+///
+/// # Errors
+/// A file of the agent cannot be read, or is not in its format.
+pub fn plan_install(
+    agent: GuardedAgent,
+    places: &GuardPlaces,
+    command: &GuardCommand,
+) -> Result<Vec<FileChange>, GuardError> {
+    if state_of(agent, places, command)? == InstallState::Installed {
+        return Ok(Vec::new());
+    }
+    let file = places.hook_file(agent);
+    if let Some(text) = module_text(agent, command) {
+        check_module(&file)?;
+        return Ok(FileChange::to(file, Some(text))?.into_iter().collect());
+    }
+    let before = read_text(&file)?.unwrap_or_default();
+    let groups: Vec<(&str, Value)> = hook_rows(agent, command)
+        .into_iter()
+        .map(|(event, hook)| (event, json!({ "hooks": [hook] })))
+        .collect();
+    let own = |command: &str| is_own(agent, command);
+    let mut text =
+        replace_hooks(&before, &own, &groups).map_err(|why| GuardError::file(&file, why))?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let mut changes: Vec<FileChange> = FileChange::to(file.clone(), Some(text.clone()))?
+        .into_iter()
+        .collect();
+    changes.extend(match agent {
+        GuardedAgent::Codex => trust_change(places, &file, &before, Some(&text))?,
+        GuardedAgent::Goose => manifest_change(&file, true)?,
+        _ => None,
+    });
+    Ok(changes)
+}
+
+/// Plans the removal.
+///
+/// # Errors
+/// As for [`plan_install`].
+pub fn plan_removal(
+    agent: GuardedAgent,
+    places: &GuardPlaces,
+) -> Result<Vec<FileChange>, GuardError> {
+    let file = places.hook_file(agent);
+    let Some(before) = read_text(&file)? else {
+        return Ok(Vec::new());
+    };
+    if matches!(agent, GuardedAgent::OpenCode | GuardedAgent::Pi) {
+        check_module(&file)?;
+        return Ok(FileChange::to(file, None)?.into_iter().collect());
+    }
+    let own = |command: &str| is_own(agent, command);
+    if own_hooks(agent, &file, &before)?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = replace_hooks(&before, &own, &[]).map_err(|why| GuardError::file(&file, why))?;
+    let is_empty = parse_value(&text).is_ok_and(|value| value == json!({}));
+    // A file with no other content was made for our hooks.
+    let is_ours = is_empty && agent != GuardedAgent::ClaudeCode;
+    let after = (!is_ours).then_some(text);
+    let mut changes: Vec<FileChange> = FileChange::to(file.clone(), after)?.into_iter().collect();
+    changes.extend(match agent {
+        GuardedAgent::Codex => trust_change(places, &file, &before, None)?,
+        GuardedAgent::Goose => manifest_change(&file, false)?,
+        _ => None,
+    });
+    Ok(changes)
+}
+
+/// Finds whether the guard is installed.
+///
+/// # Errors
+/// As for [`plan_install`].
+pub fn state_of(
+    agent: GuardedAgent,
+    places: &GuardPlaces,
+    command: &GuardCommand,
+) -> Result<InstallState, GuardError> {
+    let file = places.hook_file(agent);
+    let differs = |why: &str| InstallState::Differs(why.to_owned());
+    let Some(text) = read_text(&file)? else {
+        return Ok(InstallState::Absent);
+    };
+    if let Some(own) = module_text(agent, command) {
+        return Ok(match (text == own, text.starts_with(MARK)) {
+            (true, _) => InstallState::Installed,
+            (false, true) => differs("its module is of another program, or was changed"),
+            (false, false) => InstallState::Absent,
+        });
+    }
+    let found = own_hooks(agent, &file, &text)?;
+    if found.is_empty() {
+        return Ok(InstallState::Absent);
+    }
+    let rows = hook_rows(agent, command);
+    let has = |(event, hook): &(&str, Value)| {
+        let mut own = found.iter();
+        own.any(|own| own.event == *event && own.hook == *hook)
+    };
+    if found.len() != rows.len() || !rows.iter().all(has) {
+        return Ok(differs("its hooks are of another program, or were changed"));
+    }
+    if agent == GuardedAgent::Codex {
+        let config = read_text(&codex_config(places))?.unwrap_or_default();
+        if !is_trusted(&config, &file, &found) {
+            return Ok(differs(
+                "Codex does not trust its hooks, and skips them without a word",
+            ));
+        }
+    }
+    Ok(InstallState::Installed)
+}
+
+/// Returns the hooks that are installed, as the agent runs them.
+///
+/// # Errors
+/// As for [`plan_install`].
+pub fn find_hooks(
+    agent: GuardedAgent,
+    places: &GuardPlaces,
+    command: &GuardCommand,
+) -> Result<Vec<InstalledHook>, GuardError> {
+    let file = places.hook_file(agent);
+    let Some(text) = read_text(&file)? else {
+        return Ok(Vec::new());
+    };
+    let rows = agent.table().points.iter();
+    let of_event = |event: &str| {
+        let row = rows.clone().find(|row| row.events.contains(&event));
+        row.map(|row| row.point)
+    };
+    if module_text(agent, command).is_some() {
+        if !text.starts_with(MARK) {
+            return Ok(Vec::new());
+        }
+        let hook = |row: &super::table::PointRow| InstalledHook {
+            point: row.point,
+            event: row.events.first().copied().unwrap_or_default().to_owned(),
+            command: command.words(agent, row.point),
+        };
+        return Ok(rows.map(hook).collect());
+    }
+    let found = own_hooks(agent, &file, &text)?.into_iter();
+    let hooks = found.filter_map(|own| {
+        Some(InstalledHook {
+            point: of_event(&own.event)?,
+            command: own.hook.get("command")?.as_str()?.to_owned(),
+            event: own.event,
+        })
+    });
+    Ok(hooks.collect())
+}
+
+fn own_hooks(agent: GuardedAgent, file: &Path, text: &str) -> Result<Vec<FoundHook>, GuardError> {
+    let value = parse_value(text).map_err(|why| GuardError::file(file, why))?;
+    Ok(find_in(&value, &|command| is_own(agent, command)))
+}
+
+/// Checks that a module that is there is ours.
+fn check_module(file: &Path) -> Result<(), GuardError> {
+    match read_text(file)? {
+        Some(text) if !text.starts_with(MARK) => Err(GuardError::file(
+            file,
+            "it is not of `rind guard install`; move it away, nothing is written over",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn codex_config(places: &GuardPlaces) -> PathBuf {
+    places.user_folder(GuardedAgent::Codex).join("config.toml")
+}
+
+/// Plans the change of the trust that Codex has in the hooks of a file.
+fn trust_change(
+    places: &GuardPlaces,
+    file: &Path,
+    before: &str,
+    after: Option<&str>,
+) -> Result<Option<FileChange>, GuardError> {
+    let config = codex_config(places);
+    let old = own_hooks(GuardedAgent::Codex, file, before)?;
+    let new = match after {
+        Some(after) => own_hooks(GuardedAgent::Codex, file, after)?,
+        None => Vec::new(),
+    };
+    let Some(text) = read_text(&config)?.or_else(|| after.map(|_| String::new())) else {
+        return Ok(None);
+    };
+    let text = with_trust(&text, file, &old, &new).map_err(|why| GuardError::file(&config, why))?;
+    FileChange::to(config, Some(text))
+}
+
+/// Plans the manifest of the plugin that goose finds.
+fn manifest_change(hooks: &Path, is_wanted: bool) -> Result<Option<FileChange>, GuardError> {
+    let Some(folder) = hooks.parent().and_then(Path::parent) else {
+        return Ok(None);
+    };
+    let text = "{\n  \"name\": \"rind-guard\",\n  \"version\": \"0.1.0\",\n  \"description\": \"Plugins of Rind judge tool calls\"\n}\n";
+    FileChange::to(
+        folder.join("plugin.json"),
+        is_wanted.then(|| text.to_owned()),
+    )
+}

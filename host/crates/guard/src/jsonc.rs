@@ -1,0 +1,225 @@
+//! Changes of JSON files with hooks, which keep comments and all hooks of others.
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
+use rind_lib::json::nesting_depth;
+use serde_json::Value;
+
+/// Maximum nesting of settings.
+const MAX_DEPTH: usize = 64;
+
+/// Name of the object with the hooks.
+const HOOKS: &str = "hooks";
+
+/// Field of a hook's program.
+const COMMAND: &str = "command";
+
+/// A hook in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FoundHook {
+    pub(crate) event: String,
+    /// Position of its group among those of the event.
+    pub(crate) group: usize,
+    /// Position in its group.
+    pub(crate) position: usize,
+    pub(crate) hook: Value,
+}
+
+/// Reads a file as JSON with comments.
+///
+/// # Errors
+/// It is no JSON, or is nested too deeply.
+pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    let value = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default())
+        .map_err(|error| error.to_string())?;
+    if nesting_depth(&value) > MAX_DEPTH {
+        return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
+    }
+    Ok(value)
+}
+
+/// Finds the hooks whose command is ours.
+pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<FoundHook> {
+    let mut found = Vec::new();
+    let events = value.get(HOOKS).and_then(Value::as_object);
+    for (event, groups) in events.into_iter().flatten() {
+        let groups = groups.as_array().into_iter().flatten().enumerate();
+        for (group, hooks) in groups {
+            let hooks = hooks.get(HOOKS).and_then(Value::as_array);
+            for (position, hook) in hooks.into_iter().flatten().enumerate() {
+                let command = hook.get(COMMAND).and_then(Value::as_str);
+                if command.is_some_and(is_own) {
+                    found.push(FoundHook {
+                        event: event.clone(),
+                        group,
+                        position,
+                        hook: hook.clone(),
+                    });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Takes our hooks out of a text, and adds these: each is an event and a group of hooks.
+///
+/// # Errors
+/// The text is no JSON object, or its hooks are not in the known form.
+pub(crate) fn replace_hooks(
+    text: &str,
+    is_own: &dyn Fn(&str) -> bool,
+    add: &[(&str, Value)],
+) -> Result<String, String> {
+    parse_value(text)?;
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let root =
+        CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())?;
+    let object = root
+        .object_value()
+        .ok_or("it is no JSON object, so no hooks can be added")?;
+    if let Some(hooks) = object.object_value(HOOKS) {
+        remove_own(&hooks, is_own);
+        if hooks.properties().is_empty()
+            && add.is_empty()
+            && let Some(property) = object.get(HOOKS)
+        {
+            property.remove();
+        }
+    }
+    if !add.is_empty() {
+        let hooks = object
+            .object_value_or_create(HOOKS)
+            .ok_or("its `hooks` is no object")?;
+        for (event, group) in add {
+            let groups = hooks
+                .array_value_or_create(event)
+                .ok_or_else(|| format!("its `hooks.{event}` is no list"))?;
+            groups.ensure_multiline();
+            groups.append(input_value(group));
+        }
+    }
+    Ok(root.to_string())
+}
+
+fn remove_own(hooks: &CstObject, is_own: &dyn Fn(&str) -> bool) {
+    for property in hooks.properties() {
+        let Some(groups) = property.array_value() else {
+            continue;
+        };
+        if remove_of_event(&groups, is_own) && groups.elements().is_empty() {
+            property.remove();
+        }
+    }
+}
+
+/// Removes our hooks of an event. Returns whether there was one.
+fn remove_of_event(groups: &CstArray, is_own: &dyn Fn(&str) -> bool) -> bool {
+    let mut is_changed = false;
+    for group in groups.elements() {
+        let hooks = group.as_object().and_then(|group| group.array_value(HOOKS));
+        let Some(hooks) = hooks else {
+            continue;
+        };
+        let own = hooks.elements().into_iter();
+        let own: Vec<CstNode> = own.filter(|hook| is_own_hook(hook, is_own)).collect();
+        if own.is_empty() {
+            continue;
+        }
+        is_changed = true;
+        own.into_iter().for_each(CstNode::remove);
+        if hooks.elements().is_empty() {
+            group.remove();
+        }
+    }
+    is_changed
+}
+
+fn is_own_hook(hook: &CstNode, is_own: &dyn Fn(&str) -> bool) -> bool {
+    let command = hook.as_object().and_then(|hook| hook.get(COMMAND));
+    let command = command.and_then(|command| command.value()?.as_string_lit());
+    let command = command.and_then(|command| command.decoded_value().ok());
+    command.is_some_and(|command| is_own(&command))
+}
+
+fn input_value(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(is) => CstInputValue::Bool(*is),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input_value).collect()),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            CstInputValue::Object(
+                fields
+                    .map(|(name, value)| (name.clone(), input_value(value)))
+                    .collect(),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn is_own(command: &str) -> bool {
+        command.starts_with("rind ")
+    }
+
+    const GIVEN: &str = "{\n  // Mine.\n  \"model\": \"x\",\n  \"hooks\": {\n    \"PreToolUse\": [\n      { \"matcher\": \"Bash\", \"hooks\": [{ \"type\": \"command\", \"command\": \"mine\" }] } // kept\n    ]\n  }\n}\n";
+
+    fn group() -> Value {
+        json!({"hooks": [{"type": "command", "command": "rind a"}]})
+    }
+
+    #[test]
+    fn what_is_there_stays_and_removal_takes_out_exactly_ours() {
+        let add = [("PreToolUse", group()), ("PostToolUse", group())];
+        let text = replace_hooks(GIVEN, &is_own, &add).unwrap();
+        assert!(
+            text.contains("// Mine.") && text.contains("// kept"),
+            "{text}"
+        );
+        let found = find_hooks(&parse_value(&text).unwrap(), &is_own);
+        let places: Vec<(&str, usize)> = found
+            .iter()
+            .map(|own| (own.event.as_str(), own.group))
+            .collect();
+        assert_eq!(places.len(), 2);
+        assert!(places.contains(&("PreToolUse", 1)) && places.contains(&("PostToolUse", 0)));
+        let again = replace_hooks(&text, &is_own, &add).unwrap();
+        assert_eq!(find_hooks(&parse_value(&again).unwrap(), &is_own).len(), 2);
+        let removed = replace_hooks(&again, &is_own, &[]).unwrap();
+        assert_eq!(parse_value(&removed).unwrap(), parse_value(GIVEN).unwrap());
+        assert!(removed.contains("// kept"), "{removed}");
+    }
+
+    #[test]
+    fn a_file_that_is_new_is_empty_again_after_removal() {
+        let text = replace_hooks("", &is_own, &[("PreToolUse", group())]).unwrap();
+        let removed = replace_hooks(&text, &is_own, &[]).unwrap();
+        assert_eq!(parse_value(&removed).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn hooks_of_another_form_are_an_error() {
+        let add = [("PreToolUse", group())];
+        for text in [
+            "[]",
+            "{",
+            "{\"hooks\": []}",
+            "{\"hooks\": {\"PreToolUse\": 7}}",
+        ] {
+            assert!(replace_hooks(text, &is_own, &add).is_err(), "{text}");
+        }
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(replace_hooks(&deep, &is_own, &add).is_err());
+    }
+}

@@ -1,0 +1,45 @@
+//! Plugins of Rind as guards of other agents, through the hooks that those agents have.
+//!
+//! Owns the tables of the agents (files, events, the power of each event), the translation of their
+//! JSON in both directions, the files that are installed, and the protocol between the program that an
+//! agent starts at a hook and the daemon that holds the plugins. A doubt is a refusal: a call that
+//! cannot be read, judged in time or answered is refused in the form that the agent takes for a
+//! refusal.
+//!
+//! It knows no command line and no settings: the program implements [`GuardBackend`], and starts the
+//! daemon. Start from [`GuardedAgent`] and [`ask_daemon`].
+
+mod agent;
+mod answer;
+mod bridge;
+mod codex_trust;
+mod connect;
+mod error;
+mod event;
+mod files;
+mod folder;
+mod formats;
+mod frame;
+mod install;
+mod jsonc;
+mod patch;
+mod probe;
+mod result;
+mod serve;
+mod sessions;
+mod table;
+mod tools;
+
+pub use agent::{GuardPoint, GuardedAgent};
+pub use answer::HookAnswer;
+pub use connect::{DaemonStart, HookRequest, ask_daemon, daemon_answers};
+pub use error::GuardError;
+pub use event::{HookEvent, read_payload};
+pub use files::{FileChange, GuardPlaces};
+pub use folder::GuardFolder;
+pub use install::{
+    GuardCommand, InstallState, InstalledHook, find_hooks, plan_install, plan_removal, state_of,
+};
+pub use probe::{ProbeCall, ProbeOutcome, probe_payload, read_outcome};
+pub use serve::{GuardBackend, GuardOrder, serve_guard};
+pub use table::{AgentTable, HookAbility, PointRow, inert_points};

@@ -1,0 +1,157 @@
+//! Patches of Codex and OpenCode: one text that changes several files.
+//!
+//! Each file becomes a call of its own in our names, so that a plugin that guards files sees all of
+//! them. The way back does not exist: a change of such a call is a refusal.
+
+use std::path::Path;
+
+use rind_lib::message::EffectClass;
+use serde_json::json;
+
+use super::event::OwnCall;
+use super::tools::own_path;
+
+/// Most files of a patch.
+const MAX_FILES: usize = 200;
+
+const BEGIN: &str = "*** Begin Patch";
+const ADD: &str = "*** Add File: ";
+const UPDATE: &str = "*** Update File: ";
+const DELETE: &str = "*** Delete File: ";
+const MOVE: &str = "*** Move to: ";
+
+/// Kind of change of a file.
+#[derive(Clone, Copy, PartialEq)]
+enum PatchKind {
+    Add,
+    Update,
+    Delete,
+}
+
+/// A file of a patch.
+struct PatchedFile {
+    path: String,
+    kind: PatchKind,
+    moved_to: Option<String>,
+    old: String,
+    new: String,
+}
+
+/// Returns the calls that a patch amounts to; none if it is not in the known form, so that it is
+/// judged as a whole.
+pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Vec<OwnCall> {
+    let Some((_, body)) = patch.split_once(BEGIN) else {
+        return Vec::new();
+    };
+    let mut files: Vec<PatchedFile> = Vec::new();
+    for line in body.lines() {
+        if let Some((kind, path)) = file_line(line) {
+            files.push(PatchedFile {
+                path: path.trim().to_owned(),
+                kind,
+                moved_to: None,
+                old: String::new(),
+                new: String::new(),
+            });
+            continue;
+        }
+        let Some(file) = files.last_mut() else {
+            continue;
+        };
+        if let Some(path) = line.strip_prefix(MOVE) {
+            file.moved_to = Some(path.trim().to_owned());
+        } else {
+            add_line(file, line);
+        }
+    }
+    if files.is_empty() || files.len() > MAX_FILES {
+        return Vec::new();
+    }
+    files
+        .iter()
+        .flat_map(|file| file_calls(file, workspace))
+        .collect()
+}
+
+fn file_line(line: &str) -> Option<(PatchKind, &str)> {
+    let is = |prefix: &str, kind| line.strip_prefix(prefix).map(|path| (kind, path));
+    is(ADD, PatchKind::Add)
+        .or_else(|| is(UPDATE, PatchKind::Update))
+        .or_else(|| is(DELETE, PatchKind::Delete))
+}
+
+fn add_line(file: &mut PatchedFile, line: &str) {
+    let (is_old, is_new, text) = match (line.chars().next(), line.get(1..)) {
+        (Some('+'), Some(text)) => (false, true, text),
+        (Some('-'), Some(text)) => (true, false, text),
+        (Some(' '), Some(text)) => (true, true, text),
+        (None, _) => (true, true, ""),
+        _ => return,
+    };
+    for (is_meant, side) in [(is_old, &mut file.old), (is_new, &mut file.new)] {
+        if is_meant {
+            side.push_str(text);
+            side.push('\n');
+        }
+    }
+}
+
+fn file_calls(file: &PatchedFile, workspace: Option<&Path>) -> Vec<OwnCall> {
+    let call = |tool: &str, arguments| OwnCall {
+        tool: tool.to_owned(),
+        arguments,
+        effect_class: EffectClass::Write,
+    };
+    let path = own_path(&file.path, workspace);
+    let mut calls = vec![match file.kind {
+        PatchKind::Update => call(
+            "edit_file",
+            json!({"path": path, "old_text": file.old, "new_text": file.new}),
+        ),
+        // A file that is deleted is a file without content to a guard of paths.
+        PatchKind::Add | PatchKind::Delete => {
+            call("write_file", json!({"path": path, "content": file.new}))
+        }
+    }];
+    if let Some(to) = &file.moved_to {
+        let path = own_path(to, workspace);
+        calls.push(call(
+            "write_file",
+            json!({"path": path, "content": file.new}),
+        ));
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_a_patch_is_a_call() {
+        let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n+two\n*** Update File: /w/b.rs\n*** Move to: c.rs\n@@ fn\n ctx\n-old\n+new\n*** Delete File: d\n*** End Patch\n";
+        let calls = patch_calls(patch, Some(Path::new("/w")));
+        let shown: Vec<(String, String)> = calls
+            .iter()
+            .map(|call| {
+                (
+                    call.tool.clone(),
+                    call.arguments["path"].as_str().unwrap().to_owned(),
+                )
+            })
+            .collect();
+        let expected = [
+            ("write_file", "a.txt"),
+            ("edit_file", "b.rs"),
+            ("write_file", "c.rs"),
+            ("write_file", "d"),
+        ];
+        assert_eq!(
+            shown,
+            expected.map(|(tool, path)| (tool.to_owned(), path.to_owned()))
+        );
+        assert_eq!(calls[0].arguments["content"], "one\ntwo\n");
+        assert_eq!(calls[1].arguments["old_text"], "ctx\nold\n");
+        assert!(patch_calls("no patch", None).is_empty());
+    }
+}

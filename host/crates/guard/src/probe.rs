@@ -1,0 +1,126 @@
+//! Calls as the agents send them, to try installed hooks.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::agent::GuardedAgent;
+
+/// A call to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeCall {
+    /// A command that destroys work of others.
+    Dangerous,
+    /// A command that only looks.
+    Harmless,
+}
+
+impl ProbeCall {
+    /// Returns the command of the call.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Dangerous => "git push --force origin main",
+            Self::Harmless => "ls",
+        }
+    }
+}
+
+/// Returns the payload of an agent before it runs a command.
+#[must_use]
+pub fn probe_payload(agent: GuardedAgent, call: ProbeCall, folder: &Path) -> Value {
+    let (command, folder) = (call.command(), folder.to_string_lossy());
+    match agent {
+        GuardedAgent::ClaudeCode => json!({
+            "session_id": "rind-guard-test",
+            "transcript_path": "",
+            "cwd": folder,
+            "permission_mode": "default",
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Bash",
+            "tool_input": {"command": command, "description": "Try the guard"},
+            "tool_use_id": "toolu_test",
+        }),
+        GuardedAgent::Codex => json!({
+            "session_id": "rind-guard-test",
+            "turn_id": "test",
+            "transcript_path": null,
+            "cwd": folder,
+            "hook_event_name": "PreToolUse",
+            "model": "test",
+            "permission_mode": "default",
+            "tool_name": "Bash",
+            "tool_input": {"command": command},
+            "tool_use_id": "call_test",
+        }),
+        GuardedAgent::Goose => json!({
+            "event": "PreToolUse",
+            "session_id": "rind-guard-test",
+            "matcher_context": "developer__shell",
+            "tool_name": "developer__shell",
+            "tool_input": {"command": command},
+            "working_dir": folder,
+            "tool_call_id": "call_test",
+        }),
+        GuardedAgent::OpenCode | GuardedAgent::Pi => json!({
+            "session": "rind-guard-test",
+            "folder": folder,
+            "id": "call_test",
+            "tool": "bash",
+            "args": {"command": command},
+        }),
+    }
+}
+
+/// Action of an agent after an answer at its hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeOutcome {
+    /// Refuses the call, for this reason.
+    Refused(String),
+    /// Asks its user this question.
+    Asked(String),
+    /// Continues as if there were no hook.
+    Passed,
+    /// Continues because the hook failed.
+    Open(String),
+}
+
+/// Reads an answer as the agent does. `code` is `None` for a program that was killed.
+#[must_use]
+pub fn read_outcome(
+    agent: GuardedAgent,
+    code: Option<i32>,
+    stdout: &str,
+    stderr: &str,
+) -> ProbeOutcome {
+    let said: Value = serde_json::from_str(stdout).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match agent {
+        GuardedAgent::OpenCode | GuardedAgent::Pi => {
+            let is_known = code == Some(0) && said["v"] == 1;
+            match (&said["refuse"], &said["ask"]) {
+                (Value::String(why), _) if is_known => ProbeOutcome::Refused(why.clone()),
+                (_, Value::String(question)) if is_known => ProbeOutcome::Asked(question.clone()),
+                _ if is_known && said["pass"] == true => ProbeOutcome::Passed,
+                // The module throws.
+                _ => ProbeOutcome::Refused(stderr.trim().to_owned()),
+            }
+        }
+        GuardedAgent::ClaudeCode | GuardedAgent::Codex | GuardedAgent::Goose => {
+            let specific = &said["hookSpecificOutput"];
+            let reason = text(&specific["permissionDecisionReason"]);
+            match (code, specific["permissionDecision"].as_str()) {
+                (Some(2), _) => ProbeOutcome::Refused(stderr.trim().to_owned()),
+                (Some(0), Some("deny")) => ProbeOutcome::Refused(reason),
+                (Some(0), Some("ask")) if agent == GuardedAgent::ClaudeCode => {
+                    ProbeOutcome::Asked(reason)
+                }
+                (Some(0), _) => ProbeOutcome::Passed,
+                (code, _) => ProbeOutcome::Open(match code {
+                    Some(code) => format!("the hook ended with {code}: {}", stderr.trim()),
+                    None => "the hook was killed".to_owned(),
+                }),
+            }
+        }
+    }
+}

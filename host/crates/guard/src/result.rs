@@ -1,0 +1,175 @@
+//! The texts in a tool's result, wherever they stand in the agent's own shape of it, and the same
+//! result with other texts in their places.
+
+use rind_lib::message::{Part, Parts};
+use serde_json::Value;
+
+/// Keys whose texts are no output: they name kinds, places and ids.
+const NO_OUTPUT: &[&str] = &[
+    "type",
+    "filePath",
+    "file_path",
+    "path",
+    "mode",
+    "id",
+    "mimeType",
+    "media_type",
+    "data",
+    "base64",
+    "sessionId",
+    "agentId",
+    "taskId",
+    "backgroundTaskId",
+    "uri",
+    "url",
+];
+
+/// Most texts of a result. The rest is one text.
+const MAX_TEXTS: usize = 1000;
+
+/// A step on the way to a text.
+#[derive(Clone, Debug, PartialEq)]
+enum PathStep {
+    Key(String),
+    Item(usize),
+}
+
+/// The texts of a result, with their places.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ResultTexts {
+    places: Vec<Vec<PathStep>>,
+    texts: Vec<String>,
+}
+
+impl ResultTexts {
+    /// Finds the texts of a result.
+    ///
+    /// # Errors
+    /// There are too many of them.
+    pub(crate) fn find(result: &Value) -> Result<Self, String> {
+        let mut found = Self::default();
+        found.add(result, &mut Vec::new());
+        if found.texts.len() > MAX_TEXTS {
+            return Err(format!("the result has more than {MAX_TEXTS} texts"));
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, value: &Value, way: &mut Vec<PathStep>) {
+        if self.texts.len() > MAX_TEXTS {
+            return;
+        }
+        match value {
+            Value::String(text) if !text.is_empty() => {
+                self.places.push(way.clone());
+                self.texts.push(text.clone());
+            }
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    way.push(PathStep::Item(at));
+                    self.add(item, way);
+                    way.pop();
+                }
+            }
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    if NO_OUTPUT.contains(&key.as_str()) && field.is_string() {
+                        continue;
+                    }
+                    way.push(PathStep::Key(key.clone()));
+                    self.add(field, way);
+                    way.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the texts as the content of a result.
+    pub(crate) fn parts(&self) -> Parts {
+        match self.texts.is_empty() {
+            true => Parts::from(String::new()),
+            false => self.texts.iter().map(Part::text).collect::<Vec<_>>().into(),
+        }
+    }
+
+    /// Returns the result with this content in place of its texts. Content of another number of parts
+    /// stands in the place of the longest text, and the others are empty.
+    ///
+    /// # Errors
+    /// The result has no place for a text.
+    pub(crate) fn replaced(&self, result: &Value, content: &Parts) -> Result<Value, String> {
+        let texts = self.placed_texts(content)?;
+        let mut result = result.clone();
+        for (place, text) in self.places.iter().zip(texts) {
+            let mut at = Some(&mut result);
+            for step in place {
+                at = at.and_then(|value| match step {
+                    PathStep::Key(key) => value.get_mut(key),
+                    PathStep::Item(item) => value.get_mut(item),
+                });
+            }
+            if let Some(at) = at {
+                *at = Value::String(text);
+            }
+        }
+        Ok(result)
+    }
+
+    /// Returns the text for each place.
+    fn placed_texts(&self, content: &Parts) -> Result<Vec<String>, String> {
+        let texts: Vec<String> = content.iter().filter_map(text_of).collect();
+        let n_parts = content.iter().count();
+        if texts.len() == n_parts && n_parts == self.texts.len() {
+            return Ok(texts);
+        }
+        let lengths = self.texts.iter().map(String::len).enumerate();
+        let main = lengths.max_by_key(|(_, length)| *length);
+        let (main, _) = main.ok_or("the result has no text that could be changed")?;
+        let mut texts = vec![String::new(); self.texts.len()];
+        if let Some(text) = texts.get_mut(main) {
+            *text = content.text().into_owned();
+        }
+        Ok(texts)
+    }
+}
+
+fn text_of(part: &Part) -> Option<String> {
+    match part {
+        Part::Text { text } => Some(text.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_changed_where_they_stand() {
+        let result = json!({"stdout": "a key", "stderr": "", "interrupted": false, "type": "text"});
+        let texts = ResultTexts::find(&result).unwrap();
+        assert_eq!(texts.parts().text(), "a key");
+        let masked = texts.replaced(&result, &"a ***".into()).unwrap();
+        assert_eq!(
+            masked,
+            json!({"stdout": "a ***", "stderr": "", "interrupted": false, "type": "text"})
+        );
+    }
+
+    #[test]
+    fn content_of_another_shape_stands_in_place_of_the_longest_text() {
+        let result =
+            json!([{"type": "text", "text": "short"}, {"type": "text", "text": "the longest"}]);
+        let texts = ResultTexts::find(&result).unwrap();
+        let masked = texts.replaced(&result, &"gone".into()).unwrap();
+        assert_eq!(
+            masked,
+            json!([{"type": "text", "text": ""}, {"type": "text", "text": "gone"}])
+        );
+        let none = ResultTexts::find(&json!({"ok": true})).unwrap();
+        assert!(none.replaced(&json!({"ok": true}), &"x".into()).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! The daemon: judges the requests that the programs at hooks send over the socket.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use rind_lib::Session;
+use tokio::net::UnixStream;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::agent::GuardedAgent;
+use super::answer::HookAnswer;
+use super::error::GuardError;
+use super::event::read_payload;
+use super::folder::{GuardFolder, check_peer};
+use super::frame::{DaemonReply, RequestHead, read_request, write_reply};
+use super::sessions::GuardSessions;
+
+/// Time without a request after which the daemon ends.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+
+/// Period at which it looks whether it is still needed.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Time in which a request must have arrived, and a reply must be taken.
+const TRANSFER: Duration = Duration::from_secs(10);
+
+/// Time to judge. The program at the hook waits a little longer.
+const JUDGE: Duration = Duration::from_secs(40);
+
+/// Most requests at once. More wait at the socket.
+const MAX_RUNNING: usize = 128;
+
+/// Time in which requests must have ended when the daemon makes way.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Time for which connections are still taken after the socket is gone.
+const LAST_ACCEPT: Duration = Duration::from_millis(5);
+
+/// Time for which a daemon waits until its predecessor has ended.
+const TAKE_OVER: Duration = Duration::from_secs(12);
+
+/// A session that is to be opened.
+#[derive(Clone, Debug)]
+pub struct GuardOrder {
+    /// Agent whose session it is for.
+    pub agent: GuardedAgent,
+    /// Id of the session, which may exist.
+    pub id: String,
+    /// Folder that the agent works in.
+    pub folder: PathBuf,
+}
+
+/// The part of the program that knows settings and plugins.
+pub trait GuardBackend: Send + Sync {
+    /// Opens a session, or goes on with it.
+    fn open<'a>(&'a self, order: &'a GuardOrder) -> BoxFuture<'a, Result<Session, String>>;
+
+    /// Returns a text that changes when settings or plugins change. Called for each request.
+    fn stamp(&self) -> String;
+}
+
+/// State that the connections share.
+struct DaemonState {
+    sessions: GuardSessions,
+    backend: Arc<dyn GuardBackend>,
+    build: String,
+    stamp: String,
+    retire: mpsc::Sender<()>,
+}
+
+/// Serves until requests stay away, `cancel` is set, or another daemon is wanted. Ends at once if
+/// another daemon serves.
+///
+/// # Errors
+/// The socket cannot be made.
+pub async fn serve_guard(
+    folder: &GuardFolder,
+    backend: Arc<dyn GuardBackend>,
+    build: String,
+    cancel: &CancellationToken,
+) -> Result<(), GuardError> {
+    let mut lock = folder.daemon_lock()?;
+    let until = Instant::now() + TAKE_OVER;
+    while lock.try_lock().is_err() {
+        // A daemon that listens serves on; one that makes way has no socket any more.
+        if folder.connect().await?.is_some() || Instant::now() >= until {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let listener = folder.listen()?;
+    folder.note_process(&mut lock);
+    let (retire, mut retired) = mpsc::channel(1);
+    let state = Arc::new(DaemonState {
+        sessions: GuardSessions::new(backend.clone()),
+        stamp: backend.stamp(),
+        backend,
+        build,
+        retire,
+    });
+    let (running, room) = (TaskTracker::new(), Arc::new(Semaphore::new(MAX_RUNNING)));
+    let mut used = Instant::now();
+    loop {
+        let permit = room.clone().acquire_owned().await;
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => break,
+            _ = retired.recv() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    used = Instant::now();
+                    let state = state.clone();
+                    running.spawn(async move {
+                        serve_request(&state, stream).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no connection was taken");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            () = tokio::time::sleep(LOOK) => {
+                let has_sessions = state.sessions.close_idle();
+                if !folder.has_socket() {
+                    break;
+                }
+                if !has_sessions && running.is_empty() && used.elapsed() >= IDLE {
+                    break;
+                }
+            }
+        }
+    }
+    folder.forget_socket();
+    // Programs that have connected already are told that another daemon is wanted, or answered.
+    while let Ok(Ok((stream, _))) = timeout(LAST_ACCEPT, listener.accept()).await {
+        let state = state.clone();
+        running.spawn(async move { serve_request(&state, stream).await });
+    }
+    drop(listener);
+    running.close();
+    if timeout(DRAIN, running.wait()).await.is_err() {
+        tracing::warn!("requests did not end in time");
+    }
+    state.sessions.close_all().await;
+    drop(lock);
+    Ok(())
+}
+
+/// Serves one connection: a request and its reply.
+async fn serve_request(state: &DaemonState, mut stream: UnixStream) {
+    if let Err(why) = check_peer(&stream) {
+        tracing::warn!(why, "a connection was refused");
+        return;
+    }
+    let (head, payload) = match timeout(TRANSFER, read_request(&mut stream)).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a request could not be read");
+            return;
+        }
+        Err(_) => return,
+    };
+    let reply = match retirement(state, &head) {
+        Some(why) => DaemonReply::Retired(why.to_owned()),
+        None => DaemonReply::Answer(judge_request(state, head, &payload).await),
+    };
+    let is_retired = matches!(reply, DaemonReply::Retired(_));
+    if is_retired {
+        // Before the reply: the program that reads it starts the next daemon.
+        let _ = state.retire.try_send(());
+    }
+    match timeout(TRANSFER, write_reply(&mut stream, &reply)).await {
+        Ok(Ok(())) => {}
+        _ => tracing::debug!("a reply was not taken"),
+    }
+}
+
+/// Returns the reason for which this daemon cannot answer, and another one can.
+fn retirement(state: &DaemonState, head: &RequestHead) -> Option<&'static str> {
+    if head.build != state.build {
+        Some("the program is another build")
+    } else if state.backend.stamp() != state.stamp {
+        Some("settings or plugins have changed")
+    } else {
+        None
+    }
+}
+
+async fn judge_request(state: &DaemonState, head: RequestHead, bytes: &[u8]) -> HookAnswer {
+    let RequestHead {
+        agent,
+        point,
+        folder,
+        ..
+    } = head;
+    let format = agent.format();
+    let (payload, event) = match read_payload(agent, point, bytes) {
+        Ok(read) => read,
+        Err(why) => return format.refuse(point, None, &why),
+    };
+    let judged = timeout(JUDGE, state.sessions.judge_event(agent, folder, &event)).await;
+    match judged {
+        Ok(Ok(verdict)) => format.answer(point, &payload, &event, &verdict),
+        Ok(Err(why)) => format.refuse(point, Some(&payload), &why),
+        Err(_) => {
+            let why = format!("no verdict in {} s", JUDGE.as_secs());
+            format.refuse(point, Some(&payload), &why)
+        }
+    }
+}

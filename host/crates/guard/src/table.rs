@@ -1,0 +1,301 @@
+//! Tables of the agents: events, the power of each, and the consequence of a failed hook.
+
+use serde::Serialize;
+
+use super::agent::{GuardPoint, GuardedAgent};
+
+/// Power of a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HookAbility {
+    /// Refuses the call or the prompt.
+    Block,
+    /// Has the agent ask its user.
+    Ask,
+    /// Changes the arguments of a call.
+    ChangeArguments,
+    /// Changes the result that the model reads.
+    ChangeResult,
+    /// Changes the text of a prompt.
+    ChangePrompt,
+    /// Adds a text for the model.
+    Note,
+}
+
+impl HookAbility {
+    /// Returns the power in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Ask => "ask",
+            Self::ChangeArguments => "change arguments",
+            Self::ChangeResult => "change the result",
+            Self::ChangePrompt => "change the prompt",
+            Self::Note => "notes",
+        }
+    }
+}
+
+/// A point of Rind, and the event of the agent that reaches it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PointRow {
+    /// Point that the events reach.
+    pub point: GuardPoint,
+    /// Events of the agent.
+    pub events: &'static [&'static str],
+    /// Powers of hooks there. Other wishes of a plugin are a refusal where the point can block, and
+    /// without effect where it cannot.
+    pub can: &'static [HookAbility],
+}
+
+/// Hooks that an agent offers to a guard.
+#[derive(Debug, Serialize)]
+pub struct AgentTable {
+    /// Agent that has the hooks.
+    pub agent: GuardedAgent,
+    /// Name as its makers write it.
+    pub title: &'static str,
+    /// Version that this table was made for.
+    pub version: &'static str,
+    /// Points that are reached.
+    pub points: &'static [PointRow],
+    /// Consequence of a hook that fails itself, in words.
+    pub on_failure: &'static str,
+    /// Remedy that `install` writes for that.
+    pub remedy: &'static str,
+    /// Gaps that no guard can close.
+    pub gaps: &'static [&'static str],
+}
+
+use HookAbility::{Ask, Block, ChangeArguments, ChangePrompt, ChangeResult, Note};
+
+const CLAUDE: AgentTable = AgentTable {
+    agent: GuardedAgent::ClaudeCode,
+    title: "Claude Code",
+    version: "2.1.330",
+    points: &[
+        PointRow {
+            point: GuardPoint::PreTool,
+            events: &["PreToolUse"],
+            can: &[Block, Ask, ChangeArguments, Note],
+        },
+        PointRow {
+            point: GuardPoint::PostTool,
+            events: &["PostToolUse", "PostToolUseFailure"],
+            can: &[ChangeResult, Note],
+        },
+        PointRow {
+            point: GuardPoint::TurnStart,
+            events: &["UserPromptSubmit"],
+            can: &[Block, Note],
+        },
+    ],
+    on_failure: "Claude Code runs the call when a hook crashes, is missing, or takes longer than its timeout",
+    remedy: "the hook ends with `|| exit 2`, which blocks, and has `onFailure: \"block\"`, which versions from 2.1.295 on know",
+    gaps: &[
+        "versions before 2.1.295 run the call when the hook takes longer than its timeout; Rind's own deadline is shorter",
+        "`disableAllHooks` and managed settings can switch the hook off",
+        "hooks run side by side on the original arguments: a change by a hook of someone else is not seen",
+        "the text of a failed call cannot be changed",
+    ],
+};
+
+const CODEX: AgentTable = AgentTable {
+    agent: GuardedAgent::Codex,
+    title: "Codex",
+    version: "0.171.0",
+    points: &[
+        PointRow {
+            point: GuardPoint::PreTool,
+            events: &["PreToolUse"],
+            can: &[Block, ChangeArguments, Note],
+        },
+        PointRow {
+            point: GuardPoint::PostTool,
+            events: &["PostToolUse"],
+            can: &[ChangeResult, Note],
+        },
+        PointRow {
+            point: GuardPoint::TurnStart,
+            events: &["UserPromptSubmit"],
+            can: &[Block, Note],
+        },
+    ],
+    on_failure: "Codex runs the call when a hook crashes, is missing, takes longer than its timeout, or answers `ask`",
+    remedy: "the hook ends with `|| exit 2`, which blocks; Codex has no setting for the rest",
+    gaps: &[
+        "Codex runs the call when the hook takes longer than its timeout; Rind's own deadline is shorter",
+        "a hook that is not trusted is skipped without a word: `install` writes the entry of `/hooks`, and a change of the hook voids it",
+        "`[features] hooks = false` switches all hooks off",
+        "a patch that is written inside a command is judged as that command; tools without an event are not judged",
+    ],
+};
+
+const OPENCODE: AgentTable = AgentTable {
+    agent: GuardedAgent::OpenCode,
+    title: "OpenCode",
+    version: "1.18.33",
+    points: &[
+        PointRow {
+            point: GuardPoint::PreTool,
+            events: &["tool.execute.before"],
+            can: &[Block, ChangeArguments, Note],
+        },
+        PointRow {
+            point: GuardPoint::PostTool,
+            events: &["tool.execute.after"],
+            can: &[ChangeResult, Note],
+        },
+        PointRow {
+            point: GuardPoint::TurnStart,
+            events: &["chat.message"],
+            can: &[Block, ChangePrompt, Note],
+        },
+    ],
+    on_failure: "OpenCode refuses the call when the module throws, and goes on without the module when it cannot be loaded",
+    remedy: "the module throws on every doubt",
+    gaps: &[
+        "`--pure` and `OPENCODE_PURE` leave the module out",
+        "tools that run other tools may do so without an event",
+        "the user sees the output of a running command before it is judged",
+    ],
+};
+
+const GOOSE: AgentTable = AgentTable {
+    agent: GuardedAgent::Goose,
+    title: "goose",
+    version: "1.51",
+    points: &[
+        PointRow {
+            point: GuardPoint::PreTool,
+            events: &["PreToolUse"],
+            can: &[Block],
+        },
+        PointRow {
+            point: GuardPoint::PostTool,
+            events: &["PostToolUse", "PostToolUseFailure"],
+            can: &[],
+        },
+    ],
+    on_failure: "goose runs the call when a hook crashes, is missing, takes longer than its timeout, or writes no decision",
+    remedy: "the hook has `on_failure: \"block\"`, which versions from 1.48 on know, and ends with `|| exit 2`, which blocks",
+    gaps: &[
+        "versions before 1.48 run the call when the hook takes longer than its timeout; Rind's own deadline is shorter",
+        "results and prompts cannot be changed or held back",
+    ],
+};
+
+const PI: AgentTable = AgentTable {
+    agent: GuardedAgent::Pi,
+    title: "pi",
+    version: "1.5.2",
+    points: &[
+        PointRow {
+            point: GuardPoint::PreTool,
+            events: &["tool_call"],
+            can: &[Block, Ask, ChangeArguments],
+        },
+        PointRow {
+            point: GuardPoint::PostTool,
+            events: &["tool_result"],
+            can: &[ChangeResult, Note],
+        },
+        PointRow {
+            point: GuardPoint::TurnStart,
+            events: &["input"],
+            can: &[Block, ChangePrompt],
+        },
+    ],
+    on_failure: "pi refuses the call when the extension throws, and goes on without the extension when it cannot be loaded",
+    remedy: "the extension blocks on every doubt; without a screen to ask at, a question is a refusal",
+    gaps: &[
+        "`--no-extensions` leaves the extension out",
+        "a command of the user (`!command`) is not judged",
+    ],
+};
+
+/// Returns the table of an agent.
+pub(crate) fn table_of(agent: GuardedAgent) -> &'static AgentTable {
+    match agent {
+        GuardedAgent::ClaudeCode => &CLAUDE,
+        GuardedAgent::Codex => &CODEX,
+        GuardedAgent::OpenCode => &OPENCODE,
+        GuardedAgent::Goose => &GOOSE,
+        GuardedAgent::Pi => &PI,
+    }
+}
+
+impl AgentTable {
+    /// Returns the row of a point; `None` if the agent has no event there.
+    #[must_use]
+    pub fn row(&self, point: GuardPoint) -> Option<&'static PointRow> {
+        self.points.iter().find(|row| row.point == point)
+    }
+
+    /// Whether hooks can do this at a point.
+    #[must_use]
+    pub fn can(&self, point: GuardPoint, ability: HookAbility) -> bool {
+        self.row(point)
+            .is_some_and(|row| row.can.contains(&ability))
+    }
+
+    /// Returns the reason why it cannot ask its user; `None` if it can.
+    #[must_use]
+    pub fn cannot_ask(&self) -> Option<String> {
+        let can = self.can(GuardPoint::PreTool, Ask);
+        (!can).then(|| format!("{} gives a hook no way to ask the user", self.title))
+    }
+}
+
+/// Points that `turn-start` of a guard reaches besides itself.
+const WITH_TURN_START: &str = "pre-assess";
+
+/// Returns the points of a plugin's hooks that no event of the agent reaches.
+#[must_use]
+pub fn inert_points<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str> {
+    let table = agent.table();
+    let is_reached = |name: &str| {
+        let name = if name == WITH_TURN_START {
+            "turn-start"
+        } else {
+            name
+        };
+        GuardPoint::find(name).is_some_and(|point| {
+            // A hook without powers still sees the call.
+            table.row(point).is_some()
+        })
+    };
+    let inert = points.iter().filter(|name| !is_reached(name));
+    inert.copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_blocks_calls_and_says_what_happens_when_its_hook_fails() {
+        for agent in GuardedAgent::ALL {
+            let table = agent.table();
+            assert_eq!(table.agent, agent);
+            assert!(table.can(GuardPoint::PreTool, Block), "{}", table.title);
+            assert!(table.on_failure.contains(table.title) || table.title == "goose");
+            assert!(!table.remedy.is_empty() && !table.gaps.is_empty());
+            assert_eq!(GuardedAgent::find(agent.name()), Some(agent));
+        }
+    }
+
+    #[test]
+    fn points_without_an_event_are_inert() {
+        let points = ["pre-tool", "pre-assess", "system-prompt"];
+        assert_eq!(
+            inert_points(GuardedAgent::Codex, &points),
+            ["system-prompt"]
+        );
+        assert_eq!(
+            inert_points(GuardedAgent::Goose, &points),
+            ["pre-assess", "system-prompt"]
+        );
+    }
+}

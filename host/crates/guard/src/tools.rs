@@ -1,0 +1,167 @@
+//! Names and arguments of tools: those of an agent and ours, in both directions.
+//!
+//! A tool with a counterpart here is judged in our names, so that a plugin that knows `bash` and
+//! `write_file` guards every agent. A change comes back only in the keys that a plugin changed.
+
+use std::path::Path;
+
+use rind_lib::message::EffectClass;
+use serde_json::{Map, Value};
+
+use super::event::OwnCall;
+
+/// A tool of an agent and its counterpart here.
+pub(crate) struct ToolRow {
+    pub(crate) theirs: &'static str,
+    pub(crate) own: &'static str,
+    pub(crate) effect_class: EffectClass,
+    /// Pairs of names of arguments, ours first.
+    pub(crate) arguments: &'static [(&'static str, &'static str)],
+}
+
+/// Argument that is relative to the workspace here.
+const PATH: &str = "path";
+
+/// Returns a call in our names. A tool without a counterpart keeps its own.
+pub(crate) fn own_call(
+    rows: &[ToolRow],
+    tool: &str,
+    input: &Value,
+    workspace: Option<&Path>,
+) -> OwnCall {
+    let Some(row) = rows.iter().find(|row| row.theirs == tool) else {
+        return OwnCall {
+            tool: tool.to_owned(),
+            arguments: input.clone(),
+            effect_class: EffectClass::External,
+        };
+    };
+    let fields = input.as_object().into_iter().flatten();
+    let arguments: Map<String, Value> = fields
+        .map(|(name, value)| {
+            let known = row.arguments.iter().find(|(_, theirs)| theirs == name);
+            match (known, value) {
+                (Some((PATH, _)), Value::String(path)) => {
+                    (PATH.to_owned(), own_path(path, workspace).into())
+                }
+                (Some((own, _)), value) => ((*own).to_owned(), value.clone()),
+                (None, value) => (name.clone(), value.clone()),
+            }
+        })
+        .collect();
+    OwnCall {
+        tool: row.own.to_owned(),
+        arguments: match input.is_object() {
+            true => Value::Object(arguments),
+            false => input.clone(),
+        },
+        effect_class: row.effect_class,
+    }
+}
+
+/// Returns the agent's arguments with the changes that plugins made to ours.
+pub(crate) fn their_input(
+    rows: &[ToolRow],
+    tool: &str,
+    input: &Value,
+    (given, changed): (&Value, &Value),
+    workspace: Option<&Path>,
+) -> Value {
+    let row = rows.iter().find(|row| row.theirs == tool);
+    let their_key = |own: &str| {
+        let known = row.and_then(|row| row.arguments.iter().find(|(name, _)| *name == own));
+        known.map_or(own, |(_, theirs)| theirs).to_owned()
+    };
+    let mut result = input.as_object().cloned().unwrap_or_default();
+    let (empty, none) = (Map::new(), Map::new());
+    let given = given.as_object().unwrap_or(&empty);
+    let changed = changed.as_object().unwrap_or(&none);
+    for own in given.keys().filter(|own| !changed.contains_key(*own)) {
+        result.remove(&their_key(own));
+    }
+    for (own, value) in changed {
+        if given.get(own) == Some(value) {
+            continue;
+        }
+        let value = match value {
+            Value::String(path) if own == PATH && row.is_some() => their_path(path, workspace),
+            other => other.clone(),
+        };
+        result.insert(their_key(own), value);
+    }
+    Value::Object(result)
+}
+
+/// Returns a path as our tools have it: relative to the workspace if it is inside.
+pub(crate) fn own_path(path: &str, workspace: Option<&Path>) -> String {
+    let inner = workspace.and_then(|workspace| Path::new(path).strip_prefix(workspace).ok());
+    match inner {
+        Some(inner) if inner.as_os_str().is_empty() => ".".to_owned(),
+        Some(inner) => inner.to_string_lossy().into_owned(),
+        None => path.to_owned(),
+    }
+}
+
+fn their_path(path: &str, workspace: Option<&Path>) -> Value {
+    let whole = workspace.map(|workspace| workspace.join(path));
+    whole
+        .and_then(|path| path.to_str().map(str::to_owned))
+        .unwrap_or_else(|| path.to_owned())
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ROWS: &[ToolRow] = &[ToolRow {
+        theirs: "Edit",
+        own: "edit_file",
+        effect_class: EffectClass::Write,
+        arguments: &[
+            (PATH, "file_path"),
+            ("old_text", "old_string"),
+            ("new_text", "new_string"),
+        ],
+    }];
+
+    #[test]
+    fn only_changed_keys_come_back() {
+        let workspace = Some(Path::new("/w"));
+        let input =
+            json!({"file_path": "/w/a/b", "old_string": "x", "new_string": "y", "extra": 1});
+        let own = own_call(ROWS, "Edit", &input, workspace);
+        assert_eq!(own.tool, "edit_file");
+        assert_eq!(
+            own.arguments,
+            json!({"path": "a/b", "old_text": "x", "new_text": "y", "extra": 1})
+        );
+        let mut changed = own.arguments.clone();
+        changed["new_text"] = json!("z");
+        let back = their_input(ROWS, "Edit", &input, (&own.arguments, &changed), workspace);
+        assert_eq!(
+            back,
+            json!({"file_path": "/w/a/b", "old_string": "x", "new_string": "z", "extra": 1})
+        );
+        changed["path"] = json!("c");
+        changed.as_object_mut().unwrap().remove("extra");
+        let back = their_input(ROWS, "Edit", &input, (&own.arguments, &changed), workspace);
+        assert_eq!(
+            back,
+            json!({"file_path": "/w/c", "old_string": "x", "new_string": "z"})
+        );
+    }
+
+    #[test]
+    fn a_tool_without_a_counterpart_keeps_its_names() {
+        let input = json!({"path": "/w/x"});
+        let own = own_call(ROWS, "mcp__a__b", &input, Some(Path::new("/w")));
+        assert_eq!((own.tool.as_str(), &own.arguments), ("mcp__a__b", &input));
+        assert_eq!(own.effect_class, EffectClass::External);
+        let changed = json!({"path": "q"});
+        let back = their_input(ROWS, "mcp__a__b", &input, (&input, &changed), None);
+        assert_eq!(back, changed);
+    }
+}

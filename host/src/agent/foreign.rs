@@ -1,0 +1,360 @@
+//! Tool calls, results and prompts of another agent, which asks about them at its own hooks.
+//!
+//! A call comes twice: before it runs it passes `pre-tool`, policy and approval, and its result passes
+//! `post-tool`. Both are kept in the session file like a call of a client. No tool runs here. This file
+//! must not know the formats of the agents. Start from [`ForeignRequest`].
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::call::{AllowedCall, AskedPerson, RanCall, ToolGate};
+use super::scope::TurnScope;
+use super::stop::blocked_by;
+use crate::lock::lock;
+use crate::message::{EffectClass, Parts, ToolCall, ToolResult, ToolSpec};
+use crate::point::caller::Caller;
+use crate::point::catalog as at;
+use crate::point::dispatch::AttributedText;
+use crate::point::payload::{FinishedCall, Source, TurnInput};
+use crate::session::Body;
+use crate::text::error_chain;
+use crate::tool::approval::{ApprovalAnswer, Approver, Question};
+use crate::tool::registry::ToolEntry;
+use crate::tool::subject::Subject;
+use crate::tool::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
+
+/// Verdict on a request that the session could not finish, because it ends.
+const ENDED: &str = "the guard ends";
+
+/// A request of another agent about a call, a result or a prompt.
+pub struct ForeignRequest {
+    /// Name of the agent, as in `guard:codex`: the session and the events name it as the maker of the
+    /// call. No plugin can have a name with a `:`.
+    pub client: Arc<str>,
+    /// Call, result or prompt that the agent asks about.
+    pub about: ForeignAct,
+}
+
+/// Call, result or prompt that another agent asks about.
+pub enum ForeignAct {
+    /// A tool call that is about to run. A tool with a counterpart here has the name and the arguments
+    /// of the counterpart.
+    Call {
+        /// Call as the agent is about to run it.
+        call: ToolCall,
+        /// Effect class of the tool.
+        effect_class: EffectClass,
+        /// `None` if the agent asks its user where a hook or a rule wants that; otherwise the reason
+        /// why it cannot.
+        cannot_ask: Option<String>,
+    },
+    /// A tool call that has run.
+    Result {
+        /// Call that has run.
+        call: ToolCall,
+        /// Result of the call.
+        content: Parts,
+        /// Whether the call failed.
+        is_error: bool,
+    },
+    /// A prompt of the user.
+    Prompt {
+        /// Text of the prompt.
+        text: String,
+    },
+}
+
+/// Verdict on a request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ForeignVerdict {
+    /// Reason of the refusal, with the name of the part that refused; `None` without a refusal.
+    pub refused: Option<String>,
+    /// Question that the agent must ask its user before the call runs.
+    pub asked: Option<String>,
+    /// Change by hooks; `None` without one.
+    pub changed: Option<ForeignChange>,
+    /// Texts of hooks for the model, each with the name of its plugin.
+    pub notes: Vec<String>,
+}
+
+/// Change that hooks made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForeignChange {
+    /// Arguments of a call.
+    Arguments(Value),
+    /// Result of a call.
+    Content(Parts),
+    /// Text of a prompt.
+    Prompt(String),
+}
+
+impl ForeignVerdict {
+    /// Makes the verdict that refuses.
+    #[must_use]
+    pub fn refused(why: impl Into<String>) -> Self {
+        Self {
+            refused: Some(why.into()),
+            ..Self::default()
+        }
+    }
+}
+
+impl ForeignRequest {
+    /// Size of the request in memory, in bytes, roughly.
+    pub(super) fn n_bytes(&self) -> usize {
+        match &self.about {
+            ForeignAct::Call { call, .. } => call.arguments.to_string().len(),
+            ForeignAct::Result { call, content, .. } => {
+                call.arguments.to_string().len() + content.text().len()
+            }
+            ForeignAct::Prompt { text } => text.len(),
+        }
+    }
+}
+
+/// Judges a request in a turn.
+pub(super) async fn judge_request(
+    scope: &TurnScope,
+    step: u32,
+    request: ForeignRequest,
+) -> ForeignVerdict {
+    let ForeignRequest { client, about } = request;
+    let caller = scope.scope_caller(step);
+    let judged = async {
+        match about {
+            ForeignAct::Call {
+                call,
+                effect_class,
+                cannot_ask,
+            } => {
+                let asker = AgentApprover::default();
+                let asked = match &cannot_ask {
+                    Some(why) => AskedPerson::Nobody(why),
+                    None => AskedPerson::Client(Some(&asker)),
+                };
+                let gate = ToolGate::for_agent(scope, &caller, &client, asked);
+                let mut verdict = judge_call(gate, call, effect_class).await;
+                verdict.asked = asker.take_question().filter(|_| verdict.refused.is_none());
+                verdict
+            }
+            ForeignAct::Result {
+                call,
+                content,
+                is_error,
+            } => {
+                let nobody = AskedPerson::Client(None);
+                let gate = ToolGate::for_agent(scope, &caller, &client, nobody);
+                judge_result(gate, call, content, is_error).await
+            }
+            ForeignAct::Prompt { text } => judge_prompt(scope, &caller, text).await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = scope.cancel.cancelled() => ForeignVerdict::refused(ENDED),
+        verdict = judged => verdict,
+    }
+}
+
+/// Judges a call before it runs.
+async fn judge_call(
+    gate: ToolGate<'_>,
+    call: ToolCall,
+    effect_class: EffectClass,
+) -> ForeignVerdict {
+    let tools = gate.scope.skills.tools();
+    let own = tools.get(&call.name);
+    let own = own.filter(|own| own.spec.plugin.is_none());
+    let entry = foreign_entry(&call.name, effect_class, own.map(|own| own.tool.clone()));
+    gate.emit_call(&call).await;
+    let (mut proposed, mut notes) = (call.clone(), Vec::new());
+    let subject = match gate.check_entry(&mut proposed, &entry, &mut notes).await {
+        Ok(subject) => subject,
+        Err(refusal) => {
+            let mut ran = refusal.refused_call(proposed, notes);
+            // The refusal may quote the call, so it passes the hooks that mask results.
+            let finished = gate.finish_call(&mut ran).await;
+            return ForeignVerdict::refused(finished.value.result.content.to_string());
+        }
+    };
+    let changed = (proposed.arguments != call.arguments)
+        .then(|| ForeignChange::Arguments(proposed.arguments.clone()));
+    let told = notes.iter().map(note_text).collect();
+    let allowed = AllowedCall {
+        is_changed: changed.is_some(),
+        call: proposed,
+        entry,
+        subject,
+        notes,
+    };
+    if let Err(error) = gate.note_start(&allowed) {
+        let why = format!("the session of the guard failed: {}", error_chain(&error));
+        return ForeignVerdict::refused(why);
+    }
+    ForeignVerdict {
+        changed,
+        notes: told,
+        ..ForeignVerdict::default()
+    }
+}
+
+impl ToolGate<'_> {
+    /// Writes that another agent is about to run a call. It does not wait for the disk: after a power
+    /// cut the other agent's own log is the record of its calls.
+    fn note_start(&self, allowed: &AllowedCall) -> Result<(), crate::session::Error> {
+        self.scope.spec.session.append(Body::ToolStart {
+            call: allowed.call.id.clone(),
+            name: allowed.call.name.clone(),
+            effect_class: allowed.entry.spec.effect_class,
+            arguments: Some(allowed.call.arguments.clone()),
+            by: self.call_maker(),
+        })?;
+        Ok(())
+    }
+}
+
+/// Judges the result of a call.
+async fn judge_result(
+    gate: ToolGate<'_>,
+    call: ToolCall,
+    content: Parts,
+    is_error: bool,
+) -> ForeignVerdict {
+    let before = content.clone();
+    let mut ran = RanCall {
+        finished: Arc::new(FinishedCall {
+            plugin: None,
+            result: ToolResult {
+                content,
+                ..call.result(String::new(), is_error)
+            },
+            call,
+            duration_ms: 0,
+        }),
+        refused_by: None,
+        notes: Vec::new(),
+        file: None,
+        is_changed: false,
+        fault: None,
+    };
+    let finished = gate.finish_call(&mut ran).await;
+    let content = &finished.value.result.content;
+    let changed = (*content != before).then(|| ForeignChange::Content(content.clone()));
+    let notes = finished.inject.iter();
+    ForeignVerdict {
+        changed,
+        notes: notes
+            .map(|(plugin, injection)| injected_text(plugin, &injection.text))
+            .collect(),
+        ..ForeignVerdict::default()
+    }
+}
+
+/// Judges a prompt: `turn-start`, then `pre-assess`, as for a turn of this host.
+async fn judge_prompt(scope: &TurnScope, caller: &Caller, text: String) -> ForeignVerdict {
+    let input = TurnInput {
+        text: text.clone(),
+        source: Source::Agent,
+    };
+    let emitter = &scope.emitter;
+    let started = emitter.dispatch_hooks::<at::TurnStart>(caller, input).await;
+    if let Some(said) = blocked_by(&started) {
+        return ForeignVerdict::refused(refusal_text(said));
+    }
+    let taken = emitter
+        .dispatch_hooks::<at::PreAssess>(caller, started.value)
+        .await;
+    if let Some(said) = blocked_by(&taken) {
+        return ForeignVerdict::refused(refusal_text(said));
+    }
+    let changed =
+        (taken.value.text != text).then(|| ForeignChange::Prompt(taken.value.text.clone()));
+    let notes = started.inject.iter().chain(&taken.inject);
+    ForeignVerdict {
+        changed,
+        notes: notes
+            .map(|(plugin, injection)| injected_text(plugin, &injection.text))
+            .collect(),
+        ..ForeignVerdict::default()
+    }
+}
+
+fn refusal_text(AttributedText { plugin, text }: &AttributedText) -> String {
+    format!("refused by plugin {plugin}: {text}")
+}
+
+fn note_text(AttributedText { plugin, text }: &AttributedText) -> String {
+    injected_text(plugin, text)
+}
+
+fn injected_text(plugin: &str, text: &str) -> String {
+    format!("[note from {plugin}: {text}]")
+}
+
+/// Records the question of a call. The agent asks it, so the call counts as approved here.
+#[derive(Default)]
+struct AgentApprover(Mutex<Option<String>>);
+
+impl AgentApprover {
+    fn take_question(&self) -> Option<String> {
+        lock(&self.0).take()
+    }
+}
+
+impl Approver for AgentApprover {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
+        let reasons = question.reasons.iter();
+        let reasons: Vec<String> = reasons
+            .map(|(plugin, reason)| format!("plugin {plugin} asks: {reason}"))
+            .collect();
+        let text = match reasons.is_empty() {
+            true => "a rule of Rind asks about this call".to_owned(),
+            false => reasons.join("; "),
+        };
+        *lock(&self.0) = Some(text);
+        Box::pin(std::future::ready(ApprovalAnswer::Yes))
+    }
+}
+
+/// A tool of another agent. The counterpart here, if there is one, finds the subject of a call.
+struct ForeignTool {
+    spec: ToolSpec,
+    own: Option<SharedTool>,
+}
+
+impl Tool for ForeignTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn file_tracking(&self) -> FileTracking {
+        FileTracking::Unneeded
+    }
+
+    fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
+        match &self.own {
+            Some(own) => own.subject(arguments),
+            None => Box::pin(std::future::ready(Subject::Any)),
+        }
+    }
+
+    fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        let refused = ToolOutput::error("another agent runs this tool");
+        Box::pin(std::future::ready(refused))
+    }
+}
+
+fn foreign_entry(name: &str, effect_class: EffectClass, own: Option<SharedTool>) -> ToolEntry {
+    let spec = ToolSpec::bare_spec(name, effect_class);
+    ToolEntry {
+        spec: Arc::new(spec.clone()),
+        tool: Arc::new(ForeignTool { spec, own }),
+        check: Arc::new(|arguments: &Value| match arguments.is_object() {
+            true => Ok(()),
+            false => Err("the arguments are no object".to_owned()),
+        }),
+        may: Arc::default(),
+    }
+}

@@ -1,0 +1,48 @@
+//! Refusals of calls that need an approval where no person can be asked.
+
+use crate::point::dispatch::AttributedText;
+use crate::tool::policy;
+use crate::tool::registry::ToolEntry;
+use crate::tool::subject::Subject;
+
+/// Returns the refusal of a call whose client has no way to ask its user.
+pub(super) fn unasked_text(
+    entry: &ToolEntry,
+    subject: &Subject,
+    asked: &[AttributedText],
+    rule: &str,
+) -> String {
+    const CANNOT: &str = "the client offers no way to ask its user (elicitation)";
+    match asked.first() {
+        // No rule answers the question of a hook.
+        Some(AttributedText { plugin, text }) => format!(
+            "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {CANNOT}. The call was not run",
+            entry.spec.name
+        ),
+        None => format!(
+            "refused by policy: `{}` needs approval ({rule}), and {CANNOT}. The operator can start the server with --yes, or add \
+             `{}` to config.toml. The call was not run",
+            entry.spec.name,
+            policy::allow_line(&entry.spec, subject)
+        ),
+    }
+}
+
+/// Returns the refusal of a call of another agent that cannot ask its user.
+pub(super) fn unasked_agent_text(
+    entry: &ToolEntry,
+    asked: &[AttributedText],
+    rule: &str,
+    why: &str,
+) -> String {
+    let wanted = match asked.first() {
+        Some(AttributedText { plugin, text }) => {
+            format!("plugin {plugin} wants it approved ({text})")
+        }
+        None => format!("it needs approval ({rule})"),
+    };
+    format!(
+        "`{}` was not run: {wanted}, and {why}. Do not try it in another way; say in your answer that it is left to the user",
+        entry.spec.name
+    )
+}

@@ -1,0 +1,36 @@
+//! Starts a program of our own that outlives this process.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::confine;
+
+/// Starts a program in a process group of its own, with this environment and without a terminal or a
+/// descriptor of this process. Both its outputs go to `log`. Its end is not waited for.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn start_detached(
+    program: &Path,
+    args: &[OsString],
+    env: Vec<(OsString, OsString)>,
+    log: File,
+) -> io::Result<()> {
+    // A pipe of the parent that stays open would let the parent wait for the program.
+    confine::keep_descriptors()?;
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .env_clear()
+        .envs(env)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(log.try_clone()?))
+        .stderr(Stdio::from(log))
+        .process_group(0);
+    command.spawn().map(drop)
+}
