@@ -155,7 +155,7 @@ declare module "rind:plugin/agent-turn@0.1.1" {
     /** Whether it failed, was refused or was skipped. */
     isError: boolean;
   }
-  /** What comes after `finish`. */
+  /** Outcome of `finish`. */
   export type TurnFinish =
     /** The answer went out and the turn is over: return. */
     | { tag: "done" }

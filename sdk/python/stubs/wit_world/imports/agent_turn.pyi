@@ -79,7 +79,7 @@ class TurnFinish_FollowUp:
 
 TurnFinish = Union[TurnFinish_Done, TurnFinish_Again, TurnFinish_FollowUp]
 """
-What comes after `finish`.
+Outcome of `finish`.
 """
 
 
