@@ -5,6 +5,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod agent_loop;
 mod aimock;
 mod archive;
 mod author;

@@ -48,6 +48,12 @@ pub struct AgentConfig {
     /// the user and of the project in the system prompt, those of a subfolder with the first result
     /// of a call there.
     pub context_files: bool,
+    /// Name of the plugin whose loop orders the turns. Absent: the built-in order.
+    #[serde(rename = "loop")]
+    pub agent_loop: Option<String>,
+    /// Models of the same provider that this loop may ask beside that of the session; `*` stands for
+    /// all.
+    pub loop_models: Vec<String>,
     /// The user's own context files, which come before those of the project. Those that are not
     /// there do not count.
     #[serde(skip)]
@@ -83,6 +89,8 @@ impl Default for AgentConfig {
             tool_output_bytes: 4 << 20,
             deferred_tools_percent: 2,
             context_files: true,
+            agent_loop: None,
+            loop_models: Vec::new(),
             own_context_files: Vec::new(),
             compact: CompactConfig::default(),
             checkpoint: CheckpointConfig::default(),

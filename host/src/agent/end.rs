@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::answer_schema::AnswerCheck;
 use super::archive::join::note_due;
 use super::calls::finish_call;
 use super::outcome::{Error, TurnOutcome};
@@ -20,10 +21,14 @@ const NO_ANSWER: &str = "[the model gave no answer: ";
 /// Last line of the output of a turn whose answer does not match its schema.
 const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
 
+/// Beginning of the last line of the output of a turn whose loop failed; the name of its plugin
+/// follows.
+const LOOP_FAILED: &str = "[the loop of plugin ";
+
 /// Returns the part of an answer that is in the output of a failed turn, without the reason.
 #[must_use]
 pub fn partial_answer(output: &str) -> &str {
-    let reasons = [NO_ANSWER, WRONG_ANSWER];
+    let reasons = [NO_ANSWER, WRONG_ANSWER, LOOP_FAILED];
     let begun = reasons.iter().find_map(|reason| output.rsplit_once(reason));
     begun.map_or("", |(begun, _)| begun)
 }
@@ -78,6 +83,12 @@ impl TurnRun<'_> {
                 let text = format!("{WRONG_ANSWER}{why}]");
                 self.report_failure("answer", &text).await;
                 self.settle_shown(&text);
+                (StopReason::Failed, Some(text), None)
+            }
+            Err(EarlyStop::Loop { plugin, why }) => {
+                let text = format!("{LOOP_FAILED}{plugin} failed: {why}; the turn was ended]");
+                self.report_failure("loop", &text).await;
+                given = self.give_done().await;
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyStop::Host(error)) => {
@@ -201,9 +212,24 @@ impl TurnRun<'_> {
     /// Outputs the part of an answer that broke off, as far as hooks allow: it was paid for, and
     /// may be useful.
     async fn give_partial(&mut self) -> Result<(), EarlyStop> {
-        let Some(text) = self.keep_partial().await? else {
-            return Ok(());
-        };
+        match self.keep_partial().await? {
+            Some(text) => self.give_rest(text).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Outputs the last text of the model in a turn whose loop failed, as far as hooks allow.
+    async fn give_done(&mut self) -> Result<(), EarlyStop> {
+        let draft = self.answer.take_draft();
+        match draft.trim().is_empty() {
+            true => Ok(()),
+            false => self.give_rest(draft).await,
+        }
+    }
+
+    /// Outputs an incomplete answer of a turn that failed.
+    async fn give_rest(&mut self, text: String) -> Result<(), EarlyStop> {
+        self.answers = AnswerCheck::default();
         match self.give_output(text).await {
             // The output shows the refusal; the turn has failed already.
             Err(EarlyStop::Blocked(_)) => Ok(()),
@@ -319,6 +345,7 @@ mod tests {
             name: "main".into(),
             depth: 0,
             call_chain: Vec::new(),
+            agent_loop: None,
             known: Arc::default(),
             told: Arc::default(),
         });

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::answer::AnswerState;
 use super::assess::{assess_input, settle_assessment};
 use super::blobs::keep_attached;
 use super::skill::fork::fork_skill;
@@ -19,6 +20,16 @@ use crate::point::payload::{Decision, Source, TurnInput};
 use crate::session::InterruptedTurn;
 
 impl TurnRun<'_> {
+    /// Takes the input of the turn, and begins to archive the turns before it.
+    pub(super) async fn begin_input(&mut self) -> Result<Decision, EarlyStop> {
+        let decision = self.take_input().await?;
+        let scope = self.ctx.scope.clone();
+        self.agent.join_archived(&scope).await;
+        let archival = &mut self.agent.archival;
+        archival.begin_archiving(&self.agent.spec, &scope);
+        Ok(decision)
+    }
+
     /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's
     /// message. An input that a hook refuses never becomes a message, so the model never sees it. The
     /// input of a turn that goes on passes the same hooks: they may have changed since, and the text
@@ -104,6 +115,7 @@ impl TurnRun<'_> {
                 self.last_step = self.ctx.step + self.agent.spec.config.max_steps.max(1);
                 self.reflected.begin_again();
                 self.answers.begin_again();
+                self.answer = AnswerState::default();
                 return Ok(true);
             }
         }
@@ -164,7 +176,7 @@ impl TurnRun<'_> {
     }
 
     /// The interrupted turn that this one continues.
-    fn continued(&self) -> Option<&InterruptedTurn> {
+    pub(super) fn continued(&self) -> Option<&InterruptedTurn> {
         match &self.work {
             TurnWork::Answer { continues, .. } => continues.as_deref(),
             TurnWork::Compact => None,

@@ -4,10 +4,11 @@
 //! writes to the session. It must not know wire formats, WebAssembly, or the front end that shows
 //! its events; `tool` decides on the permissions of a call, `point` on the changes of hooks.
 //!
-//! Start from `LiveAgent::run_turn`, in `turn`. The order of a turn is in two files: `turn` (from
-//! the input to the output) and `step` (a request, its answer, and its tool calls). `input`,
-//! `system` and `end` are the other sections of a turn; `compact`, `calls`, `reflect` and `archive`
-//! hold their own state and act through `ctx`. `subagent` runs agents below an agent.
+//! Start from `LiveAgent::run_turn`, in `run`, which has the built-in order of a turn. The loop of a
+//! plugin has another order of the same primitives, in `plugin_order`. The primitives are in `turn`
+//! (the answer and the output), `step` (a request, its answer, and its tool calls), `input` and
+//! `system`; `end` is the end of every turn. `compact`, `calls`, `reflect` and `archive` hold their
+//! own state and act through `ctx`. `subagent` runs agents below an agent.
 //!
 //! `scope` is the state of a turn in which plugins act. Its parts are `budget` (usage and limits),
 //! `emitter` (hooks and events), and `skill::scope` (active skills and tools). Every request passes
@@ -17,6 +18,7 @@
 //! No file here imports a file that imports it, directly or through others. A test in
 //! `tests/it/tidy` holds that.
 
+mod answer;
 mod answer_schema;
 mod archive;
 mod ask;
@@ -47,11 +49,13 @@ mod opening;
 mod outcome;
 mod outside;
 mod pending;
+mod plugin_order;
 mod progress;
 mod reflect;
 mod replace;
 mod reply;
 mod request;
+mod run;
 mod scope;
 mod sink;
 mod skill;

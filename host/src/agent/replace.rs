@@ -12,6 +12,7 @@ use super::scope::TurnScope;
 use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::lock::lock;
+use crate::point::agent_loop::AgentLoop;
 use crate::point::dispatch::Dispatcher;
 use crate::point::outcome::Level;
 use crate::point::registry::Registry;
@@ -22,6 +23,8 @@ pub(crate) struct PluginReplacement {
     pub(crate) plugin: String,
     pub(crate) hooks: Registry,
     pub(crate) tools: Vec<SharedTool>,
+    /// Loop of the agent, if the plugin has one.
+    pub(crate) agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Event that tells of it.
     pub(crate) event: Event,
 }
@@ -93,6 +96,21 @@ impl PluginReplacements {
             }
             dispatcher.replace_hooks(&new.plugin, new.hooks);
             spec.hooks = dispatcher.registry();
+            let is_ordering = spec.agent_loop.as_ref();
+            if is_ordering.is_some_and(|own| own.plugin() == new.plugin) {
+                match new.agent_loop {
+                    // A turn that runs keeps the order with which it began.
+                    Some(agent_loop) => spec.agent_loop = Some(agent_loop),
+                    None => spec.events.emit(Event::notice(
+                        Level::Warn,
+                        format!(
+                            "the new version of plugin {} has no loop of the agent, so that of the version before orders the turns; start \
+                             the session anew",
+                            new.plugin
+                        ),
+                    )),
+                }
+            }
             spec.events.emit(new.event);
             for why in refused {
                 spec.events.emit(Event::notice(Level::Warn, why));

@@ -88,16 +88,7 @@ impl<'a> ModelGate<'a> {
             Purpose::Step | Purpose::Host(_) => None,
         };
         let request = self.choose_reasoning(purpose, caller, request).await?;
-        let scope = self.scope;
-        let send = |body, heard: StreamedText| -> BoxFuture<'_, _> {
-            Box::pin(async move {
-                let mut on = |event| {
-                    heard.hear_event(&event);
-                    tell_retry(&scope.spec.events, event);
-                };
-                scope.spec.provider.send(body, &mut on, &scope.cancel).await
-            })
-        };
+        let send = |body, heard| self.send_unshown(body, heard);
         // Retry once only: a server could refuse one field after another.
         match self
             .send_request(by.as_ref(), caller, &request, send, &kept)
@@ -110,6 +101,22 @@ impl<'a> ModelGate<'a> {
             }
             answer => answer,
         }
+    }
+
+    /// Lets the provider send a body whose answer is not shown. Retries are announced.
+    pub(super) fn send_unshown(
+        &self,
+        body: Value,
+        heard: StreamedText,
+    ) -> BoxFuture<'a, Result<Response, provider::Error>> {
+        let scope = self.scope;
+        Box::pin(async move {
+            let mut on = |event| {
+                heard.hear_event(&event);
+                tell_retry(&scope.spec.events, event);
+            };
+            scope.spec.provider.send(body, &mut on, &scope.cancel).await
+        })
     }
 
     /// Runs `pre-reason` on a request outside the conversation. Injected messages apply to this

@@ -12,6 +12,7 @@ use super::sink::KeepInStore;
 use super::subagent::preset::{SubagentPreset, SubagentPresets};
 use crate::event::{Event, Events};
 use crate::message::Attachment;
+use crate::point::agent_loop::AgentLoop;
 use crate::point::caller::CallContext;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, Source};
@@ -130,6 +131,8 @@ pub(crate) struct AgentSpec {
     pub depth: u32,
     /// Plugins whose code made this agent run; their hooks do not fire on it.
     pub call_chain: Vec<Arc<str>>,
+    /// Loop of a plugin that orders the turns; `None` is the built-in order.
+    pub agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Files that its model knows. Each agent has its own.
     pub known: Arc<KnownFiles>,
     /// Warnings that are told once.

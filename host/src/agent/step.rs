@@ -11,11 +11,12 @@ use super::reply::{
 use super::request::{ModelGate, NoAnswer, apply_wanted};
 use super::stop::{EarlyStop, blocked_by, held_back, refusal_stop, refuse_turn};
 use super::stream::{LiveAnswer, tell_retry};
+use super::subagent::preset::SubagentPreset;
 use super::turn::TurnRun;
 use crate::event::Event;
-use crate::message::{Content, Message, Origin, Role, ToolCall};
+use crate::message::{Content, Message, Origin, Role, ToolCall, Usage};
 use crate::point::catalog as at;
-use crate::point::outcome::Level;
+use crate::point::outcome::{Injection, Level};
 use crate::point::payload::Purpose;
 use crate::prompt;
 use crate::provider::{Finish, OutputFormat, Request, Response, StreamEvent};
@@ -31,71 +32,197 @@ enum AskOutcome {
     Mended(String),
 }
 
+/// Options of one request, set by the order of the turn.
+#[derive(Default)]
+pub(super) struct StepOrder {
+    /// Model to ask; `None` selects the model of the turn.
+    pub(super) model: Option<String>,
+    /// Preset that selects the tools, until the next request.
+    pub(super) preset: Option<Arc<SubagentPreset>>,
+    /// Plugin and text of a message for this request only.
+    pub(super) note: Option<(Arc<str>, String)>,
+    /// Plugin that asks outside of the conversation; `None` for a request of the conversation.
+    pub(super) aside: Option<Arc<str>>,
+}
+
+/// An answer of the model after `post-reason`.
+pub(super) struct ReviewedReply {
+    reply: SeenReply,
+    message: Message,
+    /// Text of the model before the hooks.
+    written: String,
+    finish: Finish,
+    /// Names of the tools that the request offered, and the preset that selected them, for an answer
+    /// outside of the conversation.
+    offered: Option<(Vec<String>, Option<Arc<SubagentPreset>>)>,
+}
+
+impl ReviewedReply {
+    /// Returns the answer as it would be kept.
+    pub(super) fn reply(&self) -> &SeenReply {
+        &self.reply
+    }
+}
+
+/// Model and usage of one request.
+pub(super) struct StepCost {
+    pub(super) model: String,
+    pub(super) usage: Usage,
+}
+
 impl TurnRun<'_> {
-    pub(super) async fn take_step(&mut self) -> Result<ReplyStep, EarlyStop> {
-        self.ctx.step += 1;
-        self.ctx.scope.progress.note_step(self.ctx.step);
-        self.ctx.emit_event(Event::StepStart {
-            step: self.ctx.step,
-        });
+    /// Asks the model and makes its answer a part of the conversation. Calls of the answer are open
+    /// until [`run_open_calls`](Self::run_open_calls).
+    pub(super) async fn request_answer(
+        &mut self,
+        order: &StepOrder,
+    ) -> Result<StepCost, EarlyStop> {
+        if let Some(note) = self.limit_note() {
+            return Err(self.cut_turn(&note).await);
+        }
+        if let Some(draft) = self.ready_answer.take() {
+            self.note_step(ReplyStep::whole(draft));
+            return Ok(StepCost {
+                model: self.ctx.scope.skills.model(),
+                usage: Usage::default(),
+            });
+        }
+        self.begin_step();
         self.take_steering().await?;
         let scope = self.ctx.scope.clone();
         self.agent.take_replacements(Some(&scope));
         self.agent.join_archived(&scope).await;
-        let request = self.build_request().await?;
-        let response = match self.ask_model(&request).await? {
+        let (model, response) = self.ask_for_answer(order).await?;
+        let usage = response.usage;
+        let reviewed = self.review_reply(response, order).await?;
+        self.keep_reply(reviewed).await?;
+        Ok(StepCost { model, usage })
+    }
+
+    /// Asks the model outside of the conversation: nobody is shown the answer, and its calls do not
+    /// run unless [`keep_reply`](Self::keep_reply) makes it a part of the conversation.
+    pub(super) async fn request_aside(
+        &mut self,
+        order: &StepOrder,
+    ) -> Result<(StepCost, ReviewedReply), EarlyStop> {
+        if let Some(note) = self.limit_note() {
+            return Err(self.cut_turn(&note).await);
+        }
+        self.begin_step();
+        let answered = match self.ask_for_answer(order).await {
+            Ok((model, response)) => {
+                let usage = response.usage;
+                let reviewed = self.review_reply(response, order).await;
+                reviewed.map(|reviewed| (StepCost { model, usage }, reviewed))
+            }
+            Err(stop) => Err(stop),
+        };
+        self.tell_step_end(0, true);
+        answered
+    }
+
+    fn begin_step(&mut self) {
+        self.ctx.step += 1;
+        self.is_in_step = true;
+        self.ctx.scope.progress.note_step(self.ctx.step);
+        self.ctx.emit_event(Event::StepStart {
+            step: self.ctx.step,
+        });
+    }
+
+    fn tell_step_end(&mut self, tool_calls: u32, goes_on: bool) {
+        if std::mem::take(&mut self.is_in_step) {
+            self.ctx.emit_event(Event::StepEnd {
+                step: self.ctx.step,
+                tool_calls,
+                goes_on,
+            });
+        }
+    }
+
+    /// Sends the request of a step. Returns the model that was asked, and its answer.
+    async fn ask_for_answer(&mut self, order: &StepOrder) -> Result<(String, Response), EarlyStop> {
+        let request = self.build_request(order).await?;
+        let response = match self.ask_model(&request, order).await? {
             AskOutcome::Answered(response) => *response,
             AskOutcome::TooLong(why) | AskOutcome::Mended(why) => {
-                self.ask_shorter(&request, why).await?
+                self.ask_shorter(&request, why, order).await?
             }
         };
-        let reply = self.take_reply(response).await?;
-        let mut inject = reply.inject;
-        let n_calls = u32::try_from(reply.calls.len()).unwrap_or(u32::MAX);
-        let has_calls = n_calls > 0;
-        if has_calls {
-            let cut = reply.cut.as_deref();
-            let (steering, reflected) = (&self.agent.steering, &mut self.reflected);
-            let ran = self
-                .calls
-                .run_calls(&self.ctx, steering, reflected, reply.calls, cut);
-            inject.extend(ran.await?);
-        }
+        Ok((request.model, response))
+    }
+
+    /// Runs the calls of the last answer, if it has any, and ends its step.
+    pub(super) async fn run_open_calls(&mut self) -> Result<(), EarlyStop> {
+        let Some(mut reply) = self.open.take() else {
+            return Ok(());
+        };
+        let calls = std::mem::take(&mut reply.calls);
+        let n_calls = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+        let (steering, reflected) = (&self.agent.steering, &mut self.reflected);
+        let cut = reply.cut.as_deref();
+        let ran = self
+            .calls
+            .run_calls(&self.ctx, steering, reflected, calls, cut);
+        let injected = ran.await?;
+        reply.inject.extend(injected);
+        self.end_step(reply, n_calls).await
+    }
+
+    /// Ends the step of an answer whose calls have results.
+    async fn end_step(&mut self, reply: SeenReply, n_calls: u32) -> Result<(), EarlyStop> {
         if let Some(text) = reply.left_out {
             self.ctx.emit_notice(Level::Warn, text.clone());
             let message = Message::text(Role::User, text);
             self.ctx.push(message.from(Origin::Reflection)).await?;
         }
-        let goes_on =
-            has_calls || !inject.is_empty() || reply.shortfall == Some(ReplyShortfall::CutText);
+        let goes_on = n_calls > 0
+            || !reply.inject.is_empty()
+            || reply.shortfall == Some(ReplyShortfall::CutText);
         // After the results: nothing may stand between a call and its result.
-        self.ctx.inject_texts(inject).await?;
-        self.ctx.emit_event(Event::StepEnd {
-            step: self.ctx.step,
-            tool_calls: n_calls,
-            goes_on,
-        });
-        Ok(ReplyStep {
+        self.ctx.inject_texts(reply.inject).await?;
+        self.tell_step_end(n_calls, goes_on);
+        self.note_step(ReplyStep {
             draft: reply.draft,
             goes_on,
             shortfall: reply.shortfall,
-        })
+        });
+        Ok(())
+    }
+
+    fn note_step(&mut self, step: ReplyStep) {
+        let is_continued = self.answer.take_step(step);
+        self.progress.ends_answer(is_continued);
     }
 
     /// Compaction when it is due, `context`, then `pre-reason`.
-    async fn build_request(&mut self) -> Result<Request, EarlyStop> {
+    async fn build_request(&mut self, order: &StepOrder) -> Result<Request, EarlyStop> {
+        self.ctx.scope.skills.set_step_preset(order.preset.clone());
         let mut messages = self
             .agent
             .compaction
             .compact_messages(&self.ctx, &self.system)
             .await?;
-        messages.append(&mut self.ctx.passing);
+        match order.aside {
+            Some(_) => messages.extend(self.ctx.passing.iter().cloned()),
+            None => messages.append(&mut self.ctx.passing),
+        }
+        if let Some((plugin, text)) = &order.note {
+            let note = Injection {
+                text: text.clone(),
+                keep: false,
+            };
+            messages.push(self.ctx.inject_one(plugin, note).await?);
+        }
         let messages = self
             .ctx
             .pass_point::<at::Context>("conversation", messages)
             .await?;
         let mut request = Request {
-            model: self.ctx.scope.skills.model(),
+            model: order
+                .model
+                .clone()
+                .unwrap_or_else(|| self.ctx.scope.skills.model()),
             system: self.system.clone(),
             messages: Arc::unwrap_or_clone(messages),
             tools: Vec::new(),
@@ -138,14 +265,19 @@ impl TurnRun<'_> {
 
     /// Compacts the conversation after a server refused a request that exceeds the model's window,
     /// and sends it once more.
-    async fn ask_shorter(&mut self, refused: &Request, why: String) -> Result<Response, EarlyStop> {
+    async fn ask_shorter(
+        &mut self,
+        refused: &Request,
+        why: String,
+        order: &StepOrder,
+    ) -> Result<Response, EarlyStop> {
         self.agent.compaction.refuse_size(refused);
         self.ctx.emit_notice(
             Level::Warn,
             "the request is longer than the model's window: the conversation is made shorter and sent again",
         );
-        let request = self.build_request().await?;
-        match self.ask_model(&request).await? {
+        let request = self.build_request(order).await?;
+        match self.ask_model(&request, order).await? {
             AskOutcome::Answered(response) => Ok(*response),
             AskOutcome::TooLong(_) | AskOutcome::Mended(_) => Err(EarlyStop::Provider(why)),
         }
@@ -153,11 +285,15 @@ impl TurnRun<'_> {
 
     /// Sends the request and shows the answer while it streams. If the server refuses it and a
     /// correction is found, sends it once more.
-    async fn ask_model(&mut self, request: &Request) -> Result<AskOutcome, EarlyStop> {
-        match self.ask_once(request).await? {
+    async fn ask_model(
+        &mut self,
+        request: &Request,
+        order: &StepOrder,
+    ) -> Result<AskOutcome, EarlyStop> {
+        match self.ask_once(request, order).await? {
             AskOutcome::Mended(why) => {
                 tell_retry(&self.ctx.scope.spec.events, StreamEvent::mended(why));
-                match self.ask_once(request).await? {
+                match self.ask_once(request, order).await? {
                     AskOutcome::Mended(why) => Err(EarlyStop::Provider(why)),
                     asked => Ok(asked),
                 }
@@ -166,10 +302,13 @@ impl TurnRun<'_> {
         }
     }
 
-    async fn ask_once(&mut self, request: &Request) -> Result<AskOutcome, EarlyStop> {
+    async fn ask_once(
+        &mut self,
+        request: &Request,
+        order: &StepOrder,
+    ) -> Result<AskOutcome, EarlyStop> {
         let caller = self.ctx.caller();
         let (scope, number, step) = (self.ctx.scope.clone(), self.ctx.scope.number, self.ctx.step);
-        let mut live = LiveAnswer::new(&scope.emitter, &scope.cancel, &caller, &mut self.progress);
         let tools = prompt::tools_hash(&request.tools);
         let tool_names = request.tools.iter().map(|tool| tool.name.clone()).collect();
         let kept = |request: &Request, response: &Response| Body::Step {
@@ -182,22 +321,39 @@ impl TurnRun<'_> {
             tools,
             tool_names,
         };
-        let writing = &mut live;
         let gate = ModelGate::new(&scope);
-        let answer = gate.send_request(
-            None,
-            &caller,
-            request,
-            |body, heard| {
-                Box::pin(async move { writing.follow_answer(body, heard).await })
-                    as BoxFuture<'_, _>
-            },
-            kept,
-        );
-        let answer = answer.await;
-        if let Some(said) = live.stop_text() {
-            return Err(EarlyStop::Blocked(held_back(&said)));
-        }
+        let answer = match &order.aside {
+            Some(plugin) => {
+                let answer = gate.send_request(
+                    Some(plugin),
+                    &caller,
+                    request,
+                    |body, heard| gate.send_unshown(body, heard),
+                    kept,
+                );
+                answer.await
+            }
+            None => {
+                let mut live =
+                    LiveAnswer::new(&scope.emitter, &scope.cancel, &caller, &mut self.progress);
+                let writing = &mut live;
+                let answer = gate.send_request(
+                    None,
+                    &caller,
+                    request,
+                    |body, heard| {
+                        Box::pin(async move { writing.follow_answer(body, heard).await })
+                            as BoxFuture<'_, _>
+                    },
+                    kept,
+                );
+                let answer = answer.await;
+                if let Some(said) = live.stop_text() {
+                    return Err(EarlyStop::Blocked(held_back(&said)));
+                }
+                answer
+            }
+        };
         let response = match answer {
             Ok(response) => response,
             Err(NoAnswer::TooLong(why)) => return Ok(AskOutcome::TooLong(why)),
@@ -222,8 +378,12 @@ impl TurnRun<'_> {
         Ok(AskOutcome::Answered(Box::new(response)))
     }
 
-    /// `post-reason`, then the answer becomes a message.
-    async fn take_reply(&mut self, mut response: Response) -> Result<SeenReply, EarlyStop> {
+    /// `post-reason`. A refusal ends the turn.
+    async fn review_reply(
+        &mut self,
+        mut response: Response,
+        order: &StepOrder,
+    ) -> Result<ReviewedReply, EarlyStop> {
         let most = self.agent.spec.config.max_calls;
         let left_out = leave_out(&mut response.message, most);
         let written = response.message.joined_text();
@@ -257,17 +417,42 @@ impl TurnRun<'_> {
             shortfall,
             inject: reviewed.inject,
         };
-        self.progress.partial.clear();
-        // Providers refuse messages without content.
-        if !message.content.is_empty() {
-            let fresh = self.progress.fresh();
-            let is_shown = !fresh.is_empty() && reply.draft == written;
-            let shown = is_shown.then(|| fresh.to_owned());
-            self.ctx.keep_message(&message)?;
-            self.ctx.emit_message_as(message, shown).await;
+        if let Err(stop) = refusal {
+            if order.aside.is_none() {
+                self.keep_message(&reply, message, &written).await?;
+            }
+            return Err(stop);
         }
-        refusal?;
-        match response.finish {
+        let offered = || {
+            let names = self.ctx.scope.skills.active().to_vec();
+            (names, order.preset.clone())
+        };
+        Ok(ReviewedReply {
+            reply,
+            message,
+            written,
+            finish: response.finish,
+            offered: order.aside.is_some().then(offered),
+        })
+    }
+
+    /// Makes an answer a part of the conversation. Without calls, its step ends.
+    pub(super) async fn keep_reply(&mut self, reviewed: ReviewedReply) -> Result<(), EarlyStop> {
+        let ReviewedReply {
+            reply,
+            message,
+            written,
+            finish,
+            offered,
+        } = reviewed;
+        if let Some((tools, preset)) = offered {
+            // Later requests may have offered other tools, and no text of this answer was shown.
+            self.ctx.scope.skills.set_step_preset(preset);
+            self.ctx.scope.skills.set_active(tools);
+            self.progress.begins_answer();
+        }
+        self.keep_message(&reply, message, &written).await?;
+        match finish {
             Finish::Refused => {
                 let text = "[the provider held the answer back]".to_owned();
                 return Err(EarlyStop::Blocked(text));
@@ -278,6 +463,28 @@ impl TurnRun<'_> {
             ),
             Finish::Done | Finish::ToolCalls | Finish::Paused => {}
         }
-        Ok(reply)
+        if reply.calls.is_empty() {
+            return self.end_step(reply, 0).await;
+        }
+        self.open = Some(reply);
+        Ok(())
+    }
+
+    async fn keep_message(
+        &mut self,
+        reply: &SeenReply,
+        message: Message,
+        written: &str,
+    ) -> Result<(), EarlyStop> {
+        self.progress.partial.clear();
+        // Providers refuse messages without content.
+        if !message.content.is_empty() {
+            let fresh = self.progress.fresh();
+            let is_shown = !fresh.is_empty() && reply.draft == written;
+            let shown = is_shown.then(|| fresh.to_owned());
+            self.ctx.keep_message(&message)?;
+            self.ctx.emit_message_as(message, shown).await;
+        }
+        Ok(())
     }
 }

@@ -15,6 +15,13 @@ pub(super) enum EarlyStop {
     Provider(String),
     /// The answer does not match the schema of the turn, for this reason.
     WrongAnswer(String),
+    /// The loop of a plugin that orders the turn failed.
+    Loop {
+        /// Name of the plugin.
+        plugin: String,
+        /// Reason, as a continuation of "failed".
+        why: String,
+    },
     Host(Error),
 }
 

@@ -54,6 +54,12 @@ pub(super) struct AnswerProgress {
 }
 
 impl AnswerProgress {
+    /// Begins an answer of which nothing is shown yet.
+    pub(super) fn begins_answer(&mut self) {
+        self.partial.clear();
+        self.shown.truncate(self.continued);
+    }
+
     /// Ends the step. Its shown text is kept if the next step continues it.
     pub(super) fn ends_answer(&mut self, is_continued: bool) {
         self.continued = match is_continued {
@@ -97,8 +103,7 @@ impl<'a> LiveAnswer<'a> {
         caller: &'a Caller,
         progress: &'a mut AnswerProgress,
     ) -> Self {
-        progress.partial.clear();
-        progress.shown.truncate(progress.continued);
+        progress.begins_answer();
         Self {
             emitter,
             cancel,

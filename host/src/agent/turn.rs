@@ -1,27 +1,27 @@
-//! One turn from its start to its end.
+//! The state of a turn, and the primitives with which an answer goes out.
 //!
-//! [`TurnRun::run_turn`] wraps the turn's body in one `select`: when the user interrupts, the body
-//! is dropped at its current await, and [`TurnRun::end_turn`] puts the session in order. So the
-//! body itself has no branches for cancellation, and all it has to do is to keep the data that must
-//! survive in the turn and not in its own variables.
+//! The order of a turn is made of primitives: [`TurnRun::take_input`], [`TurnRun::build_system`],
+//! [`TurnRun::request_answer`], [`TurnRun::run_open_calls`], [`TurnRun::reflect_answer`] and
+//! [`TurnRun::finish_answer`]. Hooks, policy, limits and the journal are inside of them, so that no
+//! order skips a guard. `run` has the built-in order, `plugin_order` the order of a plugin's loop.
+//!
+//! The future of an order may be dropped at any await: data that must survive belongs into
+//! [`TurnRun`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::answer::{AnswerEnd, AnswerState, CONTINUE, CUT_AGAIN, EMPTY, EMPTY_AGAIN};
 use super::answer_schema::{AnswerCheck, AnswerMismatch};
 use super::calls::TurnCalls;
 use super::ctx::TurnCtx;
-use super::known_input::{InputDecision, decide_on_input};
 use super::lifecycle::LiveAgent;
-use super::outcome::{Error, TurnOutcome};
 use super::reflect::MARK;
 use super::reflect::second::ReflectionState;
-use super::reply::{ReplyShortfall, ReplyStep};
-use super::spec::TurnSpec;
+use super::reply::{ReplyShortfall, SeenReply};
 use super::stop::{EarlyStop, blocked_by, held_back};
 use super::stream::{AnswerProgress, goes_on_from};
 use crate::event::Event;
@@ -29,32 +29,12 @@ use crate::message::{Attachment, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::outcome::Level;
-use crate::point::payload::{Source, TurnInput};
+use crate::point::payload::TurnInput;
 use crate::provider::SystemBlock;
 use crate::session::{Body, InterruptedTurn, Position};
 
-/// Time that tools have, after the user interrupted, to stop by themselves and report their work so
-/// far. A little longer than the time that a call gets once its token is set.
-const TOOL_GRACE: Duration = Duration::from_secs(5);
-
-/// Maximum number of consecutive answers cut by a token limit. A model that does not write less
-/// after two of them usually repeats the same answer, at full cost.
-const MAX_CUT: u32 = 3;
-
-/// Note at the end of a turn after [`MAX_CUT`] cut answers.
-const CUT_AGAIN: &str = "[stopped: the answer was cut at the token limit three times in a row; raise the limit of the model's \
-                         answer, or ask for less at once]";
-
-/// Message for the model after its text was cut.
-const CONTINUE: &str = "[your answer was cut by its token limit; continue exactly where it stopped, without repeating anything]";
-
-/// Message for the model after an answer without text and tool calls.
-const EMPTY: &str =
-    "[your answer was empty; answer the last message of the user, or say why you cannot]";
-
-/// Notice after the second consecutive empty answer.
-const EMPTY_AGAIN: &str =
-    "the model gave an empty answer twice in a row; ask again, or choose another model with /model";
+/// Reason for another step when the person has said something.
+const SAID_MORE: &str = "the person said something";
 
 #[derive(Clone, Debug)]
 pub(super) enum TurnWork {
@@ -68,67 +48,6 @@ pub(super) enum TurnWork {
     },
     /// Replaces older messages with a summary and answers nothing.
     Compact,
-}
-
-impl LiveAgent {
-    /// Runs one turn: from its input to the final output.
-    ///
-    /// However the turn ends, every tool call in the session has a result and `turn-end` has fired.
-    /// A set `cancel` ends it at the next await with
-    /// [`StopReason::Cancelled`](crate::point::payload::StopReason::Cancelled). If this future is
-    /// dropped instead, the next turn closes the calls that it left open.
-    ///
-    /// # Errors
-    /// Only when the host itself fails, which means: the session cannot be written.
-    pub(crate) async fn run_turn(
-        &mut self,
-        spec: TurnSpec,
-        cancel: &CancellationToken,
-    ) -> Result<TurnOutcome, Error> {
-        self.announce_session();
-        let spec = match decide_on_input(&self.spec, spec)? {
-            InputDecision::Run(spec) => spec,
-            InputDecision::Known(outcome) => return Ok(outcome),
-        };
-        self.take_replacements(None);
-        let input = TurnInput {
-            text: spec.text,
-            source: spec.source,
-        };
-        let work = TurnWork::Answer {
-            command: spec.command,
-            input_id: spec.input_id,
-            continues: spec.continues.map(Box::new),
-        };
-        let mut turn = TurnRun::new(self, input, work, cancel.clone());
-        turn.attached = spec.attached.into();
-        turn.answers = AnswerCheck::new(spec.answer_schema);
-        turn.ctx.scope.budget.limit_cost(spec.max_cost_usd);
-        if let Some(preset) = spec.preset {
-            turn.ctx.scope.skills.keep_to_preset(preset);
-        }
-        turn.run_turn().await
-    }
-
-    /// Replaces all but the newest messages with a summary, as compaction does when a conversation
-    /// grows too long. It is a turn that answers nothing: hooks of compaction may use all of a
-    /// turn, and their usage is counted.
-    ///
-    /// # Errors
-    /// The session cannot be written.
-    pub(crate) async fn compact_session(
-        &mut self,
-        cancel: &CancellationToken,
-    ) -> Result<TurnOutcome, Error> {
-        self.announce_session();
-        let input = TurnInput {
-            text: "/compact".to_owned(),
-            source: Source::Terminal,
-        };
-        TurnRun::new(self, input, TurnWork::Compact, cancel.clone())
-            .run_turn()
-            .await
-    }
 }
 
 pub(super) struct TurnRun<'a> {
@@ -149,6 +68,12 @@ pub(super) struct TurnRun<'a> {
     /// Tool calls whose results are not in the session yet.
     pub(super) calls: TurnCalls,
     pub(super) reflected: ReflectionState,
+    /// The answer to the present input.
+    pub(super) answer: AnswerState,
+    /// The last answer, as long as its calls have no results.
+    pub(super) open: Option<SeenReply>,
+    /// Whether the end of the present step was not told yet.
+    pub(super) is_in_step: bool,
     /// Check of answers that must match a schema.
     pub(super) answers: AnswerCheck,
     pub(super) outputs: Vec<String>,
@@ -185,6 +110,9 @@ impl<'a> TurnRun<'a> {
             progress: AnswerProgress::default(),
             calls: TurnCalls::default(),
             reflected: ReflectionState::default(),
+            answer: AnswerState::default(),
+            open: None,
+            is_in_step: false,
             answers: AnswerCheck::default(),
             outputs: Vec::new(),
             ready_answer: None,
@@ -193,25 +121,7 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    pub(super) async fn run_turn(mut self) -> Result<TurnOutcome, Error> {
-        let ended = match self.begin_turn() {
-            Err(error) => Err(error),
-            Ok(()) => {
-                let interrupted =
-                    wait_for_interrupt(self.ctx.scope.cancel.clone(), self.calls.is_running());
-                let family = self.ctx.scope.family.clone();
-                tokio::select! {
-                    biased;
-                    () = interrupted => Err(EarlyStop::Cancelled),
-                    why = family.halt.wait() => Err(EarlyStop::Blocked(format!("[stopped: {why}]"))),
-                    ended = self.run_body() => ended,
-                }
-            }
-        };
-        self.end_turn(ended).await
-    }
-
-    fn begin_turn(&mut self) -> Result<(), EarlyStop> {
+    pub(super) fn begin_turn(&mut self) -> Result<(), EarlyStop> {
         self.agent.dispatcher.begin_turn();
         let session = self.agent.spec.session.clone();
         session.cut_turn()?;
@@ -244,133 +154,113 @@ impl<'a> TurnRun<'a> {
         Ok(())
     }
 
-    /// The whole of a turn: input, answer, output, and again for every follow-up.
-    async fn run_body(&mut self) -> Result<(), EarlyStop> {
-        self.agent.start_session().await;
-        if matches!(self.work, TurnWork::Compact) {
-            let done = self.agent.compaction.compact_now(&self.ctx).await?;
-            self.outputs.push(done);
-            return Ok(());
+    /// Reflects on the last answer. Returns the reason for another step, or `None` if the answer may go
+    /// out. A message that asks the model for more is appended to the conversation.
+    pub(super) async fn reflect_answer(&mut self) -> Result<Option<String>, EarlyStop> {
+        if self.answer.is_accepted() {
+            return Ok(None);
         }
-        let fork = self.begin_skill().await;
-        let decision = self.take_input().await?;
-        if let Some(invoked) = fork {
-            return self.answer_by_fork(invoked).await;
+        if self.answer.is_cut_again() {
+            return Err(self.cut_turn(CUT_AGAIN).await);
         }
-        let scope = self.ctx.scope.clone();
-        self.agent.join_archived(&scope).await;
-        self.agent
-            .archival
-            .begin_archiving(&self.agent.spec, &scope);
-        self.build_system(decision).await?;
-        loop {
-            let answer = self.answer_input().await?;
-            if answer.is_cut {
-                // A note of the host is no answer, and the stop reason says so.
-                self.answers = AnswerCheck::default();
-            }
-            self.give_output(answer.draft).await?;
-            if answer.is_cut {
-                return Err(EarlyStop::MaxSteps);
-            }
-            if !self.take_follow_up().await? {
-                return Ok(());
-            }
+        let Some(step) = self.answer.take_last() else {
+            return Ok(Some("there is no answer".to_owned()));
+        };
+        let has_step = self.has_step();
+        if step.shortfall == Some(ReplyShortfall::CutText) && has_step {
+            self.answer.continue_text(step.draft);
+            return self.ask_again("the answer was cut", CONTINUE).await;
         }
+        if self.answer.is_empty_again() && !step.goes_on {
+            self.ctx.emit_notice(Level::Warn, EMPTY_AGAIN);
+            self.answer.accept_draft(format!("[{EMPTY_AGAIN}]"));
+            return Ok(None);
+        }
+        if self.answer.is_empty_once() && !step.goes_on && has_step {
+            return self.ask_again("the answer was empty", EMPTY).await;
+        }
+        // A text that a hook removed without a replacement is no reason to ask the model again.
+        if step.goes_on {
+            return Ok(Some("the model was told of something since".to_owned()));
+        }
+        if self.take_steering().await? {
+            return Ok(Some(SAID_MORE.to_owned()));
+        }
+        if has_step && let Some(text) = self.remind_of_agents() {
+            return self.ask_again("subagents still run", &text).await;
+        }
+        let checked = match self.answers.check_draft(step.draft, has_step) {
+            Ok(checked) => checked,
+            Err(AnswerMismatch::GiveUp(why)) => return Err(EarlyStop::WrongAnswer(why)),
+            Err(AnswerMismatch::AskAgain(text)) => {
+                return self
+                    .ask_again("the answer does not match its schema", &text)
+                    .await;
+            }
+        };
+        let reflected = self
+            .reflected
+            .reflect_on_draft(&self.ctx, &self.input.text, checked, has_step)
+            .await?;
+        if let Some(reason) = reflected.continue_because {
+            return self.ask_again(&reason, &format!("{MARK}{reason}")).await;
+        }
+        self.answer.accept_draft(reflected.draft);
+        Ok(None)
     }
 
-    /// Runs steps until the model has answered and reflection accepts the answer.
-    async fn answer_input(&mut self) -> Result<DraftAnswer, EarlyStop> {
-        let mut draft = String::new();
-        // Cut text that the next step continues.
-        let mut begun = String::new();
-        let (mut n_cut, mut n_empty) = (0, 0);
-        loop {
-            if self.ctx.step >= self.last_step {
-                return Ok(self.cut_draft(&draft, &self.step_limit()));
-            }
-            if let Some(note) = self.cost_limit() {
-                return Ok(self.cut_draft(&draft, &note));
-            }
-            let mut step = match self.ready_answer.take() {
-                Some(draft) => ReplyStep::whole(draft),
-                None => self.take_step().await?,
-            };
-            step.draft.insert_str(0, &begun);
-            begun.clear();
-            let is_cut_text = step.shortfall == Some(ReplyShortfall::CutText);
-            self.progress.ends_answer(is_cut_text);
-            if !step.draft.is_empty() {
-                draft.clone_from(&step.draft);
-            }
-            match step.shortfall {
-                Some(ReplyShortfall::CutText | ReplyShortfall::CutCalls) => n_cut += 1,
-                Some(ReplyShortfall::Empty) => n_empty += 1,
-                None => (n_cut, n_empty) = (0, 0),
-            }
-            if n_cut >= MAX_CUT {
-                return Ok(self.cut_draft(&draft, CUT_AGAIN));
-            }
-            let has_step = self.ctx.step < self.last_step;
-            if is_cut_text && has_step {
-                begun = step.draft;
-                self.ctx
-                    .push(Message::text(Role::User, CONTINUE).from(Origin::Reflection))
-                    .await?;
-                continue;
-            }
-            if n_empty > 1 && !step.goes_on {
-                self.ctx.emit_notice(Level::Warn, EMPTY_AGAIN);
-                return Ok(DraftAnswer {
-                    draft: format!("[{EMPTY_AGAIN}]"),
-                    is_cut: false,
-                });
-            }
-            if n_empty == 1 && !step.goes_on && has_step {
-                self.ctx
-                    .push(Message::text(Role::User, EMPTY).from(Origin::Reflection))
-                    .await?;
-                continue;
-            }
-            // A text that a hook removed without a replacement is no reason to ask the model again.
-            if step.goes_on || self.take_steering().await? {
-                continue;
-            }
-            if has_step && let Some(text) = self.remind_of_agents() {
-                self.ctx
-                    .push(Message::text(Role::User, text).from(Origin::Reflection))
-                    .await?;
-                continue;
-            }
-            let checked = match self.answers.check_draft(step.draft, has_step) {
-                Ok(checked) => checked,
-                Err(AnswerMismatch::GiveUp(why)) => return Err(EarlyStop::WrongAnswer(why)),
-                Err(AnswerMismatch::AskAgain(text)) => {
-                    self.ctx
-                        .push(Message::text(Role::User, text).from(Origin::Reflection))
-                        .await?;
-                    continue;
-                }
-            };
-            let reflected = self
-                .reflected
-                .reflect_on_draft(&self.ctx, &self.input.text, checked, has_step)
-                .await?;
-            match reflected.continue_because {
-                Some(reason) => {
-                    let message = Message::text(Role::User, format!("{MARK}{reason}"));
-                    self.ctx.push(message.from(Origin::Reflection)).await?;
-                }
-                // The user may have sent more while hooks checked the answer. At the step limit
-                // that input waits for the next turn, and this answer stands.
-                None if self.ctx.step < self.last_step && self.take_steering().await? => {}
-                None => {
-                    return Ok(DraftAnswer {
-                        draft: reflected.draft,
-                        is_cut: false,
-                    });
-                }
-            }
+    /// Gives the last answer out unless another step is needed, then takes the next follow-up.
+    pub(super) async fn finish_answer(&mut self) -> Result<AnswerEnd, EarlyStop> {
+        if let Some(why) = self.reflect_answer().await? {
+            return Ok(AnswerEnd::Again(why));
+        }
+        // The user may have sent more while hooks checked the answer. At the step limit that input
+        // waits for the next turn, and this answer stands.
+        let draft = self.answer.take_accepted().unwrap_or_default();
+        if self.has_step() && self.take_steering().await? {
+            return Ok(AnswerEnd::again(SAID_MORE));
+        }
+        self.give_output(draft).await?;
+        Ok(match self.take_follow_up().await? {
+            true => AnswerEnd::FollowUp,
+            false => AnswerEnd::Done,
+        })
+    }
+
+    /// Tells the model why another step is needed.
+    async fn ask_again(&self, why: &str, text: &str) -> Result<Option<String>, EarlyStop> {
+        let message = Message::text(Role::User, text).from(Origin::Reflection);
+        self.ctx.push(message).await?;
+        Ok(Some(why.to_owned()))
+    }
+
+    fn has_step(&self) -> bool {
+        self.ctx.step < self.last_step
+    }
+
+    /// Returns the reason why the model is not asked again in this turn, as a note for the output.
+    pub(super) fn limit_note(&self) -> Option<String> {
+        if self.answer.is_cut_again() {
+            return Some(CUT_AGAIN.to_owned());
+        }
+        if !self.has_step() {
+            return Some(self.step_limit());
+        }
+        self.cost_limit()
+    }
+
+    /// Gives out the last text of the model with a note of the host. Returns the stop of the turn.
+    pub(super) async fn cut_turn(&mut self, note: &str) -> EarlyStop {
+        // A note of the host is no answer, and the stop reason says so.
+        self.answers = AnswerCheck::default();
+        let draft = self.answer.take_draft();
+        let text = match draft.is_empty() {
+            true => note.to_owned(),
+            false => format!("{draft}\n\n{note}"),
+        };
+        match self.give_output(text).await {
+            Ok(()) => EarlyStop::MaxSteps,
+            Err(stop) => stop,
         }
     }
 
@@ -402,17 +292,6 @@ impl<'a> TurnRun<'a> {
              the turn without their results]",
             ids.join(", ")
         ))
-    }
-
-    fn cut_draft(&self, draft: &str, note: &str) -> DraftAnswer {
-        DraftAnswer {
-            draft: if draft.is_empty() {
-                note.to_owned()
-            } else {
-                format!("{draft}\n\n{note}")
-            },
-            is_cut: true,
-        }
     }
 
     /// Returns the output after the hooks of `pre-output`, and after those of `output-delta` unless
@@ -461,21 +340,4 @@ impl<'a> TurnRun<'a> {
             None => matches.map_err(EarlyStop::WrongAnswer),
         }
     }
-}
-
-/// Waits for an interrupt by the user, then for running tools to stop. A call whose token is set
-/// ends by itself, and so does the body, with the partial result of the tool; this function only
-/// bounds that wait.
-async fn wait_for_interrupt(cancel: CancellationToken, is_running_tools: Arc<AtomicBool>) {
-    cancel.cancelled().await;
-    if is_running_tools.load(Ordering::Acquire) {
-        tokio::time::sleep(TOOL_GRACE).await;
-    }
-}
-
-/// Answer that the steps produced.
-struct DraftAnswer {
-    draft: String,
-    /// Whether the step limit cut it.
-    is_cut: bool,
 }

@@ -14,6 +14,8 @@ macro_rules! for_each_external_call {
             Agents, agents, "run subagents with tools of the agent, which costs tokens";
             /// Running turns from its loop.
             Turns, turns, "run turns of the agent from its loop, with all tools and without a person, which costs tokens";
+            /// Ordering the agent's own turns.
+            AgentLoop, agent_loop, "order the turns of the agent where the settings name it: it reads inputs and answers, chooses among the models that the settings let it ask, and decides what is asked and run next, which costs tokens";
         }
     };
 }
@@ -52,6 +54,15 @@ macro_rules! table {
 for_each_external_call!(table);
 
 impl ExternalCall {
+    /// Name of the import that it gives.
+    #[must_use]
+    pub fn import(self) -> &'static str {
+        match self {
+            Self::AgentLoop => "agent-turn",
+            other => other.name(),
+        }
+    }
+
     /// Finds a call by its name.
     pub(super) fn find(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|call| call.name() == name)

@@ -103,7 +103,12 @@ pub fn combined(granted: &Granted, has_hooks: bool) -> Option<String> {
         seen.push(format!("in {}", names.join(", ")));
     }
     // A tool called by the plugin can read everything that the agent can.
-    let is_through_agent = [ExternalCall::Agents, ExternalCall::Turns]
+    let through_agent = [
+        ExternalCall::Agents,
+        ExternalCall::Turns,
+        ExternalCall::AgentLoop,
+    ];
+    let is_through_agent = through_agent
         .iter()
         .any(|call| granted.has(&Capability::ExternalCall(*call)));
     if granted.tools().next().is_some() || is_through_agent {

@@ -51,6 +51,17 @@ pub(super) fn build_agent(
             opening.push(Event::notice(Level::Warn, error.to_string()));
         }
     }
+    let ordering = parts.config.agent_loop.as_deref();
+    let agent_loop = ordering.and_then(|name| {
+        let mut loops = open.agent_loops.into_iter();
+        loops.find(|own| own.plugin() == name)
+    });
+    if let (Some(name), None) = (ordering, &agent_loop) {
+        return Err(Error::AgentLoop {
+            plugin: name.to_owned(),
+            why: "the plugin does not run in this session".to_owned(),
+        });
+    }
     let own_folders = [&parts.paths.config, &parts.paths.data, &parts.paths.cache];
     let plugins = parts.plugins.plugins.iter();
     let plugins = plugins.map(|plugin| plugin.manifest.name.clone());
@@ -77,6 +88,7 @@ pub(super) fn build_agent(
         name: Arc::from("main"),
         depth: 0,
         call_chain: Vec::new(),
+        agent_loop,
         known: Arc::default(),
         told: Arc::default(),
     });

@@ -15,6 +15,7 @@ use super::{Error, Host, SharedParts, ToolSource};
 use crate::agent::{AgentConfig, KeepInStore, SubagentPresets};
 use crate::event::{Observer, Stamped};
 use crate::paths::Paths;
+use crate::plugin::load::PluginSet;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::point::registry::HookSpec;
@@ -23,12 +24,16 @@ use crate::provider::Provider;
 use crate::script::Script;
 use crate::session::SessionStore;
 use crate::skill::Skills;
+use crate::text::clean_line;
 use crate::tool::SharedTool;
 use crate::tool::approval::{Approver, DenyAll};
 use crate::tool::builtin::{self, Commands};
 use crate::tool::policy::{Policy, PolicyMode, ToolPolicy};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
+
+/// Longest name of a plugin that an error repeats, in bytes.
+const MAX_SHOWN_NAME: usize = 96;
 
 /// The parts of a [`Host`]. Every part has the most careful default: no tools, no plugins, no
 /// approver, and no files that outlive the host.
@@ -245,6 +250,7 @@ impl HostBuilder {
                 source,
             })?;
         let plugins = self.plugins.load_plugins(&paths).await?;
+        check_agent_loop(&plugins, self.config.agent_loop.as_deref())?;
         let names = plugins.plugins.iter().map(|plugin| &*plugin.manifest.name);
         let left_out = plugins.left_out.iter().map(|left| &*left.name);
         let names: Vec<&str> = names.chain(left_out).collect();
@@ -299,6 +305,30 @@ impl HostBuilder {
             _temporary: temporary,
         })))
     }
+}
+
+/// Checks that the plugin of this name may order the turns.
+fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Error> {
+    let Some(wanted) = wanted else {
+        return Ok(());
+    };
+    let mut running = plugins.plugins.iter();
+    let mut left_out = plugins.left_out.iter();
+    let why = match running.find(|plugin| plugin.manifest.name == wanted) {
+        Some(plugin) if plugin.may_order_turns() => return Ok(()),
+        Some(plugin) if plugin.has_agent_loop() => {
+            "the plugin was not granted `agent_loop` (`rind plugin grants` shows what it was granted)".to_owned()
+        }
+        Some(_) => "the plugin has no loop of the agent (it exports no `agent-loop`)".to_owned(),
+        None => match left_out.find(|left| left.name == wanted) {
+            Some(left) => format!("the plugin is not loaded: {}", left.why),
+            None => "there is no such plugin (`rind plugin list` shows all)".to_owned(),
+        },
+    };
+    Err(Error::AgentLoop {
+        plugin: clean_line(wanted, MAX_SHOWN_NAME),
+        why,
+    })
 }
 
 /// Checks the scripts, each against those before it and the names that are taken.

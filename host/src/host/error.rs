@@ -48,6 +48,17 @@ pub enum Error {
         /// Name that both have.
         name: String,
     },
+    /// The plugin whose loop is to order the turns cannot do so.
+    #[error(
+        "`loop = \"{plugin}\"` under [agent] in the settings: {why}. No turn runs in another order than the one that was chosen; take the \
+         line out to have the built-in order"
+    )]
+    AgentLoop {
+        /// Name of the plugin.
+        plugin: String,
+        /// Cause, in words.
+        why: String,
+    },
     /// A script does not fit its points, or its name is taken.
     #[error("{}script `{name}`: {why}", if place.is_empty() { String::new() } else { format!("{place}: ") })]
     Script {

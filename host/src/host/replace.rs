@@ -142,6 +142,7 @@ impl PluginReplacer {
             },
             hooks: open.registry,
             tools: open.tools,
+            agent_loop: open.agent_loops.into_iter().next(),
         });
         Ok(())
     }

@@ -86,6 +86,7 @@ impl SourceSession {
             plugin: self.origin.to_string(),
             hooks: Registry::default(),
             tools: self.wrap_tools(tools),
+            agent_loop: None,
             event: Event::notice(Level::Warn, reason),
         });
     }

@@ -27,6 +27,7 @@ pub(super) const OTHERS: &[(&str, &[&str])] = &[
     ("tools", &["list", "call"]),
     ("implement", &["run"]),
     ("loop", &["run"]),
+    ("agent-loop", &["run"]),
     ("commands", &["list", "run"]),
 ];
 
@@ -43,6 +44,7 @@ pub(super) struct ComponentExports {
     tools: Option<[ComponentExportIndex; 2]>,
     implement: Option<ComponentExportIndex>,
     run_loop: Option<ComponentExportIndex>,
+    run_agent_loop: Option<ComponentExportIndex>,
     commands: Option<[ComponentExportIndex; 2]>,
 }
 
@@ -52,11 +54,15 @@ type Implement = TypedFunc<(String, String), (Result<Outcome, Error>,)>;
 /// The function of `loop`.
 type RunLoop = TypedFunc<(), (Result<LoopOutcome, Error>,)>;
 
+/// The function of `agent-loop`.
+type RunAgentLoop = TypedFunc<(), (Result<(), Error>,)>;
+
 pub(super) struct ExportedFunctions {
     hooks: Vec<Box<dyn Any + Send + Sync>>,
     pub(super) tools: Option<ToolExports>,
     pub(super) implement: Option<Implement>,
     pub(super) run_loop: Option<RunLoop>,
+    pub(super) run_agent_loop: Option<RunAgentLoop>,
     pub(super) commands: Option<CommandExports>,
 }
 
@@ -107,6 +113,7 @@ impl ComponentExports {
                 "tools" => exports.tools.is_some(),
                 "implement" => exports.implement.is_some(),
                 "loop" => exports.run_loop.is_some(),
+                "agent-loop" => exports.run_agent_loop.is_some(),
                 "commands" => exports.commands.is_some(),
                 _ => false,
             };
@@ -117,6 +124,7 @@ impl ComponentExports {
                 "tools" => exports.tools = Some([function("list")?, function("call")?]),
                 "implement" => exports.implement = Some(function("run")?),
                 "loop" => exports.run_loop = Some(function("run")?),
+                "agent-loop" => exports.run_agent_loop = Some(function("run")?),
                 "commands" => exports.commands = Some([function("list")?, function("run")?]),
                 _ => {}
             }
@@ -153,12 +161,15 @@ impl ComponentExports {
         let implement = implement.map(|run| typed_function(store, instance, run));
         let run_loop = self.run_loop.as_ref();
         let run_loop = run_loop.map(|run| typed_function(store, instance, run));
+        let run_agent_loop = self.run_agent_loop.as_ref();
+        let run_agent_loop = run_agent_loop.map(|run| typed_function(store, instance, run));
         Ok(ExportedFunctions {
             hooks,
             tools,
             commands,
             implement: implement.transpose()?,
             run_loop: run_loop.transpose()?,
+            run_agent_loop: run_agent_loop.transpose()?,
         })
     }
 }

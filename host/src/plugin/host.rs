@@ -32,6 +32,7 @@ use crate::folder::GrantedFolders;
 use crate::grant::Granted;
 use crate::lock::lock;
 use crate::message::Blob;
+use crate::point::agent_loop::TurnPrimitives;
 use crate::point::caller::Caller;
 use crate::point::deadline::{HolderPauses, note_holding};
 use crate::point::handle::AgentHandle;
@@ -101,6 +102,8 @@ pub(super) struct CurrentCall {
     pub(super) shown: Vec<Blob>,
     /// Run of the plugin's loop, if the call is one.
     pub(super) run: Option<Box<LoopRunState>>,
+    /// Turn that the plugin's loop of the agent orders, if the call is one.
+    pub(super) turn: Option<TurnPrimitives>,
 }
 
 impl CurrentCall {
@@ -108,6 +111,7 @@ impl CurrentCall {
         self.caller.update(caller);
         self.point_calls_left = MAX_POINT_CALLS;
         self.run = None;
+        self.turn = None;
     }
 
     /// Ends the call and drops its payload reference, so that the dispatcher is the only owner
@@ -116,6 +120,7 @@ impl CurrentCall {
         self.lent = None;
         self.shown.clear();
         self.run = None;
+        self.turn = None;
     }
 }
 

@@ -185,7 +185,7 @@ pub struct Report {
     pub imports: Vec<ImportReport>,
     /// Whether any export of its component is ever called.
     pub is_called: bool,
-    /// Further exports: `implement`, `loop`.
+    /// Further exports: `implement`, `loop`, `agent-loop`.
     pub other_exports: Vec<String>,
     /// Points of other plugins that it implements.
     pub implements: Vec<String>,
@@ -272,7 +272,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         kind: point.kind,
         callers: point.callers.clone(),
     });
-    let others = ["implement", "loop"]
+    let others = ["implement", "loop", "agent-loop"]
         .into_iter()
         .filter(|name| plugin.exports.iter().any(|export| export == name));
     Report {

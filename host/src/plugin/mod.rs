@@ -11,6 +11,7 @@
 //! Start from [`load::PluginSet::load`].
 
 mod access_log;
+mod agent_loop;
 mod astray;
 #[doc(hidden)]
 pub mod authority;

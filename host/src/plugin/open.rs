@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Error;
+use super::agent_loop::{self, PluginAgentLoop};
 use super::commands::PluginCommand;
 use super::component::ForeignTool;
 use super::hooks::{self, WasmImplement};
@@ -20,7 +21,8 @@ use super::startable::StartableSet;
 use super::store::PluginStore;
 use super::tools::WasmTool;
 use crate::config::{HookSettings, PluginSettings};
-use crate::grant::Capability;
+use crate::grant::{Capability, ExternalCall};
+use crate::point::agent_loop::AgentLoop;
 use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{DefinedPoint, DefinedPoints};
 use crate::point::dispatch::PointKind;
@@ -52,6 +54,8 @@ pub struct OpenPlugins {
     pub commands: Vec<PluginCommand>,
     /// Loops of the plugins, one each at most.
     pub loops: Vec<PluginLoop>,
+    /// Loops of the agent, at most one for each plugin; the settings select one.
+    pub(crate) agent_loops: Vec<Arc<dyn AgentLoop>>,
     /// Counts of their usage in the session.
     pub(crate) limits: Vec<PluginLimits>,
 }
@@ -154,6 +158,20 @@ impl Loaded {
         self.exports.iter().any(|export| export == loops::INTERFACE)
     }
 
+    /// Whether it has a loop of the agent, which may order turns.
+    #[must_use]
+    pub fn has_agent_loop(&self) -> bool {
+        let mut exports = self.exports.iter();
+        exports.any(|export| export == agent_loop::INTERFACE)
+    }
+
+    /// Whether its loop of the agent may order turns.
+    #[must_use]
+    pub fn may_order_turns(&self) -> bool {
+        let call = Capability::ExternalCall(ExternalCall::AgentLoop);
+        self.has_agent_loop() && self.granted.has(&call)
+    }
+
     fn open_plugin(
         &self,
         template: &Arc<InstanceTemplate>,
@@ -200,6 +218,14 @@ impl Loaded {
                 slot: slot.clone(),
                 deadline: super::tools::call_deadline(&self.manifest),
             });
+        }
+        if self.may_order_turns() {
+            open.agent_loops.push(Arc::new(PluginAgentLoop {
+                plugin: self.request.plugin.clone(),
+                // It is in a call for the whole turn, in which its hooks and tools are called.
+                slot: Arc::new(slot.sibling()),
+                deadline: super::tools::call_deadline(&self.manifest),
+            }));
         }
         let may = super::tools::tool_rights(&self.granted, self.request.has_hooks);
         for (spec, function) in self.foreign.iter().flat_map(|own| &own.tools) {

@@ -7,6 +7,8 @@
 //!
 //! Start from [`dispatch::Dispatcher::dispatch`].
 
+#[doc(hidden)]
+pub mod agent_loop;
 pub mod caller;
 pub mod catalog;
 pub mod contract;

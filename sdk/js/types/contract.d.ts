@@ -73,6 +73,132 @@ declare module "rind:plugin/after-system-prompt@0.1.1" {
 }
 
 /**
+ * The order of the agent's turns: a loop that takes the place of the built-in one.
+ *
+ * The operator names the plugin as `loop` under `[agent]` in the settings. Then `run` is called for each turn of the main agent and
+ * makes it of the primitives of `agent-turn`. Hooks, policy, approval, limits and the journal are inside of the primitives, so that
+ * no order skips one of them. Subagents keep the built-in order.
+ *
+ * Lifecycle: `run` is called once for each turn, in an instance of its own, and returns after `agent-turn.finish` said that the turn
+ * is over. One that fails, traps, asks for primitives in an order that makes no sense, or returns too early ends the turn with what
+ * was done: calls get results, the output says which loop failed and why, and the built-in order does not take over. When the turn
+ * is interrupted, the call is dropped.
+ * Deadline: 60 s a turn, which `[limits] timeout` sets to at most 600 s. It holds for computing: time in primitives does not count.
+ * Access: needs the side effect `external` and `[external] agent_loop = true`, which the operator is asked about.
+ */
+declare module "rind:plugin/agent-loop@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  /** Runs a turn. */
+  export function run(): void;
+}
+
+/**
+ * Primitives of the turn that a loop runs.
+ *
+ * The built-in order is made of the same ones: `take-input`, `build-prompt`, then `request` and `run-calls` until an answer has no
+ * calls, and `finish`. Whatever is refused by a hook, a rule or a limit of the operator ends the turn or becomes the result of a
+ * call, as in every turn. A primitive that comes in an order that makes no sense ends the turn; so does the 65th one without a
+ * request between. Errors that are returned leave the turn as it is.
+ *
+ * Lifecycle: called from `run` of `agent-loop`. A call from a hook, a tool, a command or another loop is `denied`.
+ * Deadline: stands still while a primitive is carried out.
+ * Access: granted to plugins with the side effect `external` and `[external] agent_loop = true`.
+ */
+declare module "rind:plugin/agent-turn@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { ToolCall } from "rind:plugin/types@0.1.1";
+  import type { Usage } from "rind:plugin/types@0.1.1";
+  import type { Decision } from "rind:plugin/payloads@0.1.1";
+  /** Input of the turn, or what the person said since. */
+  export interface TakenInput {
+    /** Text, as hooks left it. */
+    text: string;
+    /** Assessment of the input of the turn. */
+    decision: Decision;
+  }
+  /** A request to the model. */
+  export interface RequestOrder {
+    /**
+     * Model to ask; none takes the model of the turn. Others than the session's must be named in `loop_models` under `[agent]` in the
+     * operator's settings; one that is not is `denied`.
+     */
+    model?: string;
+    /**
+     * Preset of subagents that selects the tools of this request, such as `investigate` for those that only read, or `minimal` for
+     * none. Calls of other tools are refused. Without one, the turn's tools are there.
+     */
+    preset?: string;
+    /** Message for this request only, at most 256 KiB. It reaches the model as a user message that names the plugin. */
+    note?: string;
+    /** Whether the answer stays outside of the conversation: nobody is shown it, and its calls do not run unless it is accepted. */
+    aside: boolean;
+  }
+  /** An answer of the model, as hooks left it. */
+  export interface ModelAnswer {
+    /** Number of the answer in the turn. */
+    id: number;
+    /** Model that was asked. */
+    model: string;
+    /** Text of the answer. */
+    text: string;
+    /** Calls of the answer. */
+    calls: Array<ToolCall>;
+    /** Whether the model was cut off. No call of such an answer runs. */
+    isCut: boolean;
+    /** Tokens of the request. */
+    usage: Usage;
+  }
+  /** A call that has a result. The result is in the conversation. */
+  export interface CallReport {
+    /** Name of the tool. */
+    name: string;
+    /** Whether it failed, was refused or was skipped. */
+    isError: boolean;
+  }
+  /** Outcome of `finish`. */
+  export type TurnFinish =
+    /** The answer went out and the turn is over: return. */
+    | { tag: "done" }
+    /**
+     * Another request is needed, for this reason: reflection sent the answer back, it was cut or empty, does not match the schema of
+     * the turn, has had calls, or the person said something. The message that tells the model is in the conversation.
+     */
+    | { tag: "again", val: string }
+    /** The answer went out, and the person follows up with this, for which the turn goes on. */
+    | { tag: "follow-up", val: TakenInput };
+  /**
+   * Whether the turn goes on with one that was interrupted. Its input is in the conversation then, with all that was done; if the
+   * model had answered already, the first answer is that one.
+   */
+  export function isResumed(): boolean;
+  /**
+   * Takes the input of the turn, which hooks see and may refuse. Called again, returns what the person said since, or none; it is in
+   * the conversation then. `request` takes it as well.
+   */
+  export function takeInput(): TakenInput | undefined;
+  /** Makes the system prompt of the turn, once. */
+  export function buildPrompt(): void;
+  /**
+   * Asks the model, which is one step of the turn. The answer becomes a part of the conversation, unless it is wanted aside. At the
+   * limit of steps or of cost the turn ends. `failed` when a model asked aside gave no answer.
+   */
+  export function request(order: RequestOrder): ModelAnswer;
+  /**
+   * Makes an answer that was asked for aside a part of the conversation. Each request that is not aside, each injection and
+   * whatever the person says forgets those before it. At most 16 are kept.
+   */
+  export function accept(id: number): void;
+  /** Runs the calls of the last answer under hooks, rules and approval, and returns how each ended. */
+  export function runCalls(): Array<CallReport>;
+  /** Adds a message to the conversation, at most 256 KiB. It reaches the model as a user message that names the plugin. */
+  export function inject(text: string): void;
+  /** Reflects on the last answer without giving it out: the reason why another request is needed, or none. `finish` does it otherwise. */
+  export function reflect(): string | undefined;
+  /** Gives the last answer out, after reflection and the hooks of the output. */
+  export function finish(): TurnFinish;
+}
+
+/**
  * Running subagents.
  *
  * A subagent has no more tools than its parent, cannot ask for approval, and fires the same hooks but those of the plugin

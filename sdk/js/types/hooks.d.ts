@@ -226,4 +226,4 @@ export declare const hooks: {
   error(run: (payload: payloads.Failure) => Partial<outcomes.Observed> | void): Hook<payloads.Failure, outcomes.Observed>;
 };
 
-// Further exports: `tools`, `implement`, `loop`, `commands`; their functions are in contract.d.ts.
+// Further exports: `tools`, `implement`, `loop`, `agentLoop`, `commands`; their functions are in contract.d.ts.

@@ -158,6 +158,20 @@ mod everything {
         }
     }
 
+    /// Asks once, and runs no calls.
+    #[agent_loop]
+    fn order() -> Result<(), Error> {
+        agent_turn::take_input()?;
+        agent_turn::build_prompt()?;
+        let order = agent_turn::RequestOrder::new().preset("minimal");
+        loop {
+            agent_turn::request(&order)?;
+            if agent_turn::finish()? == agent_turn::TurnFinish::Done {
+                return Ok(());
+            }
+        }
+    }
+
     fn notes() -> Result<Notes, Error> {
         Ok(state::get_json("notes")?.unwrap_or_default())
     }

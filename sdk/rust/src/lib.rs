@@ -39,6 +39,7 @@ mod outcome;
 mod payload;
 mod returns;
 
+pub mod agent_turn;
 pub mod agents;
 pub mod ask;
 pub mod blobs;
@@ -74,7 +75,9 @@ pub use returns::{
     AsOutcome, AsValue, CommandOutcome, IntoAnswer, IntoOutcome, IntoPointOutcome, LoopOutcome,
     PointOutcome, PointVerdict,
 };
-pub use rind_sdk_macros::{args, command, data, hook, implements, plugin, run_loop, tool};
+pub use rind_sdk_macros::{
+    agent_loop, args, command, data, hook, implements, plugin, run_loop, tool,
+};
 pub use {schemars, serde, serde_json};
 
 /// Items that a plugin usually needs: `use rind_sdk::prelude::*;`.
@@ -91,8 +94,8 @@ pub mod prelude {
         Effect, EffectClass, Injection, Message, Part, ToolCall, ToolResult, Usage,
     };
     pub use crate::{
-        agents, ask, blobs, caller, config, files, http, log, model, points, session, shell, state,
-        status, store, tools, turns, waiting,
+        agent_turn, agents, ask, blobs, caller, config, files, http, log, model, points, session,
+        shell, state, status, store, tools, turns, waiting,
     };
-    pub use rind_sdk_macros::{args, command, data, hook, implements, run_loop, tool};
+    pub use rind_sdk_macros::{agent_loop, args, command, data, hook, implements, run_loop, tool};
 }

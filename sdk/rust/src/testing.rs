@@ -5,6 +5,7 @@
 //! of points are denied until the test answers them, as with [`answer_http`].
 //! `rind run --plugin DIR --script FILE` runs the compiled component in the real host.
 
+mod agent_turn;
 mod answers;
 mod caller;
 mod files;
@@ -26,6 +27,8 @@ pub(crate) mod blobs {
 
 pub(crate) mod handles;
 
+pub(crate) use agent_turn::host as agent_turn_host;
+pub use agent_turn::{answer_requests, asked_primitives, model_answer, resume_turn};
 pub use answers::{
     Answered, Asked, answer_agents, answer_commands, answer_http, answer_model, answer_points,
     answer_questions, answer_tools,
@@ -70,6 +73,7 @@ fn with<T>(f: impl FnOnce(&mut Host) -> T) -> T {
 /// Forgets everything that was set and logged on this thread.
 pub fn reset() {
     with(|host| *host = Host::default());
+    agent_turn::reset();
     answers::reset();
     loops::reset();
     caller::reset();

@@ -181,8 +181,10 @@ fn every_block_is_of_a_known_kind_and_few_are_not_run() {
                 assert!(skill.is_ok_and(|skill| !skill.is_restricted), "{block}");
             }
             "rust hello" => assert_eq!(block.text, hello, "{block}"),
-            "rust replies" => {
-                let source = guests::workspace().join("tests/guests/replies/src/lib.rs");
+            "rust replies" | "rust plain-order" => {
+                let guest = block.info.trim_start_matches("rust ");
+                let source = format!("tests/guests/{guest}/src/lib.rs");
+                let source = guests::workspace().join(source);
                 assert_eq!(
                     block.text,
                     std::fs::read_to_string(source).unwrap(),

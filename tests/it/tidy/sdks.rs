@@ -18,7 +18,7 @@ use super::tree;
 const TYPES: [&str; 4] = ["types", "payloads", "outcomes", "handles"];
 
 /// Interfaces that plugins may export and that are no points.
-const OTHERS: [&str; 4] = ["tools", "implement", "loop", "commands"];
+const OTHERS: [&str; 5] = ["tools", "implement", "loop", "agent-loop", "commands"];
 
 /// The contract, read.
 pub(super) struct Contract {

@@ -85,6 +85,7 @@ impl GuestEntry {
                 "tools" => "tools({ … })".to_owned(),
                 "commands" => "commands({ … })".to_owned(),
                 "loop" => "runLoop(() => …)".to_owned(),
+                "agent-loop" => "{ run() { … } }".to_owned(),
                 "implement" => "{ run(point, payload) { … } }".to_owned(),
                 point => format!("hooks.{}(…)", camel_case(point)),
             };

@@ -13,7 +13,7 @@ use rind_lib::point::catalog;
 pub(super) const WORLD: &str = "component";
 
 /// Interfaces that plugins may export in addition to points.
-const OTHERS: [&str; 4] = ["tools", "implement", "loop", "commands"];
+const OTHERS: [&str; 5] = ["tools", "implement", "loop", "agent-loop", "commands"];
 
 /// Interfaces with types only. They grant nothing, but bindings need them.
 const TYPES: [&str; 3] = ["types", "payloads", "outcomes"];

@@ -13,6 +13,9 @@ use rind_lib::point::catalog;
 /// Name of a plugin's loop in the coverage; no tool can have this name.
 pub(super) const LOOP: &str = "the loop";
 
+/// Name of a plugin's loop of the agent in the coverage.
+pub(super) const AGENT_LOOP: &str = "the loop of the agent";
+
 /// Hooks, tools, commands and the loop of a plugin, each with the number of cases that reached it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginCoverage {
@@ -22,7 +25,7 @@ pub struct PluginCoverage {
     pub tools: Vec<(String, usize)>,
     /// Slash commands, with their slash.
     pub commands: Vec<(String, usize)>,
-    /// The plugin's loop, if it has one.
+    /// The plugin's loop and its loop of the agent, if it has them.
     pub loops: Vec<(String, usize)>,
     /// Outcomes that the hooks may have, each with the number of cases in which it occurred.
     pub outcomes: Vec<HookOutcomes>,
@@ -107,6 +110,11 @@ impl CaseSuite {
                 .has_loop()
                 .then(|| counted(&LOOP.to_owned()))
                 .into_iter()
+                .chain(
+                    plugin
+                        .has_agent_loop()
+                        .then(|| counted(&AGENT_LOOP.to_owned())),
+                )
                 .collect(),
         }))
     }

@@ -12,6 +12,7 @@ use super::needed::NeededPlugins;
 use super::run::{CaseRunner, RunError};
 use super::skill::tools::ToolDouble;
 use super::workspace::CaseWorkspace;
+use rind_lib::agent::AgentConfig;
 use rind_lib::config::PluginSettings;
 use rind_lib::egress::EgressOptions;
 use rind_lib::host::{self, Host};
@@ -58,7 +59,16 @@ pub(super) async fn build_host(
     };
     let answers = given.answers.as_deref().unwrap_or_default();
     let replies = given.replies.as_deref().unwrap_or_default();
+    // A loop of the agent orders the turns of its own cases.
+    let agent_loop = plugins.plugins.iter();
+    let mut agent_loop = agent_loop.filter(|plugin| plugin.may_order_turns());
+    let config = AgentConfig {
+        agent_loop: agent_loop.next().map(|plugin| plugin.manifest.name.clone()),
+        loop_models: vec!["*".to_owned()],
+        ..AgentConfig::default()
+    };
     let host = Host::builder()
+        .config(config)
         .provider(model, "test-model")
         .paths(workspace.paths.clone())
         .store(SessionStore::new(workspace.paths.sessions()).unsynced())

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::coverage::LOOP;
 pub use super::coverage::PluginCoverage;
+use super::coverage::{AGENT_LOOP, LOOP};
 use super::file::{CaseExpect, CaseFile, CaseFormat, FileError, NOTHING_EXPECTED, PluginCase};
 use super::needed::NeededPlugins;
 use super::oversight::{FAILED, failed_turn, unknown_tools, unused_replies};
@@ -314,12 +314,16 @@ impl CaseWork {
     }
 }
 
-/// Names of points, tools and commands that the steps of a case reached, and [`LOOP`].
+/// Names of points, tools and commands that the steps of a case reached, [`LOOP`] and
+/// [`AGENT_LOOP`].
 fn reached_parts(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String> {
     let steps = std::iter::once(&outcome.seen).chain(&outcome.then);
     let seen = steps.flat_map(|seen| {
         let hooks = seen.hooks.iter().map(|hook| hook.point.clone());
-        hooks.chain(seen.tools.iter().cloned())
+        let mut accesses = seen.accesses.iter();
+        let is_ordered = accesses.any(|access| access.starts_with("external the order of turn "));
+        let ordered = is_ordered.then(|| AGENT_LOOP.to_owned());
+        hooks.chain(seen.tools.iter().cloned()).chain(ordered)
     });
     let first = std::iter::once((&case.given.command, case.given.runs_loop));
     let then = case.then.iter();

@@ -118,7 +118,7 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
     }
     let files = surface.has_import("files") || surface.has_import("wasi:filesystem");
     let http = surface.has_import("http") || surface.has_import("wasi:http");
-    let calls = ["model", "agents", "tools-host", "turns"]
+    let calls = ["model", "agents", "tools-host", "turns", "agent-turn"]
         .iter()
         .any(|import| surface.has_import(import));
     let changes = surface.own_exports().any(|export| {
@@ -143,7 +143,7 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
             SideEffect::External,
             calls,
             "external",
-            "imports none of `model`, `agents`, `tools-host` and `turns`",
+            "imports none of `model`, `agents`, `tools-host`, `turns` and `agent-turn`",
         ),
         (
             SideEffect::Session,
@@ -191,9 +191,9 @@ fn check_external(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: 
     let (Some(external), true) = (&manifest.external, manifest.has(SideEffect::External)) else {
         return;
     };
-    let calls = external.calls().map(|call| (call.name(), call.name()));
+    let calls = external.calls().map(|call| (call.name(), call.import()));
     let tools = (!external.tools.is_empty()).then_some(("tools", "tools-host"));
-    let imports = ["model", "agents", "tools-host", "turns"];
+    let imports = ["model", "agents", "tools-host", "turns", "agent-turn"];
     if !imports.iter().any(|import| surface.has_import(import)) {
         // The whole side effect is unused, and is reported as such.
         return;

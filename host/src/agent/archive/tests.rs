@@ -58,6 +58,7 @@ fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
         name: "main".into(),
         depth: 0,
         call_chain: Vec::new(),
+        agent_loop: None,
         known: Arc::default(),
         told: Arc::default(),
     }

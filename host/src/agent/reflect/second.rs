@@ -67,6 +67,27 @@ impl ReflectionState {
         self.heard.push(text.to_owned());
     }
 
+    /// Returns the number of texts of the user so far.
+    pub(in crate::agent) fn n_heard(&self) -> usize {
+        self.heard.len()
+    }
+
+    /// Returns the texts of the user from this number on, as one text; `None` if there are none.
+    pub(in crate::agent) fn heard_since(&self, n: usize) -> Option<String> {
+        let new = self.heard.get(n..).filter(|new| !new.is_empty());
+        new.map(|new| new.join("\n\n"))
+    }
+
+    /// Returns the number of calls that were made so far.
+    pub(in crate::agent) fn n_used(&self) -> usize {
+        self.used.len()
+    }
+
+    /// Returns the calls that were made from this number on.
+    pub(in crate::agent) fn used_since(&self, n: usize) -> &[UsedTool] {
+        self.used.get(n..).unwrap_or_default()
+    }
+
     /// Records a tool call as hooks left it; its content too if the model is to review the answer.
     pub(in crate::agent) fn record_call(&mut self, finished: &FinishedCall, is_reviewed: bool) {
         self.used.push(UsedTool {

@@ -5,7 +5,7 @@
 //! from [`SkillScope`].
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::active::{ActiveSkill, ActiveSkills, ForbiddenCall, TOOL, decides_on};
 use super::gate::unknown_skill;
@@ -14,6 +14,7 @@ use super::parts::SkillParts;
 use crate::agent::spec::AgentSpec;
 use crate::agent::subagent::preset::{BY_NAME_ONLY, SubagentPreset};
 use crate::agent::turn_tools::TurnTools;
+use crate::lock::lock;
 use crate::message::{SkillPart, ToolSpec};
 use crate::skill::{Invocation, Skill, Spare};
 use crate::tool::command::{Matched, Part};
@@ -34,6 +35,8 @@ pub(in crate::agent) struct SkillScope {
     tools: TurnTools,
     /// Preset that selects the tools of the turn; without one, all are there.
     preset: OnceLock<Arc<SubagentPreset>>,
+    /// Preset that selects among these the tools of the present step.
+    step_preset: Mutex<Option<Arc<SubagentPreset>>>,
     /// Skills of the turn that runs this agent, if it is a subagent.
     parent: Option<Arc<SkillScope>>,
 }
@@ -49,6 +52,7 @@ impl SkillScope {
         Self {
             tools: TurnTools::new(spec.tools.clone()),
             preset: OnceLock::new(),
+            step_preset: Mutex::default(),
             spec,
             number,
             own,
@@ -63,11 +67,20 @@ impl SkillScope {
         let _ = self.preset.set(preset);
     }
 
+    /// Keeps the present step to the tools that a preset selects, until the next request.
+    pub(in crate::agent) fn set_step_preset(&self, preset: Option<Arc<SubagentPreset>>) {
+        *lock(&self.step_preset) = preset;
+    }
+
     /// Whether the presets of this turn, and of the turns that run it, leave a tool.
     fn is_selected(&self, spec: &ToolSpec) -> bool {
         let own = self.preset.get();
         let parent = self.parent.as_ref();
+        let of_step = lock(&self.step_preset);
         own.is_none_or(|preset| preset.selects_tool(spec))
+            && of_step
+                .as_ref()
+                .is_none_or(|preset| preset.selects_tool(spec))
             && parent.is_none_or(|parent| parent.is_selected(spec))
     }
 

@@ -86,6 +86,8 @@ impl SubagentRun {
             name: id.clone(),
             depth: parent.depth + 1,
             call_chain: self.caller.call_chain.clone(),
+            // The loop of a plugin orders the turns of the person only.
+            agent_loop: None,
             known: Arc::default(),
             told: Arc::default(),
             ..parent.clone()

@@ -4,6 +4,7 @@
 //! function. The check before loading, the linker, `rind plugin inspect` and the docs use this
 //! table; a test compares it with `wit/`.
 
+mod agent_turn;
 mod agents;
 mod ask;
 mod blobs;
@@ -50,6 +51,7 @@ use crate::egress::{DEFAULT_REQUESTS, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES};
 use crate::folder::{MAX_BYTES as MAX_FILE_BYTES, MAX_ENTRIES};
 use crate::grant::{ExternalCall, Granted};
 use crate::json::MAX_BYTES as MAX_JSON_BYTES;
+use crate::point::agent_loop::{MAX_ADDED_BYTES, MAX_CANDIDATES, MAX_PRIMITIVES};
 use crate::point::handle::{
     HandleError, MAX_PERSON_QUESTIONS, MAX_QUESTIONS, MAX_SUBAGENTS, MAX_TOOL_CALLS,
 };
@@ -187,6 +189,18 @@ pub const IMPORTS: &[ImportRow] = &[
             Limit::Count(MAX_RUNNING_TURNS, "turns at once"),
         ])
         .waits(),
+    own!(
+        "agent-turn",
+        agent_turn,
+        "ordering the turns of the agent, when the settings name it"
+    )
+    .needs(Needs::Call(ExternalCall::AgentLoop))
+    .limits(&[
+        Limit::Count(MAX_PRIMITIVES, "primitives without a request between"),
+        Limit::Count(MAX_CANDIDATES as u32, "answers aside"),
+        Limit::Bytes(MAX_ADDED_BYTES, "a text"),
+    ])
+    .waits(),
     // Linked together with `outgoing-handler`; the rest of the package is for servers.
     ImportRow::new(
         "wasi:http/types@",

@@ -48,6 +48,7 @@ pub(crate) fn expand(plugin: &Plugin) -> TokenStream {
     exported.extend(exports::commands(plugin));
     exported.extend(exports::implementations(plugin));
     exported.extend(exports::run_loop(plugin));
+    exported.extend(exports::agent_loop(plugin));
     let component = component(&exported, plugin);
     let code = exported.iter().map(|export| &export.code);
     let adapters = exported.iter().flat_map(|export| &export.adapters);

@@ -319,6 +319,27 @@ pub(crate) fn run_loop(plugin: &Plugin) -> Option<Export> {
     })
 }
 
+/// Returns the export of the loop of the agent, if there is one.
+pub(crate) fn agent_loop(plugin: &Plugin) -> Option<Export> {
+    let function = plugin.agent_loop.as_ref()?;
+    let call = call(function, |_| TokenStream::new());
+    let body = quote_spanned!(here(function.output_span())=> ::rind_sdk::IntoOutcome::<()>::into_outcome(#call));
+    Some(Export {
+        interface: "agent-loop".to_owned(),
+        code: quote! {
+            pub(crate) fn __rind_agent_loop() -> ::std::result::Result<(), ::rind_sdk::types::Error> {
+                #body
+            }
+        },
+        guest: quote! {
+            fn run() -> Result<(), Error> {
+                super::__rind_agent_loop()
+            }
+        },
+        adapters: vec![format_ident!("__rind_agent_loop")],
+    })
+}
+
 /// Calls the author's function with `value` converted to its parameter's type, if it has one. The
 /// argument has the place of the parameter, so that a wrong type is shown there.
 fn call(function: &Function, value: impl Fn(&Type) -> TokenStream) -> TokenStream {

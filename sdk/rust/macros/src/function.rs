@@ -8,7 +8,14 @@ use syn::{
 };
 
 /// The attributes that mark a function for export.
-const MARKERS: &[&str] = &["hook", "tool", "command", "implements", "run_loop"];
+const MARKERS: &[&str] = &[
+    "hook",
+    "tool",
+    "command",
+    "implements",
+    "run_loop",
+    "agent_loop",
+];
 
 /// A function that is exported.
 pub(crate) struct Function {

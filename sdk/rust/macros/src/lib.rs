@@ -16,9 +16,9 @@ use syn::Error;
 
 /// Makes a module of functions into a plugin.
 ///
-/// Each function marked [`macro@hook`], [`macro@tool`], [`macro@command`], [`macro@implements`] or
-/// [`macro@run_loop`] is exported; everything else in the module stays as it is. A crate has one
-/// such module, in its `lib.rs`.
+/// Each function marked [`macro@hook`], [`macro@tool`], [`macro@command`], [`macro@implements`],
+/// [`macro@run_loop`] or [`macro@agent_loop`] is exported; everything else in the module stays as it
+/// is. A crate has one such module, in its `lib.rs`.
 #[proc_macro_attribute]
 pub fn plugin(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let expanded = data::without_options(attribute.into(), "plugin")
@@ -72,6 +72,13 @@ pub fn implements(_: TokenStream, _: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn run_loop(_: TokenStream, _: TokenStream) -> TokenStream {
     outside("run_loop")
+}
+
+/// Marks the function that orders a turn of the agent with the primitives of `agent_turn`; it returns
+/// nothing, or a `Result` of it, once the turn is over.
+#[proc_macro_attribute]
+pub fn agent_loop(_: TokenStream, _: TokenStream) -> TokenStream {
+    outside("agent_loop")
 }
 
 /// Marks a type that a tool takes as its arguments, or a part of it. Doc comments on fields are for

@@ -22,6 +22,8 @@ pub(crate) struct Plugin {
     pub(crate) implementations: Vec<(String, Function)>,
     /// Function marked as the loop.
     pub(crate) run_loop: Option<Function>,
+    /// Function marked as the loop of the agent.
+    pub(crate) agent_loop: Option<Function>,
 }
 
 /// A tool.
@@ -48,6 +50,7 @@ impl Plugin {
             commands: Vec::new(),
             implementations: Vec::new(),
             run_loop: None,
+            agent_loop: None,
         };
         let mut faults: Option<Error> = None;
         let mut kept = Vec::new();
@@ -67,7 +70,7 @@ impl Plugin {
         }
         if plugin.is_empty() {
             let message = "nothing is exported: mark a function `#[hook]`, `#[tool(effect = \"…\")]`, `#[command]`, \
-                           `#[implements(\"owner.name\")]` or `#[run_loop]`";
+                           `#[implements(\"owner.name\")]`, `#[run_loop]` or `#[agent_loop]`";
             return Err(Error::new(plugin.module.ident.span(), message));
         }
         plugin.module.content = Some((brace, kept));
@@ -80,6 +83,7 @@ impl Plugin {
             && self.commands.is_empty()
             && self.implementations.is_empty()
             && self.run_loop.is_none()
+            && self.agent_loop.is_none()
     }
 
     fn add(&mut self, function: &mut ItemFn) -> Result<()> {
@@ -91,7 +95,8 @@ impl Plugin {
             "tool" => self.add_tool(&attribute, function),
             "command" => self.add_command(&attribute, function),
             "implements" => self.add_implementation(&attribute, function),
-            _ => self.add_loop(&attribute, function),
+            "agent_loop" => add_loop(&mut self.agent_loop, &attribute, function),
+            _ => add_loop(&mut self.run_loop, &attribute, function),
         }
     }
 
@@ -205,19 +210,20 @@ impl Plugin {
             .push((name, Function::parse(function, Some("payload"))?));
         Ok(())
     }
+}
 
-    fn add_loop(&mut self, attribute: &Attribute, function: &ItemFn) -> Result<()> {
-        plain(attribute)?;
-        let function = Function::parse(function, None)?;
-        if self.run_loop.is_some() {
-            return Err(Error::new(
-                function.name.span(),
-                "there is a loop already; a plugin has one",
-            ));
-        }
-        self.run_loop = Some(function);
-        Ok(())
+/// Puts the function of a loop into its place, which is empty.
+fn add_loop(place: &mut Option<Function>, attribute: &Attribute, function: &ItemFn) -> Result<()> {
+    plain(attribute)?;
+    let function = Function::parse(function, None)?;
+    if place.is_some() {
+        return Err(Error::new(
+            function.name.span(),
+            "there is a loop already; a plugin has one",
+        ));
     }
+    *place = Some(function);
+    Ok(())
 }
 
 /// Checks that an attribute has nothing in parentheses.

@@ -95,6 +95,10 @@ fn signatures_that_the_host_cannot_call_are_refused() {
         ),
         ("#[run_loop] fn run(text: String) {}", "`run` takes nothing"),
         (
+            "#[agent_loop] fn one() {} #[agent_loop] fn two() {}",
+            "there is a loop already",
+        ),
+        (
             "#[implements(\"owner\")] fn run(p: P) {}",
             "write the point as \"owner.name\"",
         ),
@@ -149,6 +153,7 @@ fn a_right_plugin_has_no_faults() {
         #[doc = \"Says.\"] #[rind_sdk::command] fn say_it(text: String) -> String {}
         #[implements(\"other.check\")] fn check(payload: Value) -> Result<Value, Error> {}
         #[run_loop] fn beat() -> Result<(), Error> {}
+        #[agent_loop] fn order() -> Result<(), Error> {}
         #[hook] fn turn_end(summary: &TurnSummary) {}
         #[hook] fn pre_tool(call: ProposedCall) -> Result<CallOutcome, Error> {}
         fn helper() {}

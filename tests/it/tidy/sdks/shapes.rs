@@ -31,7 +31,10 @@ fn returned(contract: &Contract, result: Type, types: &mut Map<String, Value>) -
         return Value::Null;
     };
     match &contract.ty(contract.target(id)).kind {
-        TypeDefKind::Result(result) => described(contract, &result.ok.unwrap(), types),
+        TypeDefKind::Result(result) => {
+            let ok = result.ok.map(|ok| described(contract, &ok, types));
+            ok.unwrap_or(Value::Null)
+        }
         _ => Value::Null,
     }
 }

@@ -114,6 +114,8 @@ pub(super) async fn run_doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
         match plugins::find_plugins().await {
             Ok(found) => {
                 checks.push(plugins::check_loaded(&found).with_name("plugins"));
+                let check = plugins::check_agent_loop(&found);
+                checks.extend(check.map(|check| check.with_name("order of turns")));
                 let found_skills = skills::find(&found);
                 let check = skills::check_skills(&found_skills);
                 checks.extend(check.map(|check| check.with_name("skills")));

@@ -17,10 +17,14 @@ use rind_lib::paths::Paths;
 use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
 use rind_lib::plugin::startable::StartableSet;
 use rind_lib::plugin::trial;
+use rind_lib::text::clean_line;
 use rind_operator::load::PluginLoad;
 use rind_operator::managed::MANAGED_VARIABLE;
 use rind_operator::settings::PluginSelection;
 use rind_operator::setup::OperatorSetup;
+
+/// Longest name that is shown, in bytes.
+const MAX_NAME: usize = 64;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -166,6 +170,23 @@ pub(super) fn check_loaded(found: &DoctorPlugins) -> DoctorCheck {
     DoctorCheck::weaker_check(found)
         .with_meaning("what they guard or offer is missing; no setting or grant relies on them")
         .with_todo("see `rind plugin list`")
+}
+
+/// Whether the plugin that the settings name can order the turns; `None` when they name none.
+pub(super) fn check_agent_loop(found: &DoctorPlugins) -> Option<DoctorCheck> {
+    let config = found.setup().agent_config().ok()?;
+    let name = config.agent_loop?;
+    let mut plugins = found.plugins.plugins.iter();
+    let is_there = plugins.any(|plugin| plugin.manifest.name == name && plugin.may_order_turns());
+    let name = clean_line(&name, MAX_NAME);
+    Some(match is_there {
+        true => DoctorCheck::ok_check(format!("plugin {name} orders the turns")),
+        false => DoctorCheck::required_check(format!(
+            "plugin {name} is to order the turns, and does not run, has no loop of the agent, or was not granted `agent_loop`"
+        ))
+        .with_meaning("no session starts")
+        .with_todo("see `rind plugin list`, or take `loop` out of [agent] in your settings"),
+    })
 }
 
 /// Whether plugins can be compiled from their sources. Asked in a folder of Rind's own: a project's

@@ -324,7 +324,11 @@ pub(in super::super) fn print_report(report: &Report) {
         line("template", one_line(name, NAME));
     }
     for name in report.other_exports.iter().filter(|name| *name != "loop") {
-        line("exports", name.clone());
+        let what = match name.as_str() {
+            "agent-loop" => style_text(DIM, " (orders the turns where `[agent] loop` names it)"),
+            _ => String::new(),
+        };
+        line("exports", format!("{name}{what}"));
     }
     for point in &report.points {
         let callers = match point.callers.is_empty() {

@@ -17,6 +17,18 @@ from ..imports import payloads
 from ..imports import outcomes
 from ..exports import tools
 
+class AgentLoop(Protocol):
+
+    @abstractmethod
+    def run(self) -> None:
+        """
+        Runs a turn.
+        
+        Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
+        """
+        raise NotImplementedError
+
+
 class Commands(Protocol):
 
     @abstractmethod

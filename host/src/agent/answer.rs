@@ -1,0 +1,138 @@
+//! The answer that a turn works towards: the last text of the model, and the number of its texts that
+//! were incomplete.
+//!
+//! Owns the counts and their limits. It must not know how the model is asked. Start from
+//! [`AnswerState`].
+
+use super::reply::{ReplyShortfall, ReplyStep};
+
+/// Maximum number of consecutive answers cut by a token limit. A model that does not write less
+/// after two of them usually repeats the same answer, at full cost.
+const MAX_CUT: u32 = 3;
+
+/// Note at the end of a turn after [`MAX_CUT`] cut answers.
+pub(super) const CUT_AGAIN: &str = "[stopped: the answer was cut at the token limit three times in a row; raise the limit of the model's \
+                         answer, or ask for less at once]";
+
+/// Message for the model after its text was cut.
+pub(super) const CONTINUE: &str = "[your answer was cut by its token limit; continue exactly where it stopped, without repeating anything]";
+
+/// Message for the model after an answer without text and tool calls.
+pub(super) const EMPTY: &str =
+    "[your answer was empty; answer the last message of the user, or say why you cannot]";
+
+/// Notice after the second consecutive empty answer.
+pub(super) const EMPTY_AGAIN: &str =
+    "the model gave an empty answer twice in a row; ask again, or choose another model with /model";
+
+/// Outcome of the attempt to end the turn with the last answer.
+pub(super) enum AnswerEnd {
+    /// The answer went out, and the turn is over.
+    Done,
+    /// The answer went out, and the person follows up.
+    FollowUp,
+    /// Another step is needed, for this reason in a few words.
+    Again(String),
+}
+
+impl AnswerEnd {
+    pub(super) fn again(why: &str) -> Self {
+        Self::Again(why.to_owned())
+    }
+}
+
+/// State of the answer to the present input.
+#[derive(Default)]
+pub(super) struct AnswerState {
+    /// Last text of the model that was not empty.
+    draft: String,
+    /// Cut text that the next step continues.
+    begun: String,
+    n_cut: u32,
+    n_empty: u32,
+    /// The last step, until the answer in it is accepted or another step follows.
+    last: Option<ReplyStep>,
+    /// The draft that reflection accepted.
+    accepted: Option<String>,
+}
+
+impl AnswerState {
+    /// Takes the answer of a step. Returns whether its text was cut.
+    pub(super) fn take_step(&mut self, mut step: ReplyStep) -> bool {
+        step.draft.insert_str(0, &self.begun);
+        self.begun.clear();
+        if !step.draft.is_empty() {
+            self.draft.clone_from(&step.draft);
+        }
+        match step.shortfall {
+            Some(ReplyShortfall::CutText | ReplyShortfall::CutCalls) => self.n_cut += 1,
+            Some(ReplyShortfall::Empty) => self.n_empty += 1,
+            None => (self.n_cut, self.n_empty) = (0, 0),
+        }
+        let is_cut_text = step.shortfall == Some(ReplyShortfall::CutText);
+        self.last = Some(step);
+        self.accepted = None;
+        is_cut_text
+    }
+
+    /// Returns the last step, if it was not taken yet.
+    pub(super) fn last_step(&self) -> Option<&ReplyStep> {
+        self.last.as_ref()
+    }
+
+    /// Takes the last step, to decide whether another one follows.
+    pub(super) fn take_last(&mut self) -> Option<ReplyStep> {
+        self.last.take()
+    }
+
+    /// Whether there is a last step, or an accepted answer.
+    pub(super) fn is_there(&self) -> bool {
+        self.last.is_some() || self.accepted.is_some()
+    }
+
+    /// Forgets the last answer, because the conversation went on without it.
+    pub(super) fn forget_answer(&mut self) {
+        self.last = None;
+        self.accepted = None;
+    }
+
+    /// Keeps a cut text, which the next step continues.
+    pub(super) fn continue_text(&mut self, begun: String) {
+        self.begun = begun;
+    }
+
+    /// Keeps the draft that reflection accepted.
+    pub(super) fn accept_draft(&mut self, draft: String) {
+        self.accepted = Some(draft);
+    }
+
+    /// Takes the draft that reflection accepted.
+    pub(super) fn take_accepted(&mut self) -> Option<String> {
+        self.accepted.take()
+    }
+
+    /// Whether reflection accepted the last answer.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.accepted.is_some()
+    }
+
+    /// Whether the model was cut so often that it is not asked again.
+    pub(super) fn is_cut_again(&self) -> bool {
+        self.n_cut >= MAX_CUT
+    }
+
+    /// Whether the last answer was the first empty one in a row.
+    pub(super) fn is_empty_once(&self) -> bool {
+        self.n_empty == 1
+    }
+
+    /// Whether the model gave more than one empty answer in a row.
+    pub(super) fn is_empty_again(&self) -> bool {
+        self.n_empty > 1
+    }
+
+    /// Takes the last text of the model.
+    pub(super) fn take_draft(&mut self) -> String {
+        std::mem::take(&mut self.draft)
+    }
+}

@@ -1,0 +1,62 @@
+//! Loop of a plugin that orders turns of the agent.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+
+use super::convert;
+use super::instance::InstanceSlot;
+use super::sanitize::CallSanitizer;
+use crate::point::agent_loop::{AgentLoop, TurnPrimitives};
+use crate::point::caller::Caller;
+use crate::point::deadline::with_deadline;
+use crate::point::failure::Failure;
+
+/// Name of the interface.
+pub(super) const INTERFACE: &str = "agent-loop";
+
+/// Loop of the agent of a plugin in a session.
+pub(super) struct PluginAgentLoop {
+    pub(super) plugin: String,
+    /// Instance of its own.
+    pub(super) slot: Arc<InstanceSlot>,
+    /// Time in which it may compute during one turn.
+    pub(super) deadline: Duration,
+}
+
+impl AgentLoop for PluginAgentLoop {
+    fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
+    fn run_turn(
+        &self,
+        caller: Caller,
+        turn: TurnPrimitives,
+    ) -> BoxFuture<'static, Result<(), Failure>> {
+        let (slot, deadline) = (self.slot.clone(), self.deadline);
+        Box::pin(async move {
+            let call = pin!(call_guest(&slot, &caller, turn));
+            with_deadline(deadline, Instant::now(), call).await
+        })
+    }
+}
+
+async fn call_guest(
+    slot: &InstanceSlot,
+    caller: &Caller,
+    turn: TurnPrimitives,
+) -> Result<(), Failure> {
+    let mut busy = slot.acquire_instance(caller).await?;
+    let instance = &mut busy.instance;
+    let run = instance.functions.run_agent_loop;
+    let run =
+        run.ok_or_else(|| Failure::Unavailable(format!("the instance exports no {INTERFACE}")))?;
+    instance.store.data_mut().call.turn = Some(turn);
+    let result = run.call_async(&mut instance.store, ()).await;
+    let (answer,) = busy.settle_call(result)?;
+    let sanitizer = CallSanitizer::new(slot.backing(), caller, INTERFACE);
+    answer.map_err(|error| Failure::Error(convert::guest_error(error, sanitizer)))
+}

@@ -1,0 +1,132 @@
+//! `rind:plugin/agent-turn`: primitives of the turn that a loop of the agent runs. Linked only if
+//! granted.
+
+use super::super::bindings::rind::plugin::agent_turn as wit;
+use super::super::convert::tool_call;
+use super::super::host::HostState;
+use super::super::sanitize::CallSanitizer;
+use crate::point::agent_loop::{
+    AnswerOrder, PrimitiveReply, TakenInput, TurnAnswer, TurnFinish, TurnPrimitive,
+};
+use crate::point::deadline::pause_clock;
+use crate::point::handle::HandleError;
+
+/// Name of the interface.
+const IMPORT: &str = "agent-turn";
+
+/// Maximum length in bytes of the name of a model or of a preset.
+const MAX_NAME_BYTES: usize = 128;
+
+impl wit::Host for HostState {
+    async fn is_resumed(&mut self) -> Result<bool, HandleError> {
+        self.ask_turn(TurnPrimitive::IsResumed).await
+    }
+
+    async fn take_input(&mut self) -> Result<Option<wit::TakenInput>, HandleError> {
+        let taken = self.ask_turn(TurnPrimitive::TakeInput).await?;
+        Ok(taken.map(wire_input))
+    }
+
+    async fn build_prompt(&mut self) -> Result<(), HandleError> {
+        self.ask_turn(TurnPrimitive::BuildPrompt).await
+    }
+
+    async fn request(&mut self, order: wit::RequestOrder) -> Result<wit::ModelAnswer, HandleError> {
+        check_name("model", order.model.as_deref())?;
+        check_name("preset", order.preset.as_deref())?;
+        let sanitizer = CallSanitizer::sanitizer_of(self, IMPORT);
+        let order = AnswerOrder {
+            model: order.model,
+            preset: order.preset,
+            note: order.note.map(|note| sanitizer.text("note", note)),
+            is_aside: order.aside,
+        };
+        let answer = self.ask_turn(|reply| TurnPrimitive::Request(order, reply));
+        answer.await.map(wire_answer)
+    }
+
+    async fn accept(&mut self, id: u32) -> Result<(), HandleError> {
+        self.ask_turn(|reply| TurnPrimitive::Accept(id, reply))
+            .await
+    }
+
+    async fn run_calls(&mut self) -> Result<Vec<wit::CallReport>, HandleError> {
+        let reports = self.ask_turn(TurnPrimitive::RunCalls).await?.into_iter();
+        let reports = reports.map(|report| wit::CallReport {
+            name: report.name,
+            is_error: report.is_error,
+        });
+        Ok(reports.collect())
+    }
+
+    async fn inject(&mut self, text: String) -> Result<(), HandleError> {
+        let text = CallSanitizer::sanitizer_of(self, IMPORT).text("text", text);
+        self.ask_turn(|reply| TurnPrimitive::Inject(text, reply))
+            .await
+    }
+
+    async fn reflect(&mut self) -> Result<Option<String>, HandleError> {
+        self.ask_turn(TurnPrimitive::Reflect).await
+    }
+
+    async fn finish(&mut self) -> Result<wit::TurnFinish, HandleError> {
+        let finish = self.ask_turn(TurnPrimitive::Finish).await?;
+        Ok(match finish {
+            TurnFinish::Done => wit::TurnFinish::Done,
+            TurnFinish::Again(why) => wit::TurnFinish::Again(why),
+            TurnFinish::FollowUp(taken) => wit::TurnFinish::FollowUp(wire_input(taken)),
+        })
+    }
+}
+
+impl HostState {
+    /// Asks the turn for a primitive. The deadline of the call stands still meanwhile.
+    ///
+    /// # Errors
+    /// The current call runs no turn: a hook, a tool, a command or another loop uses the import.
+    async fn ask_turn<T>(
+        &mut self,
+        primitive: impl FnOnce(PrimitiveReply<T>) -> TurnPrimitive,
+    ) -> Result<T, HandleError> {
+        let Some(turn) = self.call.turn.clone() else {
+            let place = match self.call.caller.point.as_deref() {
+                Some(point) => format!("its hook on `{point}`"),
+                None => "another function of it".to_owned(),
+            };
+            return Err(HandleError::Denied(format!(
+                "only the loop of the agent of plugin `{}` may use `{IMPORT}`, and {place} did",
+                self.backing.plugin
+            )));
+        };
+        pause_clock(turn.ask(primitive)).await
+    }
+}
+
+fn check_name(what: &str, name: Option<&str>) -> Result<(), HandleError> {
+    let is_valid =
+        |name: &str| (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control);
+    match name {
+        Some(name) if !is_valid(name) => Err(HandleError::InvalidInput(format!(
+            "the name of a {what} is 1 to {MAX_NAME_BYTES} bytes without control characters"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn wire_input(taken: TakenInput) -> wit::TakenInput {
+    wit::TakenInput {
+        text: taken.text,
+        decision: taken.decision,
+    }
+}
+
+fn wire_answer(answer: TurnAnswer) -> wit::ModelAnswer {
+    wit::ModelAnswer {
+        id: answer.id,
+        model: answer.model,
+        text: answer.text,
+        calls: answer.calls.iter().map(tool_call).collect(),
+        is_cut: answer.is_cut,
+        usage: answer.usage.into(),
+    }
+}

@@ -1,0 +1,78 @@
+//! Orders the turns of the agent: first a plan with tools that only read, then its execution.
+
+#[cfg(test)]
+mod tests;
+
+#[rind_sdk::plugin]
+mod plan_execute {
+    use rind_sdk::agent_turn::{RequestOrder, TakenInput, TurnFinish};
+    use rind_sdk::prelude::*;
+
+    const PLAN: &str = "Do not do the work yet. Look at what you need to know with the tools that you have now, which only read. Then \
+                        answer with a plan: numbered steps, each with the files that it changes and how its result is checked.";
+
+    const WRITE: &str = "You have looked long enough. Write the plan now.";
+
+    const EXECUTE: &str = "Now carry out your plan, step by step, with all tools. Where a step turns out to be wrong, say so and \
+                           adapt the plan. At the end, answer the user's request and say what was done.";
+
+    #[data]
+    pub(crate) struct PlanSettings {
+        pub(crate) when: String,
+        pub(crate) planner: String,
+        pub(crate) worker: String,
+        pub(crate) max_looks: u32,
+    }
+
+    impl PlanSettings {
+        fn wants_plan(&self, input: &TakenInput) -> bool {
+            self.when == "always" || input.decision == Decision::Plan
+        }
+    }
+
+    fn order_of(model: &str) -> RequestOrder {
+        match model {
+            "" => RequestOrder::new(),
+            model => RequestOrder::new().model(model),
+        }
+    }
+
+    /// Runs a turn: plans where that is wanted, then works until the answer goes out.
+    #[agent_loop]
+    pub(crate) fn run() -> Result<(), Error> {
+        let settings: PlanSettings = config::all()?;
+        let is_resumed = agent_turn::is_resumed()?;
+        let input = agent_turn::take_input()?;
+        agent_turn::build_prompt()?;
+        if let Some(input) = input.filter(|_| !is_resumed) {
+            plan(&settings, &input)?;
+        }
+        let work = order_of(&settings.worker);
+        loop {
+            agent_turn::request_to_end(&work)?;
+            match agent_turn::finish()? {
+                TurnFinish::Done => return Ok(()),
+                TurnFinish::Again(_) => {}
+                TurnFinish::FollowUp(input) => plan(&settings, &input)?,
+            }
+        }
+    }
+
+    /// Has the model look and write a plan, and asks it to carry the plan out.
+    fn plan(settings: &PlanSettings, input: &TakenInput) -> Result<(), Error> {
+        if !settings.wants_plan(input) {
+            return Ok(());
+        }
+        agent_turn::inject(PLAN)?;
+        let look = order_of(&settings.planner).preset("investigate");
+        for _ in 0..settings.max_looks {
+            if agent_turn::request(&look)?.calls.is_empty() {
+                return agent_turn::inject(EXECUTE);
+            }
+            agent_turn::run_calls()?;
+        }
+        let write = order_of(&settings.planner).preset("minimal").note(WRITE);
+        agent_turn::request_to_end(&write)?;
+        agent_turn::inject(EXECUTE)
+    }
+}

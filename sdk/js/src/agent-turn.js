@@ -1,0 +1,2 @@
+// Generated from wit/ by `RIND_BLESS=1 cargo test -p rind-tests tidy`; not to be changed by hand.
+export { isResumed, takeInput, buildPrompt, request, accept, runCalls, inject, reflect, finish } from "rind:plugin/agent-turn@0.1.1";
