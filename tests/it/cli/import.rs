@@ -262,7 +262,16 @@ fn settings_of_other_agents_that_are_not_used_are_told_once_for_each_project() {
     );
     assert!(!told(&rind).contains("other agents"));
     // A file that is used is not among them.
-    rind.config("[hooks]\nclaude = [\".claude/settings.json\"]\n");
+    let used = rind
+        .workspace()
+        .canonicalize()
+        .unwrap()
+        .join(".claude/settings.json");
+    put(&used, "{}");
+    rind.config(&format!(
+        "[hooks]\nclaude = [{:?}]\n",
+        used.display().to_string()
+    ));
     let used = told(&rind);
     assert!(
         used.contains("not used here: .mcp.json, opencode.json;"),

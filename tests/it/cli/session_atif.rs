@@ -38,13 +38,17 @@ fn check(trajectory: &Value) {
 fn a_session_with_calls_and_a_subagent_is_a_trajectory_without_secrets() {
     let token = secret("github-token");
     let rind = Rind::with_script(&format!(
-        "[[reply]]\ntext = \"I look.\"\nthinking = \"First the file.\"\n\
+        "[[reply]]\nwhen = {{ contains = \"work\", step = 1 }}\ntext = \"I look.\"\nthinking = \"First the file.\"\n\
          tool_calls = [{{ name = \"read_file\", arguments = {{ path = \"a.txt\" }} }}, \
          {{ name = \"read_file\", arguments = {{ path = \"missing\" }} }}]\n\
-         [[reply]]\ntool_calls = [{{ name = \"spawn_subagent\", arguments = {{ task = \"Count.\", preset = \"investigate\" }} }}]\n\
-         [[reply]]\ntext = \"Three.\"\n\
-         [[reply]]\ntext = \"The token is {token}.\"\n"
+         [[reply]]\nwhen = {{ contains = \"work\", step = 2 }}\n\
+         tool_calls = [{{ name = \"spawn_subagent\", arguments = {{ task = \"Count.\", preset = \"investigate\" }} }}]\n\
+         [[reply]]\nwhen = {{ contains = \"work\", step = 3 }}\n\
+         tool_calls = [{{ name = \"wait_subagents\", arguments = {{ timeout_seconds = 60 }} }}]\n\
+         [[reply]]\nwhen = {{ contains = \"work\", step = 4 }}\ntext = \"The token is {token}.\"\n\
+         [[reply]]\nwhen = {{ contains = \"Count\" }}\ntext = \"Three.\"\n"
     ));
+    rind.config("[subagents]\nenabled = true\n");
     rind.file("a.txt", "one\n");
     rind.run(&["run", "work", "--yes"]).exits(0);
     let (_, id) = only(&rind);

@@ -74,7 +74,7 @@ pub(crate) fn is_trusted(config: &str, file: &Path, hooks: &[FoundHook]) -> bool
     };
     let state = document.get("hooks").and_then(|hooks| hooks.get("state"));
     hooks.iter().all(|hook| {
-        let entry = state.and_then(|state| state.get(&state_key(file, hook)));
+        let entry = state.and_then(|state| state.get(state_key(file, hook)));
         let known = entry.and_then(|entry| entry.get("trusted_hash")?.as_str());
         known == Some(&trusted_hash(&hook.event, &hook.hook))
     })

@@ -28,7 +28,9 @@ pub fn tell_unused(setup: &OperatorSetup) {
     let hooks: HooksConfig = setup.config.section().unwrap_or_default();
     let is_used = |place: &str| {
         let whole = workspace.join(place);
-        hooks.claude.iter().any(|own| workspace.join(own) == whole)
+        // Relative names are those of files beside the settings.
+        let named = |own: &String| setup.paths.config.join(own) == whole;
+        hooks.claude.iter().any(named)
     };
     let found: Vec<&(&str, &str)> = PLACES
         .iter()
