@@ -108,7 +108,11 @@ fn thirty_calls_at_once_are_all_judged_by_one_daemon() {
     let own = Guarded::of("codex");
     let line = own.installed_line("codex", "pre-tool");
     let judge = |at: usize| {
-        let command = if at.is_multiple_of(3) { "rm -rf /" } else { "ls" };
+        let command = if at.is_multiple_of(3) {
+            "rm -rf /"
+        } else {
+            "ls"
+        };
         let call = own.call("codex", command).to_string();
         let call = call.replace("call1", &format!("call{at}"));
         (
