@@ -201,7 +201,7 @@ mod tests {
         let manifest = Manifest::parse(
             "name = \"all\"\nversion = \"0.1.0\"\ndescription = \"x\"\n\
              side_effects = [\"session\", \"network\", \"filesystem\", \"external\"]\n\
-             [external]\nmodel = true\nagents = true\nturns = true\ntools = [\"bash\"]\n[compat]\nsockets = \"inert\"\n",
+             [external]\nmodel = true\nagents = true\nturns = true\nagent_loop = true\ntools = [\"bash\"]\n[compat]\nsockets = \"inert\"\n",
             Path::new("plugin.toml"),
         )
         .unwrap();

@@ -23,7 +23,7 @@ use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 
 /// Plugins that are left out: the texts that they put in place of results name tools that only Rind
 /// has.
-const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
+pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 
 /// Most hosts that are kept.
 const MAX_HOSTS: usize = 8;

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::GuardTarget;
 use super::args::GuardStatusArgs;
+use super::backend::UNSUITED;
 use crate::args::PluginArgs;
 use crate::exit_code::ExitStatus;
 use crate::{environment, plugin, render};
@@ -34,7 +35,11 @@ pub(in super::super) struct PluginCover {
 
 /// Splits the points of a plugin's hooks for an agent.
 fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
-    let inert = inert_points(agent, points);
+    let inert = match UNSUITED.contains(&name) {
+        // The guard leaves this plugin out.
+        true => points.to_vec(),
+        false => inert_points(agent, points),
+    };
     let judges = points.iter().filter(|point| !inert.contains(point));
     PluginCover {
         name: name.to_owned(),
