@@ -65,7 +65,8 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
 
     Signatures and docs are in the file of each.
 
-    - [rind_sdk](references/crate.md): the root of the crate (`text_of`, `AsOutcome`, `AsValue`, `CommandOutcome`, `IntoAnswer`, `IntoOutcome`, `IntoPointOutcome`, `LoopOutcome`, `PointOutcome`, `PointVerdict`; from other crates: `schemars`, `serde`, `serde_json`; from `bindings::rind`: `plugin as imports`; from `bindings::rind::plugin`: `outcomes`, `payloads`, `types`; from `rind_sdk_macros`: `args`, `command`, `data`, `hook`, `implements`, `plugin`, `run_loop`, `tool`)
+    - [rind_sdk](references/crate.md): the root of the crate (`text_of`, `AsOutcome`, `AsValue`, `CommandOutcome`, `IntoAnswer`, `IntoOutcome`, `IntoPointOutcome`, `LoopOutcome`, `PointOutcome`, `PointVerdict`; from other crates: `schemars`, `serde`, `serde_json`; from `bindings::rind`: `plugin as imports`; from `bindings::rind::plugin`: `outcomes`, `payloads`, `types`; from `rind_sdk_macros`: `agent_loop`, `args`, `command`, `data`, `hook`, `implements`, `plugin`, `run_loop`, `tool`)
+    - [rind_sdk::agent_turn](references/agent-turn.md): Primitives of the turn that a loop of the agent runs (`is_resumed`, `take_input`, `build_prompt`, `request`, `accept`, `run_calls`, `inject`, `reflect`, `finish`, `request_to_end` and 1 more)
     - [rind_sdk::agents](references/agents.md): Running subagents (`run`, `presets`, `start`, `resume`, `wait`, `stop`, `Order`, `Task`)
     - [rind_sdk::ask](references/ask.md): Asking the person at the terminal: yes or no, one of several options, a line of text (`confirm`, `choose`, `text`)
     - [rind_sdk::blobs](references/blobs.md): Bytes of content that is not text: those in what the hook or tool was shown, or with the side effect `session` any of the session (`read`, `read_all`)
@@ -79,13 +80,13 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     - [rind_sdk::outcomes](references/outcomes.md): Outcomes of hooks: one record for each set of rights (`CallOutcome`, `ContextOutcome`, `DeltaOutcome`)
     - [rind_sdk::payloads](references/payloads.md): Payloads of hooks: one record for each kind of moment in a turn (`PromptPart`)
     - [rind_sdk::points](references/points.md): Calling extension points that plugins define in `[points.NAME]`, for other plugins to implement (`call`, `call_json`)
-    - [rind_sdk::prelude](references/prelude.md): Items that a plugin usually needs: `use rind_sdk::prelude::*;` (47 names from elsewhere)
+    - [rind_sdk::prelude](references/prelude.md): Items that a plugin usually needs: `use rind_sdk::prelude::*;` (49 names from elsewhere)
     - [rind_sdk::session](references/session.md): The conversation so far (`messages`, `append`, `append_json`)
     - [rind_sdk::shell](references/shell.md): Programs that a shell command starts, as the host's own rules read it: for gates on tools that run commands (`read`, `Program`)
     - [rind_sdk::state](references/state.md): Values that last as long as the session (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`, `Cached`)
     - [rind_sdk::status](references/status.md): A line of status of the plugin's own, shown beside its name (`set`)
     - [rind_sdk::store](references/store.md): Values that last as long as the plugin is installed, across sessions (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`)
-    - [rind_sdk::testing](references/testing.md): A host in memory for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 20 more)
+    - [rind_sdk::testing](references/testing.md): A host in memory for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 24 more)
     - [rind_sdk::tools](references/tools.md): Calling other tools (`call_parts`, `call`, `call_json`)
     - [rind_sdk::turns](references/turns.md): Running turns of the agent from a loop (`run`, `start`, `finish`, `steer`, `stop`, `running`, `TurnOrder`)
     - [rind_sdk::types](references/types.md): Types that all interfaces use: messages, tool calls, usage, and errors (`Answer`, `Error`, `Message`, `Part`, `ToolCall`, `ToolResult`, `Usage`)
