@@ -354,7 +354,7 @@ async fn requests_without_end_stop_at_the_limit_of_steps_and_of_cost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_gates_and_hooks_of_input_answer_and_output_hold_in_every_order() {
-    // Nobody is there to approve.
+    // There is no one to approve.
     let setup = Setup::with("plain", script(), |host| {
         host.config(ordered_by("orderer"))
             .policy(Arc::new(ToolPolicy::default()))

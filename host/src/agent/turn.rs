@@ -83,7 +83,7 @@ pub(super) struct TurnRun<'a> {
     told_of_agents: bool,
     /// Ends the subagents when the turn is dropped.
     pub(super) agents_guard: Option<DropGuard>,
-    /// Offset of the turn's first entry in the file of the session, in bytes.
+    /// Position of the first entry of the turn in the session.
     pub(super) begins_at: Position,
     pub(super) started: Instant,
 }

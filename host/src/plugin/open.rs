@@ -222,7 +222,7 @@ impl Loaded {
         if self.may_order_turns() {
             open.agent_loops.push(Arc::new(PluginAgentLoop {
                 plugin: self.request.plugin.clone(),
-                // It is in a call for the whole turn, in which its hooks and tools are called.
+                // The loop is in a call for the whole turn, in which the plugin's hooks are called.
                 slot: Arc::new(slot.sibling()),
                 deadline: super::tools::call_deadline(&self.manifest),
             }));

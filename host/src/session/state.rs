@@ -101,10 +101,11 @@ impl PluginStates {
         (!all.any(is_used)).then_some(name)
     }
 
-    /// Returns the length of a large value. Entries of older versions do not have it.
+    /// Returns the length of a large value. Entries of older versions do not have it. The file may
+    /// have been tampered with, so the length is bounded: lengths are added up.
     fn blob_length(&self, name: &str, len: Option<u64>) -> usize {
         let len = len.or_else(|| self.blobs.length(name)).unwrap_or_default();
-        usize::try_from(len).unwrap_or(usize::MAX)
+        usize::try_from(len).map_or(MAX_VALUE_BYTES, |len| len.min(MAX_VALUE_BYTES))
     }
 
     pub(super) fn get(&self, plugin: &str, key: &str) -> Result<Option<String>, Error> {

@@ -70,6 +70,14 @@ impl SessionAddress {
         self.0.split('/').step_by(2)
     }
 
+    /// Returns the error for a second session of this address.
+    #[must_use]
+    pub fn exists_error(&self) -> Error {
+        Error::Exists {
+            id: self.as_str().to_owned(),
+        }
+    }
+
     /// Whether this session is the other one or a subagent below it.
     #[must_use]
     pub fn is_in(&self, other: &Self) -> bool {
@@ -207,7 +215,7 @@ pub trait Blobs: Debug + Send + Sync {
     /// Returns the total length of all values, in bytes.
     ///
     /// # Errors
-    /// They cannot be listed.
+    /// The values cannot be listed.
     fn total(&self) -> Result<u64, Error>;
 
     /// Says that the session does not refer to a value any more. A store may remove it now, later

@@ -130,3 +130,26 @@ async fn plugins_reach_the_session_through_their_handle() {
     handle.effect("p", metric);
     assert_eq!(receiver.try_recv().unwrap().event.name(), "metric");
 }
+
+#[test]
+fn lengths_that_somebody_wrote_into_a_session_overflow_nothing() {
+    let place = TempStore::new();
+    let session = place.create();
+    let id = session.id().to_string();
+    drop(session);
+    let name = "0".repeat(64);
+    let mut text = fs::read_to_string(place.file(&id)).unwrap();
+    for key in ["a", "b", "c"] {
+        text.push_str(&format!(
+            "{{\"id\":\"{key}\",\"parent\":null,\"time\":1,\"type\":\"state\",\"plugin\":\"p\",\"key\":\"{key}\",\
+             \"blob\":\"{name}\",\"len\":18446744073709551615}}\n"
+        ));
+    }
+    fs::write(place.file(&id), text).unwrap();
+    let session = place.resume(&id).unwrap();
+    assert_eq!(session.state_keys("p", ""), ["a", "b", "c"]);
+    session.state_get("p", "a").unwrap_err();
+    session.state_set("p", "a", Some("1")).unwrap();
+    session.state_set("p", "d", Some("2")).unwrap();
+    assert_eq!(session.state_get("p", "a").unwrap().as_deref(), Some("1"));
+}

@@ -42,7 +42,7 @@ pub struct HookRequest {
 
 /// Starts a daemon, which then listens in the folder.
 ///
-/// It must not wait for the daemon to end.
+/// An implementation must not wait for the daemon to end.
 pub trait DaemonStart {
     /// Starts it.
     ///

@@ -1,7 +1,7 @@
 //! The private folder with the socket and the locks of the daemon.
 //!
-//! Whoever can put a socket there answers for the guard, so the folder and the socket must belong to
-//! this user and be closed to all others. A folder or socket that does not is refused, and never
+//! A user who can put a socket there answers for the guard, so the folder and the socket must belong
+//! to this user and be closed to all others. A folder or socket that does not is refused, and never
 //! repaired: its content may be of someone else.
 
 use std::fs::{DirBuilder, File};
@@ -44,7 +44,8 @@ impl GuardFolder {
     /// Opens the folder in a data folder, and makes it if it is missing.
     ///
     /// # Errors
-    /// It is not a folder of this user, others have access to it, or its path is too long for a socket.
+    /// The folder is not one of this user, others have access to it, or its path is too long for a
+    /// socket.
     pub fn open(data: &Path) -> Result<Self, GuardError> {
         let path = data.join(FOLDER);
         match path.symlink_metadata() {
@@ -165,7 +166,7 @@ impl GuardFolder {
     /// Opens the file whose lock the daemon holds.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The lock file cannot be opened.
     pub(crate) fn daemon_lock(&self) -> Result<File, GuardError> {
         self.lock_file(DAEMON_LOCK)
     }
@@ -195,7 +196,7 @@ impl GuardFolder {
     /// Opens the file whose lock a program holds while it starts a daemon.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The lock file cannot be opened.
     pub(crate) fn start_lock(&self) -> Result<File, GuardError> {
         self.lock_file(START_LOCK)
     }

@@ -28,7 +28,7 @@ pub(crate) struct FoundHook {
 /// Reads a file as JSON with comments.
 ///
 /// # Errors
-/// It is no JSON, or is nested too deeply.
+/// The text is no JSON, or is nested too deeply.
 pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));

@@ -6,7 +6,7 @@
 //! cannot be read, judged in time or answered is refused in the form that the agent takes for a
 //! refusal.
 //!
-//! It knows no command line and no settings: the program implements [`GuardBackend`], and starts the
+//! The crate knows no command line and no settings: the program implements [`GuardBackend`], and starts the
 //! daemon. Start from [`GuardedAgent`] and [`ask_daemon`].
 
 mod agent;

@@ -25,6 +25,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use rind_lib::session::{Error, Journal, Position, SessionAddress, Sessions};
+use rind_lib::text::error_chain;
 
 /// Two handles of one store that is empty when a check begins.
 #[derive(Clone, Debug)]
@@ -117,15 +118,7 @@ fn address(text: &str) -> Result<SessionAddress, String> {
 
 /// Returns the value, or the failure in words.
 fn done<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
-    result.map_err(|error| {
-        let mut text = format!("to {what} failed: {error}");
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            text.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
-        text
-    })
+    result.map_err(|error| format!("to {what} failed: {}", error_chain(&error)))
 }
 
 /// Checks that two values are equal.

@@ -144,7 +144,7 @@ pub(crate) fn a_fork_has_its_own_lines_values_and_subagents(store: &StoreHandles
     let deep = address("two/agents/sub-1/agents/sub-9")?;
     same("lines", &lines_of(&*store.own, &deep)?, &"3\n".to_owned())?;
     for kind in [BlobKind::Content, BlobKind::State] {
-        // What the session lets go of, the fork still has.
+        // The fork still has a value that the session does not need any more.
         store.own.blobs(&from, kind).release(&name);
         let value = done("get a value", store.own.blobs(&to, kind).get(&name))?;
         same("value", &value, &b"x".to_vec())?;

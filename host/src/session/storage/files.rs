@@ -98,9 +98,7 @@ impl SessionFiles {
             Err(_) if guarded::is_folder(&folder).unwrap_or_default() && is_unused(&folder) => {
                 Ok(folder)
             }
-            Err(_) => Err(Error::Exists {
-                id: at.as_str().to_owned(),
-            }),
+            Err(_) => Err(at.exists_error()),
         }
     }
 
@@ -151,7 +149,14 @@ impl Sessions for SessionFiles {
 
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
         let folder = self.create_folder(at)?;
-        Ok(Box::new(SessionLog::create_log(&folder, self.wait)?))
+        match SessionLog::create_log(&folder, self.wait) {
+            Ok(log) => Ok(Box::new(log)),
+            // Another program was faster.
+            Err(Error::Write { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
+                Err(at.exists_error())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
@@ -251,9 +256,7 @@ impl Sessions for SessionFiles {
             copy_tree(&from, &half, agent)?;
         }
         match rename_new(&half, &folder) {
-            Err(source) if source.kind() == ErrorKind::AlreadyExists => Err(Error::Exists {
-                id: to.as_str().to_owned(),
-            }),
+            Err(source) if source.kind() == ErrorKind::AlreadyExists => Err(to.exists_error()),
             moved => moved.map_err(failed),
         }
     }

@@ -60,11 +60,6 @@ fn unknown(at: &SessionAddress) -> Error {
     }
 }
 
-fn exists(at: &SessionAddress) -> Error {
-    let id = at.as_str().to_owned();
-    Error::Exists { id }
-}
-
 impl MemorySessions {
     fn journal(&self, at: &SessionAddress) -> Box<dyn Journal> {
         Box::new(MemoryJournal {
@@ -83,7 +78,7 @@ impl Sessions for MemorySessions {
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
         let mut all = lock(&self.0);
         if all.contains_key(at) {
-            return Err(exists(at));
+            return Err(at.exists_error());
         }
         let new = KeptSession {
             updated: clock::now_ms(),
@@ -181,7 +176,7 @@ impl Sessions for MemorySessions {
     ) -> Result<(), Error> {
         let mut all = lock(&self.0);
         if all.contains_key(to) {
-            return Err(exists(to));
+            return Err(to.exists_error());
         }
         let kept = all.get(from).ok_or_else(|| unknown(from))?;
         let mut copies = vec![(to.clone(), kept.copied(lines.to_vec()))];

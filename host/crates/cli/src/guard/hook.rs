@@ -1,8 +1,8 @@
 //! `rind guard hook AGENT POINT`, or the small program `rind-guard-hook AGENT POINT`: other agents run
 //! it at their hooks.
 //!
-//! It runs before anything else of Rind is set up, because an agent waits for it at each call. Whatever
-//! happens, it answers, and in doubt with a refusal.
+//! The hook runs before anything else of Rind is set up, because an agent waits for it at each call.
+//! Every run answers, and in doubt with a refusal.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};

@@ -1,7 +1,5 @@
 //! `rind session entries`: the entries of a session as numbered JSON lines, from a number on.
 
-use std::io::Write;
-
 use serde::Serialize;
 
 use super::super::exit_code::ExitStatus;
@@ -30,12 +28,10 @@ pub(super) fn print_entries(
         .notices
         .iter()
         .for_each(|notice| render::print_warning(notice));
-    let mut out = std::io::stdout().lock();
     for own in reading.entries.iter().filter(|own| own.line > args.after) {
         let (n, entry) = (own.line, &own.entry);
-        serde_json::to_writer(&mut out, &NumberedEntry { n, entry })?;
-        out.write_all(b"\n")?;
+        let line = serde_json::to_string(&NumberedEntry { n, entry })?;
+        render::answer_json(&(line + "\n"));
     }
-    out.flush()?;
     Ok(ExitStatus::Done)
 }

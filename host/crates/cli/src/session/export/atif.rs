@@ -13,33 +13,27 @@ use rind_lib::secret::mask_leaves;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 use serde_json::{Map, Value, json};
 
-/// Version of the format, which all readers of 1.7 and later take.
+/// Version of the format: the first with trajectories of subagents inside.
 const VERSION: &str = "ATIF-v1.7";
 
 /// Returns the trajectory of the first view, with those of the other views, which are below it;
 /// `None` if nothing happened in it.
 pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
-    let mut whole = unmasked(views)?;
+    let (view, below) = views.split_first()?;
+    let mut whole = unmasked(view, below)?;
     mask_leaves(&mut whole, &mut BTreeSet::new());
     Some(whole)
 }
 
-fn unmasked(views: &[SessionView]) -> Option<Value> {
-    let view = views.first()?;
-    let direct: Vec<&SessionView> = views
+/// Makes the trajectory of a view. `all` has those below it, and may have others.
+fn unmasked(view: &SessionView, all: &[SessionView]) -> Option<Value> {
+    let direct = all
         .iter()
-        .filter(|other| is_directly_below(&view.id, &other.id))
+        .filter(|own| is_directly_below(&view.id, &own.id));
+    let below: Vec<(&str, Value)> = direct
+        .filter_map(|child| Some((child.id.as_str(), unmasked(child, all)?)))
         .collect();
-    let below: Vec<(String, Value)> = direct
-        .into_iter()
-        .filter_map(|child| {
-            let mut own: Vec<SessionView> = vec![child.clone()];
-            let prefix = format!("{}/", child.id);
-            own.extend(views.iter().filter(|v| v.id.starts_with(&prefix)).cloned());
-            Some((child.id.clone(), unmasked(&own)?))
-        })
-        .collect();
-    let mut steps = Steps::new(view, below.iter().map(|(id, _)| id.as_str()).collect());
+    let mut steps = Steps::new(view, below.iter().map(|(id, _)| *id).collect());
     view.turns.iter().for_each(|turn| steps.take_turn(turn));
     let steps = steps.numbered();
     if steps.is_empty() {
@@ -79,10 +73,7 @@ fn final_metrics(view: &SessionView, n_steps: usize) -> Value {
     let mut total = Usage::default();
     let mut cost = 0.0;
     for turn in &view.turns {
-        total.input_tokens = total.input_tokens.saturating_add(turn.usage.input_tokens);
-        total.output_tokens = total.output_tokens.saturating_add(turn.usage.output_tokens);
-        let cached = total.cache_read_tokens;
-        total.cache_read_tokens = cached.saturating_add(turn.usage.cache_read_tokens);
+        total += turn.usage;
         cost += turn.cost_usd;
     }
     json!({
@@ -146,8 +137,8 @@ impl<'a> Steps<'a> {
         self.steps.push(step);
     }
 
-    /// Returns the open step of the agent; begins one that no answer of the model is in, if there
-    /// is none.
+    /// Returns the open step of the agent. Without one it begins a step that has no text of the
+    /// model.
     fn agent_step(&mut self, time: i64, turn: &TurnView) -> Option<&mut Map<String, Value>> {
         if !self.is_open {
             self.push("agent", time, "", turn);
@@ -215,8 +206,8 @@ impl<'a> Steps<'a> {
         let Some(step) = self.agent_step(time, turn) else {
             return;
         };
-        let arguments = match call.arguments.clone() {
-            Value::Object(arguments) => Value::Object(arguments),
+        let arguments = match &call.arguments {
+            arguments @ Value::Object(_) => arguments.clone(),
             other => json!({ "arguments": other }),
         };
         let mut entry = json!({
