@@ -5,7 +5,7 @@
 //! with the client as its maker. Calls that arrive while others run belong to the same turn, until
 //! the turn has its number of calls: the limits of plugins are counted for each turn.
 //!
-//! It must not know the protocol of the clients. Start from [`OutsideCalls`].
+//! The module must not know the protocol of the clients. Start from [`OutsideCalls`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -191,6 +191,12 @@ impl OutsideClient {
         let (reply, verdict) = oneshot::channel();
         self.hand_over(request.n_bytes(), ClientWork::Foreign(request, reply))?;
         Ok(verdict)
+    }
+
+    /// Whether the session has ended, so that no request is taken any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.calls.is_closed()
     }
 
     fn hand_over(&self, n_bytes: usize, work: ClientWork) -> Result<(), String> {

@@ -76,26 +76,42 @@ pub(crate) fn is_trusted(config: &str, file: &Path, hooks: &[FoundHook]) -> bool
     hooks.iter().all(|hook| {
         let entry = state.and_then(|state| state.get(state_key(file, hook)));
         let known = entry.and_then(|entry| entry.get("trusted_hash")?.as_str());
-        known == Some(&trusted_hash(&hook.event, &hook.hook))
+        let is_off = entry.and_then(|entry| entry.get("enabled")?.as_bool()) == Some(false);
+        !is_off && known == Some(&trusted_hash(&hook.event, &hook.hook))
     })
 }
 
-/// Returns the settings with the trust in these hooks, and without that in the hooks `before`.
+/// Hooks of a file before and after a change.
+#[derive(Default)]
+pub(crate) struct TrustedHooks {
+    /// Hooks of Rind before.
+    pub(crate) old: Vec<FoundHook>,
+    /// Hooks of Rind after.
+    pub(crate) new: Vec<FoundHook>,
+    /// Hooks of others, before and after.
+    pub(crate) moved: Vec<(FoundHook, FoundHook)>,
+}
+
+/// Returns the settings with the trust in the new hooks of Rind, and without that in the old ones. The
+/// trust in hooks of others, which Codex keeps by their position, moves with them.
 ///
 /// # Errors
 /// The settings are no TOML, or have something else in these places.
 pub(crate) fn with_trust(
     config: &str,
     file: &Path,
-    before: &[FoundHook],
-    hooks: &[FoundHook],
+    hooks: &TrustedHooks,
 ) -> Result<String, String> {
     let mut document: DocumentMut = config.parse().map_err(|error| format!("{error}"))?;
-    remove_trust(&mut document, file, before);
-    if !hooks.is_empty() {
+    let moved = take_moved(&mut document, file, &hooks.moved);
+    remove_trust(&mut document, file, &hooks.old);
+    if !hooks.new.is_empty() || !moved.is_empty() {
         let state = implicit_table(document.as_table_mut(), "hooks")?;
         let state = implicit_table(state, "state")?;
-        for hook in hooks {
+        for (key, entry) in moved {
+            state.insert(&key, entry);
+        }
+        for hook in &hooks.new {
             let mut entry = Table::new();
             entry.insert("trusted_hash", value(trusted_hash(&hook.event, &hook.hook)));
             state.insert(&state_key(file, hook), Item::Table(entry));
@@ -112,6 +128,25 @@ fn implicit_table<'a>(table: &'a mut Table, key: &str) -> Result<&'a mut Table, 
     });
     made.as_table_mut()
         .ok_or_else(|| format!("its `{key}` is not a table"))
+}
+
+/// Takes the entries of hooks that have another position out, and returns them with their new keys.
+fn take_moved(
+    document: &mut DocumentMut,
+    file: &Path,
+    moved: &[(FoundHook, FoundHook)],
+) -> Vec<(String, Item)> {
+    let all = document.get_mut("hooks").and_then(Item::as_table_mut);
+    let state = all.and_then(|all| all.get_mut("state")?.as_table_mut());
+    let Some(state) = state else {
+        return Vec::new();
+    };
+    let keys = moved
+        .iter()
+        .map(|(before, after)| (state_key(file, before), state_key(file, after)));
+    keys.filter(|(before, after)| before != after)
+        .filter_map(|(before, after)| Some((after, state.remove(&before)?)))
+        .collect()
 }
 
 fn remove_trust(document: &mut DocumentMut, file: &Path, hooks: &[FoundHook]) {
@@ -141,28 +176,28 @@ mod tests {
             event: "PreToolUse".to_owned(),
             group: 1,
             position: 0,
+            is_for_all: true,
             hook: json!({"type": "command", "command": "x", "timeout": 60}),
         }
     }
 
     #[test]
     fn the_hash_is_that_of_codex() {
-        // Written by Codex 0.171.0 for a hook of this command.
-        let hook = json!({"type": "command", "command": "/tmp/dump.sh prompt", "timeout": 10});
-        let text = "{\"event_name\":\"user_prompt_submit\",\"hooks\":[{\"async\":false,\"command\":\"/tmp/dump.sh prompt\",\"timeout\":10,\"type\":\"command\"}]}";
-        let digest = Sha256::digest(text.as_bytes());
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(
-            trusted_hash("UserPromptSubmit", &hook),
-            format!("sha256:{hex}")
-        );
+        // Codex 0.171.0 wrote this hash when its user trusted a hook of this command.
+        let hook = json!({"type": "command", "command": "/tmp/gx/dump.sh prompt", "timeout": 10});
+        let hash = "sha256:f44239ffe5f5d63d1175e6ca9f72ea045665eeee5329a63b9207111de45027a9";
+        assert_eq!(trusted_hash("UserPromptSubmit", &hook), hash);
     }
 
     #[test]
     fn trust_comes_and_goes_and_the_rest_stays() {
         let file = Path::new("/h/.codex/hooks.json");
         let config = "# mine\nmodel = \"x\"\n\n[features]\nhooks = true\n";
-        let trusted = with_trust(config, file, &[], &[hook()]).unwrap();
+        let new = TrustedHooks {
+            new: vec![hook()],
+            ..TrustedHooks::default()
+        };
+        let trusted = with_trust(config, file, &new).unwrap();
         assert!(trusted.starts_with(config), "{trusted}");
         assert!(
             trusted.contains("[hooks.state.\"/h/.codex/hooks.json:pre_tool_use:1:0\"]"),
@@ -172,7 +207,36 @@ mod tests {
         let mut other = hook();
         other.hook["command"] = json!("y");
         assert!(!is_trusted(&trusted, file, &[other]));
-        assert_eq!(with_trust(&trusted, file, &[hook()], &[]).unwrap(), config);
-        assert!(with_trust("hooks = 1", file, &[], &[hook()]).is_err());
+        let switched_off = trusted.replace("trusted_hash", "enabled = false\ntrusted_hash");
+        assert!(!is_trusted(&switched_off, file, &[hook()]));
+        let old = TrustedHooks {
+            old: vec![hook()],
+            ..TrustedHooks::default()
+        };
+        assert_eq!(with_trust(&trusted, file, &old).unwrap(), config);
+        assert!(with_trust("hooks = 1", file, &new).is_err());
+    }
+
+    #[test]
+    fn trust_in_hooks_of_others_moves_with_them() {
+        let file = Path::new("/h/.codex/hooks.json");
+        let at = |group| FoundHook { group, ..hook() };
+        let theirs = |group: usize| {
+            format!(
+                "[hooks.state.\"/h/.codex/hooks.json:pre_tool_use:{group}:0\"]\ntrusted_hash = \"sha256:{group}\"\n"
+            )
+        };
+        let config = format!("{}\n{}", theirs(2), theirs(3));
+        let hooks = TrustedHooks {
+            old: vec![at(1)],
+            moved: vec![(at(2), at(1)), (at(3), at(2))],
+            ..TrustedHooks::default()
+        };
+        let text = with_trust(&config, file, &hooks).unwrap();
+        for (key, hash) in [(1, 2), (2, 3)] {
+            let entry = format!("pre_tool_use:{key}:0\"]\ntrusted_hash = \"sha256:{hash}\"");
+            assert!(text.contains(&entry), "{text}");
+        }
+        assert_eq!(text.matches("trusted_hash").count(), 2);
     }
 }

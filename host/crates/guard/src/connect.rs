@@ -19,8 +19,8 @@ const DEADLINE: Duration = Duration::from_secs(45);
 /// Pause between two looks for the daemon.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Time in which a daemon that was started must listen.
-const START_TIME: Duration = Duration::from_secs(15);
+/// Time in which a daemon that was started must listen. Its predecessor may have to end first.
+const START_TIME: Duration = Duration::from_secs(30);
 
 /// Most daemons that are waited for in one request: one that retires, and its successor.
 const MAX_ROUNDS: u32 = 4;
@@ -63,7 +63,7 @@ pub async fn ask_daemon(
     // Read here too: a payload that cannot be read needs no daemon, and the refusal may need its shape.
     let (payload, _) = match read_payload(agent, point, &request.payload) {
         Ok(read) => read,
-        Err(why) => return refuse(None, &why),
+        Err(unread) => return refuse(unread.payload.as_ref(), &unread.why),
     };
     let until = Instant::now() + DEADLINE;
     let asked = async {
@@ -127,7 +127,7 @@ async fn connect_started(
 ) -> Result<UnixStream, GuardError> {
     let until = until.min(Instant::now() + START_TIME);
     let lock = folder.start_lock()?;
-    while lock.try_lock().is_err() {
+    while !folder.has_lock(&lock)? {
         if let Some(stream) = folder.connect().await? {
             return Ok(stream);
         }

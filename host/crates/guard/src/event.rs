@@ -16,11 +16,11 @@ const MAX_NAME: usize = 256;
 
 /// Event of a hook: a call, a result or a prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HookEvent {
+pub(crate) struct HookEvent {
     /// Id of the agent's session.
-    pub session: String,
+    pub(crate) session: String,
     /// Folder that the agent works in, as far as the hook says.
-    pub folder: Option<PathBuf>,
+    pub(crate) folder: Option<PathBuf>,
     /// Call, result or prompt.
     pub(crate) act: HookAct,
 }
@@ -53,38 +53,61 @@ pub(crate) struct OwnCall {
     pub(crate) effect_class: EffectClass,
 }
 
+/// A payload that cannot be judged.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct UnreadPayload {
+    /// Reason, as a sentence.
+    pub(crate) why: String,
+    /// JSON object that was sent, whose shape a refusal may need; `None` if it is none.
+    pub(crate) payload: Option<Value>,
+}
+
 /// Reads the payload that an agent has sent to its hook.
 ///
 /// # Errors
 /// The bytes are no JSON object, are too many, or lack a field that the point needs.
-pub fn read_payload(
+pub(crate) fn read_payload(
     agent: GuardedAgent,
     point: GuardPoint,
     bytes: &[u8],
-) -> Result<(Value, HookEvent), String> {
+) -> Result<(Value, HookEvent), UnreadPayload> {
+    let title = agent.table().title;
+    let unread = |why| UnreadPayload { why, payload: None };
     if bytes.len() > MAX_PAYLOAD {
-        return Err(format!(
-            "{} sent {} bytes to the hook, at most {MAX_PAYLOAD} are read",
-            agent.table().title,
-            bytes.len()
-        ));
+        let n_bytes = bytes.len();
+        return Err(unread(format!(
+            "{title} sent {n_bytes} bytes to the hook, at most {MAX_PAYLOAD} are read"
+        )));
     }
-    let payload: Value = serde_json::from_slice(bytes)
-        .map_err(|error| format!("what {} sent is no JSON: {error}", agent.table().title))?;
+    let payload: Value = serde_json::from_slice(bytes).map_err(|error| {
+        unread(format!(
+            "the input of the hook of {title} is no JSON: {error}"
+        ))
+    })?;
     if !payload.is_object() {
-        return Err(format!(
-            "what {} sent is no JSON object",
-            agent.table().title
-        ));
+        let why = format!("the input of the hook of {title} is no JSON object");
+        return Err(unread(why));
     }
-    let event = agent.format().read(point, &payload)?;
-    Ok((payload, event))
+    match agent.format().read(point, &payload) {
+        Ok(event) => Ok((payload, event)),
+        Err(why) => Err(UnreadPayload {
+            why,
+            payload: Some(payload),
+        }),
+    }
 }
 
 /// Returns a text of the payload that must be there.
 pub(crate) fn needed_text<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
     let text = payload.get(key).and_then(Value::as_str);
     text.filter(|text| !text.is_empty())
+        .ok_or_else(|| format!("`{key}` is missing in what was sent to the hook"))
+}
+
+/// Returns a value of the payload that must be there.
+pub(crate) fn needed_value<'a>(payload: &'a Value, key: &str) -> Result<&'a Value, String> {
+    payload
+        .get(key)
         .ok_or_else(|| format!("`{key}` is missing in what was sent to the hook"))
 }
 

@@ -114,8 +114,16 @@ impl FileChange {
             .chars()
             .filter(char::is_ascii_alphanumeric)
             .collect();
-        let copy = copies.join(format!("{time}-{}", printable_text(&name)));
         private_folder(copies).map_err(|error| GuardError::file(copies, error))?;
+        let name = printable_text(&name);
+        let mut copy = copies.join(format!("{time}-{name}"));
+        // Two copies of one second are two files.
+        for n in 2.. {
+            if copy.symlink_metadata().is_err() {
+                break;
+            }
+            copy = copies.join(format!("{time}-{n}-{name}"));
+        }
         replace_private(&copy, before.as_bytes())
             .map_err(|error| GuardError::file(&copy, error))?;
         Ok(copy)

@@ -4,7 +4,7 @@
 //! to this user and be closed to all others. A folder or socket that does not is refused, and never
 //! repaired: its content may be of someone else.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -181,11 +181,16 @@ impl GuardFolder {
         }
     }
 
-    /// Returns the process of the last daemon, as it noted it itself.
-    #[must_use]
-    pub fn noted_process(&self) -> Option<u32> {
-        let noted = std::fs::read_to_string(self.path.join(DAEMON_LOCK)).ok()?;
-        noted.trim().parse().ok()
+    /// Takes the lock of one of these files. Returns whether another program does not hold it.
+    ///
+    /// # Errors
+    /// The file system has no locks.
+    pub(crate) fn has_lock(&self, file: &File) -> Result<bool, GuardError> {
+        match file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(GuardError::file(&self.path, error)),
+        }
     }
 
     /// Whether the socket is there: without it, no program reaches the daemon any more.

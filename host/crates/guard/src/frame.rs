@@ -22,7 +22,7 @@ const MAX_REPLY: usize = 8 * MAX_PAYLOAD;
 /// Head of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RequestHead {
-    /// Build of the program. Another build is another program.
+    /// Build of the program, and the folders that it works with.
     pub(crate) build: String,
     pub(crate) agent: GuardedAgent,
     pub(crate) point: GuardPoint,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::agent::{GuardPoint, GuardedAgent};
 use super::bridge::{MARK, module_text};
-use super::codex_trust::{is_trusted, with_trust};
+use super::codex_trust::{TrustedHooks, is_trusted, with_trust};
 use super::error::GuardError;
 use super::files::{FileChange, GuardPlaces, read_text};
 use super::jsonc::{FoundHook, find_hooks as find_in, parse_value, replace_hooks};
@@ -59,15 +59,24 @@ impl GuardCommand {
         format!("{} || exit 2", self.words(agent, point))
     }
 
+    /// Returns the line of a hook with another home in place of this one; `None` if it names none.
+    #[must_use]
+    pub fn line_in(&self, line: &str, home: &Path) -> Option<String> {
+        let flag = home_flag(self.home.as_deref()?);
+        let is_named = line.contains(&flag);
+        is_named.then(|| line.replacen(&flag, &home_flag(home), 1))
+    }
+
     fn words(&self, agent: GuardedAgent, point: GuardPoint) -> String {
-        let home = match &self.home {
-            Some(home) => format!(" --home {}", quoted(home)),
-            None => String::new(),
-        };
+        let home = self.home.as_deref().map(home_flag).unwrap_or_default();
         let (agent, point) = (agent.name(), point.name());
         let command = if self.is_small { "" } else { " guard hook" };
         format!("{}{command} {agent} {point}{home}", quoted(&self.program))
     }
+}
+
+fn home_flag(home: &Path) -> String {
+    format!(" --home {}", quoted(home))
 }
 
 /// Quotes a path for a shell.
@@ -207,7 +216,7 @@ pub fn state_of(
     let rows = hook_rows(agent, command);
     let has = |(event, hook): &(&str, Value)| {
         let mut own = found.iter();
-        own.any(|own| own.event == *event && own.hook == *hook)
+        own.any(|own| own.is_for_all && own.event == *event && own.hook == *hook)
     };
     if found.len() != rows.len() || !rows.iter().all(has) {
         return Ok(differs("its hooks are of another program, or were changed"));
@@ -219,6 +228,11 @@ pub fn state_of(
                 "Codex does not trust its hooks, and skips them without a word",
             ));
         }
+    }
+    if agent == GuardedAgent::Goose && manifest_change(&file, true)?.is_some() {
+        return Ok(differs(
+            "the manifest beside its hooks is missing, or was changed",
+        ));
     }
     Ok(InstallState::Installed)
 }
@@ -291,15 +305,29 @@ fn trust_change(
     after: Option<&str>,
 ) -> Result<Option<FileChange>, GuardError> {
     let config = codex_config(places);
-    let old = own_hooks(GuardedAgent::Codex, file, before)?;
-    let new = match after {
-        Some(after) => own_hooks(GuardedAgent::Codex, file, after)?,
-        None => Vec::new(),
+    let is_own = |command: &str| is_own(GuardedAgent::Codex, command);
+    let all = |text: &str| {
+        let value = parse_value(text).map_err(|why| GuardError::file(file, why))?;
+        Ok::<_, GuardError>(find_in(&value, &|_| true))
+    };
+    let is_of_rind = |hook: &FoundHook| {
+        let command = hook.hook.get("command").and_then(Value::as_str);
+        command.is_some_and(&is_own)
+    };
+    let (old, others_before) = all(before)?.into_iter().partition(is_of_rind);
+    let (new, others_after) = all(after.unwrap_or_default())?
+        .into_iter()
+        .partition(is_of_rind);
+    let hooks = TrustedHooks {
+        old,
+        new,
+        // Hooks of others stay in their order, and may have other positions now.
+        moved: others_before.into_iter().zip(others_after).collect(),
     };
     let Some(text) = read_text(&config)?.or_else(|| after.map(|_| String::new())) else {
         return Ok(None);
     };
-    let text = with_trust(&text, file, &old, &new).map_err(|why| GuardError::file(&config, why))?;
+    let text = with_trust(&text, file, &hooks).map_err(|why| GuardError::file(&config, why))?;
     FileChange::to(config, Some(text))
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct FoundHook {
     pub(crate) group: usize,
     /// Position in its group.
     pub(crate) position: usize,
+    /// Whether the group has nothing but hooks: a matcher would keep some calls from them.
+    pub(crate) is_for_all: bool,
     pub(crate) hook: Value,
 }
 
@@ -48,6 +50,7 @@ pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<Fo
     for (event, groups) in events.into_iter().flatten() {
         let groups = groups.as_array().into_iter().flatten().enumerate();
         for (group, hooks) in groups {
+            let fields = hooks.as_object().map_or(0, serde_json::Map::len);
             let hooks = hooks.get(HOOKS).and_then(Value::as_array);
             for (position, hook) in hooks.into_iter().flatten().enumerate() {
                 let command = hook.get(COMMAND).and_then(Value::as_str);
@@ -56,6 +59,7 @@ pub(crate) fn find_hooks(value: &Value, is_own: &dyn Fn(&str) -> bool) -> Vec<Fo
                         event: event.clone(),
                         group,
                         position,
+                        is_for_all: fields == 1,
                         hook: hook.clone(),
                     });
                 }

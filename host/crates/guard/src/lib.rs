@@ -34,7 +34,6 @@ pub use agent::{GuardPoint, GuardedAgent};
 pub use answer::HookAnswer;
 pub use connect::{DaemonStart, HookRequest, ask_daemon, daemon_answers};
 pub use error::GuardError;
-pub use event::{HookEvent, read_payload};
 pub use files::{FileChange, GuardPlaces};
 pub use folder::GuardFolder;
 pub use install::{

@@ -1,7 +1,7 @@
 //! Patches of Codex and OpenCode: one text that changes several files.
 //!
 //! Each file becomes a call of its own in our names, so that a plugin that guards files sees all of
-//! them. The way back does not exist: a change of such a call is a refusal.
+//! them. A patch cannot be written anew from its calls, so a change of such a call is a refusal.
 
 use std::path::Path;
 
@@ -15,10 +15,11 @@ use super::tools::own_path;
 const MAX_FILES: usize = 200;
 
 const BEGIN: &str = "*** Begin Patch";
-const ADD: &str = "*** Add File: ";
-const UPDATE: &str = "*** Update File: ";
-const DELETE: &str = "*** Delete File: ";
-const MOVE: &str = "*** Move to: ";
+// The agents trim a line before they compare it, and do not all want a blank after the colon.
+const ADD: &str = "*** Add File:";
+const UPDATE: &str = "*** Update File:";
+const DELETE: &str = "*** Delete File:";
+const MOVE: &str = "*** Move to:";
 
 /// Kind of change of a file.
 #[derive(Clone, Copy, PartialEq)]
@@ -37,17 +38,20 @@ struct PatchedFile {
     new: String,
 }
 
-/// Returns the calls that a patch amounts to; none if it is not in the known form, so that it is
-/// judged as a whole.
-pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Vec<OwnCall> {
-    let Some((_, body)) = patch.split_once(BEGIN) else {
-        return Vec::new();
-    };
+/// Returns the calls that a patch amounts to. A line of context that looks like the head of a file
+/// counts as one: a file too many is judged rather than one too few.
+///
+/// # Errors
+/// The patch is not in the known form, or has too many files, so that its files are not known.
+pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Result<Vec<OwnCall>, String> {
+    let (_, body) = patch
+        .split_once(BEGIN)
+        .ok_or("the patch is not in the known form, so its files cannot be judged")?;
     let mut files: Vec<PatchedFile> = Vec::new();
     for line in body.lines() {
         if let Some((kind, path)) = file_line(line) {
             files.push(PatchedFile {
-                path: path.trim().to_owned(),
+                path: path.to_owned(),
                 kind,
                 moved_to: None,
                 old: String::new(),
@@ -58,23 +62,27 @@ pub(crate) fn patch_calls(patch: &str, workspace: Option<&Path>) -> Vec<OwnCall>
         let Some(file) = files.last_mut() else {
             continue;
         };
-        if let Some(path) = line.strip_prefix(MOVE) {
-            file.moved_to = Some(path.trim().to_owned());
-        } else {
-            add_line(file, line);
+        match line.trim().strip_prefix(MOVE) {
+            Some(path) => file.moved_to = Some(path.trim().to_owned()),
+            None => add_line(file, line),
         }
     }
-    if files.is_empty() || files.len() > MAX_FILES {
-        return Vec::new();
+    if files.is_empty() {
+        return Err("the patch names no file that could be judged".to_owned());
     }
-    files
-        .iter()
-        .flat_map(|file| file_calls(file, workspace))
-        .collect()
+    if files.len() > MAX_FILES {
+        let n_files = files.len();
+        return Err(format!(
+            "the patch has {n_files} files, at most {MAX_FILES} are judged"
+        ));
+    }
+    let calls = files.iter().flat_map(|file| file_calls(file, workspace));
+    Ok(calls.collect())
 }
 
 fn file_line(line: &str) -> Option<(PatchKind, &str)> {
-    let is = |prefix: &str, kind| line.strip_prefix(prefix).map(|path| (kind, path));
+    let line = line.trim();
+    let is = |prefix: &str, kind| Some((kind, line.strip_prefix(prefix)?.trim()));
     is(ADD, PatchKind::Add)
         .or_else(|| is(UPDATE, PatchKind::Update))
         .or_else(|| is(DELETE, PatchKind::Delete))
@@ -130,7 +138,7 @@ mod tests {
     #[test]
     fn every_file_of_a_patch_is_a_call() {
         let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n+two\n*** Update File: /w/b.rs\n*** Move to: c.rs\n@@ fn\n ctx\n-old\n+new\n*** Delete File: d\n*** End Patch\n";
-        let calls = patch_calls(patch, Some(Path::new("/w")));
+        let calls = patch_calls(patch, Some(Path::new("/w"))).unwrap();
         let shown: Vec<(String, String)> = calls
             .iter()
             .map(|call| {
@@ -152,6 +160,22 @@ mod tests {
         );
         assert_eq!(calls[0].arguments["content"], "one\ntwo\n");
         assert_eq!(calls[1].arguments["old_text"], "ctx\nold\n");
-        assert!(patch_calls("no patch", None).is_empty());
+    }
+
+    #[test]
+    fn heads_that_agents_read_leniently_are_files_and_an_unknown_form_is_an_error() {
+        let patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n *** Delete File: secrets/key\n\t*** Add File:b\n*** Update File: c\n *** Move to:d\n*** End Patch";
+        let calls = patch_calls(patch, None).unwrap();
+        let paths = calls.iter().map(|call| call.arguments["path"].as_str());
+        let paths: Vec<&str> = paths.flatten().collect();
+        assert_eq!(paths, ["a.txt", "secrets/key", "b", "c", "d"]);
+        let many = "*** Delete File: x\n".repeat(MAX_FILES + 1);
+        for unknown in [
+            "no patch",
+            "*** Begin Patch\n*** End Patch",
+            &format!("{BEGIN}\n{many}"),
+        ] {
+            assert!(patch_calls(unknown, None).is_err(), "{unknown}");
+        }
     }
 }

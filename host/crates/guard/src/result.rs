@@ -4,27 +4,16 @@
 use rind_lib::message::{Part, Parts};
 use serde_json::Value;
 
-/// Keys whose texts are no output: they name kinds, places and ids.
-const NO_OUTPUT: &[&str] = &[
-    "type",
-    "filePath",
-    "file_path",
-    "path",
-    "mode",
-    "id",
-    "mimeType",
-    "media_type",
-    "data",
-    "base64",
-    "sessionId",
-    "agentId",
-    "taskId",
-    "backgroundTaskId",
-    "uri",
-    "url",
-];
+/// Keys whose texts are the kind of a value. The agents check them, so they stay as they are.
+const KINDS: &[&str] = &["type", "mode", "mimeType", "media_type"];
 
-/// Most texts of a result. The rest is one text.
+/// Keys of encoded bytes, beside the kind of the bytes.
+const BYTES: &[&str] = &["data", "base64", "blob"];
+
+/// Keys that say that bytes stand beside them.
+const KINDS_OF_BYTES: &[&str] = &["mimeType", "media_type"];
+
+/// Most texts of a result that are judged.
 const MAX_TEXTS: usize = 1000;
 
 /// A step on the way to a text.
@@ -47,18 +36,24 @@ impl ResultTexts {
     /// # Errors
     /// There are too many of them.
     pub(crate) fn find(result: &Value) -> Result<Self, String> {
-        let mut found = Self::default();
-        found.add(result, &mut Vec::new());
-        if found.texts.len() > MAX_TEXTS {
-            return Err(format!("the result has more than {MAX_TEXTS} texts"));
+        let found = Self::find_all(result);
+        let n_texts = found.texts.len();
+        if n_texts > MAX_TEXTS {
+            return Err(format!(
+                "the result has {n_texts} texts, at most {MAX_TEXTS} are judged"
+            ));
         }
         Ok(found)
     }
 
+    /// Finds the texts of a result that is withheld, however many there are.
+    pub(crate) fn find_all(result: &Value) -> Self {
+        let mut found = Self::default();
+        found.add(result, &mut Vec::new());
+        found
+    }
+
     fn add(&mut self, value: &Value, way: &mut Vec<PathStep>) {
-        if self.texts.len() > MAX_TEXTS {
-            return;
-        }
         match value {
             Value::String(text) if !text.is_empty() => {
                 self.places.push(way.clone());
@@ -72,8 +67,17 @@ impl ResultTexts {
                 }
             }
             Value::Object(fields) => {
+                let is_media = |kind: &Value| {
+                    let kind = kind.as_str().unwrap_or_default();
+                    kind.starts_with("image") || kind.starts_with("audio")
+                };
+                let has_bytes = KINDS_OF_BYTES.iter().any(|key| fields.contains_key(*key))
+                    || fields.get("type").is_some_and(is_media);
                 for (key, field) in fields {
-                    if NO_OUTPUT.contains(&key.as_str()) && field.is_string() {
+                    let key_text = key.as_str();
+                    let is_kept =
+                        KINDS.contains(&key_text) || has_bytes && BYTES.contains(&key_text);
+                    if is_kept && field.is_string() {
                         continue;
                     }
                     way.push(PathStep::Key(key.clone()));
@@ -157,6 +161,26 @@ mod tests {
             masked,
             json!({"stdout": "a ***", "stderr": "", "interrupted": false, "type": "text"})
         );
+    }
+
+    #[test]
+    fn every_text_is_judged_but_kinds_and_encoded_bytes() {
+        let result = json!({
+            "structuredContent": {"data": "a", "id": "b", "url": "c", "path": "d"},
+            "content": [{"type": "image", "mimeType": "image/png", "data": "iVBO"}],
+        });
+        let texts = ResultTexts::find(&result).unwrap();
+        assert_eq!(texts.texts, ["a", "b", "c", "d"]);
+        let many: Value = (0..=MAX_TEXTS).map(|_| "x").collect();
+        assert!(ResultTexts::find(&many).is_err());
+        let withheld = ResultTexts::find_all(&many).replaced(&many, &"gone".into());
+        let withheld = withheld.unwrap();
+        let left = withheld
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|text| **text == "x");
+        assert_eq!(left.count(), 0);
     }
 
     #[test]

@@ -41,8 +41,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Time for which connections are still taken after the socket is gone.
 const LAST_ACCEPT: Duration = Duration::from_millis(5);
 
-/// Time for which a daemon waits until its predecessor has ended.
-const TAKE_OVER: Duration = Duration::from_secs(12);
+/// Time for which a daemon waits until its predecessor has ended: longer than that takes to end its
+/// requests and to close its sessions.
+const TAKE_OVER: Duration = Duration::from_secs(22);
 
 /// A session that is to be opened.
 #[derive(Clone, Debug)]
@@ -57,8 +58,12 @@ pub struct GuardOrder {
 
 /// The part of the program that knows settings and plugins.
 pub trait GuardBackend: Send + Sync {
-    /// Opens a session, or goes on with it.
-    fn open<'a>(&'a self, order: &'a GuardOrder) -> BoxFuture<'a, Result<Session, String>>;
+    /// Opens a session, or goes on with it. Returns it with the folder in which it began, where paths
+    /// of its calls are judged.
+    fn open<'a>(
+        &'a self,
+        order: &'a GuardOrder,
+    ) -> BoxFuture<'a, Result<(Session, PathBuf), String>>;
 
     /// Returns a text that changes when settings or plugins change. Called for each request.
     fn stamp(&self) -> String;
@@ -86,9 +91,14 @@ pub async fn serve_guard(
 ) -> Result<(), GuardError> {
     let mut lock = folder.daemon_lock()?;
     let until = Instant::now() + TAKE_OVER;
-    while lock.try_lock().is_err() {
+    while !folder.has_lock(&lock)? {
         // A daemon that listens serves on; one that makes way has no socket any more.
-        if folder.connect().await?.is_some() || Instant::now() >= until {
+        if folder.connect().await?.is_some() {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            let seconds = TAKE_OVER.as_secs();
+            tracing::error!("the daemon before this one did not end within {seconds} s");
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -202,7 +212,7 @@ async fn judge_request(state: &DaemonState, head: RequestHead, bytes: &[u8]) -> 
     let format = agent.format();
     let (payload, event) = match read_payload(agent, point, bytes) {
         Ok(read) => read,
-        Err(why) => return format.refuse(point, None, &why),
+        Err(unread) => return format.refuse(point, unread.payload.as_ref(), &unread.why),
     };
     let judged = timeout(JUDGE, state.sessions.judge_event(agent, folder, &event)).await;
     match judged {

@@ -1,15 +1,18 @@
 //! Sessions of Rind in which the calls of other agents are judged: one for each session of an agent.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rind_lib::Session;
-use rind_lib::host::{ForeignAct, ForeignRequest, ForeignVerdict, OutsideCalls, OutsideClient};
+use rind_lib::host::{
+    ForeignAct, ForeignChange, ForeignRequest, ForeignVerdict, OutsideCalls, OutsideClient,
+};
 use rind_lib::lock::lock;
-use rind_lib::message::ToolCall;
+use rind_lib::message::{EffectClass, ToolCall};
 use rind_lib::text::error_chain;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +21,7 @@ use tokio_util::task::TaskTracker;
 use super::agent::GuardedAgent;
 use super::event::{HookAct, HookEvent, OwnCall};
 use super::serve::{GuardBackend, GuardOrder};
+use super::tools::{PATH, own_path};
 
 /// Time without a request after which a session is closed. The next request goes on with it.
 const IDLE: Duration = Duration::from_secs(300);
@@ -33,8 +37,15 @@ const MAX_ID: usize = 64;
 
 /// A session and when it was last used.
 struct GuardedSession {
-    client: Arc<OnceCell<OutsideClient>>,
+    opened: Arc<OnceCell<OpenClient>>,
     used: Instant,
+}
+
+/// Client of a session, and the folder in which its paths are judged.
+#[derive(Clone)]
+struct OpenClient {
+    client: OutsideClient,
+    folder: PathBuf,
 }
 
 /// Sessions of the daemon.
@@ -62,37 +73,20 @@ impl GuardSessions {
         started_in: PathBuf,
         event: &HookEvent,
     ) -> Result<ForeignVerdict, String> {
-        let id = session_id(agent, &event.session);
         let folder = event.folder.clone().unwrap_or(started_in);
+        let id = session_id(agent, &event.session);
         let order = GuardOrder { agent, id, folder };
-        let client = self.client(order).await?;
-        let mut all = ForeignVerdict::default();
-        let acts = foreign_acts(agent, &event.act);
-        let is_one = acts.len() == 1;
-        for about in acts {
-            let request = ForeignRequest {
-                client: format!("guard:{}", agent.name()).into(),
-                about,
-            };
-            let verdict = client.begin_request(request)?;
-            let verdict = verdict.await;
-            let verdict = verdict.map_err(|_| "the session of the guard has ended".to_owned())?;
-            if verdict.refused.is_some() {
-                return Ok(verdict);
-            }
-            if !is_one && verdict.changed.is_some() {
-                let why = "a plugin changes a part of a call that changes several files";
-                return Ok(ForeignVerdict::refused(why));
-            }
-            all.changed = verdict.changed;
-            all.asked = all.asked.or(verdict.asked);
-            all.notes.extend(verdict.notes);
+        let opened = self.opened(&order).await?;
+        let judged = judge_acts(&opened, agent, event, &order.folder).await;
+        if opened.client.is_closed() {
+            // The next request opens the session again.
+            lock(&self.open).remove(&order.id);
         }
-        Ok(all)
+        judged
     }
 
     /// Returns the client of a session, which is opened with its first request.
-    async fn client(&self, order: GuardOrder) -> Result<OutsideClient, String> {
+    async fn opened(&self, order: &GuardOrder) -> Result<OpenClient, String> {
         let cell = {
             let mut open = lock(&self.open);
             if open.len() >= MAX_SESSIONS && !open.contains_key(&order.id) {
@@ -101,20 +95,20 @@ impl GuardSessions {
             let session = open
                 .entry(order.id.clone())
                 .or_insert_with(|| GuardedSession {
-                    client: Arc::default(),
+                    opened: Arc::default(),
                     used: Instant::now(),
                 });
             session.used = Instant::now();
-            session.client.clone()
+            session.opened.clone()
         };
-        let client = cell.get_or_try_init(|| async {
-            let session = self.backend.open(&order).await?;
+        let opened = cell.get_or_try_init(|| async {
+            let (session, folder) = self.backend.open(order).await?;
             let (calls, client) = OutsideCalls::new(|_| false);
             let cancel = self.cancel.child_token();
             self.tasks.spawn(run_session(session, calls, cancel));
-            Ok::<_, String>(client)
+            Ok::<_, String>(OpenClient { client, folder })
         });
-        client.await.cloned()
+        opened.await.cloned()
     }
 
     /// Closes sessions that were not used for a while. Returns whether any is open.
@@ -135,6 +129,84 @@ impl GuardSessions {
         {
             tracing::warn!("sessions of the guard did not end in time");
         }
+    }
+}
+
+/// Judges the acts of an event, one after the other. `folder` is that of the event.
+async fn judge_acts(
+    opened: &OpenClient,
+    agent: GuardedAgent,
+    event: &HookEvent,
+    folder: &Path,
+) -> Result<ForeignVerdict, String> {
+    let moved = MovedFolder::between(folder, &opened.folder);
+    let mut all = ForeignVerdict::default();
+    let acts = foreign_acts(agent, &event.act, moved.as_ref());
+    let is_one = acts.len() == 1;
+    for about in acts {
+        let request = ForeignRequest {
+            client: format!("guard:{}", agent.name()).into(),
+            about,
+        };
+        let verdict = opened.client.begin_request(request)?;
+        let verdict = verdict.await;
+        let verdict = verdict.map_err(|_| "the session of the guard has ended".to_owned())?;
+        if verdict.refused.is_some() {
+            return Ok(verdict);
+        }
+        if !is_one && verdict.changed.is_some() {
+            let why = "a plugin changes a part of a call that changes several files";
+            return Ok(ForeignVerdict::refused(why));
+        }
+        all.changed = match (verdict.changed, &moved, &event.act) {
+            (Some(ForeignChange::Arguments(own)), Some(moved), HookAct::Call { calls, .. }) => {
+                let given = calls.first().map(|call| &call.arguments);
+                Some(ForeignChange::Arguments(moved.back(own, given)))
+            }
+            (changed, ..) => changed,
+        };
+        all.asked = all.asked.or(verdict.asked);
+        all.notes.extend(verdict.notes);
+    }
+    Ok(all)
+}
+
+/// Folders of an agent that does not work any more where its session began.
+struct MovedFolder<'a> {
+    now: PathBuf,
+    begun: &'a Path,
+}
+
+impl<'a> MovedFolder<'a> {
+    /// Returns the folders if they differ.
+    fn between(now: &Path, begun: &'a Path) -> Option<Self> {
+        let now = now.canonicalize().unwrap_or_else(|_| now.to_owned());
+        (now != begun).then_some(Self { now, begun })
+    }
+
+    /// Returns arguments in our names with the path as it is seen from the folder of the session.
+    fn seen(&self, arguments: &Value) -> Value {
+        let mut arguments = arguments.clone();
+        if let Some(Value::String(path)) = arguments.get_mut(PATH) {
+            let whole = self.now.join(&*path);
+            *path = own_path(&whole.to_string_lossy(), Some(self.begun));
+        }
+        arguments
+    }
+
+    /// Returns arguments that a plugin changed, as they are seen from the folder of the agent. `given`
+    /// are those before.
+    fn back(&self, mut changed: Value, given: Option<&Value>) -> Value {
+        let seen = given.map(|given| self.seen(given));
+        let is_same = seen.is_some_and(|seen| seen.get(PATH) == changed.get(PATH));
+        if let Some(Value::String(path)) = changed.get_mut(PATH) {
+            let before = given.and_then(|given| given.get(PATH)?.as_str());
+            *path = match before.filter(|_| is_same) {
+                Some(before) => before.to_owned(),
+                None => self.begun.join(&*path).to_string_lossy().into_owned(),
+            };
+        }
+        changed
     }
 }
 
@@ -173,17 +245,24 @@ fn session_id(agent: GuardedAgent, theirs: &str) -> String {
         return format!("guard-{name}-{theirs}");
     }
     let digest = Sha256::digest(theirs.as_bytes());
-    let hex: String = digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let bytes = digest.iter().take(16);
+    let hex: String = bytes.map(|byte| format!("{byte:02x}")).collect();
     format!("guard-{name}-{hex}")
 }
 
-fn foreign_acts(agent: GuardedAgent, act: &HookAct) -> Vec<ForeignAct> {
+fn foreign_acts(
+    agent: GuardedAgent,
+    act: &HookAct,
+    moved: Option<&MovedFolder<'_>>,
+) -> Vec<ForeignAct> {
     let call_of = |id: &str, call: &OwnCall| {
-        ToolCall::new(id.to_owned(), call.tool.clone(), call.arguments.clone())
+        // The arguments of a tool without a counterpart mean what its agent says.
+        let moved = moved.filter(|_| call.effect_class != EffectClass::External);
+        let arguments = match moved {
+            Some(moved) => moved.seen(&call.arguments),
+            None => call.arguments.clone(),
+        };
+        ToolCall::new(id.to_owned(), call.tool.clone(), arguments)
     };
     match act {
         HookAct::Prompt(text) => vec![ForeignAct::Prompt { text: text.clone() }],
@@ -216,7 +295,33 @@ fn foreign_acts(agent: GuardedAgent, act: &HookAct) -> Vec<ForeignAct> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn paths_are_seen_from_the_folder_in_which_the_session_began() {
+        let moved = MovedFolder {
+            now: "/w/src".into(),
+            begun: Path::new("/w"),
+        };
+        for (path, seen) in [
+            ("secret/k", "src/secret/k"),
+            ("/w/a", "a"),
+            ("/etc/x", "/etc/x"),
+            ("../b", "src/../b"),
+        ] {
+            let given = json!({"path": path, "content": "x"});
+            let own = moved.seen(&given);
+            assert_eq!(own["path"], seen);
+            let mut changed = own.clone();
+            changed["content"] = json!("y");
+            assert_eq!(moved.back(changed, Some(&given))["path"], path);
+            let elsewhere = json!({"path": "other", "content": "x"});
+            assert_eq!(moved.back(elsewhere, Some(&given))["path"], "/w/other");
+        }
+        assert!(MovedFolder::between(Path::new("/w"), Path::new("/w")).is_none());
+    }
 
     #[test]
     fn the_id_of_a_session_names_agent_and_session() {

@@ -280,7 +280,7 @@ mod tests {
             let table = agent.table();
             assert_eq!(table.agent, agent);
             assert!(table.can(GuardPoint::PreTool, Block), "{}", table.title);
-            assert!(table.on_failure.contains(table.title) || table.title == "goose");
+            assert!(table.on_failure.contains(table.title));
             assert!(!table.remedy.is_empty() && !table.gaps.is_empty());
             assert_eq!(GuardedAgent::find(agent.name()), Some(agent));
         }

@@ -20,22 +20,37 @@ pub(crate) struct ToolRow {
 }
 
 /// Argument that is relative to the workspace here.
-const PATH: &str = "path";
+pub(crate) const PATH: &str = "path";
 
 /// Returns a call in our names. A tool without a counterpart keeps its own.
+///
+/// # Errors
+/// The call has an argument that the agent does not know and that has one of our names: it would be
+/// judged in place of the argument that the agent uses.
 pub(crate) fn own_call(
     rows: &[ToolRow],
     tool: &str,
     input: &Value,
     workspace: Option<&Path>,
-) -> OwnCall {
+) -> Result<OwnCall, String> {
     let Some(row) = rows.iter().find(|row| row.theirs == tool) else {
-        return OwnCall {
+        return Ok(OwnCall {
             tool: tool.to_owned(),
             arguments: input.clone(),
             effect_class: EffectClass::External,
-        };
+        });
     };
+    let is_known = |name: &str| row.arguments.iter().any(|(_, theirs)| *theirs == name);
+    let is_own = |name: &str| row.arguments.iter().any(|(own, _)| *own == name);
+    let names = input.as_object().into_iter().flat_map(Map::keys);
+    if let Some(name) = names
+        .into_iter()
+        .find(|name| is_own(name) && !is_known(name))
+    {
+        return Err(format!(
+            "`{tool}` has no argument `{name}`, so the call is not clear"
+        ));
+    }
     let fields = input.as_object().into_iter().flatten();
     let arguments: Map<String, Value> = fields
         .map(|(name, value)| {
@@ -49,14 +64,14 @@ pub(crate) fn own_call(
             }
         })
         .collect();
-    OwnCall {
+    Ok(OwnCall {
         tool: row.own.to_owned(),
         arguments: match input.is_object() {
             true => Value::Object(arguments),
             false => input.clone(),
         },
         effect_class: row.effect_class,
-    }
+    })
 }
 
 /// Returns the agent's arguments with the changes that plugins made to ours.
@@ -132,7 +147,7 @@ mod tests {
         let workspace = Some(Path::new("/w"));
         let input =
             json!({"file_path": "/w/a/b", "old_string": "x", "new_string": "y", "extra": 1});
-        let own = own_call(ROWS, "Edit", &input, workspace);
+        let own = own_call(ROWS, "Edit", &input, workspace).unwrap();
         assert_eq!(own.tool, "edit_file");
         assert_eq!(
             own.arguments,
@@ -155,9 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_that_hides_the_one_that_the_agent_uses_is_an_error() {
+        for input in [
+            json!({"file_path": "/etc/x", "path": "ok.txt"}),
+            json!({"path": "ok.txt", "file_path": "/etc/x"}),
+            json!({"file_path": "a", "old_string": "x", "old_text": "y"}),
+        ] {
+            assert!(own_call(ROWS, "Edit", &input, None).is_err(), "{input}");
+        }
+    }
+
+    #[test]
     fn a_tool_without_a_counterpart_keeps_its_names() {
         let input = json!({"path": "/w/x"});
-        let own = own_call(ROWS, "mcp__a__b", &input, Some(Path::new("/w")));
+        let own = own_call(ROWS, "mcp__a__b", &input, Some(Path::new("/w"))).unwrap();
         assert_eq!((own.tool.as_str(), &own.arguments), ("mcp__a__b", &input));
         assert_eq!(own.effect_class, EffectClass::External);
         let changed = json!({"path": "q"});

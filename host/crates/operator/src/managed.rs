@@ -62,7 +62,8 @@ impl OperatorEnvironment {
     }
 
     /// Returns the folder on the disk among them.
-    pub(super) fn installed_folder(&self) -> Option<PathBuf> {
+    #[must_use]
+    pub fn installed_folder(&self) -> Option<PathBuf> {
         if let Some(named) = self.named_managed_folder() {
             return Some(named);
         }

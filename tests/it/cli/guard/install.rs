@@ -241,3 +241,35 @@ fn files_that_are_no_json_and_links_to_nothing_stay_as_they_are() {
         .exits(1);
     assert!(refused.stderr.contains("leads to nothing"), "{refused:?}");
 }
+
+#[test]
+fn a_guard_that_no_longer_sees_every_call_is_told() {
+    let own = Guarded::of("claude-code");
+    let text = own.user_text(".claude/settings.json");
+    let narrowed = text.replacen(
+        "\"hooks\": [\n",
+        "\"matcher\": \"Bash\",\n\"hooks\": [\n",
+        1,
+    );
+    assert_ne!(narrowed, text);
+    own.put(".claude/settings.json", &narrowed);
+    own.rind.run(&["guard", "status", "claude-code"]).exits(1);
+    own.rind
+        .run(&["guard", "install", "codex", "--yes"])
+        .exits(0);
+    let config = own.user_text(".codex/config.toml");
+    own.put(
+        ".codex/config.toml",
+        &config.replacen("trusted_hash", "enabled = false\ntrusted_hash", 1),
+    );
+    own.rind.run(&["guard", "status", "codex"]).exits(1);
+    own.rind
+        .run(&["guard", "install", "goose", "--yes"])
+        .exits(0);
+    std::fs::remove_file(own.user_file(".agents/plugins/rind-guard/plugin.json")).unwrap();
+    own.rind.run(&["guard", "status", "goose"]).exits(1);
+    own.rind
+        .run(&["guard", "install", "goose", "--yes"])
+        .exits(0);
+    own.rind.run(&["guard", "status", "goose"]).exits(0);
+}

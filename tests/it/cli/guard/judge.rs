@@ -178,3 +178,78 @@ fn the_program_itself_answers_at_a_hook_where_the_small_one_is_missing() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn paths_are_judged_in_the_project_also_when_the_agent_has_changed_its_folder() {
+    let own = Guarded::of("claude-code");
+    own.rind.config(
+        "[tools]\nrules = [{ tool = \"write_file\", path = \"src/secret/**\", decision = \"deny\" }]\n",
+    );
+    let project = own.rind.workspace().canonicalize().unwrap();
+    std::fs::create_dir_all(project.join("src/secret")).unwrap();
+    let write = |folder: &str, file: &str| {
+        let mut payload = own.recorded("claude-code-pre-tool");
+        payload["cwd"] = json!(project.join(folder));
+        payload["tool_name"] = "Write".into();
+        payload["tool_input"] = json!({"file_path": project.join(file), "content": "x"});
+        own.hook("claude-code", "pre-tool", &payload)
+    };
+    assert!(write("", "fine").is_pass());
+    for folder in ["", "src", "src/secret"] {
+        let said = write(folder, "src/secret/key");
+        assert!(said.refusal().is_some(), "{folder}: {said:?}");
+        assert!(write(folder, "src/fine").is_pass(), "{folder}");
+    }
+    // The next daemon knows where the session began.
+    own.kill_daemon();
+    let said = write("src", "src/secret/key");
+    assert!(said.refusal().is_some(), "{said:?}");
+}
+
+#[test]
+fn a_daemon_that_was_started_with_other_plugins_judges_nothing_for_others() {
+    let own = Guarded::of("codex");
+    let line = own.installed_line("codex", "pre-tool");
+    let call = own.call("codex", "rm -rf /").to_string();
+    let empty = own.user_file("no-plugins");
+    std::fs::create_dir_all(&empty).unwrap();
+    let variables = [("RIND_MANAGED", empty.to_str().unwrap())];
+    let elsewhere = own.hook_with(&line, call.as_bytes(), &variables);
+    assert_eq!(elsewhere.status.code(), Some(0), "{elsewhere:?}");
+    let said = own.judge("codex", "rm -rf /");
+    assert!(said.refusal().is_some(), "{said:?}");
+}
+
+#[test]
+fn arguments_patches_and_results_that_are_not_clear_are_refused() {
+    let own = Guarded::of("opencode");
+    let mut payload = own.recorded("opencode-pre-tool");
+    payload["tool"] = "write".into();
+    payload["args"] = json!({"filePath": "/etc/x", "content": "x", "path": "fine"});
+    let said = own.hook("opencode", "pre-tool", &payload);
+    assert!(
+        said.refusal()
+            .unwrap_or_default()
+            .contains("no argument `path`"),
+        "{said:?}"
+    );
+    payload["tool"] = "apply_patch".into();
+    payload["args"] = json!({"patchText": "*** Begin Patch\n*** Add File: a\n+x\n *** Delete File: /etc/passwd\n*** End Patch"});
+    let said = own.hook("opencode", "pre-tool", &payload);
+    assert!(
+        said.refusal()
+            .unwrap_or_default()
+            .contains("a file of the system"),
+        "{said:?}"
+    );
+    payload["args"] = json!({"patchText": "another form"});
+    let said = own.hook("opencode", "pre-tool", &payload);
+    assert!(said.refusal().is_some(), "{said:?}");
+    let mut result = own.recorded("claude-code-post-tool");
+    result.as_object_mut().unwrap().remove("tool_response");
+    own.rind
+        .run(&["guard", "install", "claude-code", "--yes"])
+        .exits(0);
+    let said = own.hook("claude-code", "post-tool", &result);
+    assert_eq!(said.json["decision"], "block", "{said:?}");
+}

@@ -3,6 +3,7 @@
 mod hostile;
 mod install;
 mod judge;
+mod modules;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -13,8 +13,8 @@ use crate::environment;
 use rind_guard::{GuardBackend, GuardOrder};
 use rind_lib::Session;
 use rind_lib::lock::lock;
-use rind_lib::paths::Paths;
-use rind_lib::session;
+use rind_lib::paths::{ADMIN_POLICY, PROJECT_FOLDER, Paths};
+use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::approval::DenyAll;
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
@@ -28,12 +28,20 @@ pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 /// Most hosts that are kept.
 const MAX_HOSTS: usize = 8;
 
+/// Levels of folders whose files count for the stamp: a folder of plugins, and the files of each.
+const STAMP_DEPTH: usize = 2;
+
+/// Most files of a folder that count for the stamp.
+const MAX_STAMPED: usize = 500;
+
 /// Time in which the session of a daemon that ended must be free.
 const WAIT_OPEN: Duration = Duration::from_secs(5);
 
 /// A host, and when it was last wanted.
 struct KeptHost {
     run: Arc<OnceCell<ReadyRun>>,
+    /// Stamp of the project's own settings when the host was made.
+    project: String,
     used: Instant,
 }
 
@@ -60,8 +68,16 @@ impl OperatorGuard {
         }
     }
 
-    async fn open_session(&self, order: &GuardOrder) -> anyhow::Result<Session> {
-        let folder = order.folder.canonicalize()?;
+    async fn open_session(&self, order: &GuardOrder) -> anyhow::Result<(Session, PathBuf)> {
+        // An agent that changes its folder works on in the project where its session began.
+        let begun = SessionStore::new(self.paths.sessions()).about(&order.id);
+        let begun = begun
+            .ok()
+            .and_then(|begun| begun.workspace.canonicalize().ok());
+        let folder = match begun.filter(|folder| folder.is_dir()) {
+            Some(folder) => folder,
+            None => order.folder.canonicalize()?,
+        };
         let cell = self.host_cell(&folder);
         let run = cell.get_or_try_init(|| make_host(&folder)).await?;
         let host = &run.host;
@@ -70,7 +86,7 @@ impl OperatorGuard {
             let builder = host.host.session().policy(host.guarding_policy());
             let builder = builder.aside(format!("guard {}", order.agent.name()));
             match builder.resume_or_create(&order.id) {
-                Ok(session) => return Ok(session),
+                Ok(session) => return Ok((session, folder)),
                 Err(error) if is_open_elsewhere(&error) && Instant::now() < until => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -89,6 +105,7 @@ impl OperatorGuard {
         }
         let kept = hosts.entry(folder.to_owned()).or_insert_with(|| KeptHost {
             run: Arc::default(),
+            project: project_stamp(folder),
             used: Instant::now(),
         });
         kept.used = Instant::now();
@@ -97,7 +114,10 @@ impl OperatorGuard {
 }
 
 impl GuardBackend for OperatorGuard {
-    fn open<'a>(&'a self, order: &'a GuardOrder) -> BoxFuture<'a, Result<Session, String>> {
+    fn open<'a>(
+        &'a self,
+        order: &'a GuardOrder,
+    ) -> BoxFuture<'a, Result<(Session, PathBuf), String>> {
         Box::pin(async move {
             let opened = self.open_session(order).await;
             opened.map_err(|error| format!("no session in {}: {error:#}", order.folder.display()))
@@ -106,7 +126,8 @@ impl GuardBackend for OperatorGuard {
 
     fn stamp(&self) -> String {
         let Paths { config, data, .. } = &self.paths;
-        let files = [
+        let mut files = vec![
+            PathBuf::from(ADMIN_POLICY),
             config.join("config.toml"),
             config.join("policy.toml"),
             config.join("secrets.toml"),
@@ -116,12 +137,51 @@ impl GuardBackend for OperatorGuard {
             data.join("grants.json"),
             data.join("projects.json"),
         ];
-        let stamps = files.iter().map(|file| match file.metadata() {
-            Ok(found) => format!("{}.{}:{}", found.mtime(), found.mtime_nsec(), found.ino()),
-            Err(_) => "-".to_owned(),
-        });
-        stamps.collect::<Vec<_>>().join(" ")
+        files.extend(environment::operator_environment().installed_folder());
+        let mut stamp = String::new();
+        for file in &files {
+            add_stamp(file, STAMP_DEPTH, &mut stamp);
+        }
+        let hosts = lock(&self.hosts);
+        let changed = hosts
+            .iter()
+            .filter(|(folder, kept)| project_stamp(folder) != kept.project);
+        for (folder, _) in changed {
+            stamp.push_str(&format!("changed {} ", folder.display()));
+        }
+        stamp
     }
+}
+
+/// Returns a text that changes when the project's own settings or plugins change.
+fn project_stamp(folder: &Path) -> String {
+    let mut stamp = String::new();
+    add_stamp(&folder.join(PROJECT_FOLDER), STAMP_DEPTH, &mut stamp);
+    stamp
+}
+
+/// Adds the times of a file, or of a folder and the files in it.
+fn add_stamp(path: &Path, depth: usize, stamp: &mut String) {
+    let Ok(found) = path.metadata() else {
+        stamp.push_str("- ");
+        return;
+    };
+    stamp.push_str(&format!(
+        "{}.{}:{} ",
+        found.mtime(),
+        found.mtime_nsec(),
+        found.ino()
+    ));
+    if !found.is_dir() || depth == 0 {
+        return;
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+        .iter()
+        .take(MAX_STAMPED)
+        .for_each(|path| add_stamp(path, depth - 1, stamp));
 }
 
 fn is_open_elsewhere(error: &rind_lib::host::Error) -> bool {

@@ -16,6 +16,7 @@ use rind_guard::{
 };
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_lib::tool::process::{environment_with, start_detached};
+use rind_operator::managed::MANAGED_VARIABLE;
 
 /// Time for the whole run, the reading of standard input too: a little less than the agents wait.
 const DEADLINE: Duration = Duration::from_secs(48);
@@ -144,7 +145,7 @@ fn prepare(
         point: words.point,
         payload,
         folder,
-        build: build_name()?,
+        build: build_name(&paths)?,
     };
     Ok((request, paths.data, StartedDaemon { home: words.home }))
 }
@@ -168,20 +169,30 @@ pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
     }
 }
 
-/// Returns the name of this build: another file of the program is another one.
-pub(super) fn build_name() -> Result<String, String> {
+/// Returns the name of this build and of the folders that it works with. Another file of the program
+/// is another build, and a daemon with other folders has other plugins and rules.
+pub(super) fn build_name(paths: &Paths) -> Result<String, String> {
     use std::os::unix::fs::MetadataExt;
     let program = rind_program()?;
     let found = program
         .metadata()
         .map_err(|error| format!("{}: {error}", program.display()))?;
+    let managed = std::env::var_os(MANAGED_VARIABLE).unwrap_or_default();
+    let home = std::env::home_dir().unwrap_or_default();
+    let Paths {
+        config,
+        data,
+        cache,
+        ..
+    } = paths;
     Ok(format!(
-        "{} {}:{} {}.{}",
+        "{} {}:{} {}.{} {:?}",
         env!("CARGO_PKG_VERSION"),
         found.dev(),
         found.ino(),
         found.mtime(),
-        found.mtime_nsec()
+        found.mtime_nsec(),
+        (config, data, cache, home, managed),
     ))
 }
 

@@ -174,7 +174,7 @@ async fn confirm(words: &str) -> bool {
 async fn serve_daemon() -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
     let folder = GuardFolder::open(&paths.data)?;
-    let build = hook::build_name().map_err(anyhow::Error::msg)?;
+    let build = hook::build_name(&paths).map_err(anyhow::Error::msg)?;
     let cancel = CancellationToken::new();
     let interrupted = AnySignal::interrupts().context("listen for signals")?;
     tokio::spawn(interrupted.pass_on(cancel.clone()));

@@ -14,6 +14,7 @@ use rind_guard::{
     find_hooks, inert_points, state_of,
 };
 use rind_lib::plugin::inspect;
+use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
 
 /// An agent as `rind guard status` shows it.
 #[derive(Debug, Serialize)]
@@ -77,7 +78,12 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
         Some(agent) => vec![agent.agent()],
         None => GuardedAgent::ALL.to_vec(),
     };
-    let plugins = plugin_points().await?;
+    let set = plugin::load_set(&PluginArgs::default()).await?;
+    // A plugin that does not run judges nothing.
+    render::plugins::warn_left_out(&set);
+    let is_left_out = |left: &LeftOut| matches!(left.why, Why::Failed(_) | Why::Held(_));
+    let all_run = !set.left_out.iter().any(is_left_out);
+    let plugins = plugin_points(&set);
     let mut shown = Vec::new();
     for agent in agents {
         let target = GuardTarget::find(agent, args.project)?;
@@ -117,17 +123,16 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
         }
     }
     let is_whole = |status: &AgentStatus| !matches!(status.state, InstallState::Differs(_));
-    let is_whole = shown.iter().all(is_whole) && daemon.is_ok();
+    let is_whole = shown.iter().all(is_whole) && daemon.is_ok() && all_run;
     Ok(ExitStatus::status_of(is_whole))
 }
 
 /// Returns the plugins of a session in this folder, with the points of their hooks.
-async fn plugin_points() -> anyhow::Result<Vec<(String, Vec<String>)>> {
-    let set = plugin::load_set(&PluginArgs::default()).await?;
+fn plugin_points(set: &PluginSet) -> Vec<(String, Vec<String>)> {
     let reports = set.plugins.iter().map(|plugin| inspect::inspect(plugin));
     let points = reports.map(|report| {
         let hooks = report.hooks.iter().filter(|hook| hook.enabled);
         (report.name, hooks.map(|hook| hook.point.clone()).collect())
     });
-    Ok(points.collect())
+    points.collect()
 }

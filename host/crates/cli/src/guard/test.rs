@@ -16,6 +16,7 @@ use rind_guard::{
     read_outcome, state_of,
 };
 use rind_lib::disk::TemporaryFolder;
+use rind_lib::paths::HOME_VARIABLE;
 use rind_lib::tool::process::{Ending, Process, base_environment};
 
 /// Time for one run. An agent waits as long.
@@ -34,7 +35,9 @@ struct HookTrial<'a> {
 pub(super) async fn test_guard(args: &GuardAgentArgs) -> anyhow::Result<ExitStatus> {
     let target = GuardTarget::of(args)?;
     let (agent, places) = (target.agent, &target.places);
-    match state_of(agent, places, &target.command)? {
+    let state = state_of(agent, places, &target.command)?;
+    let is_as_written = state == InstallState::Installed;
+    match state {
         InstallState::Absent => bail_usage!(
             "no guard of {0} is installed; `rind guard install {0}` does it",
             agent.name()
@@ -65,7 +68,8 @@ pub(super) async fn test_guard(args: &GuardAgentArgs) -> anyhow::Result<ExitStat
     let alone = trial.run(ProbeCall::Harmless, true).await?;
     let is_closed = matches!(alone, ProbeOutcome::Refused(_));
     render::guard::print_trial("ls, with no daemon to ask", &alone, is_closed);
-    Ok(ExitStatus::status_of(is_stopped && has_passed && is_closed))
+    let is_whole = is_as_written && is_stopped && has_passed && is_closed;
+    Ok(ExitStatus::status_of(is_whole))
 }
 
 impl HookTrial<'_> {
@@ -82,15 +86,9 @@ impl HookTrial<'_> {
             // An empty home has no daemon.
             process.env.push((START_VARIABLE.into(), "never".into()));
             let home = self.folder.join("home");
-            let own = self
-                .target
-                .command
-                .home
-                .as_deref()
-                .map(Path::to_string_lossy);
-            match own {
-                Some(own) => command = command.replace(&*own, &home.to_string_lossy()),
-                None => process.env.push(("RIND_HOME".into(), home.into())),
+            match self.target.command.line_in(&command, &home) {
+                Some(moved) => command = moved,
+                None => process.env.push((HOME_VARIABLE.into(), home.into())),
             }
         }
         process.args = ["-c".into(), command.into()].to_vec();

@@ -18,7 +18,10 @@ export const RindGuard = async ({ directory }) => ({
     const told = notes.get(input.callID) ?? "";
     notes.delete(input.callID);
     const isText = typeof output.output === "string";
-    const parts = Array.isArray(output.content) ? output.content.filter((part) => part.type === "text") : [];
+    // The objects that hold a text: a part itself, or the resource in it, which OpenCode shows too.
+    const parts = (Array.isArray(output.content) ? output.content : [])
+      .map((part) => (part.type === "resource" ? part.resource : part))
+      .filter((part) => typeof part?.text === "string");
     const texts = isText ? [output.output] : parts.map((part) => part.text);
     let masked = [...texts];
     let isChanged = false;

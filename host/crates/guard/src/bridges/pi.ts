@@ -44,8 +44,11 @@ export default function (pi: any) {
     if (masked.every((text: string, at: number) => text === texts[at])) return;
     let at = 0;
     const content = parts.map((part: any) => (part.type === "text" ? { ...part, text: masked[at++] ?? "" } : part));
-    // Without the structured form and the details, which have the same text once more.
-    return { content, details: undefined, structuredContent: undefined };
+    // The structured form and the details have the same text once more. Without a value the old one
+    // would stay.
+    const emptied: any = { content };
+    for (const key of ["details", "structuredContent"]) if (event[key] !== undefined) emptied[key] = {};
+    return emptied;
   });
 
   pi.on("input", async (event: any, ctx: any) => {

@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 use super::{CallFields, changed_content, changed_input, changed_prompt, input_of, result_act};
 use crate::agent::GuardPoint;
 use crate::answer::{HookAnswer, reason_text};
-use crate::event::{HookAct, HookEvent, OwnCall, folder_of, needed_name, needed_text};
+use crate::event::{
+    HookAct, HookEvent, OwnCall, folder_of, needed_name, needed_text, needed_value,
+};
 use crate::tools::{ToolRow, own_call};
 
 const FIELDS: CallFields = CallFields {
@@ -24,7 +26,8 @@ const FIELDS: CallFields = CallFields {
 const TEXTS: &str = "texts";
 
 /// Returns the calls that one call of the agent amounts to; none if it is one call.
-pub(super) type SplitCall = fn(tool: &str, input: &Value, event: &HookEvent) -> Vec<OwnCall>;
+pub(super) type SplitCall =
+    fn(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String>;
 
 pub(super) fn read_bridged(
     rows: &[ToolRow],
@@ -50,16 +53,16 @@ pub(super) fn read_bridged(
             rows,
             (id, &tool),
             input,
-            payload.get(TEXTS).unwrap_or(&Value::Null),
+            needed_value(payload, TEXTS)?,
             (
                 payload.get("failed") == Some(&Value::Bool(true)),
                 event.folder.as_deref(),
             ),
         )?,
         _ => {
-            let mut calls = split(&tool, input, &event);
+            let mut calls = split(&tool, input, &event)?;
             if calls.is_empty() {
-                calls.push(own_call(rows, &tool, input, event.folder.as_deref()));
+                calls.push(own_call(rows, &tool, input, event.folder.as_deref())?);
             }
             HookAct::Call { id, calls }
         }

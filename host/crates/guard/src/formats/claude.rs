@@ -13,7 +13,7 @@ use super::{
 };
 use crate::agent::GuardPoint;
 use crate::answer::{HookAnswer, reason_text};
-use crate::event::{HookAct, HookEvent, folder_of, needed_name, needed_text};
+use crate::event::{HookAct, HookEvent, folder_of, needed_name, needed_value};
 use crate::result::ResultTexts;
 use crate::tools::{ToolRow, own_call};
 
@@ -100,20 +100,24 @@ pub(super) fn read_event(
     let session = needed_name(payload, "session_id")?;
     let folder = folder_of(payload, "cwd");
     let act = match point {
-        GuardPoint::TurnStart => HookAct::Prompt(needed_text(payload, "prompt")?.to_owned()),
+        // A prompt may be an image alone.
+        GuardPoint::TurnStart => {
+            let prompt = needed_value(payload, "prompt")?.as_str();
+            HookAct::Prompt(prompt.ok_or("`prompt` is no text")?.to_owned())
+        }
         GuardPoint::PreTool => {
             let tool = needed_name(payload, FIELDS.tool)?;
             let input = input_of(payload, &FIELDS);
             HookAct::Call {
                 id: needed_name(payload, FIELDS.id)?,
-                calls: vec![own_call(rows, &tool, input, folder.as_deref())],
+                calls: vec![own_call(rows, &tool, input, folder.as_deref())?],
             }
         }
         GuardPoint::PostTool => {
             let tool = needed_name(payload, FIELDS.tool)?;
             let is_error = payload.get("hook_event_name").and_then(Value::as_str) == Some(FAILURE);
             let key = if is_error { "error" } else { RESULT };
-            let result = payload.get(key).unwrap_or(&Value::Null);
+            let result = needed_value(payload, key)?;
             result_act(
                 rows,
                 (needed_name(payload, FIELDS.id)?, &tool),
@@ -239,7 +243,7 @@ impl AgentFormat for ClaudeFormat {
 fn withheld_result(payload: &Value, reason: &str) -> HookAnswer {
     let result = payload.get(RESULT).unwrap_or(&Value::Null);
     let text = format!("[the result was withheld: {reason}]");
-    let replaced = ResultTexts::find(result).and_then(|found| found.replaced(result, &text.into()));
+    let replaced = ResultTexts::find_all(result).replaced(result, &text.into());
     let mut answer = json!({"decision": "block", "reason": reason});
     if let (Ok(replaced), Some(fields)) = (replaced, answer.as_object_mut()) {
         fields.insert(

@@ -50,10 +50,7 @@ impl AgentFormat for CodexFormat {
         if let (true, HookAct::Call { calls, .. }) = (is_patch, &mut event.act) {
             let patch = input_of(payload, &FIELDS).get("command");
             let patch = patch.and_then(Value::as_str).unwrap_or_default();
-            let files = patch_calls(patch, event.folder.as_deref());
-            if !files.is_empty() {
-                *calls = files;
-            }
+            *calls = patch_calls(patch, event.folder.as_deref())?;
         }
         Ok(event)
     }

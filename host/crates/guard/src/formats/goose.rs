@@ -72,7 +72,7 @@ impl AgentFormat for GooseFormat {
         let act = match point {
             GuardPoint::PreTool => HookAct::Call {
                 id,
-                calls: vec![own_call(ROWS, &tool, input, folder.as_deref())],
+                calls: vec![own_call(ROWS, &tool, input, folder.as_deref())?],
             },
             GuardPoint::PostTool => {
                 let event = payload.get("event").and_then(Value::as_str);

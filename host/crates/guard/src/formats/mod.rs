@@ -137,7 +137,7 @@ fn result_act(
 ) -> Result<HookAct, String> {
     Ok(HookAct::Result {
         id,
-        call: super::tools::own_call(rows, tool, input, folder),
+        call: super::tools::own_call(rows, tool, input, folder)?,
         texts: ResultTexts::find(result)?,
         is_error,
     })

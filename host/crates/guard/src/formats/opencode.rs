@@ -76,12 +76,12 @@ const ROWS: &[ToolRow] = &[
 /// Tools whose `patchText` changes several files.
 const PATCHES: &[&str] = &["apply_patch", "patch"];
 
-fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Vec<OwnCall> {
-    let patch = input.get("patchText").and_then(Value::as_str);
-    match patch.filter(|_| PATCHES.contains(&tool)) {
-        Some(patch) => patch_calls(patch, event.folder.as_deref()),
-        None => Vec::new(),
+fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String> {
+    if !PATCHES.contains(&tool) {
+        return Ok(Vec::new());
     }
+    let patch = input.get("patchText").and_then(Value::as_str);
+    patch_calls(patch.unwrap_or_default(), event.folder.as_deref())
 }
 
 impl AgentFormat for OpenCodeFormat {

@@ -68,13 +68,22 @@ const ROWS: &[ToolRow] = &[
     },
 ];
 
+/// Most replacements of an edit.
+const MAX_EDITS: usize = 200;
+
 /// Splits an edit with several replacements.
-fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Vec<OwnCall> {
+fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String> {
     let edits = input.get("edits").and_then(Value::as_array);
     let path = input.get("path").and_then(Value::as_str);
     let (Some(edits), Some(path), "edit") = (edits, path, tool) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
+    if edits.len() > MAX_EDITS {
+        let n_edits = edits.len();
+        return Err(format!(
+            "the call has {n_edits} replacements, at most {MAX_EDITS} are judged"
+        ));
+    }
     let path = own_path(path, event.folder.as_deref());
     let call = |edit: &Value| OwnCall {
         tool: "edit_file".to_owned(),
@@ -85,7 +94,7 @@ fn split_call(tool: &str, input: &Value, event: &HookEvent) -> Vec<OwnCall> {
         }),
         effect_class: EffectClass::Write,
     };
-    edits.iter().map(call).collect()
+    Ok(edits.iter().map(call).collect())
 }
 
 impl AgentFormat for PiFormat {

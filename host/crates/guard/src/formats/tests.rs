@@ -275,9 +275,14 @@ fn payloads_without_what_a_point_needs_are_refused() {
         let read = |payload: &Value| {
             read_payload(agent, GuardPoint::PreTool, payload.to_string().as_bytes())
         };
-        assert!(read(&payload).unwrap_err().contains(key));
+        assert!(read(&payload).unwrap_err().why.contains(key));
         payload[key] = json!("a\u{0}b");
-        assert!(read(&payload).unwrap_err().contains("control characters"));
+        assert!(
+            read(&payload)
+                .unwrap_err()
+                .why
+                .contains("control characters")
+        );
         payload[key] = json!("x".repeat(1000));
         assert!(read(&payload).is_err());
         payload[key] = json!({"a": 1});
