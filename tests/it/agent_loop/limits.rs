@@ -192,9 +192,9 @@ async fn a_version_that_may_not_order_turns_does_not_take_the_place_of_one_that_
     folder.guest("orderer");
     let first = Arc::new(PluginSet::load(&folder.options).await.unwrap());
     let mut narrow = guests::Host::default();
-    // The same component, without the permission.
-    narrow.plugin(Trust::Managed, "orderer", |manifest| {
-        manifest.replace("agent_loop = true", "agent_loop = false")
+    // Another component, which has no loop.
+    narrow.plugin(Trust::Managed, "hello", |manifest| {
+        manifest.replace("name = \"hello\"", "name = \"orderer\"")
     });
     let second = PluginSet::load(&narrow.options).await.unwrap();
     assert!(second.left_out.is_empty(), "{:?}", second.left_out);
