@@ -1,6 +1,9 @@
 //! Loops of plugins that order the turns of the agent: a hostile one meets the gates that the model
 //! meets, and two that are useful.
 
+mod answers;
+mod limits;
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -293,6 +296,10 @@ async fn a_fault_after_the_end_of_the_turn_changes_nothing_about_it() {
             "failed after the end of the turn: it asked for `request`",
         ),
         ("late-trap", "failed after the end of the turn: it trapped"),
+        (
+            "finish-twice",
+            "failed after the end of the turn: it asked for `finish`",
+        ),
     ] {
         let setup = Setup::new(how, script()).await;
         let ran = setup.turn().await;
@@ -375,7 +382,15 @@ async fn rules_gates_and_hooks_of_input_answer_and_output_hold_in_every_order() 
     .await;
     let ran = setup.turn().await;
     assert!(!setup.has_file("a.txt"));
-    assert!(ran.lines().join("\n").contains("no files today") || ran.messages.len() > 2);
+    let results = ran.messages.iter().flat_map(Message::tool_results);
+    let results: Vec<String> = results
+        .map(|result| result.content.text().into_owned())
+        .collect();
+    assert_eq!(results.len(), 1);
+    assert!(
+        results[0].contains("refused by plugin guard: no files today"),
+        "{results:?}"
+    );
     for (how, point, expected) in [
         (
             "plain",

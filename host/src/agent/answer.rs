@@ -90,10 +90,12 @@ impl AnswerState {
         self.last.is_some() || self.accepted.is_some()
     }
 
-    /// Forgets the last answer, because the conversation went on without it.
+    /// Forgets the last answer and a cut text before it, because the conversation went on without
+    /// them: the next answer continues neither.
     pub(super) fn forget_answer(&mut self) {
         self.last = None;
         self.accepted = None;
+        self.begun.clear();
     }
 
     /// Keeps a cut text, which the next step continues.
@@ -134,5 +136,32 @@ impl AnswerState {
     /// Takes the last text of the model.
     pub(super) fn take_draft(&mut self) -> String {
         std::mem::take(&mut self.draft)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(draft: &str) -> ReplyStep {
+        ReplyStep {
+            shortfall: Some(ReplyShortfall::CutText),
+            ..ReplyStep::whole(draft.to_owned())
+        }
+    }
+
+    #[test]
+    fn a_cut_text_is_continued_unless_the_answer_was_forgotten_between() {
+        for (is_forgotten, expected) in [(false, "one two"), (true, "two")] {
+            let mut answer = AnswerState::default();
+            assert!(answer.take_step(cut("one ")));
+            let last = answer.take_last().unwrap();
+            answer.continue_text(last.draft);
+            if is_forgotten {
+                answer.forget_answer();
+            }
+            answer.take_step(ReplyStep::whole("two".to_owned()));
+            assert_eq!(answer.last_step().unwrap().draft, expected);
+        }
     }
 }

@@ -27,6 +27,7 @@ impl LiveAgent {
             halt: Arc::default(),
             root: spec.session.clone(),
             parent: None,
+            presets: Arc::default(),
             skills: Arc::new(SkillMemory::of_session(&spec)),
             checkpoints: Arc::new(Checkpoints::new(CheckpointSpec {
                 config: spec.config.checkpoint.clone(),

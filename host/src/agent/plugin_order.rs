@@ -18,8 +18,8 @@ use super::step::{ReviewedReply, StepCost, StepOrder};
 use super::stop::EarlyStop;
 use super::turn::TurnRun;
 use crate::point::agent_loop::{
-    AgentLoop, AnswerOrder, CallReport, MAX_ADDED_BYTES, MAX_CANDIDATES, MAX_PRIMITIVES,
-    TakenInput, TurnAnswer, TurnFinish, TurnPrimitive, TurnPrimitives,
+    AgentLoop, AnswerOrder, CallReport, MAX_CANDIDATES, MAX_PRIMITIVES, TakenInput, TurnAnswer,
+    TurnFinish, TurnPrimitive, TurnPrimitives, check_added_size,
 };
 use crate::point::failure::Failure;
 use crate::point::handle::HandleError;
@@ -202,7 +202,7 @@ impl PluginOrder<'_, '_> {
                 let _ = reply.send(self.inject(text).await?);
             }
             TurnPrimitive::Reflect(reply) => {
-                let _ = reply.send(Ok(self.turn.reflect_answer().await?));
+                let _ = reply.send(Ok(self.reflect().await?));
             }
             TurnPrimitive::Finish(reply) => {
                 let _ = reply.send(Ok(self.finish().await?));
@@ -223,8 +223,7 @@ impl PluginOrder<'_, '_> {
             return Ok(None);
         }
         self.forget_answers();
-        let text = self.turn.reflected.heard_since(n_before);
-        Ok(text.map(|text| TakenInput { text, decision }))
+        Ok(Some(self.heard_since(n_before, decision)))
     }
 
     fn taken(&self, decision: Decision) -> TakenInput {
@@ -234,10 +233,23 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Forgets answers that were made before the last message of the conversation.
+    /// Returns the texts of the person from this number on. The text is empty if a hook dropped
+    /// what the person said and added a message of its own.
+    fn heard_since(&self, n_before: usize, decision: Decision) -> TakenInput {
+        let text = self.turn.reflected.heard_since(n_before);
+        TakenInput {
+            text: text.unwrap_or_default(),
+            decision,
+        }
+    }
+
+    /// Forgets answers that were made before the last message of the conversation, also the one
+    /// that was there when the turn was interrupted, and the cut text that would be continued.
     fn forget_answers(&mut self) {
         self.candidates.clear();
+        self.turn.ready_answer = None;
         self.turn.answer.forget_answer();
+        self.turn.progress.ends_answer(false);
     }
 
     async fn request(&mut self, order: AnswerOrder) -> Carried<TurnAnswer> {
@@ -369,7 +381,18 @@ impl PluginOrder<'_, '_> {
         Ok(Ok(()))
     }
 
+    /// Reflects on the last answer. The message that asks for another step makes the answers outside
+    /// of the conversation out of date; a cut text stays, because the next answer continues it.
+    async fn reflect(&mut self) -> Result<Option<String>, EarlyStop> {
+        let why = self.turn.reflect_answer().await?;
+        if why.is_some() {
+            self.candidates.clear();
+        }
+        Ok(why)
+    }
+
     async fn finish(&mut self) -> Result<TurnFinish, EarlyStop> {
+        let n_before = self.turn.reflected.n_heard();
         let finish = match self.turn.finish_answer().await? {
             AnswerEnd::Done => {
                 self.is_over = true;
@@ -378,10 +401,10 @@ impl PluginOrder<'_, '_> {
             AnswerEnd::Again(why) => TurnFinish::Again(why),
             AnswerEnd::FollowUp => {
                 let decision = self.decision.unwrap_or(Decision::Direct);
-                TurnFinish::FollowUp(self.taken(decision))
+                TurnFinish::FollowUp(self.heard_since(n_before, decision))
             }
         };
-        self.forget_answers();
+        self.candidates.clear();
         Ok(finish)
     }
 }
@@ -402,11 +425,5 @@ fn check_added(what: &str, text: &str) -> Result<(), HandleError> {
     if text.trim().is_empty() {
         return Err(HandleError::InvalidInput(format!("the {what} is empty")));
     }
-    if text.len() > MAX_ADDED_BYTES {
-        return Err(HandleError::Limit(format!(
-            "the {what} has {} bytes, at most {MAX_ADDED_BYTES} are taken",
-            text.len()
-        )));
-    }
-    Ok(())
+    check_added_size(what, text.len())
 }

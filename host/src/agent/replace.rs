@@ -23,7 +23,7 @@ pub(crate) struct PluginReplacement {
     pub(crate) plugin: String,
     pub(crate) hooks: Registry,
     pub(crate) tools: Vec<SharedTool>,
-    /// Loop of the agent, if the plugin has one.
+    /// Loop of the agent, if the plugin has one. It has one if it orders the turns of the session.
     pub(crate) agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Event that tells of it.
     pub(crate) event: Event,
@@ -96,20 +96,11 @@ impl PluginReplacements {
             }
             dispatcher.replace_hooks(&new.plugin, new.hooks);
             spec.hooks = dispatcher.registry();
-            let is_ordering = spec.agent_loop.as_ref();
-            if is_ordering.is_some_and(|own| own.plugin() == new.plugin) {
-                match new.agent_loop {
-                    // A turn that runs keeps the order with which it began.
-                    Some(agent_loop) => spec.agent_loop = Some(agent_loop),
-                    None => spec.events.emit(Event::notice(
-                        Level::Warn,
-                        format!(
-                            "the new version of plugin {} has no loop of the agent, so that of the version before orders the turns; start \
-                             the session anew",
-                            new.plugin
-                        ),
-                    )),
-                }
+            let ordering = spec.agent_loop.as_ref();
+            // A turn that runs keeps the order with which it began. A version without a loop was
+            // refused before it came here.
+            if ordering.is_some_and(|own| own.plugin() == new.plugin) && new.agent_loop.is_some() {
+                spec.agent_loop = new.agent_loop;
             }
             spec.events.emit(new.event);
             for why in refused {

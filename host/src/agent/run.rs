@@ -61,7 +61,7 @@ impl LiveAgent {
         turn.answers = AnswerCheck::new(spec.answer_schema);
         turn.ctx.scope.budget.limit_cost(spec.max_cost_usd);
         if let Some(preset) = spec.preset {
-            turn.ctx.scope.skills.keep_to_preset(preset);
+            turn.ctx.scope.skills.presets.keep_to_preset(preset);
         }
         run_to_end(turn).await
     }

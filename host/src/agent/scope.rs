@@ -22,6 +22,7 @@ use super::halt::AgentHalt;
 use super::progress::TurnProgress;
 use super::skill::active::ActiveSkills;
 use super::skill::memory::SkillMemory;
+use super::skill::presets::StartPresets;
 use super::skill::scope::SkillScope;
 use super::spec::AgentSpec;
 use super::subagent::registry::{LiveSubagent, SubagentRegistry};
@@ -68,6 +69,8 @@ pub(super) struct AgentFamily {
     pub(super) root: Arc<Session>,
     /// The turn that runs this agent, when it is a subagent.
     pub(super) parent: Option<Arc<TurnScope>>,
+    /// Presets that held in the step that started this agent.
+    pub(super) presets: StartPresets,
     /// Skills that were used in the session.
     pub(super) skills: Arc<SkillMemory>,
     /// Files as they were before the calls of the session.
@@ -110,7 +113,8 @@ impl TurnScope {
         let parent = family.parent.as_ref();
         let memory = family.skills.clone();
         let of_parent = parent.map(|parent| parent.skills.clone());
-        let skills = SkillScope::new(spec.clone(), number, skills, memory, of_parent);
+        let above = (of_parent, family.presets.clone());
+        let skills = SkillScope::new(spec.clone(), number, skills, memory, above);
         let scope = Arc::new(Self {
             emitter,
             budget: Arc::new(TurnBudget::new(parent.map(|parent| parent.budget.clone()))),

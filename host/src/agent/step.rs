@@ -142,14 +142,42 @@ impl TurnRun<'_> {
 
     /// Sends the request of a step. Returns the model that was asked, and its answer.
     async fn ask_for_answer(&mut self, order: &StepOrder) -> Result<(String, Response), EarlyStop> {
-        let request = self.build_request(order).await?;
+        // Once, however often the request is made: a note is told to those who watch.
+        let note = match &order.note {
+            Some((plugin, text)) => {
+                let note = Injection {
+                    text: text.clone(),
+                    keep: false,
+                };
+                Some(self.ctx.inject_one(plugin, note).await?)
+            }
+            None => None,
+        };
+        let request = self.build_request(order, note.as_ref()).await?;
         let response = match self.ask_model(&request, order).await? {
             AskOutcome::Answered(response) => *response,
             AskOutcome::TooLong(why) | AskOutcome::Mended(why) => {
-                self.ask_shorter(&request, why, order).await?
+                let planned = self.planned_model(order);
+                self.agent.compaction.refuse_size(&planned, &request);
+                if self.is_for_another(order) {
+                    return Err(EarlyStop::Provider(why));
+                }
+                self.ask_shorter(why, order, note.as_ref()).await?
             }
         };
         Ok((request.model, response))
+    }
+
+    /// Returns the model that a request is made for. Hooks may still choose another one.
+    fn planned_model(&self, order: &StepOrder) -> String {
+        let named = order.model.clone();
+        named.unwrap_or_else(|| self.ctx.scope.skills.model())
+    }
+
+    /// Whether a request is outside of the conversation and for another model than the turn's. The
+    /// window of that model must not change the conversation.
+    fn is_for_another(&self, order: &StepOrder) -> bool {
+        order.aside.is_some() && self.planned_model(order) != self.ctx.scope.skills.model()
     }
 
     /// Runs the calls of the last answer, if it has any, and ends its step.
@@ -195,34 +223,46 @@ impl TurnRun<'_> {
         self.progress.ends_answer(is_continued);
     }
 
-    /// Compaction when it is due, `context`, then `pre-reason`.
-    async fn build_request(&mut self, order: &StepOrder) -> Result<Request, EarlyStop> {
-        self.ctx.scope.skills.set_step_preset(order.preset.clone());
-        let mut messages = self
-            .agent
-            .compaction
-            .compact_messages(&self.ctx, &self.system)
-            .await?;
+    /// Returns the messages of a request. Compaction comes first when it is due.
+    async fn request_messages(
+        &mut self,
+        order: &StepOrder,
+        note: Option<&Message>,
+    ) -> Result<Vec<Message>, EarlyStop> {
+        let model = self.planned_model(order);
+        let is_for_another = self.is_for_another(order);
+        let compaction = &mut self.agent.compaction;
+        let mut messages = match is_for_another {
+            true => compaction.whole_messages(&self.ctx, &model).await,
+            false => {
+                let compacted = compaction.compact_messages(&self.ctx, &model, &self.system);
+                compacted.await?
+            }
+        };
         match order.aside {
             Some(_) => messages.extend(self.ctx.passing.iter().cloned()),
             None => messages.append(&mut self.ctx.passing),
         }
-        if let Some((plugin, text)) = &order.note {
-            let note = Injection {
-                text: text.clone(),
-                keep: false,
-            };
-            messages.push(self.ctx.inject_one(plugin, note).await?);
-        }
+        messages.extend(note.cloned());
+        Ok(messages)
+    }
+
+    /// Compaction when it is due, `context`, then `pre-reason`.
+    async fn build_request(
+        &mut self,
+        order: &StepOrder,
+        note: Option<&Message>,
+    ) -> Result<Request, EarlyStop> {
+        let presets = &self.ctx.scope.skills.presets;
+        presets.set_step_preset(order.preset.clone());
+        let messages = self.request_messages(order, note).await?;
         let messages = self
             .ctx
             .pass_point::<at::Context>("conversation", messages)
             .await?;
+        let planned = self.planned_model(order);
         let mut request = Request {
-            model: order
-                .model
-                .clone()
-                .unwrap_or_else(|| self.ctx.scope.skills.model()),
+            model: planned.clone(),
             system: self.system.clone(),
             messages: Arc::unwrap_or_clone(messages),
             tools: Vec::new(),
@@ -239,7 +279,9 @@ impl TurnRun<'_> {
         let reasoned = self.ctx.dispatch_point::<at::PreReason>(proposed).await;
         refuse_turn("request", blocked_by(&reasoned))?;
         let wanted = reasoned.value;
-        for (plugin, injection) in reasoned.inject {
+        for (plugin, mut injection) in reasoned.inject {
+            // A message about a request outside of the conversation stays outside as well.
+            injection.keep &= order.aside.is_none();
             let message = self.ctx.inject_one(&plugin, injection).await?;
             request.messages.push(message);
         }
@@ -259,7 +301,8 @@ impl TurnRun<'_> {
         names.append(&mut deferred);
         self.ctx.scope.skills.set_active(names);
         apply_wanted(&mut request, wanted);
-        self.agent.compaction.fit_request(&self.ctx, &mut request);
+        let compaction = &self.agent.compaction;
+        compaction.fit_request(&self.ctx, &planned, &mut request);
         Ok(request)
     }
 
@@ -267,16 +310,15 @@ impl TurnRun<'_> {
     /// and sends it once more.
     async fn ask_shorter(
         &mut self,
-        refused: &Request,
         why: String,
         order: &StepOrder,
+        note: Option<&Message>,
     ) -> Result<Response, EarlyStop> {
-        self.agent.compaction.refuse_size(refused);
         self.ctx.emit_notice(
             Level::Warn,
             "the request is longer than the model's window: the conversation is made shorter and sent again",
         );
-        let request = self.build_request(order).await?;
+        let request = self.build_request(order, note).await?;
         match self.ask_model(&request, order).await? {
             AskOutcome::Answered(response) => Ok(*response),
             AskOutcome::TooLong(_) | AskOutcome::Mended(_) => Err(EarlyStop::Provider(why)),
@@ -320,6 +362,7 @@ impl TurnRun<'_> {
             latency_ms: response.latency_ms,
             tools,
             tool_names,
+            aside: order.aside.as_deref().map(str::to_owned),
         };
         let gate = ModelGate::new(&scope);
         let answer = match &order.aside {
@@ -373,8 +416,9 @@ impl TurnRun<'_> {
         } else {
             usage.input_tokens
         };
-        let config = &scope.spec.config.compact;
-        self.agent.compaction.learn_usage(request, reported, config);
+        let planned = self.planned_model(order);
+        let compaction = &mut self.agent.compaction;
+        compaction.learn_usage(&planned, request, reported);
         Ok(AskOutcome::Answered(Box::new(response)))
     }
 
@@ -447,7 +491,7 @@ impl TurnRun<'_> {
         } = reviewed;
         if let Some((tools, preset)) = offered {
             // Later requests may have offered other tools, and no text of this answer was shown.
-            self.ctx.scope.skills.set_step_preset(preset);
+            self.ctx.scope.skills.presets.set_step_preset(preset);
             self.ctx.scope.skills.set_active(tools);
             self.progress.begins_answer();
         }

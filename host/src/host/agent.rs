@@ -113,8 +113,9 @@ pub(super) fn build_agent(
     let events = agent.spec().events.clone();
     let offers = SessionOffers::new(open.commands, open.loops, open.limits);
     let plugins = parts.plugins.shared().clone();
+    let ordering = parts.config.agent_loop.clone();
     let (queues, handle) = ((replacements, offers.clone()), plugin_handle);
-    let replacer = PluginReplacer::new(plugins, handle, queues, events);
+    let replacer = PluginReplacer::new(plugins, handle, queues, events, ordering);
     Ok((agent, replacer, offers))
 }
 

@@ -40,6 +40,12 @@ pub enum ReplaceError {
     /// The new version defines other points, which plugins of the session may be bound to.
     #[error("the points that it defines have changed; start the session anew")]
     Points,
+    /// The plugin orders the turns of the session, and the new version may not.
+    #[error(
+        "it orders the turns of this session (`loop` under [agent]), and the new version has no loop of the agent or was not granted \
+         `agent_loop`; start the session anew"
+    )]
+    AgentLoop,
 }
 
 /// The way to replace a plugin of an open session, also while a turn runs. Cheap to clone; it
@@ -51,6 +57,8 @@ pub struct PluginReplacer {
     replacements: PluginReplacements,
     offers: SessionOffers,
     events: Events,
+    /// Name of the plugin that orders the turns, if one does.
+    ordering: Option<String>,
     /// Permissions of those that were replaced, which no later version may widen.
     granted: Arc<Mutex<BTreeMap<String, Arc<Granted>>>>,
 }
@@ -66,6 +74,7 @@ impl PluginReplacer {
         handle: Arc<dyn AgentHandle>,
         (replacements, offers): (PluginReplacements, SessionOffers),
         events: Events,
+        ordering: Option<String>,
     ) -> Self {
         Self {
             plugins,
@@ -73,6 +82,7 @@ impl PluginReplacer {
             replacements,
             offers,
             events,
+            ordering,
             granted: Arc::default(),
         }
     }
@@ -88,8 +98,8 @@ impl PluginReplacer {
     /// [`PluginReplaced`](Event::PluginReplaced) tells of it.
     ///
     /// # Errors
-    /// There is nothing to replace, the new version cannot be loaded, or it has more permissions
-    /// than the one that runs.
+    /// There is nothing to replace, the new version cannot be loaded, it has more permissions than
+    /// the one that runs, or it orders the turns of the session and the new version may not.
     pub fn replace(&self, set: &PluginSet, plugin: &str) -> Result<(), ReplaceError> {
         let is_it = |loaded: &&Arc<Loaded>| loaded.manifest.name == plugin;
         let unknown = || ReplaceError::Unknown {
@@ -124,6 +134,9 @@ impl PluginReplacer {
         }
         if !new.defines_points_of(running) {
             return Err(ReplaceError::Points);
+        }
+        if self.ordering.as_deref() == Some(plugin) && !new.may_order_turns() {
+            return Err(ReplaceError::AgentLoop);
         }
         granted.insert(plugin.to_owned(), new.granted.clone());
         let open = self.plugins.open_one(new, &self.handle);

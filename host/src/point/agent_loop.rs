@@ -23,6 +23,19 @@ pub const MAX_CANDIDATES: usize = 16;
 /// Maximum size of a text that a loop adds, in bytes.
 pub const MAX_ADDED_BYTES: usize = 256 << 10;
 
+/// Checks the size of a text that a loop adds, in bytes.
+///
+/// # Errors
+/// The text is longer than [`MAX_ADDED_BYTES`].
+pub fn check_added_size(what: &str, n_bytes: usize) -> Result<(), HandleError> {
+    if n_bytes <= MAX_ADDED_BYTES {
+        return Ok(());
+    }
+    Err(HandleError::Limit(format!(
+        "the {what} has {n_bytes} bytes, at most {MAX_ADDED_BYTES} are taken"
+    )))
+}
+
 /// A loop that orders turns.
 pub trait AgentLoop: Send + Sync {
     /// Returns the name of its plugin.
@@ -87,9 +100,9 @@ impl TurnPrimitive {
 /// Input that a turn has taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenInput {
-    /// Text, as hooks left it.
+    /// Text, as hooks left it; empty if hooks dropped the text and added messages of their own.
     pub text: String,
-    /// Assessment of the turn's input.
+    /// Assessment of the turn's first input.
     pub decision: Decision,
 }
 

@@ -199,6 +199,10 @@ pub enum Body {
         /// Names of the tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_names: Vec<String>,
+        /// Plugin whose loop of the agent sent the request outside of the conversation; `None` for a
+        /// request of the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        aside: Option<String>,
     },
     /// A plugin sent a request to a model.
     Asked {

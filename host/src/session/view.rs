@@ -119,6 +119,9 @@ pub enum Item {
         usage: Usage,
         /// Cost in US dollars, if a price is known.
         cost_usd: Option<f64>,
+        /// Plugin whose loop of the agent sent the request outside of the conversation.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        aside: Option<String>,
     },
     /// A subagent.
     Subagent {

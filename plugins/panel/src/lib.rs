@@ -57,18 +57,28 @@ mod panel {
 
     /// Asks both models and has the judge choose. Returns whether the chosen answer has calls.
     fn decide(settings: &PanelSettings) -> Result<bool, Error> {
-        let first = agent_turn::request(&order_of(&settings.first).aside());
-        let second = agent_turn::request(&order_of(&settings.second).aside());
+        let first = candidate(&settings.first)?;
+        let second = candidate(&settings.second)?;
         let chosen = match (first, second) {
             (Ok(first), Ok(second)) => choose(settings, first, second)?,
-            (Ok(only), Err(error)) | (Err(error), Ok(only)) => {
-                log::warn(format_args!("one answer is missing: {error}"));
+            (Ok(only), Err(why)) | (Err(why), Ok(only)) => {
+                log::warn(format_args!("one answer is missing: {why}"));
                 only
             }
-            (Err(error), Err(_)) => return Err(error),
+            (Err(why), Err(_)) => return Err(Error::Failed(why)),
         };
         agent_turn::accept(chosen.id)?;
         Ok(!chosen.calls.is_empty())
+    }
+
+    /// Asks one model. The inner error is the reason why it gave no answer; any other error, such as
+    /// a model that the operator did not name, ends the turn.
+    fn candidate(model: &str) -> Result<Result<ModelAnswer, String>, Error> {
+        match agent_turn::request(&order_of(model).aside()) {
+            Ok(answer) => Ok(Ok(answer)),
+            Err(Error::Failed(why)) => Ok(Err(why)),
+            Err(error) => Err(error),
+        }
     }
 
     fn choose(

@@ -27,6 +27,7 @@ fn turn(first: &str, second: &str, judge: &str) -> (Vec<String>, Vec<RequestOrde
         sees.borrow_mut().push(order);
         match answers[at].as_str() {
             "" => Err(Error::Failed("no 1 answer".to_owned())),
+            "denied" => Err(Error::Denied("not named in `loop_models`".to_owned())),
             text => Ok(testing::model_answer(id, text)),
         }
     });
@@ -67,4 +68,17 @@ fn equal_answers_need_no_judge_and_a_missing_one_leaves_the_other() {
     assert!(asked.contains(&"accept 1".to_owned()), "{asked:?}");
     let (asked, _) = turn("", "", "1");
     assert_eq!(asked.len(), 3, "{asked:?}");
+}
+
+#[test]
+fn a_model_that_the_operator_did_not_name_is_no_missing_answer() {
+    for (first, second) in [("denied", "blue"), ("red", "denied")] {
+        let (asked, _) = turn(first, second, "1");
+        let last = asked.last().unwrap();
+        assert!(last.contains("not named in `loop_models`"), "{asked:?}");
+        assert!(
+            !asked.iter().any(|own| own.starts_with("accept")),
+            "{asked:?}"
+        );
+    }
 }

@@ -16,6 +16,10 @@ mod plan_execute {
     const EXECUTE: &str = "Now carry out your plan, step by step, with all tools. Where a step turns out to be wrong, say so and \
                            adapt the plan. At the end, answer the user's request and say what was done.";
 
+    const RESUME: &str = "This turn was interrupted and goes on now. If there is no plan yet, make one first. Then carry the plan out, \
+                          step by step, with all tools; steps that are done stay done. Where a step turns out to be wrong, say so \
+                          and adapt the plan. At the end, answer the user's request and say what was done.";
+
     #[data]
     pub(crate) struct PlanSettings {
         pub(crate) when: String,
@@ -44,8 +48,12 @@ mod plan_execute {
         let is_resumed = agent_turn::is_resumed()?;
         let input = agent_turn::take_input()?;
         agent_turn::build_prompt()?;
-        if let Some(input) = input.filter(|_| !is_resumed) {
-            plan(&settings, &input)?;
+        match input {
+            // The turn may have ended before, in or after the plan: an answer that is there may be
+            // the plan alone.
+            Some(input) if is_resumed && settings.wants_plan(&input) => agent_turn::inject(RESUME)?,
+            Some(input) if !is_resumed => plan(&settings, &input)?,
+            _ => {}
         }
         let work = order_of(&settings.worker);
         loop {

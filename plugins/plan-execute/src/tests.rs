@@ -74,3 +74,20 @@ fn no_plan_is_made_for_plain_questions_and_after_an_interruption() {
     testing::resume_turn();
     assert_eq!(turn(&settings("always", 5), 0).len(), 1);
 }
+
+#[test]
+fn a_turn_that_goes_on_is_told_to_carry_the_plan_out_before_it_works() {
+    for (when, expected) in [("always", true), ("assessed", false)] {
+        testing::reset();
+        testing::resume_turn();
+        turn(&settings(when, 5), 0);
+        let asked = testing::asked_primitives();
+        let at = |name: &str| asked.iter().position(|own| own.starts_with(name));
+        let told = at("inject This turn was interrupted");
+        assert_eq!(told.is_some(), expected, "{asked:?}");
+        assert!(
+            told.is_none_or(|told| Some(told) < at("request")),
+            "{asked:?}"
+        );
+    }
+}

@@ -158,14 +158,14 @@ mod everything {
         }
     }
 
-    /// Asks once, and runs no calls.
+    /// Runs the built-in order with the tools of a preset.
     #[agent_loop]
     fn order() -> Result<(), Error> {
         agent_turn::take_input()?;
         agent_turn::build_prompt()?;
         let order = agent_turn::RequestOrder::new().preset("minimal");
         loop {
-            agent_turn::request(&order)?;
+            agent_turn::request_to_end(&order)?;
             if agent_turn::finish()? == agent_turn::TurnFinish::Done {
                 return Ok(());
             }

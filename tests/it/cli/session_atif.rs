@@ -83,3 +83,35 @@ fn a_session_with_calls_and_a_subagent_is_a_trajectory_without_secrets() {
     let text = ran.stdout.as_str();
     assert!(text.contains("subagent_trajectory_ref"), "{text}");
 }
+
+#[test]
+fn requests_outside_of_the_conversation_are_steps_with_metrics_of_their_own() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"fine\"\ntimes = 0\n");
+    rind.managed("orderer");
+    rind.config("[agent]\nloop = \"orderer\"\n[plugins.orderer.config]\nhow = \"ask-aside\"\n");
+    rind.run(&["run", "work"]).exits(0);
+    let ran = rind
+        .run(&["session", "export", "--format", "atif"])
+        .exits(0);
+    let whole: Value = serde_json::from_str(&ran.stdout).unwrap();
+    check(&whole);
+    let steps = whole["steps"].as_array().unwrap();
+    let asides: Vec<&Value> = steps
+        .iter()
+        .filter(|step| step["extra"]["aside"] == "orderer")
+        .collect();
+    assert_eq!(asides.len(), 1, "{}", ran.stdout);
+    assert_eq!(asides[0]["message"], "");
+    let tokens = |step: &Value| step["metrics"]["prompt_tokens"].as_u64();
+    assert!(tokens(asides[0]).unwrap() > 0);
+    let all = steps.iter().filter_map(tokens).sum::<u64>();
+    assert_eq!(whole["final_metrics"]["total_prompt_tokens"], all);
+    let answer = steps.iter().find(|step| step["message"] == "fine").unwrap();
+    assert_eq!(answer["llm_call_count"], 1, "{answer}");
+    let shown = rind.run(&["session", "show", "last"]).exits(0);
+    assert!(
+        shown.stdout.contains("aside by orderer"),
+        "{}",
+        shown.stdout
+    );
+}

@@ -294,7 +294,14 @@ impl CasePlace<'_> {
             true => model.recording(),
             false => model,
         });
-        let host = build_host(given, &workspace, plugins, model.clone(), self.n_repeats).await?;
+        let host = build_host(
+            given,
+            &workspace,
+            (plugins, name),
+            model.clone(),
+            self.n_repeats,
+        )
+        .await?;
         let session = self.open_session(&host, &workspace, true)?;
         Ok(RunningCase {
             place: self,

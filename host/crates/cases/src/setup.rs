@@ -40,12 +40,13 @@ pub(super) fn keep_in_store(
     Ok(())
 }
 
-/// Creates the host of a case: the plugin, a scripted model, the built-in file tools, the doubles of
-/// tools, and the person who is asked, whose answers are repeated in each of `n_repeats` turns.
+/// Creates the host of a case: the plugin of this name with those that it needs, a scripted model,
+/// the built-in file tools, the doubles of tools, and the person who is asked, whose answers are
+/// repeated in each of `n_repeats` turns.
 pub(super) async fn build_host(
     given: &CaseGiven,
     workspace: &CaseWorkspace,
-    plugins: Arc<PluginSet>,
+    (plugins, name): (Arc<PluginSet>, &str),
     model: Arc<Scripted>,
     n_repeats: usize,
 ) -> Result<Host, host::Error> {
@@ -59,11 +60,11 @@ pub(super) async fn build_host(
     };
     let answers = given.answers.as_deref().unwrap_or_default();
     let replies = given.replies.as_deref().unwrap_or_default();
-    // A loop of the agent orders the turns of its own cases.
-    let agent_loop = plugins.plugins.iter();
-    let mut agent_loop = agent_loop.filter(|plugin| plugin.may_order_turns());
+    // A loop of the agent orders the turns of its own cases, and of no others.
+    let mut own = plugins.plugins.iter();
+    let own = own.find(|plugin| plugin.manifest.name == name && plugin.may_order_turns());
     let config = AgentConfig {
-        agent_loop: agent_loop.next().map(|plugin| plugin.manifest.name.clone()),
+        agent_loop: own.map(|plugin| plugin.manifest.name.clone()),
         loop_models: vec!["*".to_owned()],
         ..AgentConfig::default()
     };

@@ -10,7 +10,7 @@ use super::fix::ManifestFix;
 use super::place::line_of;
 use rind_lib::egress::MAX_REQUESTS;
 use rind_lib::folder::FolderQuota;
-use rind_lib::grant::{Root, SideEffect};
+use rind_lib::grant::{ExternalCall, Root, SideEffect};
 use rind_lib::plugin::Error;
 use rind_lib::plugin::limits::MAX_MEMORY_BYTES;
 use rind_lib::plugin::manifest::{FILE_NAME, HookOptions, Manifest};
@@ -100,6 +100,15 @@ pub(super) fn check_manifest(
     }
 }
 
+/// Import that calls tools of other plugins and of the host.
+const TOOLS_IMPORT: &str = "tools-host";
+
+/// Imports that need the side effect `external`.
+fn external_imports() -> impl Iterator<Item = &'static str> {
+    let calls = ExternalCall::ALL.iter().map(|call| call.import());
+    calls.chain([TOOLS_IMPORT])
+}
+
 /// Reports side effects that the component does not need.
 fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &Surface) {
     let is_missing = |fault: &super::PluginFault| fault.rule == "missing-permission";
@@ -118,14 +127,14 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
     }
     let files = surface.has_import("files") || surface.has_import("wasi:filesystem");
     let http = surface.has_import("http") || surface.has_import("wasi:http");
-    let calls = ["model", "agents", "tools-host", "turns", "agent-turn"]
-        .iter()
-        .any(|import| surface.has_import(import));
+    let calls = external_imports().any(|import| surface.has_import(import));
     let changes = surface.own_exports().any(|export| {
         let row = catalog::CATALOG.iter().find(|row| row.name == export);
         row.is_some_and(|row| row.kind != PointKind::Observe)
     });
     let session = surface.has_import("session") || changes;
+    let names: Vec<String> = external_imports().map(|name| format!("`{name}`")).collect();
+    let no_calls = format!("imports none of {}", names.join(", "));
     let table = [
         (
             SideEffect::Filesystem,
@@ -139,12 +148,7 @@ fn side_effects(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &S
             "network",
             "imports neither `http` nor `wasi:http`",
         ),
-        (
-            SideEffect::External,
-            calls,
-            "external",
-            "imports none of `model`, `agents`, `tools-host`, `turns` and `agent-turn`",
-        ),
+        (SideEffect::External, calls, "external", no_calls.as_str()),
         (
             SideEffect::Session,
             session,
@@ -192,9 +196,8 @@ fn check_external(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: 
         return;
     };
     let calls = external.calls().map(|call| (call.name(), call.import()));
-    let tools = (!external.tools.is_empty()).then_some(("tools", "tools-host"));
-    let imports = ["model", "agents", "tools-host", "turns", "agent-turn"];
-    if !imports.iter().any(|import| surface.has_import(import)) {
+    let tools = (!external.tools.is_empty()).then_some(("tools", TOOLS_IMPORT));
+    if !external_imports().any(|import| surface.has_import(import)) {
         // The whole side effect is unused, and is reported as such.
         return;
     }

@@ -12,7 +12,7 @@ mod fit;
 mod holders;
 mod slice;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,10 +52,19 @@ const LEAST_REPLACED: u64 = 200;
 const LEAST_TAIL: usize = 2;
 
 /// Sizes of an agent's requests, remembered between steps.
+///
+/// Each model has sizes of its own: tokenizers differ, and a request that is too long for a small
+/// model says nothing about the window of the model that the conversation is held with.
 #[derive(Debug, Default)]
 pub(super) struct CompactionState {
-    gauge: TokenGauge,
     counter: Arc<TokenCounter>,
+    models: HashMap<String, ModelSizes>,
+}
+
+/// Sizes of the requests to one model.
+#[derive(Debug, Default)]
+struct ModelSizes {
+    gauge: TokenGauge,
     bound: TokenBound,
     /// Tokens below which it is not tried again, after it was refused or was of no use.
     not_below: u64,
@@ -65,32 +74,8 @@ pub(super) struct CompactionState {
     least_that_matters: u64,
 }
 
-impl CompactionState {
-    /// Records the tokens that a provider reported for a request.
-    pub(super) fn learn_usage(&mut self, request: &Request, reported: u64, _: &CompactConfig) {
-        // From half of the size that matters on, so that the ratio is known before it is needed.
-        if self.bound.learn_reported(reported) > self.least_that_matters / 2 {
-            self.gauge
-                .learn_ratio(self.counter.of_request(request), reported);
-        }
-    }
-
-    pub(super) fn tokens_of(&self, model: &str, messages: &[Message]) -> u64 {
-        self.gauge
-            .gauge_tokens(self.counter.of_messages(model, messages))
-    }
-
-    /// A server refused a request as longer than the model's window: from now on requests stay
-    /// below it.
-    pub(super) fn refuse_size(&mut self, request: &Request) {
-        let tokens = self.gauge.gauge_tokens(self.counter.of_request(request));
-        self.refused = self.refused.min(Some(tokens)).or(Some(tokens));
-        self.try_again();
-    }
-
-    /// The conversation has changed: compaction that would have removed too little before may be
-    /// worthwhile now.
-    pub(super) fn try_again(&mut self) {
+impl ModelSizes {
+    fn try_again(&mut self) {
         self.not_below = 0;
         self.bound.forget_bound();
     }
@@ -102,20 +87,74 @@ impl CompactionState {
 }
 
 impl CompactionState {
-    /// The conversation for the next request, shortened first when it is too long.
+    /// Records the tokens that a provider reported for a request that was made for `model`. Hooks
+    /// may have sent it to another model; the sizes are those of the model that is planned with.
+    pub(super) fn learn_usage(&mut self, model: &str, request: &Request, reported: u64) {
+        let counter = self.counter.clone();
+        let sizes = self.sizes_of(model);
+        // From half of the size that matters on, so that the ratio is known before it is needed.
+        if sizes.bound.learn_reported(reported) > sizes.least_that_matters / 2 {
+            let counted = counter.of_request(request);
+            sizes.gauge.learn_ratio(counted, reported);
+        }
+    }
+
+    pub(super) fn tokens_of(&self, model: &str, messages: &[Message]) -> u64 {
+        self.gauge_of(model)
+            .gauge_tokens(self.counter.of_messages(model, messages))
+    }
+
+    /// A server refused a request for `model` as longer than its window: from now on requests for
+    /// this model stay below it.
+    pub(super) fn refuse_size(&mut self, model: &str, request: &Request) {
+        let counted = self.counter.of_request(request);
+        let sizes = self.sizes_of(model);
+        let tokens = sizes.gauge.gauge_tokens(counted);
+        sizes.refused = sizes.refused.min(Some(tokens)).or(Some(tokens));
+        sizes.try_again();
+    }
+
+    /// The conversation has changed: compaction that would have removed too little before may be
+    /// worthwhile now.
+    pub(super) fn try_again(&mut self) {
+        self.models.values_mut().for_each(ModelSizes::try_again);
+    }
+
+    fn sizes_of(&mut self, model: &str) -> &mut ModelSizes {
+        self.models.entry(model.to_owned()).or_default()
+    }
+
+    fn gauge_of(&self, model: &str) -> TokenGauge {
+        let sizes = self.models.get(model);
+        sizes.map(|sizes| sizes.gauge).unwrap_or_default()
+    }
+}
+
+impl CompactionState {
+    /// The conversation as it is, for a request outside of it to another model: the window of that
+    /// model is no reason to shorten what the model of the turn is sent.
+    pub(super) async fn whole_messages(&self, ctx: &TurnCtx, model: &str) -> Vec<Message> {
+        let provider = ctx.scope.spec.provider.clone();
+        provider.learn(model, &ctx.scope.cancel).await;
+        ctx.scope.spec.session.messages()
+    }
+
+    /// The conversation for the next request to `model`, shortened first when it is too long.
     pub(super) async fn compact_messages(
         &mut self,
         ctx: &TurnCtx,
+        model: &str,
         system: &[SystemBlock],
     ) -> Result<Vec<Message>, EarlyStop> {
         let messages = ctx.scope.spec.session.messages();
-        let model = ctx.scope.skills.model();
         let provider = ctx.scope.spec.provider.clone();
-        provider.learn(&model, &ctx.scope.cancel).await;
+        provider.learn(model, &ctx.scope.cancel).await;
         let config = &ctx.scope.spec.config.compact;
-        let (is_enabled, config) = (config.enabled, config.limits(&provider.profile(&model)));
-        let config = config.limits_below(self.refused);
-        self.least_that_matters = match is_enabled {
+        let (is_enabled, config) = (config.enabled, config.limits(&provider.profile(model)));
+        let counter = self.counter.clone();
+        let known = self.sizes_of(model);
+        let config = config.limits_below(known.refused);
+        known.least_that_matters = match is_enabled {
             true => config.least_that_matters(),
             false => config.hard.unwrap_or(u64::MAX),
         };
@@ -134,40 +173,39 @@ impl CompactionState {
             let all = messages.iter().chain(&ctx.passing);
             estimate::estimate_roughly(system, specs(), all)
         };
-        let bound = &mut self.bound;
+        let bound = &mut known.bound;
         if !bound.exceeds_limit(config.threshold, sizes, roughly) {
             return Ok(messages);
         }
-        let gauge = self.gauge;
-        let counter = self.counter.clone();
-        let of = |messages: &[Message]| counter.of_messages(&model, messages);
+        let gauge = known.gauge;
+        let of = |messages: &[Message]| counter.of_messages(model, messages);
         let around = counter.of_head(system, specs()) + of(&ctx.passing);
         let total = |messages: &[Message]| gauge.gauge_tokens(around + of(messages));
         let before = total(&messages);
         if before <= config.threshold {
-            self.not_below = 0;
+            known.not_below = 0;
             return Ok(messages);
         }
-        if before < self.not_below {
+        if before < known.not_below {
             return Ok(messages);
         }
-        let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(&model, message));
+        let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(model, message));
         let part = slice_of(&messages, &config, tokens).map(|range| messages[range].to_vec());
         let size = |part: &Vec<Message>| gauge.gauge_tokens(of(part));
         let Some(part) = part.filter(|p| size(p) >= config.threshold / LEAST_PART) else {
-            self.put_off(before);
+            known.put_off(before);
             return Ok(messages);
         };
         let limit = gauge.gauge_bytes(config.max_summary.min(size(&part) / 2));
         if !replace_part(ctx, part, before, limit).await? {
-            self.put_off(before);
+            known.put_off(before);
             return Ok(messages);
         }
         let messages = ctx.scope.spec.session.messages();
         let after = total(&messages);
         self.try_again();
         if after > config.threshold {
-            self.put_off(after);
+            self.sizes_of(model).put_off(after);
         }
         Ok(messages)
     }
@@ -180,9 +218,9 @@ impl CompactionState {
     ) -> Result<String, EarlyStop> {
         let messages = ctx.scope.spec.session.messages();
         let config = ctx.scope.spec.config.compact.clone();
-        let gauge = self.gauge;
-        let counter = self.counter.clone();
         let model = ctx.scope.spec.model.clone();
+        let gauge = self.gauge_of(&model);
+        let counter = self.counter.clone();
         let tokens = |message: &Message| gauge.gauge_tokens(counter.of_message(&model, message));
         let tail = KeptTail {
             messages: LEAST_TAIL,
@@ -210,10 +248,11 @@ impl CompactionState {
         Ok(text)
     }
 
-    /// Fits a request into the window of its model: tool results are cut when it is larger than the
-    /// hard limit allows, and the answer is limited to the room that is left.
-    pub(super) fn fit_request(&self, ctx: &TurnCtx, request: &mut Request) {
-        self.cut_to_window(ctx, request);
+    /// Fits a request that was made for `model` into the window of its model: tool results are cut
+    /// when it is larger than the hard limit allows, and the answer is limited to the room that is
+    /// left.
+    pub(super) fn fit_request(&self, ctx: &TurnCtx, model: &str, request: &mut Request) {
+        self.cut_to_window(ctx, model, request);
         let provider = &ctx.scope.spec.provider;
         let wanted = request.max_tokens;
         let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
@@ -225,23 +264,27 @@ impl CompactionState {
             whole
         } else {
             let counter = &self.counter;
-            within(self.gauge.gauge_tokens(counter.of_request(request)))
+            within(
+                self.gauge_of(model)
+                    .gauge_tokens(counter.of_request(request)),
+            )
         };
     }
 
     /// Cuts tool results of a request that is larger than the hard limit allows.
-    fn cut_to_window(&self, ctx: &TurnCtx, request: &mut Request) {
+    fn cut_to_window(&self, ctx: &TurnCtx, planned: &str, request: &mut Request) {
         let config = &ctx.scope.spec.config.compact;
         let setting = config.hard_limit_tokens;
         let config = config.limits(&ctx.scope.spec.provider.profile(&request.model));
-        let config = config.limits_below(self.refused);
+        let refused = self.models.get(planned).and_then(|known| known.refused);
+        let config = config.limits_below(refused);
         let Some(limit) = config.hard else {
             return;
         };
         if estimate::measure_most(&request.system, &request.tools, &request.messages) <= limit {
             return;
         }
-        let gauge = self.gauge;
+        let gauge = self.gauge_of(planned);
         let counter = &self.counter;
         let total = gauge.gauge_tokens(counter.of_request(request));
         if total <= limit {

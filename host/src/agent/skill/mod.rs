@@ -21,6 +21,7 @@ mod model;
 mod model_memory;
 mod parts;
 mod person;
+pub(super) mod presets;
 mod read;
 pub(super) mod ready;
 pub(super) mod scope;

@@ -5,16 +5,16 @@
 //! from [`SkillScope`].
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 use super::active::{ActiveSkill, ActiveSkills, ForbiddenCall, TOOL, decides_on};
 use super::gate::unknown_skill;
 use super::memory::SkillMemory;
 use super::parts::SkillParts;
+use super::presets::{StartPresets, TurnPresets};
 use crate::agent::spec::AgentSpec;
-use crate::agent::subagent::preset::{BY_NAME_ONLY, SubagentPreset};
+use crate::agent::subagent::preset::BY_NAME_ONLY;
 use crate::agent::turn_tools::TurnTools;
-use crate::lock::lock;
 use crate::message::{SkillPart, ToolSpec};
 use crate::skill::{Invocation, Skill, Spare};
 use crate::tool::command::{Matched, Part};
@@ -33,10 +33,8 @@ pub(in crate::agent) struct SkillScope {
     /// Parts of skills in results that are not messages yet.
     pub(in crate::agent) parts: SkillParts,
     tools: TurnTools,
-    /// Preset that selects the tools of the turn; without one, all are there.
-    preset: OnceLock<Arc<SubagentPreset>>,
-    /// Preset that selects among these the tools of the present step.
-    step_preset: Mutex<Option<Arc<SubagentPreset>>>,
+    /// Presets that select among these tools.
+    pub(in crate::agent) presets: TurnPresets,
     /// Skills of the turn that runs this agent, if it is a subagent.
     parent: Option<Arc<SkillScope>>,
 }
@@ -47,12 +45,11 @@ impl SkillScope {
         number: u32,
         own: Arc<ActiveSkills>,
         memory: Arc<SkillMemory>,
-        parent: Option<Arc<Self>>,
+        (parent, at_start): (Option<Arc<Self>>, StartPresets),
     ) -> Self {
         Self {
             tools: TurnTools::new(spec.tools.clone()),
-            preset: OnceLock::new(),
-            step_preset: Mutex::default(),
+            presets: TurnPresets::started_under(at_start),
             spec,
             number,
             own,
@@ -60,28 +57,6 @@ impl SkillScope {
             parts: SkillParts::default(),
             parent,
         }
-    }
-
-    /// Keeps the turn to the tools that a preset selects, before its first step.
-    pub(in crate::agent) fn keep_to_preset(&self, preset: Arc<SubagentPreset>) {
-        let _ = self.preset.set(preset);
-    }
-
-    /// Keeps the present step to the tools that a preset selects, until the next request.
-    pub(in crate::agent) fn set_step_preset(&self, preset: Option<Arc<SubagentPreset>>) {
-        *lock(&self.step_preset) = preset;
-    }
-
-    /// Whether the presets of this turn, and of the turns that run it, leave a tool.
-    fn is_selected(&self, spec: &ToolSpec) -> bool {
-        let own = self.preset.get();
-        let parent = self.parent.as_ref();
-        let of_step = lock(&self.step_preset);
-        own.is_none_or(|preset| preset.selects_tool(spec))
-            && of_step
-                .as_ref()
-                .is_none_or(|preset| preset.selects_tool(spec))
-            && parent.is_none_or(|parent| parent.is_selected(spec))
     }
 
     /// Tools of the agent, whether skills leave them or not.
@@ -147,7 +122,7 @@ impl SkillScope {
             .iter()
             .all(|skill| skill.forbids_tool(spec).is_none())
             && self.withheld_reason(spec).is_none()
-            && self.is_selected(spec)
+            && self.presets.select_tool(spec)
     }
 
     /// The skill that keeps a tool from being called, and the message for the caller of the tool.
@@ -248,7 +223,7 @@ impl SkillScope {
             let above = self.active_skills();
             decides_on(skill, spec.plugin.as_deref().unwrap_or_default())
                 && self.withheld_reason(spec).is_some()
-                && self.is_selected(spec)
+                && self.presets.select_tool(spec)
                 && above.iter().all(|skill| skill.permits_tool(spec))
         })
     }

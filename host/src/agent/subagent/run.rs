@@ -14,6 +14,7 @@ use crate::agent::host_calls::interrupted_error;
 use crate::agent::lifecycle::LiveAgent;
 use crate::agent::outcome::{Error, TurnOutcome};
 use crate::agent::scope::{AgentFamily, TurnScope};
+use crate::agent::skill::presets::StartPresets;
 use crate::agent::spec::{AgentSpec, TurnSpec};
 use crate::event::{Event, SubagentState};
 use crate::point::caller::Caller;
@@ -43,6 +44,8 @@ pub(in crate::agent) struct SubagentRun {
     pub(in crate::agent) caller: Caller,
     pub(in crate::agent) info: SubagentInfo,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
+    /// Presets of its parent in the step that starts it.
+    pub(in crate::agent) at_start: StartPresets,
     pub(in crate::agent) is_continued: bool,
 }
 
@@ -95,6 +98,7 @@ impl SubagentRun {
         add_tool_of_subagent(&mut spec, &self.scope.family.active_turns);
         let family = AgentFamily {
             parent: Some(self.scope.clone()),
+            presets: self.at_start.clone(),
             ..self.scope.family.clone()
         };
         LiveAgent::of_family(spec, family)

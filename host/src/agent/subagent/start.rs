@@ -54,6 +54,8 @@ pub(in crate::agent) async fn start_subagent(
     check_text("the prompt", &order.task)?;
     check_depth(scope)?;
     let of_skill = order.skill.as_ref().map(|ready| &*ready.skill);
+    // Together with the tools, and before anything waits: the next step may have other presets.
+    let at_start = scope.skills.presets.present();
     let tools = check_tools(scope, &order.tools, of_skill)?;
     count_subagent(scope, &order, &mut caller)?;
     let cancel = scope.agents.child_token();
@@ -79,6 +81,7 @@ pub(in crate::agent) async fn start_subagent(
             is_error: false,
         },
         preset: order.preset,
+        at_start,
         is_continued: order.is_continued,
     };
     let mut agent = run.build_agent(tools, order.max_steps, Arc::new(session));

@@ -7,6 +7,7 @@ use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
 use crate::point::agent_loop::{
     AnswerOrder, PrimitiveReply, TakenInput, TurnAnswer, TurnFinish, TurnPrimitive,
+    check_added_size,
 };
 use crate::point::deadline::pause_clock;
 use crate::point::handle::HandleError;
@@ -34,6 +35,10 @@ impl wit::Host for HostState {
     async fn request(&mut self, order: wit::RequestOrder) -> Result<wit::ModelAnswer, HandleError> {
         check_name("model", order.model.as_deref())?;
         check_name("preset", order.preset.as_deref())?;
+        // Before the scan for secrets, which takes time for every byte.
+        if let Some(note) = &order.note {
+            check_added_size("note", note.len())?;
+        }
         let sanitizer = CallSanitizer::sanitizer_of(self, IMPORT);
         let order = AnswerOrder {
             model: order.model,
@@ -60,6 +65,7 @@ impl wit::Host for HostState {
     }
 
     async fn inject(&mut self, text: String) -> Result<(), HandleError> {
+        check_added_size("text", text.len())?;
         let text = CallSanitizer::sanitizer_of(self, IMPORT).text("text", text);
         self.ask_turn(|reply| TurnPrimitive::Inject(text, reply))
             .await

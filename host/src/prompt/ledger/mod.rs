@@ -290,6 +290,7 @@ mod tests {
             latency_ms: 1,
             tools: tools.into(),
             tool_names: tools.chars().map(String::from).collect(),
+            aside: None,
         }
     }
 

@@ -90,6 +90,7 @@ impl Build {
                 model,
                 usage,
                 cost_usd,
+                aside,
                 ..
             } => {
                 let turn = self.turn();
@@ -103,6 +104,7 @@ impl Build {
                     model: model.clone(),
                     usage: *usage,
                     cost_usd: *cost_usd,
+                    aside: aside.clone(),
                 }));
             }
             Body::ToolStart { .. } | Body::ToolEnd { .. } => self.of_call(body, &add),

@@ -1,11 +1,18 @@
 //! The turn of a loop of the agent in tests: the test gives the input and answers the requests.
+//!
+//! The order is checked as the host checks it. Where the host would end the turn, the call panics,
+//! so that the test fails with the reason.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use super::answers::Answerer;
 use crate::agent_turn::{CallReport, ModelAnswer, RequestOrder, TakenInput, TurnFinish};
 use crate::payloads::Decision;
 use crate::types::{Error, ToolCall};
+
+/// Maximum number of primitives between two requests, as in the host.
+const MAX_PRIMITIVES: u32 = 64;
 
 /// State of the turn.
 #[derive(Default)]
@@ -13,10 +20,63 @@ struct FakeTurn {
     /// Input that was not taken yet.
     input: Option<String>,
     is_resumed: bool,
+    is_taken: bool,
+    has_prompt: bool,
+    /// Whether there is an answer that was not judged yet.
+    has_answer: bool,
+    /// Whether that answer has had calls, so that the model has to be asked again.
+    has_had_calls: bool,
+    is_over: bool,
+    /// Number of primitives since the last request.
+    n_since: u32,
     /// Calls of the last answer.
     open: Vec<ToolCall>,
+    /// Calls of the answers outside of the conversation, by their numbers.
+    aside: BTreeMap<u32, Vec<ToolCall>>,
     /// Names of the primitives that were asked for, those with a text with the text.
     asked: Vec<String>,
+}
+
+impl FakeTurn {
+    /// Returns the reason why the host would end the turn at a primitive.
+    fn fault_of(&mut self, name: &str) -> Option<&'static str> {
+        self.n_since += 1;
+        let is_open = !self.open.is_empty();
+        match name {
+            _ if self.is_over => Some("came after the end of the turn"),
+            _ if self.n_since > MAX_PRIMITIVES => {
+                Some("is the 65th primitive without a request to the model")
+            }
+            "is-resumed" => None,
+            "run-calls" => (!is_open).then_some("came without open calls"),
+            _ if is_open => {
+                Some("came while calls of the last answer were open; `run-calls` comes first")
+            }
+            "take-input" => None,
+            _ if !self.is_taken => Some("came before `take-input`"),
+            "build-prompt" => self.has_prompt.then_some("came twice"),
+            "inject" => None,
+            _ if !self.has_prompt => Some("came before `build-prompt`"),
+            "reflect" | "finish" => {
+                (!self.has_answer).then_some("came without a new answer of the model")
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes an answer a part of the conversation.
+    fn keep_answer(&mut self, calls: Vec<ToolCall>) {
+        self.aside.clear();
+        self.has_answer = true;
+        self.has_had_calls = !calls.is_empty();
+        self.open = calls;
+    }
+
+    /// Forgets the answers before something new in the conversation.
+    fn forget_answers(&mut self) {
+        self.aside.clear();
+        self.has_answer = false;
+    }
 }
 
 thread_local! {
@@ -32,6 +92,10 @@ pub(super) fn reset() {
 
 /// Sets the input of the turn that the plugin's loop of the agent orders on this thread, and answers
 /// its requests. Without it each request is denied. Reflection accepts every answer.
+///
+/// # Panics
+/// A primitive that comes in an order for which the host ends the turn panics with the reason: a
+/// request before the prompt, an answer that goes out with open calls, and so on.
 pub fn answer_requests(
     input: &str,
     answer: impl Fn(RequestOrder) -> Result<ModelAnswer, Error> + 'static,
@@ -75,18 +139,30 @@ pub(crate) mod host {
         TurnFinish,
     };
 
-    fn note(primitive: impl Into<String>) {
-        TURN.with_borrow_mut(|turn| turn.asked.push(primitive.into()));
+    /// Notes a primitive with its text or number, and checks that it may come now. The host ends the
+    /// turn otherwise, so that the loop never sees an error; a test must fail with the reason.
+    fn note(name: &str, more: &str) {
+        let fault = TURN.with_borrow_mut(|turn| {
+            let asked = format!("{name} {more}");
+            turn.asked.push(asked.trim_end().to_owned());
+            turn.fault_of(name)
+        });
+        if let Some(why) = fault {
+            panic!("the host ends the turn: `{name}` {why}");
+        }
     }
 
     pub(crate) fn is_resumed() -> Result<bool, Error> {
-        note("is-resumed");
+        note("is-resumed", "");
         Ok(TURN.with_borrow(|turn| turn.is_resumed))
     }
 
     pub(crate) fn take_input() -> Result<Option<TakenInput>, Error> {
-        note("take-input");
-        let text = TURN.with_borrow_mut(|turn| turn.input.take());
+        note("take-input", "");
+        let text = TURN.with_borrow_mut(|turn| {
+            turn.is_taken = true;
+            turn.input.take()
+        });
         Ok(text.map(|text| TakenInput {
             text,
             decision: Decision::Direct,
@@ -94,26 +170,39 @@ pub(crate) mod host {
     }
 
     pub(crate) fn build_prompt() -> Result<(), Error> {
-        note("build-prompt");
+        note("build-prompt", "");
+        TURN.with_borrow_mut(|turn| turn.has_prompt = true);
         Ok(())
     }
 
     pub(crate) fn request(order: &RequestOrder) -> Result<ModelAnswer, Error> {
-        note("request");
+        note("request", "");
+        TURN.with_borrow_mut(|turn| turn.n_since = 0);
         let answer = REQUESTS.with(|own| own.answer(order.clone()))?;
-        if !order.aside {
-            TURN.with_borrow_mut(|turn| turn.open.clone_from(&answer.calls));
-        }
+        TURN.with_borrow_mut(|turn| match order.aside {
+            true => {
+                turn.aside.insert(answer.id, answer.calls.clone());
+            }
+            false => turn.keep_answer(answer.calls.clone()),
+        });
         Ok(answer)
     }
 
     pub(crate) fn accept(id: u32) -> Result<(), Error> {
-        note(format!("accept {id}"));
-        Ok(())
+        note("accept", &id.to_string());
+        TURN.with_borrow_mut(|turn| match turn.aside.remove(&id) {
+            Some(calls) => {
+                turn.keep_answer(calls);
+                Ok(())
+            }
+            None => Err(Error::NotFound(format!(
+                "there is no answer {id} outside of the conversation, or the conversation went on since"
+            ))),
+        })
     }
 
     pub(crate) fn run_calls() -> Result<Vec<CallReport>, Error> {
-        note("run-calls");
+        note("run-calls", "");
         let open = TURN.with_borrow_mut(|turn| std::mem::take(&mut turn.open));
         let reports = open.into_iter().map(|call| CallReport {
             name: call.name,
@@ -123,17 +212,86 @@ pub(crate) mod host {
     }
 
     pub(crate) fn inject(text: &str) -> Result<(), Error> {
-        note(format!("inject {text}"));
+        note("inject", text);
+        TURN.with_borrow_mut(super::FakeTurn::forget_answers);
         Ok(())
     }
 
     pub(crate) fn reflect() -> Result<Option<String>, Error> {
-        note("reflect");
+        note("reflect", "");
         Ok(None)
     }
 
     pub(crate) fn finish() -> Result<TurnFinish, Error> {
-        note("finish");
+        note("finish", "");
+        let has_had_calls = TURN.with_borrow(|turn| turn.has_had_calls);
+        if has_had_calls {
+            TURN.with_borrow_mut(super::FakeTurn::forget_answers);
+            return Ok(TurnFinish::Again(
+                "the model was told of something since".to_owned(),
+            ));
+        }
+        TURN.with_borrow_mut(|turn| turn.is_over = true);
         Ok(TurnFinish::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> ToolCall {
+        ToolCall {
+            id: "1".to_owned(),
+            name: "read_file".to_owned(),
+            arguments: "{}".to_owned(),
+        }
+    }
+
+    /// A turn whose answers have these numbers in order, the first with a call.
+    fn begin() {
+        crate::testing::reset();
+        let n = RefCell::new(0);
+        answer_requests("do it", move |_| {
+            *n.borrow_mut() += 1;
+            let mut answer = model_answer(*n.borrow(), "text");
+            answer.calls.extend((answer.id == 1).then(call));
+            Ok(answer)
+        });
+        host::take_input().unwrap();
+        host::build_prompt().unwrap();
+    }
+
+    #[test]
+    fn an_accepted_answer_has_open_calls_and_others_are_forgotten() {
+        begin();
+        let aside = RequestOrder::new().aside();
+        host::request(&aside).unwrap();
+        host::request(&aside).unwrap();
+        assert!(matches!(host::accept(7), Err(Error::NotFound(_))));
+        host::accept(1).unwrap();
+        assert_eq!(host::run_calls().unwrap().len(), 1);
+        assert!(matches!(host::accept(2), Err(Error::NotFound(_))));
+        host::request(&aside).unwrap();
+        host::inject("go on").unwrap();
+        assert!(matches!(host::accept(3), Err(Error::NotFound(_))));
+    }
+
+    #[test]
+    #[should_panic(expected = "`finish` came while calls of the last answer were open")]
+    fn an_answer_with_open_calls_does_not_go_out() {
+        begin();
+        host::request(&RequestOrder::new()).unwrap();
+        let _ = host::finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "`finish` came without a new answer of the model")]
+    fn an_answer_before_an_injection_does_not_go_out() {
+        begin();
+        host::request(&RequestOrder::new().aside()).unwrap();
+        host::request(&RequestOrder::new()).unwrap();
+        host::inject("go on").unwrap();
+        let _ = host::finish();
     }
 }

@@ -144,9 +144,105 @@ mod orderer {
                 }
                 agent_turn::finish().map(drop)
             }
+            // With an answer that has no calls.
+            "answer-hold" => {
+                agent_turn::request(&plain)?;
+                spin()
+            }
+            "follow" => follow(),
+            other => look(other, what),
+        }
+    }
+
+    /// Says in the conversation what a primitive returned.
+    fn tell(what: impl std::fmt::Debug) -> Result<(), Error> {
+        agent_turn::inject(&format!("saw {what:?}"))
+    }
+
+    /// Runs the built-in order, and says what the person followed up with.
+    fn follow() -> Result<(), Error> {
+        loop {
+            agent_turn::request_to_end(&RequestOrder::new())?;
+            match agent_turn::finish()? {
+                TurnFinish::Done => return Ok(()),
+                TurnFinish::Again(why) => tell(why)?,
+                TurnFinish::FollowUp(input) => tell(input.text)?,
+            }
+        }
+    }
+
+    /// Looks at answers that are there, outside of the conversation, cut or sent back.
+    fn look(how: &str, what: &str) -> Result<(), Error> {
+        let plain = RequestOrder::new();
+        let aside = plain.clone().aside();
+        match how {
             "resumed" => {
-                log::info(format_args!("resumed: {:?}", agent_turn::is_resumed()));
+                if !agent_turn::is_resumed()? {
+                    return Err(Error::Failed("nothing was interrupted".to_owned()));
+                }
+                match what {
+                    "inject" => agent_turn::inject("go on")?,
+                    "hear" => tell(agent_turn::take_input()?.map(|input| input.text))?,
+                    "aside" => {
+                        let ready = agent_turn::request(&aside)?;
+                        if (ready.id, ready.text.as_str()) != (0, "the answer before") {
+                            return Err(Error::Failed(format!("no ready answer: {}", ready.text)));
+                        }
+                        agent_turn::accept(ready.id)?;
+                        return agent_turn::finish().map(drop);
+                    }
+                    _ => {}
+                }
                 go_on(&plain)
+            }
+            // Takes what the person said before the first request.
+            "hear" => {
+                tell(agent_turn::take_input()?.map(|input| input.text))?;
+                go_on(&plain)
+            }
+            // An answer aside after which the conversation goes on.
+            "forget" => {
+                if what == "reflect" {
+                    agent_turn::request(&plain)?;
+                }
+                let answer = agent_turn::request(&aside)?;
+                let why = match what {
+                    "inject" => agent_turn::inject("something new").map(|()| None)?,
+                    "hear" => agent_turn::take_input()?.map(|input| input.text),
+                    "reflect" => agent_turn::reflect()?,
+                    _ => None,
+                };
+                let accepted = agent_turn::accept(answer.id);
+                tell((why, matches!(accepted, Err(Error::NotFound(_)))))?;
+                go_on(&plain)
+            }
+            // A cut answer, and a message of the plugin or nothing before the next one.
+            "cut" => {
+                agent_turn::request(&plain)?;
+                agent_turn::finish()?;
+                if what == "inject" {
+                    agent_turn::inject("another matter")?;
+                }
+                go_on(&plain)
+            }
+            // An answer aside of another model, or of the same one with a note.
+            "ask-aside" => {
+                let order = match what {
+                    "" => aside.note("a note"),
+                    model => aside.model(model),
+                };
+                let answer = agent_turn::request(&order).map(|answer| answer.text);
+                let is_failed = matches!(&answer, Err(Error::Failed(_)));
+                tell(is_failed)?;
+                go_on(&plain)
+            }
+            "note" => go_on(&plain.note("a note")),
+            // One step with all tools, and the next with none.
+            "all-then" => {
+                agent_turn::request(&plain)?;
+                agent_turn::run_calls()?;
+                agent_turn::request_to_end(&plain.preset(what))?;
+                agent_turn::finish().map(drop)
             }
             other => Err(Error::InvalidInput(format!("there is no way {other}"))),
         }

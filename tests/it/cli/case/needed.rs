@@ -70,6 +70,25 @@ fn a_case_loads_what_its_plugin_needs_from_the_folders_beside_it() {
 }
 
 #[test]
+fn a_loop_of_the_agent_that_a_plugin_needs_orders_none_of_its_cases() {
+    let rind = Rind::default();
+    let workspace = rind.workspace();
+    // A loop that would end every turn.
+    guests::put("orderer", &workspace, |manifest| {
+        manifest.replace("default = \"plain\"", "default = \"leave\"")
+    });
+    let own = guests::put("hello", &workspace, |manifest| {
+        format!("{manifest}\n[dependencies]\norderer = \"*\"\n")
+    });
+    fs::create_dir_all(own.join("tests")).unwrap();
+    let case = "[[case]]\nname = \"a turn\"\n[case.given]\ninput = \"hi\"\nreply = [{ text = \"fine\" }]\n\
+                [case.expect]\noutput = \"fine\"\n";
+    fs::write(own.join("tests/cases.toml"), case).unwrap();
+    let ran = rind.run(&["plugin", "test", "hello"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
 fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
     let rind = implementer(CASES);
     let owner = rind.workspace().join("owner");

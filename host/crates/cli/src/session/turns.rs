@@ -134,16 +134,20 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
             model,
             usage,
             cost_usd,
+            aside,
         } => {
+            let aside = aside.as_deref().map(|by| one_line(by, WIDTH));
+            let aside = aside.map(|by| format!(" · aside by {by}"));
             let usd = cost_usd.and_then(render::format_dollars);
             let usd = usd.map(|usd| format!(" · {usd}")).unwrap_or_default();
             line(style_text(
                 DIM,
                 format!(
-                    "step {step} · {} · {} tokens in, {} out{usd}",
+                    "step {step} · {} · {} tokens in, {} out{usd}{}",
                     one_line(model, WIDTH),
                     usage.input_tokens,
-                    usage.output_tokens
+                    usage.output_tokens,
+                    aside.unwrap_or_default()
                 ),
             ));
         }

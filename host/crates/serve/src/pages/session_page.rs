@@ -177,11 +177,13 @@ fn item_text(item: &Item) -> Markup {
             model,
             usage,
             cost_usd,
+            aside,
         } => html! {
             div.step {
                 small {
                     "request " (step) " · " (clean(model)) " · " (usage.input_tokens) " tokens in, " (usage.output_tokens) " out "
                     (format_usd(cost_usd.unwrap_or(0.0)))
+                    @if let Some(by) = aside { " · aside by " (clean(by)) }
                 }
             }
         },

@@ -5,13 +5,14 @@ The order of the agent's turns: a loop that takes the place of the built-in one.
 
 The operator names the plugin as `loop` under `[agent]` in the settings. Then `run` is called for each turn of the main agent and
 makes it of the primitives of `agent-turn`. Hooks, policy, approval, limits and the journal are inside of the primitives, so that
-no order skips one of them. Subagents keep the built-in order.
+no order skips one of them. Subagents keep the built-in order. Two kinds of input never reach `run`: a skill with `context: fork`,
+whose work a subagent does, and `/compact`, which asks for no answer.
 
 Lifecycle: `run` is called once for each turn, in an instance of its own, and returns after `agent-turn.finish` said that the turn
-is over. One that fails, traps, asks for primitives in an order that makes no sense, or returns too early ends the turn with what
-was done: calls get results, the output says which loop failed and why, and the built-in order does not take over. When the turn
-is interrupted, the call is dropped.
-Deadline: 60 s a turn, which `[limits] timeout` sets to at most 600 s. It holds for computing: time in primitives does not count.
+is over. A loop that fails, traps, asks for primitives in an order that makes no sense, or returns too early ends the turn with the
+work that was done: calls get results, the output says which loop failed and why, and the built-in order does not take over. When
+the turn is interrupted, the call is dropped.
+Deadline: 60 s of computing a turn, which `[limits] timeout` sets to at most 600 s. Time in primitives does not count.
 Access: needs the side effect `external` and `[external] agent_loop = true`, which the operator is asked about.
 """
 from typing import TypeVar, Generic, Union, Optional, Protocol, Tuple, List, Any, Self, Callable

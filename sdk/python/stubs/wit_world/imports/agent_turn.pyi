@@ -4,9 +4,10 @@
 Primitives of the turn that a loop runs.
 
 The built-in order is made of the same ones: `take-input`, `build-prompt`, then `request` and `run-calls` until an answer has no
-calls, and `finish`. Whatever is refused by a hook, a rule or a limit of the operator ends the turn or becomes the result of a
-call, as in every turn. A primitive that comes in an order that makes no sense ends the turn; so does the 65th one without a
-request between. Errors that are returned leave the turn as it is.
+calls, and `finish`. A refusal by a hook, a rule or a limit of the operator ends the turn or becomes the result of a call, as in
+every turn. A primitive that comes in an order that makes no sense ends the turn, and so does the 65th primitive after the last
+request. A returned error ends nothing, and the conversation is the same as before; a failed request aside counts as a step and
+costs what its provider charges.
 
 Lifecycle: called from `run` of `agent-loop`. A call from a hook, a tool, a command or another loop is `denied`.
 Deadline: stands still while a primitive is carried out.
@@ -86,8 +87,9 @@ Outcome of `finish`.
 
 def is_resumed() -> bool:
     """
-    Whether the turn goes on with one that was interrupted. Its input is in the conversation then, with all that was done; if the
-    model had answered already, the first answer is that one.
+    Whether the turn goes on with one that was interrupted. What was done is in the conversation then, and so is the input if the
+    interrupted turn had taken it; `take-input` takes it in both cases. If the model had answered already, the first answer is that
+    one, unless an injection or what the person says comes before it.
     
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
@@ -95,7 +97,8 @@ def is_resumed() -> bool:
 def take_input() -> Optional[TakenInput]:
     """
     Takes the input of the turn, which hooks see and may refuse. Called again, returns what the person said since, or none; it is in
-    the conversation then. `request` takes it as well.
+    the conversation then, or a message that a hook added in its place. A `request` that is not aside, `reflect` and `finish` take
+    it as well.
     
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
@@ -110,15 +113,16 @@ def build_prompt() -> None:
 def request(order: RequestOrder) -> ModelAnswer:
     """
     Asks the model, which is one step of the turn. The answer becomes a part of the conversation, unless it is wanted aside. At the
-    limit of steps or of cost the turn ends. `failed` when a model asked aside gave no answer.
+    limit of steps or of cost the turn ends. `failed` when a model asked aside gave no answer, or when the conversation is longer than
+    the window of another model than the turn's.
     
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
 def accept(id: int) -> None:
     """
-    Makes an answer that was asked for aside a part of the conversation. Each request that is not aside, each injection and
-    whatever the person says forgets those before it. At most 16 are kept.
+    Makes an answer that was asked for aside a part of the conversation. Answers aside are kept until a request that is not aside, an
+    injection, a reason of `reflect` or `finish` for another request, or something that the person says. At most 16 are kept.
     
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
@@ -139,7 +143,8 @@ def inject(text: str) -> None:
     raise NotImplementedError
 def reflect() -> Optional[str]:
     """
-    Reflects on the last answer without giving it out: the reason why another request is needed, or none. `finish` does it otherwise.
+    Reflects on the last answer without giving it out: the reason why another request is needed, or none. The message that tells the
+    model is in the conversation. `finish` does it otherwise.
     
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """

@@ -2,7 +2,8 @@
 //! for evaluation and training read.
 //!
 //! Owns how turns become steps: one for each text of a person or of a plugin, one for each answer
-//! of the model with its calls and their results. Secrets are masked; nothing else of a text is
+//! of the model with its calls and their results, one for each request that the loop of a plugin
+//! sent outside of the conversation. Secrets are masked; nothing else of a text is
 //! changed. Subagents and archived turns are trajectories inside of that of their session. Start
 //! from [`trajectory`].
 
@@ -185,8 +186,15 @@ impl<'a> Steps<'a> {
                     model,
                     usage,
                     cost_usd,
+                    aside,
                     ..
-                } => self.take_metrics(model, usage, *cost_usd),
+                } => {
+                    self.close_request(view.time, turn);
+                    self.take_metrics(model, usage, *cost_usd);
+                    if let Some(by) = aside {
+                        self.push_aside(by, view.time, turn);
+                    }
+                }
                 Item::Subagent { agent, answer, .. } => {
                     self.take_subagent(agent, answer.as_deref(), view.time, turn);
                 }
@@ -196,9 +204,24 @@ impl<'a> Steps<'a> {
                 _ => {}
             }
         }
+        self.close_request(turn.started, turn);
+    }
+
+    /// Adds a step for a request that has none yet: one without an answer of its own was paid for
+    /// too.
+    fn close_request(&mut self, time: i64, turn: &TurnView) {
         if self.request.is_some() {
-            // A request without an answer of its own was paid for too.
-            self.push("agent", turn.started, "", turn);
+            self.push("agent", time, "", turn);
+        }
+    }
+
+    /// Adds the step of a request outside of the conversation, whose answer is no message. No call
+    /// belongs to it.
+    fn push_aside(&mut self, by: &str, time: i64, turn: &TurnView) {
+        self.push("agent", time, "", turn);
+        self.is_open = false;
+        if let Some(step) = self.steps.last_mut() {
+            step["extra"]["aside"] = Value::from(by);
         }
     }
 

@@ -1,0 +1,102 @@
+//! The presets that select among the tools of one turn: those that its agent began with, the one of
+//! the turn, and the one of the present step.
+//!
+//! A preset of a step holds for the agent whose step it is. Subagents that run meanwhile keep the
+//! presets with which they were started, so that a later step neither takes tools away from them
+//! nor gives any back. Start from [`TurnPresets`].
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::agent::subagent::preset::SubagentPreset;
+use crate::lock::lock;
+use crate::message::ToolSpec;
+
+/// Presets that held for the parent of an agent when the agent was started.
+pub(in crate::agent) type StartPresets = Arc<[Arc<SubagentPreset>]>;
+
+/// Presets of one turn. A tool is left if all of them select it.
+#[derive(Default)]
+pub(in crate::agent) struct TurnPresets {
+    at_start: StartPresets,
+    /// Preset of the turn.
+    of_turn: OnceLock<Arc<SubagentPreset>>,
+    /// Preset of the present step.
+    of_step: Mutex<Option<Arc<SubagentPreset>>>,
+}
+
+impl TurnPresets {
+    /// Presets of a turn of an agent that was started under others.
+    pub(super) fn started_under(at_start: StartPresets) -> Self {
+        Self {
+            at_start,
+            ..Self::default()
+        }
+    }
+
+    /// Keeps the turn to the tools that a preset selects, before its first step.
+    pub(in crate::agent) fn keep_to_preset(&self, preset: Arc<SubagentPreset>) {
+        let _ = self.of_turn.set(preset);
+    }
+
+    /// Keeps the present step to the tools that a preset selects, until the next request.
+    pub(in crate::agent) fn set_step_preset(&self, preset: Option<Arc<SubagentPreset>>) {
+        *lock(&self.of_step) = preset;
+    }
+
+    /// Returns the presets that hold now, for a subagent that is started.
+    pub(in crate::agent) fn present(&self) -> StartPresets {
+        let of_step = lock(&self.of_step).clone();
+        let at_start = self.at_start.iter().cloned();
+        let of_turn = self.of_turn.get().cloned();
+        at_start.chain(of_turn).chain(of_step).collect()
+    }
+
+    /// Whether the presets leave a tool.
+    pub(super) fn select_tool(&self, spec: &ToolSpec) -> bool {
+        let of_step = lock(&self.of_step);
+        let mut all = self
+            .at_start
+            .iter()
+            .chain(self.of_turn.get())
+            .chain(of_step.as_ref());
+        all.all(|preset| preset.selects_tool(spec))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::subagent::preset::SubagentPresets;
+    use crate::message::EffectClass;
+
+    fn preset(name: &str) -> Arc<SubagentPreset> {
+        SubagentPresets::default().find_preset(name).unwrap()
+    }
+
+    #[test]
+    fn a_step_of_the_parent_changes_nothing_for_a_subagent_that_runs() {
+        let write = ToolSpec::bare_spec("write_file", EffectClass::Write);
+        let read = ToolSpec::bare_spec("read_file", EffectClass::Read);
+        let left = |presets: &TurnPresets| [&write, &read].map(|spec| presets.select_tool(spec));
+        let parent = TurnPresets::default();
+        let with_all = TurnPresets::started_under(parent.present());
+        parent.set_step_preset(Some(preset("investigate")));
+        let reading = TurnPresets::started_under(parent.present());
+        let below = TurnPresets::started_under(reading.present());
+        assert_eq!(left(&parent), [false, true]);
+        // The next step gives nothing back to those that began in this one.
+        parent.set_step_preset(None);
+        assert_eq!(left(&parent), [true, true]);
+        assert_eq!(left(&reading), [false, true]);
+        assert_eq!(left(&below), [false, true]);
+        // And takes nothing away from those that began before.
+        parent.set_step_preset(Some(preset("minimal")));
+        assert_eq!(left(&parent), [false, false]);
+        assert_eq!(left(&with_all), [true, true]);
+        // The preset of a turn holds below as well.
+        let turn = TurnPresets::default();
+        turn.keep_to_preset(preset("minimal"));
+        let below = TurnPresets::started_under(turn.present());
+        assert_eq!(left(&below), [false, false]);
+    }
+}
