@@ -77,13 +77,14 @@ declare module "rind:plugin/after-system-prompt@0.1.1" {
  *
  * The operator names the plugin as `loop` under `[agent]` in the settings. Then `run` is called for each turn of the main agent and
  * makes it of the primitives of `agent-turn`. Hooks, policy, approval, limits and the journal are inside of the primitives, so that
- * no order skips one of them. Subagents keep the built-in order.
+ * no order skips one of them. Subagents keep the built-in order. Two kinds of input never reach `run`: a skill with `context: fork`,
+ * whose work a subagent does, and `/compact`, which asks for no answer.
  *
  * Lifecycle: `run` is called once for each turn, in an instance of its own, and returns after `agent-turn.finish` said that the turn
- * is over. One that fails, traps, asks for primitives in an order that makes no sense, or returns too early ends the turn with what
- * was done: calls get results, the output says which loop failed and why, and the built-in order does not take over. When the turn
- * is interrupted, the call is dropped.
- * Deadline: 60 s a turn, which `[limits] timeout` sets to at most 600 s. It holds for computing: time in primitives does not count.
+ * is over. A loop that fails, traps, asks for primitives in an order that makes no sense, or returns too early ends the turn with the
+ * work that was done: calls get results, the output says which loop failed and why, and the built-in order does not take over. When
+ * the turn is interrupted, the call is dropped.
+ * Deadline: 60 s of computing a turn, which `[limits] timeout` sets to at most 600 s. Time in primitives does not count.
  * Access: needs the side effect `external` and `[external] agent_loop = true`, which the operator is asked about.
  */
 declare module "rind:plugin/agent-loop@0.1.1" {
@@ -96,9 +97,10 @@ declare module "rind:plugin/agent-loop@0.1.1" {
  * Primitives of the turn that a loop runs.
  *
  * The built-in order is made of the same ones: `take-input`, `build-prompt`, then `request` and `run-calls` until an answer has no
- * calls, and `finish`. Whatever is refused by a hook, a rule or a limit of the operator ends the turn or becomes the result of a
- * call, as in every turn. A primitive that comes in an order that makes no sense ends the turn; so does the 65th one without a
- * request between. Errors that are returned leave the turn as it is.
+ * calls, and `finish`. A refusal by a hook, a rule or a limit of the operator ends the turn or becomes the result of a call, as in
+ * every turn. A primitive that comes in an order that makes no sense ends the turn, and so does the 65th primitive after the last
+ * request. A returned error ends nothing, and the conversation is the same as before; a failed request aside counts as a step and
+ * costs what its provider charges.
  *
  * Lifecycle: called from `run` of `agent-loop`. A call from a hook, a tool, a command or another loop is `denied`.
  * Deadline: stands still while a primitive is carried out.
@@ -111,9 +113,12 @@ declare module "rind:plugin/agent-turn@0.1.1" {
   import type { Decision } from "rind:plugin/payloads@0.1.1";
   /** Input of the turn, or what the person said since. */
   export interface TakenInput {
-    /** Text, as hooks left it. */
+    /**
+     * Text, as hooks left it. Empty when a hook dropped what the person said later and added a message of its own, which is in the
+     * conversation.
+     */
     text: string;
-    /** Assessment of the input of the turn. */
+    /** Assessment of the first input of the turn. It stands for what the person says later and for follow-ups. */
     decision: Decision;
   }
   /** A request to the model. */
@@ -167,32 +172,38 @@ declare module "rind:plugin/agent-turn@0.1.1" {
     /** The answer went out, and the person follows up with this, for which the turn goes on. */
     | { tag: "follow-up", val: TakenInput };
   /**
-   * Whether the turn goes on with one that was interrupted. Its input is in the conversation then, with all that was done; if the
-   * model had answered already, the first answer is that one.
+   * Whether the turn goes on with one that was interrupted. What was done is in the conversation then, and so is the input if the
+   * interrupted turn had taken it; `take-input` takes it in both cases. If the model had answered already, the first answer is that
+   * one, unless an injection or what the person says comes before it.
    */
   export function isResumed(): boolean;
   /**
    * Takes the input of the turn, which hooks see and may refuse. Called again, returns what the person said since, or none; it is in
-   * the conversation then. `request` takes it as well.
+   * the conversation then, or a message that a hook added in its place. A `request` that is not aside, `reflect` and `finish` take
+   * it as well.
    */
   export function takeInput(): TakenInput | undefined;
   /** Makes the system prompt of the turn, once. */
   export function buildPrompt(): void;
   /**
    * Asks the model, which is one step of the turn. The answer becomes a part of the conversation, unless it is wanted aside. At the
-   * limit of steps or of cost the turn ends. `failed` when a model asked aside gave no answer.
+   * limit of steps or of cost the turn ends. `failed` when a model asked aside gave no answer, or when the conversation is longer than
+   * the window of another model than the turn's.
    */
   export function request(order: RequestOrder): ModelAnswer;
   /**
-   * Makes an answer that was asked for aside a part of the conversation. Each request that is not aside, each injection and
-   * whatever the person says forgets those before it. At most 16 are kept.
+   * Makes an answer that was asked for aside a part of the conversation. Answers aside are kept until a request that is not aside, an
+   * injection, a reason of `reflect` or `finish` for another request, or something that the person says. At most 16 are kept.
    */
   export function accept(id: number): void;
   /** Runs the calls of the last answer under hooks, rules and approval, and returns how each ended. */
   export function runCalls(): Array<CallReport>;
   /** Adds a message to the conversation, at most 256 KiB. It reaches the model as a user message that names the plugin. */
   export function inject(text: string): void;
-  /** Reflects on the last answer without giving it out: the reason why another request is needed, or none. `finish` does it otherwise. */
+  /**
+   * Reflects on the last answer without giving it out: the reason why another request is needed, or none. The message that tells the
+   * model is in the conversation. `finish` does it otherwise.
+   */
   export function reflect(): string | undefined;
   /** Gives the last answer out, after reflection and the hooks of the output. */
   export function finish(): TurnFinish;
