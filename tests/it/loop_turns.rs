@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rind::agent::AgentConfig;
 use rind::event::{Event, Stamped};
 use rind::grant::Trust;
 use rind::host::HostBuilder;
@@ -11,7 +12,7 @@ use rind::plugin::loops::LoopReply;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::payload::Source;
-use rind::provider::scripted::{Reply, ReplyCall, Script, Scripted};
+use rind::provider::scripted::{Reply, ReplyCall, ReplyUsage, Script, Scripted};
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind::{Host, PluginFolders};
 use rind_tests::guests;
@@ -288,6 +289,28 @@ async fn turns_are_limited_to_twenty_a_minute_four_at_once_and_one_in_a_session(
             "{ends:?}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_of_a_loop_end_when_they_have_cost_what_a_day_may_cost() {
+    let mut script = script("fine");
+    script.replies[0].usage = Some(ReplyUsage {
+        input_tokens: 1_000,
+        ..ReplyUsage::default()
+    });
+    let config = AgentConfig {
+        max_loop_cost_usd: Some(0.0025),
+        prices: toml::from_str("test-model = { input = 1.0, output = 1.0 }").unwrap(),
+        ..AgentConfig::default()
+    };
+    let setup = Setup::with("flood", script, |host| host.config(config)).await;
+    let reason = setup.reason().await;
+    assert!(
+        reason.starts_with(
+            "3 turns, then Error::Limit(\"turns of the loop of plugin `turner` have cost 0.0030 USD"
+        ),
+        "{reason}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

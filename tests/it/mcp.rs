@@ -10,6 +10,7 @@ mod serve;
 mod serve_http;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rind_tests::cli::{Ran, Rind};
 use serde_json::Value;
@@ -298,14 +299,22 @@ fn a_cancelled_call_is_told_to_the_server() {
         return;
     }
     let rind = served("hangs", ECHOES, "");
-    let mut running = rind.start(&["run", "--yes", "go"]);
-    let calls = |rind: &Rind| noted(rind).contains(&"call echo".to_owned());
-    running.wait_until(calls);
-    running.signal("INT");
-    assert_ne!(running.wait(), Some(0));
-    assert!(
-        noted(&rind).contains(&"cancelled".to_owned()),
-        "{:?}",
-        noted(&rind)
-    );
+    // In a chat the server runs on: in a single turn it is ended with the program.
+    let Some(mut terminal) = rind.terminal(&["chat", "--yes"], (100, 30), &[]) else {
+        return;
+    };
+    terminal.sees("/help").keys("go\r");
+    let wait_for = |line: &str| {
+        let is_there = || noted(&rind).iter().any(|own| own == line);
+        let until = Instant::now() + Duration::from_secs(30);
+        while !is_there() {
+            assert!(Instant::now() < until, "{line}: {:?}", noted(&rind));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for("call echo");
+    terminal.keys("\u{3}").sees("interrupted");
+    wait_for("cancelled");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
 }

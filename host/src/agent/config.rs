@@ -54,6 +54,10 @@ pub struct AgentConfig {
     /// Models of the same provider that this loop may ask beside that of the session; `*` stands for
     /// all.
     pub loop_models: Vec<String>,
+    /// Most that all turns that one loop starts spend within 24 hours, in US dollars, counted since the
+    /// host was started. Tokens of models without a known price do not count. Absent: no limit.
+    #[serde(deserialize_with = "number::dollars_if_set")]
+    pub max_loop_cost_usd: Option<f64>,
     /// The user's own context files, which come before those of the project. Those that are not
     /// there do not count.
     #[serde(skip)]
@@ -91,6 +95,7 @@ impl Default for AgentConfig {
             context_files: true,
             agent_loop: None,
             loop_models: Vec::new(),
+            max_loop_cost_usd: None,
             own_context_files: Vec::new(),
             compact: CompactConfig::default(),
             checkpoint: CheckpointConfig::default(),

@@ -302,6 +302,7 @@ mod tests {
     use crate::session::Session;
     use crate::tool::approval::AllowAll;
     use crate::tool::builtin;
+    use crate::tool::live::LiveOutputs;
     use crate::tool::policy::{PolicyMode, ToolPolicy};
     use crate::tool::registry::ToolRegistry;
     use crate::tool::workspace::Workspace;
@@ -347,6 +348,7 @@ mod tests {
             call_chain: Vec::new(),
             agent_loop: None,
             known: Arc::default(),
+            live: LiveOutputs::default(),
             told: Arc::default(),
         });
         let cancel = CancellationToken::new();

@@ -23,6 +23,7 @@ use crate::skill::Skills;
 use crate::tool::SharedTool;
 use crate::tool::approval::Approver;
 use crate::tool::known::KnownFiles;
+use crate::tool::live::LiveOutputs;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
@@ -135,6 +136,8 @@ pub(crate) struct AgentSpec {
     pub agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Files that its model knows. Each agent has its own.
     pub known: Arc<KnownFiles>,
+    /// Outputs of the calls that run, of its own and of its subagents.
+    pub live: LiveOutputs,
     /// Warnings that are told once.
     pub told: Arc<Mutex<BTreeSet<String>>>,
 }

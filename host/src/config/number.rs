@@ -59,6 +59,14 @@ pub fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Err
     Err(D::Error::custom(text))
 }
 
+/// Reads an optional amount in US dollars, as [`dollars`].
+///
+/// # Errors
+/// The value is not a number or is out of range.
+pub fn dollars_if_set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    dollars(deserializer).map(Some)
+}
+
 fn check_number<const MIN: u64, const MAX: u64, N>(number: N) -> Result<N, String>
 where
     N: Copy + Display + TryInto<u64>,

@@ -14,6 +14,7 @@ use crate::point::outcome::Level;
 use crate::script::{OpenScript, ScriptProgram};
 use crate::session::Session;
 use crate::skill::LeftOutSkill;
+use crate::tool::live::LiveOutputs;
 
 /// Puts an agent together on an open session.
 pub(super) fn build_agent(
@@ -90,6 +91,7 @@ pub(super) fn build_agent(
         call_chain: Vec::new(),
         agent_loop,
         known: Arc::default(),
+        live: LiveOutputs::default(),
         told: Arc::default(),
     });
     let mut outer = Vec::new();

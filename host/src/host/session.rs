@@ -22,6 +22,7 @@ use crate::provider::Provider;
 use crate::session::{self, InterruptedTurn, SessionSpec, Undone};
 use crate::tool::approval::Approver;
 use crate::tool::approval::SessionApprovals;
+use crate::tool::live::LiveOutputs;
 use crate::tool::policy::Policy;
 
 /// A session that is about to be opened. Every part that is not set is the host's.
@@ -202,6 +203,12 @@ impl Session {
     /// back.
     pub fn approvals(&self) -> Arc<SessionApprovals> {
         self.agent.approvals()
+    }
+
+    /// Outputs of the tool calls that run, for the screen of the user who watches.
+    #[must_use]
+    pub fn live_outputs(&self) -> LiveOutputs {
+        self.agent.spec().live.clone()
     }
 
     /// The tools that the model may call.

@@ -4,6 +4,7 @@
 //! character. Its first line is the key as a JSON string, the rest is the value.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,9 @@ pub struct PluginStore {
     folder: PathBuf,
     is_closed: bool,
     taken: Arc<Mutex<Option<TakenSpace>>>,
+    /// Key of each file by its name, as far as files were read. A file of one name never gets
+    /// another key.
+    known: Arc<Mutex<HashMap<OsString, String>>>,
 }
 
 /// Space in use, from the last count and the changes made by this process since.
@@ -119,6 +123,7 @@ impl PluginStore {
             folder,
             is_closed: false,
             taken: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -208,25 +213,48 @@ impl PluginStore {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => return Err(store_error(&e)),
         };
-        let all = entries.filter_map(|entry| key_of(&entry.ok()?.path()));
-        let mut keys: Vec<String> = all.filter(|key| key.starts_with(prefix)).collect();
+        let names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // Other processes may have removed files.
+        if known.len() > names.len() {
+            known.clear();
+        }
+        let mut keys = Vec::new();
+        for name in names {
+            if !known.contains_key(&name) {
+                let Some(key) = key_of(&self.folder, &name) else {
+                    continue;
+                };
+                known.insert(name.clone(), key);
+            }
+            keys.extend(
+                known
+                    .get(&name)
+                    .filter(|key| key.starts_with(prefix))
+                    .cloned(),
+            );
+        }
         keys.sort();
         Ok(keys)
     }
 
     fn key_path(&self, key: &str) -> PathBuf {
-        self.folder
-            .join(blake3::hash(key.as_bytes()).to_hex().as_str())
+        self.folder.join(file_name(key))
     }
 }
 
-/// Reads the key from the first line of a file.
-fn key_of(path: &Path) -> Option<String> {
+fn file_name(key: &str) -> String {
+    blake3::hash(key.as_bytes()).to_hex().to_string()
+}
+
+/// Reads the key from the first line of a file. Returns `None` for a file that is not named by its
+/// key, such as the temporary file of a process that was killed while it wrote.
+fn key_of(folder: &Path, name: &OsStr) -> Option<String> {
+    let file = fs::File::open(folder.join(name)).ok()?;
     let mut line = String::new();
-    io::BufReader::new(fs::File::open(path).ok()?)
-        .read_line(&mut line)
-        .ok()?;
-    serde_json::from_str(&line).ok()
+    io::BufReader::new(file).read_line(&mut line).ok()?;
+    let key: String = serde_json::from_str(&line).ok()?;
+    (name.to_str() == Some(&file_name(&key))).then_some(key)
 }
 
 #[cfg(test)]
@@ -245,6 +273,20 @@ mod tests {
         assert_eq!(again.keys("a").unwrap(), ["a/../b"]);
         again.remove("a/../b").unwrap();
         assert_eq!(store.get("a/../b").unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_that_a_killed_process_left_is_no_second_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = PluginStore::new(folder.path().to_owned());
+        store.set("a", "1").unwrap();
+        fs::write(folder.path().join(".a.tmp-1"), "\"a\"\n0").unwrap();
+        assert_eq!(store.keys("").unwrap(), ["a"]);
+        let other = PluginStore::new(folder.path().to_owned());
+        other.set("b", "2").unwrap();
+        assert_eq!(store.keys("").unwrap(), ["a", "b"]);
+        other.remove("a").unwrap();
+        assert_eq!(store.keys("").unwrap(), ["b"]);
     }
 
     #[test]

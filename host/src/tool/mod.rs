@@ -9,6 +9,7 @@ pub mod builtin;
 pub mod command;
 mod encoding;
 pub mod known;
+pub mod live;
 #[doc(hidden)]
 pub mod outer;
 #[doc(hidden)]
@@ -113,6 +114,8 @@ pub struct ToolCtx {
     pub known: Option<Arc<known::KnownFiles>>,
     /// Receiver of the writes of a tool whose changes are [recorded](FileTracking::Recorded).
     pub recorder: Option<Arc<dyn ChangeRecorder>>,
+    /// Receiver of the output while the tool runs. `None` if nobody can watch the call.
+    pub live: Option<Arc<live::LiveOutput>>,
 }
 
 impl ToolCtx {
@@ -125,6 +128,7 @@ impl ToolCtx {
             readable: Arc::default(),
             known: None,
             recorder: None,
+            live: None,
         }
     }
 }

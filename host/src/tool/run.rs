@@ -59,6 +59,7 @@ async fn run_bounded(
         readable: ctx.readable.clone(),
         known: ctx.known.clone(),
         recorder: ctx.recorder.clone(),
+        live: ctx.live.clone(),
     };
     let _stop_on_drop = inner.cancel.clone().drop_guard();
     let name = tool.spec().name.clone();

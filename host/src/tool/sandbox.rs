@@ -26,6 +26,17 @@ pub enum SandboxNeed {
     Off,
 }
 
+/// Way in which commands run that the user types in the chat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnCommands {
+    /// In the user's shell (`SHELL`), with all their variables and rights.
+    #[default]
+    Shell,
+    /// Like commands of `bash`.
+    Confined,
+}
+
 /// Choice of the mechanism that confines commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -47,6 +58,8 @@ pub enum MechanismChoice {
 pub struct SandboxConfig {
     /// Whether the commands of `bash` must run confined. Default: required.
     pub bash: Option<SandboxNeed>,
+    /// Way in which commands run that the user types in the chat after `!`. Default: shell.
+    pub own_commands: OwnCommands,
     /// Confinement of commands. Default: auto.
     pub mechanism: MechanismChoice,
     /// Whether commands may open network connections. Default: no.
@@ -140,6 +153,7 @@ pub fn confined_commands(
     Commands {
         confining,
         env: config.env.clone(),
+        shell: None,
     }
 }
 

@@ -153,9 +153,8 @@ mod cost_tracker {
         if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        totals::keep_total(&caller::session(), &ledger.session)?;
-        let outcome =
-            Observed::default().metric("cost.all_sessions.usd", totals::all_totals()?.usd);
+        let all = totals::keep_total(&caller::session(), &ledger.session)?;
+        let outcome = Observed::default().metric("cost.all_sessions.usd", all.usd);
         Ok(match say::ledger_summary(&ledger, settings.details) {
             Some(text) if settings.notice => outcome.notify(Level::Info, text),
             _ => outcome,

@@ -1,8 +1,15 @@
 //! Costs of all sessions together, in the plugin's store.
 
+use std::cell::RefCell;
+use std::time::{Duration, SystemTime};
+
 use rind_sdk::prelude::*;
 
 use crate::ledger::UsageSum;
+
+/// Time for which the sum of the other sessions is used again. Reading each of them takes
+/// milliseconds, and this runs at the end of every turn.
+const OTHERS_HOLD: Duration = Duration::from_secs(60);
 
 /// Sessions that are kept apart. Each is written by its own session only, so that two at once lose
 /// nothing.
@@ -14,31 +21,59 @@ const EARLIER: &str = "earlier";
 /// Beginning of the keys of sessions. Their ids sort by time.
 const PREFIX: &str = "session/";
 
-/// Keeps the sum of a session, and puts the oldest ones together when there are too many.
-pub(crate) fn keep_total(session: &str, sum: &UsageSum) -> Result<(), Error> {
+/// Sum of the other sessions, as it was last read.
+struct OtherTotals {
+    session: String,
+    read: SystemTime,
+    sum: UsageSum,
+}
+
+thread_local! {
+    static OTHERS: RefCell<Option<OtherTotals>> = const { RefCell::new(None) };
+}
+
+/// Keeps the sum of a session, and returns the sum over all sessions. Costs of sessions that run at
+/// the same time are up to a minute old in it.
+pub(crate) fn keep_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Error> {
     let key = format!("{PREFIX}{session}");
     store::set_json(&key, sum)?;
+    let now = SystemTime::now();
+    let others = OTHERS.take().filter(|others| {
+        let age = now.duration_since(others.read);
+        others.session == session && age.is_ok_and(|age| age < OTHERS_HOLD)
+    });
+    let others = match others {
+        Some(others) => others,
+        None => OtherTotals {
+            session: session.to_owned(),
+            read: now,
+            sum: sum_of_others(&key)?,
+        },
+    };
+    let mut all = others.sum.clone();
+    all.add_sum(sum);
+    OTHERS.set(Some(others));
+    Ok(all)
+}
+
+/// Returns the sum over all sessions but that of this key, and puts the oldest ones together when
+/// there are too many.
+fn sum_of_others(own: &str) -> Result<UsageSum, Error> {
     let mut keys = store::keys(PREFIX)?;
-    if keys.len() <= MAX_SESSIONS {
-        return Ok(());
-    }
-    keys.retain(|other| *other != key);
+    keys.retain(|other| other != own);
     let mut earlier: UsageSum = store::get_json(EARLIER)?.unwrap_or_default();
-    for old in keys.iter().take(keys.len() + 1 - MAX_SESSIONS) {
+    let excess = (keys.len() + 1).saturating_sub(MAX_SESSIONS);
+    let kept = keys.split_off(excess.min(keys.len()));
+    for old in &keys {
         if let Some(sum) = store::get_json(old)? {
             earlier.add_sum(&sum);
         }
         store::set_json(EARLIER, &earlier)?;
         store::remove(old)?;
     }
-    Ok(())
-}
-
-/// Returns the sum over all sessions.
-pub(crate) fn all_totals() -> Result<UsageSum, Error> {
-    let mut all: UsageSum = store::get_json(EARLIER)?.unwrap_or_default();
-    for key in store::keys(PREFIX)? {
-        if let Some(sum) = store::get_json(&key)? {
+    let mut all = earlier;
+    for key in &kept {
+        if let Some(sum) = store::get_json(key)? {
             all.add_sum(&sum);
         }
     }
@@ -53,11 +88,13 @@ fn old_sessions_are_put_together_and_nothing_is_lost() {
         input: 3,
         ..UsageSum::default()
     };
+    let keep = |number: usize| keep_total(&format!("{number:04}"), &sum).unwrap();
     for number in 0..MAX_SESSIONS + 30 {
-        keep_total(&format!("{number:04}"), &sum).unwrap();
+        assert_eq!(keep(number).requests, number as u64 + 1);
     }
     assert_eq!(store::keys(PREFIX).unwrap().len(), MAX_SESSIONS);
-    assert_eq!(all_totals().unwrap().requests, 230);
-    keep_total("0229", &sum).unwrap();
-    assert_eq!(all_totals().unwrap().requests, 230, "a session counts once");
+    assert_eq!(keep(229).requests, 230, "a session counts once");
+    store::remove(&format!("{PREFIX}0228")).unwrap();
+    assert_eq!(keep(229).requests, 230, "not read again within a minute");
+    assert_eq!(keep(227).requests, 229);
 }

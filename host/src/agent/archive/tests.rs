@@ -60,6 +60,7 @@ fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
         call_chain: Vec::new(),
         agent_loop: None,
         known: Arc::default(),
+        live: crate::tool::live::LiveOutputs::default(),
         told: Arc::default(),
     }
 }

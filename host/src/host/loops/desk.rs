@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::names::LoopSessionNames;
 use super::order::{check_conversation, check_order};
+use super::spending::LoopSpending;
 use super::turn::{LoopTurn, OwnSessions, TurnRunner};
 use crate::agent::TurnOutcome;
 use crate::event::Stamped;
@@ -65,12 +66,14 @@ pub(crate) struct LoopDesk {
     messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
     /// Whether the present run waits for the end of the host.
     is_told: AtomicBool,
-    turns: Mutex<DeskTurns>,
+    turns: Arc<Mutex<DeskTurns>>,
 }
 
 /// Turns of a loop.
 #[derive(Default)]
 struct DeskTurns {
+    /// Costs of the turns.
+    spending: LoopSpending,
     /// Times at which turns started, within the last minute.
     started: VecDeque<Instant>,
     /// Turns that run, or whose reports were not returned, by the ids of their sessions.
@@ -79,10 +82,28 @@ struct DeskTurns {
 
 /// A turn that was started.
 struct RunningTurn {
+    /// Most that it may cost, in US dollars; `None` without a limit.
+    max_cost_usd: Option<f64>,
     cancel: CancellationToken,
     report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
     /// Set when the report is there.
     has_ended: CancellationToken,
+}
+
+/// Cost that a running turn has reserved. Gives it back when it is dropped, even if the task of the
+/// turn fails.
+struct ReservedCost {
+    turns: Arc<Mutex<DeskTurns>>,
+    max_cost_usd: Option<f64>,
+    /// Cost of the turn.
+    cost_usd: f64,
+}
+
+impl Drop for ReservedCost {
+    fn drop(&mut self) {
+        let spending = &mut lock(&self.turns).spending;
+        spending.end_turn(self.max_cost_usd, self.cost_usd, Instant::now());
+    }
 }
 
 /// Ends a turn even if its task fails.
@@ -128,7 +149,7 @@ impl LoopDesk {
             parts,
             messages: tokio::sync::Mutex::new(messages),
             is_told: AtomicBool::new(false),
-            turns: Mutex::default(),
+            turns: Arc::default(),
         };
         Some((Arc::new(desk), sender))
     }
@@ -182,8 +203,12 @@ impl LoopDesk {
         }
     }
 
-    /// Counts a turn that starts now in a session.
-    fn admit_turn(&self, session: &str) -> Result<Arc<RunningTurn>, HandleError> {
+    /// Counts a turn that starts now in a session, and reserves its cost.
+    fn admit_turn(
+        &self,
+        session: &str,
+        max_cost_usd: Option<f64>,
+    ) -> Result<Arc<RunningTurn>, HandleError> {
         let now = Instant::now();
         let mut turns = lock(&self.turns);
         if turns.running.contains_key(session) {
@@ -211,8 +236,12 @@ impl LoopDesk {
                 left.as_secs() + 1
             )));
         }
+        let limit = self.host.0.config.max_loop_cost_usd;
+        let spending = &mut turns.spending;
+        let max_cost_usd = spending.reserve_cost(&self.plugin, limit, max_cost_usd, now)?;
         turns.started.push_back(now);
         let turn = Arc::new(RunningTurn {
+            max_cost_usd,
             cancel: self.parts.shutdown.child_token(),
             report: Mutex::default(),
             has_ended: CancellationToken::new(),
@@ -229,7 +258,7 @@ impl LoopDesk {
         }
         check_order(&self.host, &order)?;
         let session = self.session_id(&order.session).await?;
-        let running = self.admit_turn(&session)?;
+        let running = self.admit_turn(&session, order.max_cost_usd)?;
         let turn = LoopTurn {
             plugin: self.plugin.clone(),
             session: session.clone(),
@@ -237,14 +266,24 @@ impl LoopDesk {
             model: order.model,
             preset: order.preset,
             input_id: order.input_id,
-            max_cost_usd: order.max_cost_usd,
+            max_cost_usd: running.max_cost_usd,
             cancel: running.cancel.clone(),
             watcher: self.parts.watcher.clone(),
+        };
+        let reserved = ReservedCost {
+            turns: self.turns.clone(),
+            max_cost_usd: running.max_cost_usd,
+            cost_usd: 0.0,
         };
         let guard = TurnGuard(running);
         let (work, id) = (self.runner.run_turn(turn), session.clone());
         tokio::spawn(async move {
+            let mut reserved = reserved;
             let ended = work.await;
+            if let Ok(outcome) = &ended {
+                reserved.cost_usd = outcome.summary.cost_usd;
+            }
+            drop(reserved);
             let report = ended.map(|outcome| report_of(id, outcome));
             guard.end_turn(report.map_err(HandleError::Failed));
         });

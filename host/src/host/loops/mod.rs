@@ -5,6 +5,7 @@
 mod desk;
 mod names;
 mod order;
+mod spending;
 mod turn;
 
 use std::convert::Infallible;

@@ -15,8 +15,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::super::command::Command;
+use super::super::live::LiveOutput;
 use super::super::process::confine::Confinement;
-use super::super::process::{Finished, Process, SpawnError, Streams};
+use super::super::process::{Finished, OnBytes, Process, SpawnError, Streams};
 use super::super::repository::{CommandRecord, RepositoryBefore, judge_interrupted};
 use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
@@ -129,6 +130,13 @@ impl Bash {
         }
     }
 
+    /// Returns the callback that passes the output on while the command runs.
+    fn show_live(&self, live: &Arc<LiveOutput>) -> OnBytes {
+        live.mask_secrets(self.commands.env.secrets());
+        let live = live.clone();
+        Arc::new(move |_, bytes| live.push(bytes))
+    }
+
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
         let ProcessSurroundings {
             mut confine,
@@ -150,7 +158,7 @@ impl Bash {
             .clamp(1, MAX_DEADLINE_SECONDS);
         let root = self.workspace.root();
         let process = Process {
-            program: "bash".into(),
+            program: self.commands.shell.clone().unwrap_or_else(|| "bash".into()),
             args: vec![OsString::from("-c"), asked.command.into()],
             cwd: root.to_owned(),
             env: self.commands.env.environment(),
@@ -159,7 +167,7 @@ impl Bash {
             streams: Streams::Merged,
             capture_bytes: CAP_BYTES,
             on_line: None,
-            on_bytes: None,
+            on_bytes: ctx.live.as_ref().map(|live| self.show_live(live)),
             confine,
             keeper,
         };

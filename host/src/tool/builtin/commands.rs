@@ -1,5 +1,6 @@
 //! Confinement and environment of commands of `bash` and of scripts.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::super::process::Passed;
@@ -14,6 +15,8 @@ pub struct Commands {
     pub confining: Confining,
     /// Additional environment variables.
     pub env: Passed,
+    /// Shell that gets the command after `-c`. Default: `bash`, or `sh` where there is none.
+    pub shell: Option<OsString>,
 }
 
 /// Confinement of commands to the workspace.
@@ -55,7 +58,7 @@ impl From<Confining> for Commands {
     fn from(confining: Confining) -> Self {
         Self {
             confining,
-            env: Passed::default(),
+            ..Self::default()
         }
     }
 }
@@ -69,6 +72,17 @@ pub(crate) struct ProcessSurroundings {
 }
 
 impl Commands {
+    /// Commands that the user types: in their own shell, with all their variables and rights.
+    /// `keeper` ends the processes that they leave running.
+    #[must_use]
+    pub fn of_user(keeper: Option<PathBuf>, shell: Option<OsString>) -> Self {
+        Self {
+            confining: keeper.map_or(Confining::Free, Confining::Kept),
+            env: Passed::everything(),
+            shell,
+        }
+    }
+
     /// Returns confinement and keeper for a program that runs as commands do. The error is the
     /// reason why it must not run, worded as the end of a sentence.
     pub(crate) async fn around(&self) -> Result<ProcessSurroundings, String> {

@@ -32,14 +32,14 @@ impl Captured {
 
     /// Captures the output as a terminal would finally show it. The limit applies to the shown
     /// text.
-    pub(super) fn of_screen(cap: usize) -> Self {
+    pub(in crate::tool) fn of_screen(cap: usize) -> Self {
         Self {
             screen: Some(TerminalScreen::default()),
             ..Self::new(cap)
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(in crate::tool) fn push(&mut self, bytes: &[u8]) {
         match self.screen.take() {
             None => self.keep_bytes(bytes),
             Some(mut screen) => {
@@ -50,7 +50,7 @@ impl Captured {
     }
 
     /// Flushes the screen. Nothing may be pushed afterwards.
-    pub(super) fn finish_capture(&mut self) {
+    pub(in crate::tool) fn finish_capture(&mut self) {
         if let Some(mut screen) = self.screen.take() {
             screen.finish_screen(&mut |bytes| self.keep_bytes(bytes));
             self.screen = Some(screen);

@@ -111,13 +111,32 @@ const MIN_SECRET_BYTES: usize = 8;
 pub struct Passed {
     names: Vec<String>,
     prefixes: Vec<String>,
+    /// Whether all variables are passed, secrets too.
+    is_all: bool,
 }
 
 impl Passed {
+    /// Passes every variable, secrets too: for commands that the user types.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            is_all: true,
+            ..Self::default()
+        }
+    }
+
     /// Returns the complete environment of a command. Later sources override earlier ones: the base
     /// variables, the variables that keep programs from waiting for a user, the passed variables.
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
+        if self.is_all {
+            let mut env: Vec<_> = own_variables().collect();
+            for (name, value) in unattended_variables() {
+                let name = name.to_string_lossy().into_owned();
+                set_variable(&mut env, name, value);
+            }
+            return env;
+        }
         let mut env = base_environment();
         env.extend(unattended_variables());
         for (name, value) in self.passed(own_variables()) {
@@ -151,7 +170,7 @@ impl Passed {
     }
 
     fn passes(&self, name: &str, value: &str) -> bool {
-        if self.names.iter().any(|named| named == name) {
+        if self.is_all || self.names.iter().any(|named| named == name) {
             return true;
         }
         let is_wanted = USUAL.contains(&name)

@@ -4,6 +4,7 @@ mod ask;
 mod attach;
 mod interrupt;
 mod line;
+mod live;
 mod operate;
 mod rewind;
 mod screen;

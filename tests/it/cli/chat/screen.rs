@@ -195,7 +195,7 @@ fn neither_a_plugin_nor_the_model_nor_a_command_writes_what_the_terminal_obeys()
     terminal.sees("/help").keys("go\r").sees("The end.");
     terminal
         .sees_no("Enter steers")
-        .keys("\u{f}")
+        .keys("\u{f}\r")
         .sees("a\\u001b[2J.txt");
     terminal
         .keys("!printf '\\033[2J\\033]0;x\\007'\r")

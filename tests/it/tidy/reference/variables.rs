@@ -76,6 +76,10 @@ const READ: &[(&str, &[(&str, &str)])] = &[
             ("NO_COLOR", "Set to anything: no colors"),
             ("TERM", "`dumb`, or absent: the chat is plain"),
             ("COLUMNS", "Width of the terminal for progress lines"),
+            (
+                "SHELL",
+                "Shell that runs `!COMMAND` in the chat. Default: `bash`",
+            ),
             ("VISUAL", "Editor of Ctrl-G in the chat"),
             ("EDITOR", "Editor of Ctrl-G where `VISUAL` is absent"),
             ("RIND_COMPLETE", "Set by the shell to ask for completions"),

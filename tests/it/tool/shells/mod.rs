@@ -37,6 +37,17 @@ fn is_it(words: &[Word], call: &[String]) -> bool {
     }
 }
 
+/// Whether a part may run this call as a script: `bash NAME` looks for NAME in the current folder and then in `PATH`. Rules see the
+/// script as an argument of the shell.
+fn is_script(words: &[Word], call: &[String]) -> bool {
+    let Some((Word::Literal(shell), rest)) = words.split_first() else {
+        return false;
+    };
+    let is_option = |word: &&Word| matches!(word, Word::Literal(text) if text.starts_with('-') && !text.contains('c'));
+    let n_options = rest.iter().take_while(is_option).count();
+    ["bash", "dash", "sh"].contains(&&**shell) && is_it(&rest[n_options..], call)
+}
+
 /// The file that a path names, as if there were no links.
 fn place(path: &str) -> WorkspacePath {
     let mut names: Vec<&str> = Vec::new();
@@ -56,7 +67,7 @@ fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
     let of_file = |part: &&Part| part.is_redirection();
     let unread = ran.calls.iter().find(|call| {
         let mut programs = parts().filter(|part| !part.is_redirection());
-        !programs.any(|part| is_it(part.words(), call))
+        !programs.any(|part| is_it(part.words(), call) || is_script(part.words(), call))
     });
     let undenied = ran.calls.iter().find(|call| {
         let deny = CommandPattern::new(&format!("{} *", call[0])).unwrap();

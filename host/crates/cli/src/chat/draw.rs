@@ -6,9 +6,13 @@ use tokio::time::Instant;
 
 use super::super::render::{DIM, WARN, one_line, style_text};
 use super::ask::TerminalRoom;
+use super::calls::output_row;
 use super::editor::MARK;
 use super::live::LiveChat;
 use super::screen::ScreenRegion;
+
+/// Lines of the output of the person's own command that are shown while it runs.
+const N_LIVE_LINES: usize = 10;
 
 impl LiveChat {
     pub(super) fn draw_screen(&mut self) -> anyhow::Result<()> {
@@ -93,6 +97,9 @@ impl LiveChat {
                 false => "Ctrl-C ends it",
             };
             rows.push(style_text(DIM, format_args!("  ! {command} runs; {keys}")));
+            let lines = self.shell.last_lines(N_LIVE_LINES);
+            let columns = self.screen.size().columns;
+            rows.extend(lines.iter().map(|line| output_row(line, columns)));
         }
         rows.extend(self.search_row());
         if !self.asked.is_empty() {

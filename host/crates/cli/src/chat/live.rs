@@ -47,7 +47,9 @@ use rind_lib::agent::{AgentConfig, SteerHandle};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::point::payload::StopReason;
 use rind_lib::tool::approval::SessionApprovals;
+use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
+use rind_lib::tool::sandbox::{OwnCommands, SandboxConfig};
 use rind_operator::setup::OperatorSetup;
 
 /// Least time between two updates that no key asked for. With it a piece of an answer is on the
@@ -203,6 +205,14 @@ impl LiveChat {
 
     fn open_chat(opened: OpenedSession, commands: Arc<CommandSet>) -> anyhow::Result<Self> {
         let agent: AgentConfig = opened.setup.config.section()?;
+        let sandbox: SandboxConfig = opened.setup.config.section()?;
+        let own_commands = match sandbox.own_commands {
+            OwnCommands::Confined => opened.commands,
+            OwnCommands::Shell => {
+                let keeper = opened.setup.environment.keeper();
+                Commands::of_user(keeper, environment::variable("SHELL").map(Into::into))
+            }
+        };
         let session = opened.session;
         commands.set_asker(opened.asker);
         commands.note_open(OpenFacts::of(&session));
@@ -228,6 +238,7 @@ impl LiveChat {
             ChatStatus::new(session.model().1, window)
                 .with_mode(opened.switch.clone(), opened.is_dry_run),
             diffs,
+            session.live_outputs(),
         );
         let (_, model) = session.model();
         let dry_run = if opened.is_dry_run { " · dry run" } else { "" };
@@ -266,7 +277,7 @@ impl LiveChat {
             id: session.id().clone(),
             is_resumed: session.turn_number() > 0,
             menu: CompletionMenu::default(),
-            shell: ChatShell::new(&opened.setup.paths.workspace, opened.commands),
+            shell: ChatShell::new(&opened.setup.paths.workspace, own_commands),
             files: Vec::new(),
             looked: None,
             found,
@@ -315,7 +326,7 @@ impl LiveChat {
             () = tokio::time::sleep_until(quiet), if is_quiet_due => ChatOccurrence::Draw,
             () = sleep_until(opens) => ChatOccurrence::Draw,
             () = sleep_until(fades) => ChatOccurrence::Faded,
-            _ = tick.tick(), if self.worker.is_running() => ChatOccurrence::Draw,
+            _ = tick.tick(), if self.worker.is_running() || self.shell.running().is_some() => ChatOccurrence::Draw,
         }
     }
 

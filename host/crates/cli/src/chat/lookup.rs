@@ -27,6 +27,9 @@ const MAX_SESSIONS: usize = 500;
 const MODEL: &str = "model";
 const RESUME: &str = "resume";
 
+/// Name of the list of tool calls, whose choice runs no command.
+const CALLS: &str = "calls";
+
 /// Result of a search.
 pub(super) enum FoundChoices {
     Files(Vec<String>),
@@ -54,6 +57,14 @@ impl LiveChat {
         }
         let before = self.editor.before();
         self.menu = CompletionMenu::new(before, self.worker.commands(), &self.files);
+    }
+
+    /// Opens the list of the tool calls that ended.
+    pub(super) fn pick_call(&mut self) {
+        let mut picker = ChatPicker::new("tool calls, the last one first", CALLS);
+        picker.fill(self.view.ended.entries(), "no tool call has ended yet");
+        self.menu = CompletionMenu::default();
+        self.picker = Some(picker);
     }
 
     /// Asks the server of the model which models it has.
@@ -197,6 +208,10 @@ impl LiveChat {
         match picker.press_key(input) {
             PickerEffect::Stays => {}
             PickerEffect::Closed => self.picker = None,
+            PickerEffect::Chosen(value) if picker.command == CALLS => {
+                self.picker = None;
+                self.view.open_call(&value);
+            }
             PickerEffect::Chosen(value) => {
                 let line = format!("/{} {value}", picker.command);
                 self.picker = None;

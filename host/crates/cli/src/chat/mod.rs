@@ -7,6 +7,7 @@
 
 mod agents;
 mod ask;
+mod calls;
 mod complete;
 pub(super) mod diff;
 mod draw;

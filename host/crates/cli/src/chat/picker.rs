@@ -1,7 +1,7 @@
-//! A list above the editor from which a person chooses one entry: models, sessions.
+//! A list above the editor from which a person chooses one entry: models, sessions, tool calls.
 //!
-//! Typed letters narrow the list. The module must not know the meaning of an entry: choosing one runs
-//! a slash command. Start from [`ChatPicker`].
+//! Typed letters narrow the list. The module must not know the meaning of an entry, which mostly is
+//! the argument of a slash command. Start from [`ChatPicker`].
 
 use super::super::render::{BOLD, DIM, one_line, style_text};
 use super::editor::LineEditor;
@@ -99,7 +99,7 @@ impl ChatPicker {
             (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => {
                 return PickerEffect::Closed;
             }
-            (KeyCode::Enter, ..) => {
+            (KeyCode::Enter, ..) | (KeyCode::Char('o'), true, _) => {
                 let found = self.found();
                 let chosen = found.get(self.chosen).map(|entry| entry.value.clone());
                 return chosen.map_or(PickerEffect::Stays, PickerEffect::Chosen);

@@ -81,7 +81,7 @@ impl LiveChat {
                 self.menu = CompletionMenu::default();
                 return self.search_history();
             }
-            (KeyCode::Char('o'), true, ..) => self.view.open_last(),
+            (KeyCode::Char('o'), true, ..) => return self.pick_call(),
             (KeyCode::Char('g'), true, ..) => self.open_editor(),
             (KeyCode::Char('l'), true, ..) => self.screen.forget_region(),
             (KeyCode::Char('z'), true, ..) => self.suspend_chat(),

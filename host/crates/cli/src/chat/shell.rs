@@ -1,8 +1,8 @@
 //! Commands of the person's own: the model is told of `!COMMAND` with the next words, and not of
 //! `!!COMMAND`.
 //!
-//! They run like calls of the tool `bash`, with the same confinement and the same cleanup of child
-//! processes. No policy and no hook judges them: only the person can type one.
+//! They run in the person's own shell, or confined like commands of `bash` where the settings say so,
+//! and are ended like those with all their processes. No policy and no hook judges them: only the person can type one.
 
 use std::sync::Arc;
 
@@ -12,11 +12,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::super::input::fence_input;
 use rind_lib::point::caller::Caller;
 use rind_lib::tool::builtin::{Bash, Commands, MAX_BASH_DEADLINE_SECONDS};
+use rind_lib::tool::live::LiveOutputs;
 use rind_lib::tool::workspace::Workspace;
 use rind_lib::tool::{Tool, ToolCtx};
 
 /// Maximum bytes of an output that are sent to the model.
 const MAX_TOLD_BYTES: usize = 32 << 10;
+
+/// Key of the output of the command that runs.
+const OWN: &str = "!";
 
 /// A command that ended.
 pub(super) struct ShellResult {
@@ -31,6 +35,8 @@ pub(super) struct ChatShell {
     running: Option<RunningShell>,
     ended: UnboundedSender<ShellResult>,
     ran: UnboundedReceiver<ShellResult>,
+    /// Output of the command that runs.
+    live: LiveOutputs,
     /// Outputs that are sent to the model with the next text.
     untold: Vec<String>,
 }
@@ -51,6 +57,7 @@ impl ChatShell {
             running: None,
             ended,
             ran,
+            live: LiveOutputs::default(),
             untold: Vec::new(),
         }
     }
@@ -81,13 +88,16 @@ impl ChatShell {
             _ends: cancel.clone().drop_guard(),
         });
         let command = command.to_owned();
+        let ctx = ToolCtx {
+            live: Some(self.live.open(OWN, OWN)),
+            ..ToolCtx::new(Caller::default(), cancel)
+        };
         tokio::spawn(async move {
             let arguments = serde_json::json!({
                 "command": command,
                 "timeout_seconds": MAX_BASH_DEADLINE_SECONDS,
             });
-            let caller = Caller::default();
-            let output = bash.run(arguments, &ToolCtx::new(caller, cancel)).await;
+            let output = bash.run(arguments, &ctx).await;
             // Ignore a closed channel: the chat may be over.
             let _ = ended.send(ShellResult {
                 command,
@@ -102,6 +112,11 @@ impl ChatShell {
     /// Returns the command that runs.
     pub(super) fn running(&self) -> Option<&str> {
         self.running.as_ref().map(|running| &*running.command)
+    }
+
+    /// Returns the last lines of the output of the command that runs.
+    pub(super) fn last_lines(&self, n_lines: usize) -> Vec<String> {
+        self.live.last_lines(OWN, OWN, n_lines)
     }
 
     /// Ends the command that runs. Returns whether there was one.

@@ -23,7 +23,7 @@ Keys of the chat:
   Ctrl-C       ends the turn, twice quits; so does Ctrl-D on an empty line
   Esc          ends the turn; at a question it answers no as well
   Ctrl-R       searches the history
-  Ctrl-O       shows the last tool call whole
+  Ctrl-O       lists the tool calls, and shows one whole
   Ctrl-G       opens the text in $VISUAL or $EDITOR
   Ctrl-Z       stops the chat until the shell continues it (`fg`)
   Shift-Enter  begins a line; so do Alt-Enter and Ctrl-J

@@ -13,6 +13,7 @@ use super::super::render::{
     BAD, BOLD, DIM, WARN, one_line, printable_prose, printable_text, style_text, warning_text,
 };
 use super::agents::RunningAgents;
+use super::calls::{self, EndedCalls, RunningCall};
 use super::diff::ChatDiffs;
 use super::editor::MARK;
 use super::status::ChatStatus;
@@ -21,6 +22,7 @@ use rind_lib::agent::{partial_answer, unshown_rest};
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{StopReason, TurnSummary};
+use rind_lib::tool::live::LiveOutputs;
 
 /// Most rows of a call that are shown when it is opened.
 const MAX_OPENED_LINES: usize = 400;
@@ -50,14 +52,16 @@ pub(super) struct ChatView {
     answers: Vec<String>,
     /// The current wait, and since when.
     waiting: Option<(String, Instant)>,
-    /// The calls that run, each with its line.
-    calls: HashMap<TurnPart, (ToolCall, String)>,
+    /// The calls that run.
+    calls: HashMap<TurnPart, RunningCall>,
+    /// Their outputs.
+    live: LiveOutputs,
     /// The subagents that run.
     agents: RunningAgents,
     /// The calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
-    /// The call that ended last, to be opened.
-    last: Option<(ToolCall, ToolResult)>,
+    /// The calls that ended, to be opened.
+    pub(super) ended: EndedCalls,
     /// Whether the message of the input is still to come; it was shown when it was typed.
     is_input_due: bool,
     pub(super) status: ChatStatus,
@@ -65,11 +69,17 @@ pub(super) struct ChatView {
 }
 
 impl ChatView {
-    pub(super) fn new(columns: usize, status: ChatStatus, diffs: ChatDiffs) -> Self {
+    pub(super) fn new(
+        columns: usize,
+        status: ChatStatus,
+        diffs: ChatDiffs,
+        live: LiveOutputs,
+    ) -> Self {
         Self {
             columns,
             status,
             diffs,
+            live,
             ..Self::default()
         }
     }
@@ -149,9 +159,10 @@ impl ChatView {
         if rows.first().is_some_and(|row| !row.is_empty()) && self.kind != ViewLineKind::Answer {
             rows.insert(0, String::new());
         }
-        let mut calls: Vec<&String> = self.calls.values().map(|(_, line)| line).collect();
-        calls.sort_unstable();
-        rows.extend(calls.into_iter().cloned());
+        let mut calls: Vec<&RunningCall> = self.calls.values().collect();
+        calls.sort_unstable_by_key(|call| call.since);
+        let running = calls.into_iter();
+        rows.extend(running.flat_map(|call| call.rows(&self.live, self.columns)));
         rows.extend(self.agents.rows());
         if let Some((what, since)) = &self.waiting
             && since.elapsed().as_millis() >= PATIENCE_MS
@@ -179,7 +190,8 @@ impl ChatView {
                     line = format!("  {} {line}", style_text(DIM, &stamped.agent));
                 }
                 if let Some(part) = TurnPart::part_above(stamped, |_| true) {
-                    self.calls.insert(part, (call.clone(), line));
+                    let running = RunningCall::new(&stamped.agent, call.clone(), line);
+                    self.calls.insert(part, running);
                 }
             }
             Event::ToolEnd {
@@ -190,9 +202,9 @@ impl ChatView {
             } => {
                 let call = TurnPart::ended_part(stamped).and_then(|part| self.calls.remove(&part));
                 match call {
-                    Some((call, line)) => {
+                    Some(RunningCall { call, line, .. }) => {
                         self.call_ended(line, result, *duration_ms);
-                        self.last = Some((call, result.clone()));
+                        self.ended.add_call(call, result.clone());
                     }
                     None => self.show_refused(stamped, result, refused_by.as_deref()),
                 }
@@ -200,6 +212,9 @@ impl ChatView {
             // The status line below the editor shows this event.
             Event::Status { .. } => {}
             _ => {
+                if let Event::Hook { record } = event {
+                    self.ended.note_hook(record);
+                }
                 let line = self.plain.show_event(stamped);
                 if let Some(line) = line {
                     self.flush_stream();
@@ -308,11 +323,16 @@ impl ChatView {
         let end = StepsEnd::end_of_call(result, &text, duration_ms, None);
         let mark = if result.is_error { "✗" } else { "·" };
         let what = style_text(end.style, format_args!("{mark} {}", end.what));
-        let why = one_line(end.why, WHY_WIDTH);
+        // The last lines of a command follow: its end alone says what went wrong.
+        let ending = calls::command_ending(result, &text).filter(|_| result.is_error);
+        let why = one_line(ending.unwrap_or(end.why), WHY_WIDTH);
         let blank = if why.is_empty() { "" } else { " " };
         self.flush_stream();
         self.say_line(format!("{line} {what}{blank}{why}"));
         let changed = self.diffs.take_diff(&result.call_id);
+        calls::last_rows(result, &text, self.columns)
+            .into_iter()
+            .for_each(|row| self.say_line(row));
         changed.rows.into_iter().for_each(|row| self.say_line(row));
         if changed.n_more > 0 {
             let words = format!("  … {} more lines", changed.n_more);
@@ -326,7 +346,7 @@ impl ChatView {
         let call = self.made.get(&result.call_id).cloned().unwrap_or_else(|| {
             ToolCall::new(&result.call_id, &result.name, serde_json::Value::Null)
         });
-        self.last = Some((call, result.clone()));
+        self.ended.add_call(call, result.clone());
         if by.is_some()
             && let Some(line) = self.plain.show_event(stamped)
         {
@@ -334,19 +354,20 @@ impl ChatView {
         }
     }
 
-    /// Shows the last ended call in full.
-    pub(super) fn open_last(&mut self) {
-        let Some((call, result)) = self.last.take() else {
-            self.say_line(style_text(DIM, "no tool call has ended yet"));
+    /// Shows an ended call in full, by its number.
+    pub(super) fn open_call(&mut self, number: &str) {
+        let Some(ended) = self.ended.find_call(number) else {
             return;
         };
-        self.say_line(style_text(BOLD, one_line(&call.name, 64)));
-        if !call.arguments.is_null() {
-            let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
+        self.say_line(style_text(BOLD, one_line(&ended.call.name, 64)));
+        if !ended.call.arguments.is_null() {
+            let arguments = serde_json::to_string_pretty(&ended.call.arguments).unwrap_or_default();
             self.quote_text(&arguments);
         }
-        self.quote_text(&result.content.text());
-        self.last = Some((call, result));
+        self.quote_text(&ended.result.content.text());
+        if let Some(words) = ended.changed_words() {
+            self.say_line(style_text(WARN, words));
+        }
     }
 
     /// Shows a command of the person's own and its output.

@@ -1,0 +1,241 @@
+//! Tool calls in a chat: those that run, with the end of their output, and those that ended, to be
+//! opened whole.
+//!
+//! The module must not know the terminal. Start from [`RunningCall`] and [`EndedCalls`].
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::super::render::steps::call_arguments;
+use super::super::render::{DIM, format_count, one_line, printable_prose, style_text};
+use super::picker::PickerEntry;
+use rind_lib::message::{ToolCall, ToolResult};
+use rind_lib::point::trace::{TraceOutcome, TraceRecord};
+use rind_lib::tool::live::LiveOutputs;
+
+/// Lines of the output of a call that are shown while it runs and after it.
+const N_LINES: usize = 3;
+
+/// Columns before such a line.
+const INDENT: usize = 4;
+
+/// Seconds after which a running call shows its time.
+const CLOCK_AFTER: u64 = 1;
+
+/// Most ended calls that are kept; the oldest are forgotten first.
+const MAX_ENDED: usize = 200;
+
+/// Most bytes of their results, together.
+const MAX_ENDED_BYTES: usize = 16 << 20;
+
+/// A call that runs.
+pub(super) struct RunningCall {
+    agent: String,
+    pub(super) call: ToolCall,
+    /// The call as one line.
+    pub(super) line: String,
+    pub(super) since: Instant,
+}
+
+impl RunningCall {
+    pub(super) fn new(agent: &str, call: ToolCall, line: String) -> Self {
+        Self {
+            agent: agent.to_owned(),
+            call,
+            line,
+            since: Instant::now(),
+        }
+    }
+
+    /// Returns its line with the time that it runs, and the last lines of its output.
+    pub(super) fn rows(&self, live: &LiveOutputs, columns: usize) -> Vec<String> {
+        let seconds = self.since.elapsed().as_secs();
+        let clock = match seconds {
+            ..CLOCK_AFTER => String::new(),
+            _ => style_text(DIM, format_args!("  {}", clock_words(seconds))),
+        };
+        let mut rows = vec![format!("{}{clock}", self.line)];
+        let lines = live.last_lines(&self.agent, &self.call.id, N_LINES);
+        rows.extend(lines.iter().map(|line| output_row(line, columns)));
+        rows
+    }
+}
+
+fn clock_words(seconds: u64) -> String {
+    match seconds / 60 {
+        0 => format!("{seconds} s"),
+        minutes => format!("{minutes} min {:02} s", seconds % 60),
+    }
+}
+
+/// A line of an output, cut to the width of the screen.
+pub(super) fn output_row(line: &str, columns: usize) -> String {
+    let width = columns.saturating_sub(INDENT + 1).max(1);
+    let line = printable_prose(line).replace('\t', "    ");
+    let shown: String = line.chars().take(width).collect();
+    let more = if shown.len() < line.len() { "…" } else { "" };
+    style_text(DIM, format_args!("  │ {shown}{more}"))
+}
+
+/// Returns the line that says how a command ended, such as `[exit code 3]`; none for other tools and
+/// for a command that did not run.
+pub(super) fn command_ending<'a>(result: &ToolResult, text: &'a str) -> Option<&'a str> {
+    let last = text.lines().next_back()?.trim();
+    let is_ending = result.name == "bash" && last.starts_with('[') && last.ends_with(']');
+    is_ending.then_some(last)
+}
+
+/// Returns the last lines of the output of a command that ended; none for other tools, whose line
+/// says enough.
+pub(super) fn last_rows(result: &ToolResult, text: &str, columns: usize) -> Vec<String> {
+    let Some(ending) = command_ending(result, text) else {
+        return Vec::new();
+    };
+    let text = text.strip_suffix(ending).unwrap_or(text);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let n_before = lines.len().saturating_sub(N_LINES);
+    let mut rows = Vec::new();
+    if n_before > 0 {
+        let words = format!(
+            "  … {} before (Ctrl-O)",
+            format_count(n_before as u64, "line")
+        );
+        rows.push(style_text(DIM, words));
+    }
+    let last = lines.iter().skip(n_before);
+    rows.extend(last.map(|line| output_row(line, columns)));
+    rows
+}
+
+/// A call that ended.
+#[derive(Clone)]
+pub(super) struct EndedCall {
+    number: u32,
+    pub(super) call: ToolCall,
+    pub(super) result: ToolResult,
+    /// Plugins that changed the result.
+    changed_by: Vec<String>,
+}
+
+impl EndedCall {
+    /// Says which plugins changed the result before it was kept, if any did.
+    pub(super) fn changed_words(&self) -> Option<String> {
+        let by = one_line(&self.changed_by.join(", "), 200);
+        (!by.is_empty()).then(|| format!("  this result was cut or changed by {by}"))
+    }
+}
+
+/// The calls that ended in this chat.
+#[derive(Default)]
+pub(super) struct EndedCalls {
+    calls: VecDeque<EndedCall>,
+    n_bytes: usize,
+    n_calls: u32,
+    /// Plugins that changed the result of a call that has not ended yet, with its id.
+    changes: Vec<(String, String)>,
+}
+
+impl EndedCalls {
+    /// Takes the record of a hook: one that changed a result is told with the call.
+    pub(super) fn note_hook(&mut self, record: &TraceRecord) {
+        let is_change = record.point == "post-tool" && record.outcome == TraceOutcome::Changed;
+        let changes_result = record.changed.iter().any(|part| *part != "inject");
+        if let (true, true, Some(call)) = (is_change, changes_result, &record.call_id) {
+            let change = (call.to_string(), record.plugin.to_string());
+            self.changes.push(change);
+        }
+    }
+
+    pub(super) fn add_call(&mut self, call: ToolCall, result: ToolResult) {
+        let of_call = |(id, _): &mut (String, String)| *id == result.call_id;
+        let changes = self.changes.extract_if(.., of_call);
+        let mut changed_by: Vec<String> = changes.map(|(_, plugin)| plugin).collect();
+        changed_by.dedup();
+        self.n_calls += 1;
+        self.n_bytes += result.content.text().len();
+        self.calls.push_front(EndedCall {
+            number: self.n_calls,
+            call,
+            result,
+            changed_by,
+        });
+        while self.calls.len() > MAX_ENDED || self.n_bytes > MAX_ENDED_BYTES {
+            let Some(oldest) = self.calls.pop_back() else {
+                break;
+            };
+            self.n_bytes -= oldest.result.content.text().len();
+        }
+    }
+
+    pub(super) fn find_call(&self, number: &str) -> Option<EndedCall> {
+        let number: u32 = number.parse().ok()?;
+        self.calls.iter().find(|own| own.number == number).cloned()
+    }
+
+    /// Returns an entry for each call, the last one first.
+    pub(super) fn entries(&self) -> Vec<PickerEntry> {
+        let entry = |own: &EndedCall| {
+            let lines = own.result.content.text().lines().count() as u64;
+            let mark = if own.result.is_error { "✗ " } else { "" };
+            PickerEntry {
+                value: own.number.to_string(),
+                about: format!(
+                    "{mark}{} {} · {}",
+                    own.call.name,
+                    call_arguments(&own.call),
+                    format_count(lines, "line")
+                ),
+            }
+        };
+        self.calls.iter().map(entry).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::render::bare_text;
+    use super::*;
+
+    fn result(id: &str, text: &str) -> ToolResult {
+        ToolResult {
+            call_id: id.to_owned(),
+            name: "bash".to_owned(),
+            content: text.into(),
+            is_error: false,
+        }
+    }
+
+    #[test]
+    fn the_last_lines_of_a_command_stay_and_say_how_many_were_before() {
+        let text = "1\n2\n\n3\n4\u{1b}[2J\n[exit code 0]";
+        let rows = last_rows(&result("c", text), text, 20);
+        let rows: Vec<_> = rows.iter().map(|row| bare_text(row)).collect();
+        assert_eq!(rows[0], "  … 1 line before (Ctrl-O)");
+        assert_eq!(rows[1], "  │ 2");
+        assert_eq!(rows.len(), 4);
+        assert!(rows.iter().all(|row| !row.contains('\u{1b}')), "{rows:?}");
+        let long = output_row(&"x".repeat(50), 20);
+        assert_eq!(bare_text(&long), format!("  │ {}…", "x".repeat(15)));
+    }
+
+    #[test]
+    fn the_oldest_calls_are_forgotten_and_numbers_stay() {
+        let mut ended = EndedCalls::default();
+        for n in 0..MAX_ENDED + 5 {
+            let call = ToolCall::new(n.to_string(), "bash", serde_json::json!({"command": "ls"}));
+            ended.add_call(call, result(&n.to_string(), "a\nb"));
+        }
+        let entries = ended.entries();
+        assert_eq!(entries.len(), MAX_ENDED);
+        assert_eq!(entries[0].value, (MAX_ENDED + 5).to_string());
+        assert_eq!(entries[0].about, "bash ls · 2 lines");
+        assert!(ended.find_call("3").is_none() && ended.find_call("6").is_some());
+        let large = "x".repeat(MAX_ENDED_BYTES - 1);
+        let call = ToolCall::new("l", "bash", serde_json::Value::Null);
+        ended.add_call(call, result("l", &large));
+        assert_eq!(ended.entries().len(), 1);
+    }
+}

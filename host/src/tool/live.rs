@@ -1,0 +1,169 @@
+//! Output of tools while they run, for the user who watches.
+//!
+//! A tool adds its output as it arrives, and the end of it can be read at any time. It is no result:
+//! hooks judge the result when the call has ended, and this text has only passed the masking of
+//! secrets. So it belongs on the user's own screen, and must not reach models, events or files.
+//! Start from [`LiveOutputs`].
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, Weak};
+
+use super::process::Captured;
+use crate::lock::lock;
+use crate::secret::Scanner;
+use crate::text::clean_line;
+
+/// Bytes of one output that are kept: the key of a certificate fits, so that the beginning that
+/// gives it away is still there when its end is shown.
+const KEPT_BYTES: usize = 16 << 10;
+
+/// Longest line that is returned, in bytes.
+const MAX_LINE_BYTES: usize = 400;
+
+/// Characters of the beginning of a secret that are not shown at the end of an output.
+const LEAST_BEGUN: usize = 3;
+
+/// Outputs of the calls that run in a session. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct LiveOutputs(Arc<Mutex<HashMap<CallKey, Weak<LiveOutput>>>>);
+
+/// Name of an agent and id of its call.
+type CallKey = (String, String);
+
+debug_some!(LiveOutputs, self, n_calls = lock(&self.0).len());
+
+impl LiveOutputs {
+    /// Opens the output of a call. It can be read until the last clone is dropped.
+    #[must_use]
+    pub fn open(&self, agent: &str, call: &str) -> Arc<LiveOutput> {
+        let output = Arc::new(LiveOutput::default());
+        let mut outputs = lock(&self.0);
+        outputs.retain(|_, output| output.strong_count() > 0);
+        let key = (agent.to_owned(), call.to_owned());
+        outputs.insert(key, Arc::downgrade(&output));
+        output
+    }
+
+    /// Returns the last lines of the output of a running call, at most `n_lines`, with secrets masked
+    /// and without control characters. Empty if there is none.
+    #[must_use]
+    pub fn last_lines(&self, agent: &str, call: &str, n_lines: usize) -> Vec<String> {
+        let key = (agent.to_owned(), call.to_owned());
+        let output = lock(&self.0).get(&key).and_then(Weak::upgrade);
+        output.map_or_else(Vec::new, |output| output.last_lines(n_lines))
+    }
+}
+
+/// Output of one call.
+#[derive(Default)]
+pub struct LiveOutput(Mutex<OutputEnd>);
+
+debug_some!(LiveOutput, self, n_bytes = lock(&self.0).bytes.len());
+
+#[derive(Default)]
+struct OutputEnd {
+    bytes: VecDeque<u8>,
+    /// Whether bytes before these were dropped.
+    is_cut: bool,
+    /// Names and values of secrets in the environment of the tool.
+    secrets: Vec<(String, String)>,
+}
+
+impl LiveOutput {
+    /// Masks these secrets as well, given as names and values.
+    pub fn mask_secrets(&self, secrets: Vec<(String, String)>) {
+        lock(&self.0).secrets = secrets;
+    }
+
+    /// Adds a piece of output.
+    pub fn push(&self, bytes: &[u8]) {
+        let mut end = lock(&self.0);
+        end.bytes.extend(bytes);
+        let excess = end.bytes.len().saturating_sub(KEPT_BYTES);
+        end.is_cut |= excess > 0;
+        end.bytes.drain(..excess);
+    }
+
+    fn last_lines(&self, n_lines: usize) -> Vec<String> {
+        let (bytes, is_cut, secrets) = {
+            let end = lock(&self.0);
+            let bytes: Vec<u8> = end.bytes.iter().copied().collect();
+            (bytes, end.is_cut, end.secrets.clone())
+        };
+        let mut shown = Captured::of_screen(2 * KEPT_BYTES);
+        shown.push(&bytes);
+        shown.finish_capture();
+        let mut text = shown.text();
+        if is_cut {
+            // The first line may begin in the middle of a secret.
+            text = text
+                .split_once('\n')
+                .map_or_else(String::new, |(_, rest)| rest.to_owned());
+        }
+        for (name, value) in &secrets {
+            text = text.replace(value.as_str(), &format!("[secret masked: {name}]"));
+            text.truncate(without_begun(&text, value));
+        }
+        if let Some(masked) = Scanner::shared().mask(&text) {
+            text = masked.text;
+        }
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let mut last: Vec<&str> = lines.rev().take(n_lines).collect();
+        last.reverse();
+        let clean = |line: &str| clean_line(line.trim_end(), MAX_LINE_BYTES);
+        last.into_iter().map(clean).collect()
+    }
+}
+
+/// Returns the length of a text without the beginning of a secret at its end: the rest of it may be
+/// about to come.
+fn without_begun(text: &str, secret: &str) -> usize {
+    let longest = secret
+        .char_indices()
+        .map(|(at, _)| at)
+        .skip(LEAST_BEGUN)
+        .filter(|at| secret.get(..*at).is_some_and(|begun| text.ends_with(begun)))
+        .last();
+    text.len() - longest.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_what_a_terminal_would_show() {
+        let outputs = LiveOutputs::default();
+        assert!(outputs.last_lines("main", "c1", 3).is_empty());
+        let output = outputs.open("main", "c1");
+        output.push(b"one\ntwo\n\n\x1b[31mthree\x1b[0m\n10 %\r5");
+        output.push(b"0 %");
+        assert_eq!(outputs.last_lines("main", "c1", 2), ["three", "50 %"]);
+        assert!(outputs.last_lines("sub-1", "c1", 2).is_empty());
+        drop(output);
+        assert!(
+            outputs.last_lines("main", "c1", 2).is_empty(),
+            "the call has ended"
+        );
+    }
+
+    #[test]
+    fn secrets_are_masked_also_where_they_come_in_pieces_or_are_cut() {
+        let outputs = LiveOutputs::default();
+        let output = outputs.open("main", "c1");
+        output.mask_secrets(vec![("TOKEN".to_owned(), "hunter2hunter2".to_owned())]);
+        output.push(b"key hunter2h");
+        assert_eq!(outputs.last_lines("main", "c1", 9), ["key"], "begun");
+        output.push(format!("unter2\nAKIA{}\n", "IOSFODNN7EXAMPLF").as_bytes());
+        let lines = outputs.last_lines("main", "c1", 9).join("\n");
+        assert!(lines.contains("key [secret masked: TOKEN]"), "{lines}");
+        assert!(!lines.contains("IOSFODNN"), "{lines}");
+        output.push(&b"hunter2".repeat(KEPT_BYTES));
+        assert!(
+            outputs.last_lines("main", "c1", 9).is_empty(),
+            "a cut line is left out"
+        );
+        output.push(b"\nlast\n");
+        assert_eq!(outputs.last_lines("main", "c1", 9), ["last"]);
+    }
+}
