@@ -519,7 +519,7 @@ async fn credentials_of_the_clients_go_to_their_registry_only_and_are_never_show
     let npmrc =
         |token: &str| format!("registry=http://{host}/npm/\n//{host}/npm/:_authToken={token}\n");
     let install = |npmrc: &str| {
-        rind.user_file(".npmrc", npmrc);
+        fs::write(rind.user_home().join(".npmrc"), npmrc).unwrap();
         rind.run(&["plugin", "install", "npm:hello"])
     };
     let ran = install(&format!("registry=http://{host}/npm/\n")).exits(1);
@@ -588,7 +588,7 @@ fn package_files_on_this_machine_are_installed_and_their_signature_counts() {
         let ran = plugin(&rind, "install", &file).exits(1);
         let what = "sign the packed file before `rind plugin pack` makes a package of it";
         assert!(ran.stderr.contains(what), "{}", ran.stderr);
-        let wasm = packed(&rind, &rind.workspace().join("src"), "hello.wasm");
+        let wasm = packed(&rind, &hello(&rind, "src", "0.1.0", ""), "hello.wasm");
         sign(&ours, &wasm);
         let (from, to) = (wasm.to_str().unwrap(), file.to_str().unwrap());
         let pack = ["plugin", "pack", from, kind.flag(), "--out", to];

@@ -379,10 +379,8 @@ async fn answers_without_end_errors_and_redirects_to_private_places_are_refused(
         &rind.finish(&mut command),
         "neither https nor on this machine",
     );
-    rind.user_file(
-        ".npmrc",
-        "registry=https://a.example/\n//a.example/:_authToken=${NOT_SET}\n",
-    );
+    let npmrc = "registry=https://a.example/\n//a.example/:_authToken=${NOT_SET}\n";
+    fs::write(rind.user_home().join(".npmrc"), npmrc).unwrap();
     let ran = rind.run(&["plugin", "install", "npm:hello"]);
     refused(&rind, &ran, "`NOT_SET`, which is not set");
     // The settings of the folder are those of a project.

@@ -321,9 +321,12 @@ pub fn read_packed(path: &Path) -> anyhow::Result<FetchedPlugin> {
         let files = carried::read_package(&bytes, path)?;
         // Archives of a plugin's directory have a manifest, and packages have it in the packed
         // plugin.
-        if bytes.starts_with(zip::MAGIC) || !archive::has_manifest(&files) {
+        if bytes.starts_with(zip::MAGIC) {
+            return FetchedPlugin::of_package(files, source, path);
+        }
+        if !archive::has_manifest(&files) {
             let plugin = FetchedPlugin::of_package(files, source, path);
-            return plugin.with_context(|| format!("{shown} has no {FILE_NAME} of its own"));
+            return plugin.with_context(|| format!("{shown} has no {FILE_NAME}"));
         }
         archive::pick_plugin(files, path)?
     } else {

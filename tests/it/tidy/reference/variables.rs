@@ -144,10 +144,6 @@ const READ: &[(&str, &[(&str, &str)])] = &[
                 "Settings of pip, read before `pip.conf` of the user and of the machine. `/dev/null`: none are read",
             ),
             (
-                "VIRTUAL_ENV",
-                "Python environment, whose `pip.conf` is read too",
-            ),
-            (
                 "CARGO_REGISTRY_DEFAULT",
                 "Registry of crates, by its name in cargo's settings; `CARGO_REGISTRIES_NAME_INDEX` and `CARGO_REGISTRIES_NAME_TOKEN` set its address and token",
             ),

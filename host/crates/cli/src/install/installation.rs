@@ -408,8 +408,8 @@ fn install_change(
     })
 }
 
-/// Refuses a package of the same name from another registry than before: whoever owns the name there
-/// may be somebody else.
+/// Refuses a package of the same name from another registry than before, where the name may have
+/// another owner.
 fn check_registry(
     locked: &LockedEntries,
     fetched: &FetchedPlugin,

@@ -9,7 +9,7 @@ use super::BundleFiles;
 /// Time of all entries, in seconds: 26 October 1985, as npm sets it. Some programs do not accept 0.
 const TIME: u64 = 499_162_500;
 
-/// Mode of a file that everybody may read.
+/// Mode of a file that all users may read.
 const MODE: u32 = 0o644;
 
 /// Writes files into a compressed archive, below one folder.

@@ -109,8 +109,8 @@ pub(crate) async fn fetch_package(
     let registry = client::find_registry(environment, reference)?;
     let about = || {
         format!(
-            "the registry is set by {}",
-            clean_line(&registry.setting, MAX_TEXT_BYTES)
+            "nothing usable came from the registry set by {}",
+            show_text(&registry.setting)
         )
     };
     let download = PackageDownload::new(&registry)?;

@@ -17,7 +17,7 @@ const MADE_BY: u16 = 3 << 8 | VERSION;
 /// First day of the format, 1 January 1980.
 const DATE: u16 = 1 << 5 | 1;
 
-/// Mode of a regular file that everybody may read.
+/// Mode of a regular file that all users may read.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
 
 /// Writes files into an archive, in their order.

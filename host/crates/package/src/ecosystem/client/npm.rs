@@ -10,6 +10,9 @@ use super::{
 use crate::ecosystem::defaults;
 use crate::registry::Url;
 
+/// Folder of a project's packages.
+const MODULES: &str = "node_modules";
+
 /// Settings of npm that concern registries, the stronger ones first.
 struct NpmSettings {
     /// Key, value, and file.
@@ -144,7 +147,10 @@ fn global_file(environment: &ClientEnvironment) -> Option<PathBuf> {
     let prefix = npm_variable(environment, "npm_config_prefix");
     let prefix = prefix.map(|(path, _)| PathBuf::from(path)).or_else(|| {
         let path = environment.variable("PATH")?;
-        let mut programs = std::env::split_paths(&path).map(|folder| folder.join("node"));
+        // A project could have a `node` of its own, with settings of its own beside it.
+        let is_of_project = |folder: &&str| !folder.starts_with('/') || folder.contains(MODULES);
+        let folders = path.split(':').filter(|folder| !is_of_project(folder));
+        let mut programs = folders.map(|folder| Path::new(folder).join("node"));
         let node = programs.find(|program| program.is_file())?;
         let node = node.canonicalize().ok()?;
         node.parent().and_then(Path::parent).map(Path::to_owned)

@@ -1,4 +1,5 @@
-//! Settings of pip and uv: variables, and `pip.conf` of the user and of the machine.
+//! Settings of pip and uv: variables, and `pip.conf` of the user and of the machine. That of a
+//! virtual environment is ignored, which may be in a project.
 
 use std::path::PathBuf;
 
@@ -50,14 +51,10 @@ fn settings_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
     if named.as_deref() == Some(NO_FILE) {
         return Vec::new();
     }
-    let in_folder = |name: &str| {
-        let folder = environment.variable(name)?;
-        Some(PathBuf::from(folder))
-    };
-    let config = in_folder("XDG_CONFIG_HOME").or_else(|| environment.in_home(".config"));
+    let config = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| environment.in_home(".config"));
     let files = [
         named.map(PathBuf::from),
-        in_folder("VIRTUAL_ENV").map(|folder| folder.join("pip.conf")),
         config.map(|folder| folder.join("pip/pip.conf")),
         environment.in_home(".pip/pip.conf"),
         Some(PathBuf::from("/etc/xdg/pip/pip.conf")),
