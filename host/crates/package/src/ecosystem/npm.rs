@@ -184,8 +184,8 @@ fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
     })
 }
 
-/// Replaces the host of the default registry in the URL of a file by that of the configured one, as
-/// npm does: mirrors pass on documents with the original URLs.
+/// Replaces the default registry in the URL of a file by the configured one, as npm does: mirrors
+/// pass on documents with the original URLs.
 fn served_url(mut url: Url, base: &Url) -> Url {
     let default = defaults::NPM.and_then(|url| parse_url(url).ok());
     if default.is_some_and(|default| default.host_str() == url.host_str()) {
@@ -193,6 +193,27 @@ fn served_url(mut url: Url, base: &Url) -> Url {
         let _ = url.set_scheme(base.scheme());
         let _ = url.set_host(base.host_str());
         let _ = url.set_port(base.port());
+        if !url.path().starts_with(base.path()) {
+            let path = format!("{}{}", base.path().trim_end_matches('/'), url.path());
+            url.set_path(&path);
+        }
     }
     url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_default_registry_come_from_the_configured_one() {
+        let base = parse_url("http://127.0.0.1:4873/npm/").unwrap();
+        let original = defaults::NPM.map(|url| parse_url(url).unwrap().join("/a/-/a.tgz").unwrap());
+        if let Some(url) = original {
+            let served = served_url(url, &base);
+            assert_eq!(served.as_str(), "http://127.0.0.1:4873/npm/a/-/a.tgz");
+        }
+        let other = parse_url("https://a.example/a.tgz").unwrap();
+        assert_eq!(served_url(other.clone(), &base), other);
+    }
 }
