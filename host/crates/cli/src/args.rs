@@ -442,11 +442,12 @@ pub(super) enum PluginSubcommand {
     Dev(super::plugin::dev::DevArgs),
     /// Call one tool of a plugin by hand, and show the trace; the operator's rules hold as in a run
     Call(super::case::CallArgs),
-    /// Pack a plugin into one file
+    /// Pack a plugin into one file, or into a package of npm, PyPI or crates
     Pack(PackArgs),
     /// Publish a packed plugin to an OCI registry
     Publish(PublishArgs),
-    /// Install a plugin from a folder, a packed file, an archive or an OCI registry
+    /// Install a plugin from a folder, a packed file, an archive, an OCI registry, or a package of npm,
+    /// PyPI or crates
     Install(InstallArgs),
     /// Install what the sources of installed plugins have now
     Update(UpdateArgs),

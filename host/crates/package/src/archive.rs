@@ -63,9 +63,9 @@ fn is_tar(bytes: &[u8]) -> bool {
 /// Directory that macOS adds to archives, with the attributes of every file.
 const MAC_FOLDER: &str = "__MACOSX";
 
-/// Reads the plugin in an archive of its directory, or of the directory's content. `origin` is only
-/// used in messages.
-pub(super) fn read_archive(bytes: &[u8], origin: &Path) -> anyhow::Result<PluginContents> {
+/// Reads the files of an archive. Refuses entries that are not regular files. `origin` is only used
+/// in messages.
+pub(super) fn read_files(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
     let of_mac = |folders: &[String]| (folders.first()? == MAC_FOLDER).then_some(1);
     let entries =
         read_entries(bytes, of_mac).and_then(|entries| match entries.odd.first_key_value() {
@@ -78,7 +78,19 @@ pub(super) fn read_archive(bytes: &[u8], origin: &Path) -> anyhow::Result<Plugin
             }
             None => Ok(entries.files),
         });
-    let files = entries.with_context(|| format!("cannot read {}", origin.display()))?;
+    entries.with_context(|| format!("cannot read {}", origin.display()))
+}
+
+/// Whether an archive has a plugin's directory, or its content.
+pub(super) fn has_manifest(files: &Files) -> bool {
+    files
+        .keys()
+        .any(|names| names.last().is_some_and(|name| name == FILE_NAME))
+}
+
+/// Selects the plugin in an archive of its directory, or of the directory's content. `origin` is
+/// only used in messages.
+pub(super) fn pick_plugin(files: Files, origin: &Path) -> anyhow::Result<PluginContents> {
     PluginContents::pick_files(plugin_in(files, origin)?, origin)
 }
 

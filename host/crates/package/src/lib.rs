@@ -1,5 +1,5 @@
-//! Packages: a plugin packed into one file, and the installation of plugins and skills from such
-//! files, archives, directories and registries.
+//! Packages: a plugin packed into one file or into a package of npm, PyPI or crates, and the
+//! installation of plugins and skills from such files, archives, directories and registries.
 //!
 //! A source is read once, into memory. It is checked, digested and written from there, so that a
 //! source that changes meanwhile has no effect. This module must not know the terminal: refusals
@@ -9,7 +9,12 @@
 
 mod archive;
 #[doc(hidden)]
+pub mod bundle;
+mod carried;
+#[doc(hidden)]
 pub mod contents;
+#[doc(hidden)]
+pub mod ecosystem;
 #[doc(hidden)]
 pub mod installed;
 #[doc(hidden)]
@@ -26,3 +31,4 @@ pub mod signature;
 pub mod skill;
 #[doc(hidden)]
 pub mod source;
+mod zip;

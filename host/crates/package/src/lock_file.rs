@@ -26,6 +26,7 @@ use anyhow::{Context, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::ecosystem::LockedPackage;
 use super::source::PluginSource;
 use rind_lib::disk::{read_if_present, replace_private_synced};
 
@@ -81,7 +82,7 @@ struct LockFormat {
 #[serde(deny_unknown_fields)]
 pub struct LockedEntries {
     pub version: semver::Version,
-    /// Source: an absolute path, or a reference to a registry.
+    /// Source: an absolute path, or a reference to a registry or a package.
     pub source: PluginSource,
     /// Digest of the artifact's manifest in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,6 +91,9 @@ pub struct LockedEntries {
     /// Key that the signature was checked with; `None` if no key was configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Record of the package, for a plugin from npm, PyPI or crates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<LockedPackage>,
 }
 
 impl LockEntry for LockedEntries {
@@ -233,6 +237,7 @@ mod tests {
             manifest: None,
             digest: digest.to_owned(),
             key: Some(digest.to_owned()),
+            package: None,
         }
     }
 

@@ -46,6 +46,12 @@ pub fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
+/// Whether bytes are a packed plugin with its manifest. Components that other tools made, and torn
+/// ones, are not.
+pub(super) fn carries_manifest(bytes: &[u8]) -> bool {
+    split_packed(bytes).is_ok_and(|(_, files)| files.contains_key(&vec![FILE_NAME.to_owned()]))
+}
+
 /// Unpacks a plugin. `origin` is only used in messages.
 pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<PluginContents> {
     let shown = origin.display();

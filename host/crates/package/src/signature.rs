@@ -39,6 +39,8 @@ pub struct SignatureSubject<'a> {
     pub lock_file: &'static str,
     /// Advice on how to pack a directory into a file that can be signed.
     pub how_to_pack: String,
+    /// Advice on how to sign the source.
+    pub how_to_sign: String,
     /// Reads the signature. Returns it with its location.
     pub signature: &'a dyn Fn() -> anyhow::Result<(Option<String>, String)>,
 }
@@ -60,6 +62,7 @@ pub fn check(
         name,
         lock_file,
         how_to_pack,
+        how_to_sign,
         ..
     } = subject;
     if let Some(pinned) = pinned {
@@ -86,13 +89,7 @@ pub fn check(
     };
     let (text, at) = (subject.signature)()?;
     let Some(text) = text else {
-        let todo = match subject.source {
-            PluginSource::Path(_) => format!("sign it with `minisign -S -m {shown}`"),
-            PluginSource::Registry(_) => {
-                "sign the packed file before it is published with `rind plugin publish`".to_owned()
-            }
-        };
-        bail!("{shown} has no signature at {at}, and {why}; {todo}");
+        bail!("{shown} has no signature at {at}, and {why}; {how_to_sign}");
     };
     let signature =
         Signature::decode(&text).with_context(|| format!("{at} is not a signature of minisign"))?;

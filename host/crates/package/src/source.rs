@@ -1,4 +1,5 @@
-//! Sources of plugins: a directory, a packed plugin, an archive, or an artifact in a registry.
+//! Sources of plugins: a directory, a packed plugin, an archive, an artifact in a registry, or a
+//! package of npm, PyPI or crates.
 //!
 //! [`fetch_plugin`] reads a source once and completely into memory; the kind of a file is
 //! recognized by its first bytes, not by its name.
@@ -12,11 +13,13 @@ use rustix::fs::OFlags;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{MAX_BYTES, PluginContents, open_file, read_open};
+use super::contents::{Files, MAX_BYTES, PluginContents, open_file, read_open};
+use super::ecosystem::{self, ClientEnvironment, FetchedPackage, LockedPackage, PackageReference};
 use super::registry::{
     ArtifactReference, FindCredentials, MAX_SIGNATURE_BYTES, PluginRegistry, SCHEME, tag_version,
 };
-use super::{archive, pack};
+use super::{archive, carried, pack, zip};
+use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Origin of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +29,8 @@ pub enum PluginSource {
     Path(PathBuf),
     /// Artifact in a registry.
     Registry(ArtifactReference),
+    /// Package of npm, PyPI or crates.
+    Package(PackageReference),
 }
 
 impl PluginSource {
@@ -33,6 +38,9 @@ impl PluginSource {
     pub fn new(typed: &Path) -> anyhow::Result<Self> {
         if let Some(text) = typed.to_str().filter(|text| text.starts_with(SCHEME)) {
             return Ok(Self::Registry(text.parse()?));
+        }
+        if let Some(parsed) = typed.to_str().and_then(PackageReference::parse_reference) {
+            return Ok(Self::Package(parsed?));
         }
         let path = std::path::absolute(typed);
         let path = path.with_context(|| format!("cannot find {}", typed.display()))?;
@@ -43,6 +51,7 @@ impl PluginSource {
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Registry(one), Self::Registry(other)) => one.is_same_repository(other),
+            (Self::Package(one), Self::Package(other)) => one.is_same_package(other),
             _ => self == other,
         }
     }
@@ -54,11 +63,13 @@ impl PluginSource {
     /// ```text
     /// /srv/plugins/hello                      ->  path /srv/plugins/hello
     /// oci://registry.example/hello:0.1.0      ->  registry oci://registry.example/hello
+    /// npm:hello@0.1.0                         ->  package npm:hello
     /// ```
     pub fn identity(&self) -> String {
         match self {
             Self::Path(path) => format!("path {}", path.display()),
             Self::Registry(reference) => format!("registry {}", reference.repository()),
+            Self::Package(reference) => format!("package {}", reference.package()),
         }
     }
 }
@@ -68,6 +79,7 @@ impl fmt::Display for PluginSource {
         match self {
             Self::Path(path) => path.display().fmt(f),
             Self::Registry(reference) => reference.fmt(f),
+            Self::Package(reference) => reference.fmt(f),
         }
     }
 }
@@ -86,30 +98,84 @@ impl From<PluginSource> for String {
     }
 }
 
+/// Credentials and settings of the operator that sources need.
+#[derive(Clone)]
+pub struct SourceAccess {
+    /// Looks up credentials for OCI registries.
+    pub credentials: FindCredentials,
+    /// Surroundings with the settings of npm, pip and cargo.
+    pub clients: ClientEnvironment,
+}
+
 /// Plugin that was read from its source.
 #[derive(Debug)]
 pub struct FetchedPlugin {
     pub contents: PluginContents,
     pub source: PluginSource,
-    /// Bytes of the source; `None` for a directory.
+    /// Signed bytes: the source, or the packed plugin in a package; `None` for a directory.
     pub bytes: Option<Vec<u8>>,
     /// Digest of the artifact's manifest in the registry.
     pub manifest: Option<String>,
-    /// Signature that came with the bytes.
-    signature: Option<String>,
+    /// Record of the package, for one from a registry.
+    pub package: Option<LockedPackage>,
+    /// Warning about a version that was yanked or deprecated.
+    pub notice: Option<String>,
+    /// Signature that came in the source, with its location; `None` for one in a file beside it.
+    signature: Option<(Option<String>, String)>,
 }
 
 impl FetchedPlugin {
-    /// Reads the signature of the bytes. Returns it with its location.
-    pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
-        match &self.source {
-            PluginSource::Registry(_) => Ok((
-                self.signature.clone(),
-                format!("{} (its annotation)", self.source),
-            )),
-            PluginSource::Path(path) => signature_beside(path),
+    fn new(contents: PluginContents, source: PluginSource) -> Self {
+        Self {
+            contents,
+            source,
+            bytes: None,
+            manifest: None,
+            package: None,
+            notice: None,
+            signature: None,
         }
     }
+
+    /// Unpacks the plugin in the files of a package.
+    fn of_package(files: Files, source: PluginSource, origin: &Path) -> anyhow::Result<Self> {
+        let carried = carried::find_plugin(files, origin)?;
+        let contents = pack::unpack_plugin(&carried.bytes, &origin.join(&carried.path))?;
+        let path = format!("{}.minisig", carried.path);
+        let at = format!("`{}` in {}", path.escape_debug(), origin.display());
+        Ok(Self {
+            bytes: Some(carried.bytes),
+            signature: Some((carried.signature, at)),
+            ..Self::new(contents, source)
+        })
+    }
+
+    /// Returns advice on how to sign the source, for a message.
+    pub fn how_to_sign(&self) -> String {
+        match &self.source {
+            PluginSource::Registry(_) => {
+                "sign the packed file before it is published with `rind plugin publish`".to_owned()
+            }
+            PluginSource::Path(path) if self.signature.is_none() => how_to_sign(path),
+            PluginSource::Path(_) | PluginSource::Package(_) => {
+                "sign the packed file before `rind plugin pack` makes a package of it".to_owned()
+            }
+        }
+    }
+
+    /// Reads the signature of the bytes. Returns it with its location.
+    pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
+        match (&self.signature, &self.source) {
+            (Some(found), _) => Ok(found.clone()),
+            (None, PluginSource::Path(path)) => signature_beside(path),
+            (None, source) => Ok((None, source.to_string())),
+        }
+    }
+}
+
+/// Returns advice on how to sign a file, for a message.
+pub(super) fn how_to_sign(path: &Path) -> String {
+    format!("sign it with `minisign -S -m {}`", path.display())
 }
 
 /// Reads the signature of a file from `FILE.minisig`. Returns it with its location.
@@ -131,14 +197,51 @@ pub(super) fn signature_beside(path: &Path) -> anyhow::Result<(Option<String>, S
 pub async fn fetch_plugin(
     source: &PluginSource,
     installed: Option<&Version>,
-    credentials: &FindCredentials,
+    access: &SourceAccess,
 ) -> anyhow::Result<FetchedPlugin> {
     match source {
         PluginSource::Path(path) => read_packed(path),
         PluginSource::Registry(reference) => {
-            pull_reference(reference, installed, credentials).await
+            pull_reference(reference, installed, &access.credentials).await
+        }
+        PluginSource::Package(reference) => {
+            let fetched = fetch_reference(reference, installed, &access.clients).await;
+            fetched.with_context(|| format!("cannot install {reference}"))
         }
     }
+}
+
+/// Downloads the plugin in a package. The versions of the package and of the plugin must be the
+/// same: updates are found by the version of the package.
+async fn fetch_reference(
+    reference: &PackageReference,
+    installed: Option<&Version>,
+    clients: &ClientEnvironment,
+) -> anyhow::Result<FetchedPlugin> {
+    let fetched = ecosystem::fetch_package(reference, installed, clients).await?;
+    let FetchedPackage {
+        reference,
+        version,
+        bytes,
+        locked,
+        notice,
+    } = fetched;
+    let origin = PathBuf::from(&locked.file);
+    let files = carried::read_package(&bytes, &origin)?;
+    let source = PluginSource::Package(reference);
+    let plugin = FetchedPlugin::of_package(files, source, &origin)?;
+    let own = &plugin.contents.manifest.version;
+    if version.as_ref() != Some(own) {
+        bail!(
+            "it holds version {own} of {}, and the two versions must be the same",
+            plugin.contents.manifest.name
+        );
+    }
+    Ok(FetchedPlugin {
+        package: Some(locked),
+        notice,
+        ..plugin
+    })
 }
 
 /// Downloads the plugin of a reference. Without a tag, or to update a version, takes the newest
@@ -177,12 +280,12 @@ async fn pull_reference(
             contents.manifest.name
         );
     }
+    let at = format!("{reference} (its annotation)");
     Ok(FetchedPlugin {
-        contents,
-        source: PluginSource::Registry(reference),
         bytes: Some(pulled.bytes),
         manifest: Some(pulled.manifest),
-        signature: pulled.signature,
+        signature: Some((pulled.signature, at)),
+        ..FetchedPlugin::new(contents, PluginSource::Registry(reference))
     })
 }
 
@@ -190,30 +293,22 @@ async fn pull_reference(
 /// kind.
 pub fn read_packed(path: &Path) -> anyhow::Result<FetchedPlugin> {
     let shown = path.display();
-    let of = |contents, bytes| {
-        Ok(FetchedPlugin {
-            contents,
-            source: PluginSource::new(path)?,
-            bytes,
-            manifest: None,
-            signature: None,
-        })
-    };
     let found = path.metadata().with_context(|| {
         let text = path.to_string_lossy();
         // `std::path::absolute` turns `https://` into `https:/`; the last name with a `:` is a
         // reference without its scheme, as other tools write it.
         let hint = if text.contains(":/") {
-            "; a source is a folder or file on this machine, or oci://HOST/REPOSITORY:TAG: download it first"
+            "; a source is a folder or file on this machine, oci://HOST/REPOSITORY:TAG, or a package as npm:NAME: download it first"
         } else if text.rsplit('/').next().is_some_and(|last| last.contains(':')) {
-            "; a reference to a registry begins with oci://"
+            "; a reference to a registry begins with oci://, npm:, pypi: or crates:"
         } else {
             ""
         };
         format!("cannot read {shown}{hint}")
     })?;
+    let source = PluginSource::new(path)?;
     if found.is_dir() {
-        return of(PluginContents::of_folder(path)?, None);
+        return Ok(FetchedPlugin::new(PluginContents::of_folder(path)?, source));
     }
     if !found.is_file() {
         bail!("{shown} is neither a file nor a folder");
@@ -222,13 +317,26 @@ pub fn read_packed(path: &Path) -> anyhow::Result<FetchedPlugin> {
     let bytes = read_open(file, path, MAX_BYTES)?;
     let contents = if bytes.starts_with(pack::MAGIC) {
         pack::unpack_plugin(&bytes, path)?
-    } else if bytes.starts_with(archive::MAGIC) {
-        archive::read_archive(&bytes, path)?
+    } else if bytes.starts_with(archive::MAGIC) || bytes.starts_with(zip::MAGIC) {
+        let files = carried::read_package(&bytes, path)?;
+        // Archives of a plugin's directory have a manifest, and packages have it in the packed
+        // plugin.
+        if bytes.starts_with(zip::MAGIC) {
+            return FetchedPlugin::of_package(files, source, path);
+        }
+        if !archive::has_manifest(&files) {
+            let plugin = FetchedPlugin::of_package(files, source, path);
+            return plugin.with_context(|| format!("{shown} has no {FILE_NAME}"));
+        }
+        archive::pick_plugin(files, path)?
     } else {
         bail!(
-            "{shown} is not a plugin: a source is a folder with plugin.toml, a .wasm that `rind plugin pack` made, or a .tar.gz of \
-             such a folder"
+            "{shown} is not a plugin: a source is a folder with plugin.toml, a .wasm that `rind plugin pack` made, a .tar.gz of \
+             such a folder, or a package with such a .wasm (.tgz, .whl, .crate)"
         );
     };
-    of(contents, Some(bytes))
+    Ok(FetchedPlugin {
+        bytes: Some(bytes),
+        ..FetchedPlugin::new(contents, source)
+    })
 }

@@ -303,7 +303,9 @@ pub(super) fn page() -> Page {
          folder `managed` in it |\n\
          | `~/.claude/CLAUDE.md` | context file that Rind reads too |\n\
          | `~/.claude/skills`, `~/.agents/skills` | skills that Rind reads too |\n\
-         | `~/.docker/config.json` | credentials of registries |\n\
+         | `~/.docker/config.json` | credentials of OCI registries |\n\
+         | `~/.npmrc`, `etc/npmrc` of npm, `pip.conf`, `config.toml` and `credentials.toml` of cargo | \
+         [addresses of package registries](../install.md#addresses-of-package-registries) and their credentials |\n\
          | the folder for temporary files (`TMPDIR`; where it lies in the workspace, `/tmp`, `/var/tmp` or `data/tmp`) | \
          temporary folders of commands, removed when they end |\n"
     );

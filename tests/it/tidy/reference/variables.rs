@@ -116,6 +116,44 @@ const READ: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "Registries of packages",
+        &[
+            (
+                "npm_config_registry",
+                "Registry of packages for `rind plugin install npm:NAME`: see [install](../install.md#addresses-of-package-registries). Also in capitals, as the next three",
+            ),
+            (
+                "npm_config_userconfig",
+                "Settings of npm of the user. Default: `~/.npmrc`",
+            ),
+            (
+                "npm_config_globalconfig",
+                "Settings of npm of the machine. Default: `etc/npmrc` in the prefix",
+            ),
+            (
+                "npm_config_prefix",
+                "Folder that npm is installed under. Default: found from `node` in `PATH`",
+            ),
+            ("PIP_INDEX_URL", "Index of Python packages"),
+            (
+                "UV_DEFAULT_INDEX",
+                "Index of Python packages where `PIP_INDEX_URL` is absent",
+            ),
+            (
+                "UV_INDEX_URL",
+                "Index of Python packages where both of these are absent",
+            ),
+            (
+                "PIP_CONFIG_FILE",
+                "Settings of pip, read before `pip.conf` of the user and of the machine. `/dev/null`: none are read",
+            ),
+            (
+                "CARGO_REGISTRY_DEFAULT",
+                "Registry of crates, by its name in cargo's settings; `CARGO_REGISTRIES_NAME_INDEX` and `CARGO_REGISTRIES_NAME_TOKEN` set its address and token",
+            ),
+        ],
+    ),
+    (
         "Traces",
         &[
             (
@@ -148,7 +186,10 @@ const READ: &[(&str, &[(&str, &str)])] = &[
                 "PATH",
                 "Folders of programs: cargo, npm, pip, `bwrap`, and the commands of scripts and skills",
             ),
-            ("CARGO_HOME", "Folder of cargo. Default: `~/.cargo`"),
+            (
+                "CARGO_HOME",
+                "Folder of cargo, also with its registries. Default: `~/.cargo`",
+            ),
             ("CARGO_TARGET_DIR", "Folder of build results"),
         ],
     ),

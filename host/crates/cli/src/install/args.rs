@@ -5,15 +5,57 @@ use std::path::PathBuf;
 use clap::Args;
 
 use rind_lib::grant::decide::GrantFlag;
+use rind_package::bundle::BundleOptions;
+use rind_package::ecosystem::PackageKind;
 
 #[derive(Debug, Args)]
 pub(in super::super) struct PackArgs {
-    /// Folder of the plugin, with `plugin.toml` and the built component
+    /// Folder of the plugin, with `plugin.toml` and the built component; for a package also a
+    /// `.wasm` of this command, whose signature in `FILE.minisig` goes along
     #[arg(value_name = "FOLDER")]
     pub(super) folder: PathBuf,
-    /// File to write; `NAME-VERSION.wasm` in the current folder by default
+    /// File to write; in the current folder by default, named after plugin and version
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) package: PackageArgs,
+}
+
+/// Kind of the package to make, with its description.
+#[derive(Debug, Args)]
+pub(super) struct PackageArgs {
+    /// Make a package of npm with the packed plugin in it, a `.tgz`
+    #[arg(long, group = "package_kind")]
+    npm: bool,
+    /// Make a Python package with the packed plugin in it, a wheel
+    #[arg(long, group = "package_kind")]
+    pypi: bool,
+    /// Make a crate with the packed plugin in it, a `.crate`
+    #[arg(long = "crate", group = "package_kind")]
+    is_crate: bool,
+    /// Name of the package, as `@team/hello`; the plugin's by default
+    #[arg(long, value_name = "NAME", requires = "package_kind")]
+    package_name: Option<String>,
+    /// License of the plugin, as `MIT OR Apache-2.0`; some registries require one
+    #[arg(long, value_name = "SPDX", requires = "package_kind")]
+    license: Option<String>,
+}
+
+impl PackageArgs {
+    /// Returns the options of the package; `None` if no package was asked for.
+    pub(super) fn options(&self) -> Option<BundleOptions> {
+        let kinds = [
+            (self.npm, PackageKind::Npm),
+            (self.pypi, PackageKind::Pypi),
+            (self.is_crate, PackageKind::Crates),
+        ];
+        let (_, kind) = kinds.into_iter().find(|(is_asked, _)| *is_asked)?;
+        Some(BundleOptions {
+            kind,
+            name: self.package_name.clone(),
+            license: self.license.clone(),
+        })
+    }
 }
 
 #[derive(Debug, Args)]
@@ -28,8 +70,9 @@ pub(in super::super) struct PublishArgs {
 
 #[derive(Debug, Args)]
 pub(in super::super) struct InstallArgs {
-    /// A plugin's folder, a `.wasm` of `rind plugin pack`, a `.tar.gz` of a folder, or
-    /// `oci://HOST/REPOSITORY:TAG`
+    /// A plugin's folder, a `.wasm` of `rind plugin pack`, a `.tar.gz` of a folder,
+    /// `oci://HOST/REPOSITORY:TAG`, or a package: `npm:NAME@VERSION`, `pypi:NAME==VERSION`,
+    /// `crates:NAME@VERSION`, a `.tgz`, `.whl` or `.crate`
     #[arg(value_name = "SOURCE")]
     pub(super) source: PathBuf,
     /// Accept that a plugin of this name was installed from another source before

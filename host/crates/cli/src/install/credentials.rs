@@ -1,5 +1,5 @@
-//! Credentials for registries, where `docker login` put them: `~/.docker/config.json` and the
-//! helpers that it names.
+//! Credentials for OCI registries, where `docker login` put them: `~/.docker/config.json` and the
+//! helpers that it names; and the surroundings in which the settings of npm, pip and cargo are.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,8 +7,21 @@ use std::sync::Arc;
 use anyhow::bail;
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 
-use super::super::environment::variable;
+use super::super::environment::{operator_environment, variable};
+use rind_package::ecosystem::ClientEnvironment;
 use rind_package::registry::{FindCredentials, RegistryCredentials};
+use rind_package::source::SourceAccess;
+
+/// Returns what sources of this user need.
+pub(super) fn source_access() -> SourceAccess {
+    SourceAccess {
+        credentials: find_credentials(),
+        clients: ClientEnvironment {
+            variable: Arc::new(variable),
+            home: operator_environment().home.clone(),
+        },
+    }
+}
 
 /// Looks credentials up once a registry asks for some. Hosts that are not in the file get none.
 pub(super) fn find_credentials() -> FindCredentials {

@@ -79,6 +79,10 @@ pub(in super::super) struct InstallOutcome {
     pub(in super::super) is_called: bool,
     /// Changes of the stored data of plugins of the name.
     pub(in super::super) stored: Vec<StoredData>,
+    /// Claims of the registry on where the package was built; `None` for other sources.
+    pub(in super::super) provenance: Option<Vec<String>>,
+    /// Warnings about the version of the package.
+    pub(in super::super) notices: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -147,8 +151,8 @@ impl PluginInstallation {
         // Pass the locked version: an update takes the newest version of a registry.
         let earlier = wanted.name.and_then(|name| self.lock.entries.get(name));
         let version = earlier.map(|locked| &locked.version);
-        let fetched =
-            fetch_plugin(wanted.source, version, &credentials::find_credentials()).await?;
+        let access = credentials::source_access();
+        let fetched = fetch_plugin(wanted.source, version, &access).await?;
         let manifest = &fetched.contents.manifest;
         let name = manifest.name.clone();
         if let Some(expected) = wanted.name {
@@ -176,6 +180,7 @@ impl PluginInstallation {
                 "pack it with `rind plugin pack {}` and sign the file",
                 fetched.source
             ),
+            how_to_sign: fetched.how_to_sign(),
             signature: &|| fetched.signature(),
         };
         let key = signature::check(&self.config, pinned, &subject)?;
@@ -215,7 +220,9 @@ impl PluginInstallation {
             digest,
             manifest: fetched.manifest.clone(),
             key: key.clone(),
+            package: fetched.package.clone(),
         };
+        let notices = package_notices(locked.as_ref(), &fetched);
         // Move old data before the plugin is in place: it must not run with the data of another
         // plugin.
         let stored = match locked {
@@ -241,6 +248,8 @@ impl PluginInstallation {
             waiting,
             is_called,
             stored,
+            provenance: fetched.package.map(|package| package.provenance),
+            notices,
         })
     }
 
@@ -364,6 +373,7 @@ fn install_change(
         locked.source,
         fetched.source
     );
+    check_registry(locked, fetched, wanted.may_change_source)?;
     ensure!(
         *version >= locked.version,
         "{name} {version} is older than the installed {}; an older version may have faults that were corrected since. To go back \
@@ -379,10 +389,59 @@ fn install_change(
          `rind plugin remove {name}` first",
         fetched.source
     );
+    let digests = [&locked.package, &fetched.package];
+    if let [Some(before), Some(now)] = digests {
+        ensure!(
+            before.digest == now.digest || wanted.may_change_source,
+            "{name} {version} is installed already from a package with the digest {}, and {} has another one now, {}: versions of a \
+             registry do not change, so ask its owner before you add --change-source",
+            before.digest,
+            fetched.source,
+            now.digest
+        );
+    }
     let is_same = HeldFolder::read(place).is_ok_and(|held| held.digest() == digest);
     Ok(if is_same {
         InstallChange::Unchanged
     } else {
         InstallChange::Restored
     })
+}
+
+/// Refuses a package of the same name from another registry than before, where the name may have
+/// another owner.
+fn check_registry(
+    locked: &LockedEntries,
+    fetched: &FetchedPlugin,
+    may_change: bool,
+) -> anyhow::Result<()> {
+    let (Some(before), Some(now)) = (&locked.package, &fetched.package) else {
+        return Ok(());
+    };
+    ensure!(
+        before.registry == now.registry || may_change,
+        "{} was installed from the registry {}, and {} is set now, where the name may belong to somebody else; add --change-source \
+         if it does not",
+        fetched.source,
+        before.registry,
+        now.registry
+    );
+    Ok(())
+}
+
+/// Collects warnings about a package: its version was yanked or deprecated, or the registry has no
+/// attestation any more. An attacker with a stolen token cannot make one.
+fn package_notices(locked: Option<&LockedEntries>, fetched: &FetchedPlugin) -> Vec<String> {
+    let before = locked.and_then(|locked| locked.package.as_ref());
+    let is_lost = match (before, &fetched.package) {
+        (Some(before), Some(now)) => before.has_attestation() && !now.has_attestation(),
+        _ => false,
+    };
+    let lost = is_lost.then(|| {
+        format!(
+            "the registry says of the installed version where it was built, and nothing of {}: ask its owner why",
+            fetched.source
+        )
+    });
+    fetched.notice.iter().cloned().chain(lost).collect()
 }

@@ -20,18 +20,18 @@ use args::{InstallArgs, PackArgs, PublishArgs, RemoveArgs, SearchPathArgs, Updat
 use installation::{PluginInstallation, WantedPlugin};
 use rind_lib::grant::Trust;
 use rind_operator::project;
+use rind_package::bundle::{BundleOptions, BundleSource, PackageBundle, make_bundle};
+use rind_package::ecosystem::PackageKind;
 use rind_package::registry::PluginRegistry;
-use rind_package::source::{self, PluginSource};
+use rind_package::source::{self, FetchedPlugin, PluginSource};
 use rind_package::{pack as packing, place};
 
 pub(super) use data::StoredData;
 pub(super) use installation::{InstallChange, InstallOutcome, RemovedPlugin};
 
 pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
-    if !args.folder.is_dir() {
-        return Err(Usage(format!("{} is not a folder", args.folder.display())).into());
-    }
-    let fetched = source::read_packed(&args.folder)?;
+    let options = args.package.options();
+    let fetched = read_unpacked(&args.folder, options.is_some())?;
     let contents = &fetched.contents;
     let name = &contents.manifest.name;
     // Check the same bytes that are packed.
@@ -46,14 +46,69 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
         let name = &plugin.manifest.name;
         render::print_warning(&format!("{name}: {}", render::plugins::NEVER_CALLED));
     }
-    let bytes = packing::pack_plugin(contents)?;
-    let version = &contents.manifest.version;
-    let out = args
-        .out
-        .unwrap_or_else(|| format!("{name}-{version}.wasm").into());
+    let (bytes, file_name) = match &options {
+        Some(options) => {
+            let bundle = pack_bundle(&fetched, options)?;
+            (bundle.bytes, bundle.file_name)
+        }
+        None => {
+            let version = &contents.manifest.version;
+            let bytes = packing::pack_plugin(contents)?;
+            (bytes, format!("{name}-{version}.wasm"))
+        }
+    };
+    let out = args.out.unwrap_or_else(|| file_name.clone().into());
+    if let Some(options) = &options {
+        check_out(&out, &file_name, options)?;
+    }
     write_file(&out, &bytes).with_context(|| format!("cannot write {}", out.display()))?;
     render::install::show_packed(contents, &out, bytes.len() as u64);
+    if let Some(options) = &options {
+        render::install::show_next_step(options.kind, &out);
+    }
     Ok(ExitStatus::Done)
+}
+
+/// Reads the plugin to pack: a folder, or for a package also a packed file.
+fn read_unpacked(path: &Path, is_for_package: bool) -> anyhow::Result<FetchedPlugin> {
+    if path.is_dir() {
+        return source::read_packed(path);
+    }
+    let shown = path.display();
+    if !is_for_package || !path.exists() {
+        return Err(Usage(format!("{shown} is not a folder")).into());
+    }
+    let fetched = source::read_packed(path)?;
+    let bytes = fetched.bytes.as_deref();
+    if !bytes.is_some_and(packing::is_packed) {
+        let why = format!("{shown} is neither a folder nor a `.wasm` of `rind plugin pack`");
+        return Err(Usage(why).into());
+    }
+    Ok(fetched)
+}
+
+/// Makes a package. The bytes of a packed file stay as they are, so that its signature is valid.
+fn pack_bundle(fetched: &FetchedPlugin, options: &BundleOptions) -> anyhow::Result<PackageBundle> {
+    let (packed, signature) = match &fetched.bytes {
+        Some(bytes) => (bytes.clone(), fetched.signature()?.0),
+        None => (packing::pack_plugin(&fetched.contents)?, None),
+    };
+    let source = BundleSource {
+        contents: &fetched.contents,
+        packed,
+        signature,
+    };
+    make_bundle(source, options)
+}
+
+/// Refuses another name for a wheel: pip reads name, version and tags from it.
+fn check_out(out: &Path, file_name: &str, options: &BundleOptions) -> anyhow::Result<()> {
+    let is_named = out.file_name().is_some_and(|name| name == file_name);
+    if options.kind == PackageKind::Pypi && !is_named {
+        let why = format!("a wheel must be named {file_name}, which --out does not end with");
+        return Err(Usage(why).into());
+    }
+    Ok(())
 }
 
 pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus> {

@@ -9,6 +9,7 @@ use super::{
 use crate::install::{InstallChange, InstallOutcome, RemovedPlugin, StoredData};
 use rind_lib::grant::{Trust, in_words};
 use rind_package::contents::PluginContents;
+use rind_package::ecosystem::PackageKind;
 use rind_package::registry::PublishedArtifact;
 
 /// One line for a packed plugin.
@@ -20,6 +21,20 @@ pub(in super::super) fn show_packed(contents: &PluginContents, out: &Path, n_byt
         printable_text(&out.display().to_string()),
         style_text(DIM, format_bytes(n_bytes)),
     ));
+}
+
+/// Prints the command that publishes a package.
+pub(in super::super) fn show_next_step(kind: PackageKind, out: &Path) {
+    let shown = out.display();
+    print_note(&match kind {
+        PackageKind::Npm => format!("publish it with `npm publish {shown}`"),
+        PackageKind::Pypi => format!("publish it with `twine upload {shown}`"),
+        PackageKind::Crates => {
+            format!(
+                "publish it by unpacking it, `tar -xzf {shown}`, and running `cargo publish` in its folder"
+            )
+        }
+    });
 }
 
 /// One line for a published plugin.
@@ -63,6 +78,15 @@ pub(in super::super) fn show_installed(outcome: &InstallOutcome) {
         style_text(BOLD, format_args!("{} {}", outcome.name, outcome.version)),
         printable_text(&format!("{what}{}", signed.collect::<String>())),
     ));
+    if let Some(claims) = outcome.provenance.as_ref().filter(|all| !all.is_empty()) {
+        print_note(&format!(
+            "the registry claims, and Rind does not verify: {}",
+            claims.join(", ")
+        ));
+    }
+    for notice in &outcome.notices {
+        super::print_warning(notice);
+    }
     if !outcome.is_called {
         super::print_warning(super::plugins::NEVER_CALLED);
     }

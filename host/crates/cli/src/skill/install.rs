@@ -278,6 +278,7 @@ async fn prepare_install(
         bytes: fetched.bytes.as_deref(),
         lock_file: LockedSkill::FILE_NAME,
         how_to_pack: "make an archive of it, `tar -czf NAME.tar.gz NAME`, and sign that with `minisign -S -m NAME.tar.gz`".to_owned(),
+        how_to_sign: fetched.how_to_sign(),
         signature: &|| fetched.signature(),
     };
     let signer = signature::check(keys, store.pinned_digest(&name), &subject)?;

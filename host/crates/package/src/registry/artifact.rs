@@ -120,7 +120,7 @@ fn show_name(text: &str) -> String {
 }
 
 /// Returns the digest of bytes in the notation of registries.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in Sha256::digest(bytes) {
         // Writing to a string does not fail.

@@ -10,6 +10,7 @@
 
 mod artifact;
 mod auth;
+mod download;
 mod push;
 mod reference;
 mod transfer;
@@ -22,10 +23,13 @@ use semver::Version;
 use serde::Deserialize;
 
 pub(crate) use artifact::MAX_SIGNATURE_BYTES;
-use artifact::{ArtifactManifest, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE, sha256_hex};
+pub(crate) use artifact::sha256_hex;
+use artifact::{ArtifactManifest, ContentDescriptor, LAYER_TYPE, MANIFEST_TYPE};
 pub use auth::RegistryCredentials;
+pub(crate) use download::{DownloadAsk, PackageDownload, RegistryAddress, parse_url};
 pub use push::PublishedArtifact;
-pub(crate) use reference::{ArtifactReference, SCHEME, tag_version};
+pub(crate) use reference::{ArtifactReference, SCHEME, is_loopback, tag_version};
+pub(crate) use reqwest::Url;
 use transfer::{RegistryAsk, RegistryTransfer};
 
 /// Maximum size of an artifact's manifest and of a page of tags. Usual manifests have 2 KiB.

@@ -60,7 +60,7 @@ impl ArtifactReference {
 }
 
 /// Whether a host (without port) is this machine, by name or address.
-pub(super) fn is_loopback(name: &str) -> bool {
+pub(crate) fn is_loopback(name: &str) -> bool {
     let address = name.trim_start_matches('[').trim_end_matches(']');
     let is_address = |address: IpAddr| address.to_canonical().is_loopback();
     name == "localhost" || address.parse().is_ok_and(is_address)

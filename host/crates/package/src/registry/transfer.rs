@@ -12,7 +12,7 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, Url};
 use serde::Deserialize;
 
 use super::reference::{ArtifactReference, is_loopback};
@@ -86,26 +86,8 @@ impl RegistryTransfer {
         reference: &ArtifactReference,
         credentials: FindCredentials,
     ) -> anyhow::Result<Self> {
-        install_tls();
         let is_local = reference.is_loopback();
-        let mut client = Client::builder()
-            .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(IDLE_TIMEOUT)
-            .timeout(TIMEOUT)
-            // A redirect could carry credentials to another host.
-            .redirect(Policy::none())
-            .referer(false)
-            .http1_max_headers(MAX_ANSWER_HEADERS)
-            // Digests are over the bytes as transferred, so the library must not decompress them.
-            .no_gzip();
-        if is_local {
-            // Without TLS the system's certificates are not needed, and reconnecting is cheap.
-            client = client
-                .no_proxy()
-                .tls_certs_only([])
-                .pool_max_idle_per_host(0);
-        }
+        let client = client_builder(is_local);
         let scheme = if is_local { "http" } else { "https" };
         let base = format!("{scheme}://{}/v2/{}/", reference.host, reference.path);
         Ok(Self {
@@ -225,6 +207,30 @@ impl RegistryTransfer {
     fn within_time(&self, request: RequestBuilder) -> RequestBuilder {
         request.timeout(self.until.saturating_duration_since(Instant::now()))
     }
+}
+
+/// Returns the options of every client of a registry; `is_local` is for one on this machine.
+pub(super) fn client_builder(is_local: bool) -> ClientBuilder {
+    install_tls();
+    let client = Client::builder()
+        .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(IDLE_TIMEOUT)
+        .timeout(TIMEOUT)
+        // A redirect could carry credentials to another host.
+        .redirect(Policy::none())
+        .referer(false)
+        .http1_max_headers(MAX_ANSWER_HEADERS)
+        // Digests are over the bytes as transferred, so the library must not decompress them.
+        .no_gzip();
+    if !is_local {
+        return client;
+    }
+    // Without TLS the system's certificates are not needed, and reconnecting is cheap.
+    client
+        .no_proxy()
+        .tls_certs_only([])
+        .pool_max_idle_per_host(0)
 }
 
 /// Sends a request without a body, and waits for the headers of the response.

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 
 use super::archive;
 use super::contents::{MAX_BYTES, open_file, read_open};
-use super::source::{PluginSource, signature_beside};
+use super::source::{PluginSource, how_to_sign, signature_beside};
 pub use installed::{unverified_skills, verify_skills};
 pub use pick::{CandidateBundle, SkillCandidate, find_candidates, pick_bundle};
 pub use store::{LockedSkill, SkillChange, SkillPlace, SkillStore, taken_names};
@@ -40,6 +40,11 @@ pub struct FetchedSkills {
 }
 
 impl FetchedSkills {
+    /// Returns advice on how to sign the source, for a message.
+    pub fn how_to_sign(&self) -> String {
+        how_to_sign(Path::new(&self.source.to_string()))
+    }
+
     /// Reads the signature of an archive. Returns it with its location: next to the typed path, or
     /// next to the symlink's target.
     pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
@@ -48,7 +53,9 @@ impl FetchedSkills {
                 (None, _) => signature_beside(path),
                 found => Ok(found),
             },
-            PluginSource::Registry(_) => bail!("skills are not in registries"),
+            PluginSource::Registry(_) | PluginSource::Package(_) => {
+                bail!("skills are not in registries")
+            }
         }
     }
 }

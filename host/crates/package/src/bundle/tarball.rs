@@ -1,0 +1,33 @@
+//! Writes a `.tar.gz` with the same bytes each time.
+
+use anyhow::Context;
+use flate2::{Compression, GzBuilder};
+use tar::{Builder, EntryType, Header};
+
+use super::BundleFiles;
+
+/// Time of all entries, in seconds: 26 October 1985, as npm sets it. Some programs do not accept 0.
+const TIME: u64 = 499_162_500;
+
+/// Mode of a file that all users may read.
+const MODE: u32 = 0o644;
+
+/// Writes files into a compressed archive, below one folder.
+pub(super) fn write_tarball(folder: &str, files: &BundleFiles) -> anyhow::Result<Vec<u8>> {
+    // The header of gzip has no time and no name.
+    let encoder = GzBuilder::new().write(Vec::new(), Compression::default());
+    let mut archive = Builder::new(encoder);
+    for (path, content) in files {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(EntryType::Regular);
+        header.set_size(u64::try_from(content.len())?);
+        header.set_mode(MODE);
+        header.set_mtime(TIME);
+        header.set_uid(0);
+        header.set_gid(0);
+        let path = format!("{folder}/{path}");
+        let added = archive.append_data(&mut header, &path, content.as_slice());
+        added.with_context(|| format!("cannot pack `{path}`"))?;
+    }
+    Ok(archive.into_inner()?.finish()?)
+}

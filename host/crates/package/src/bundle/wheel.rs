@@ -1,0 +1,84 @@
+//! Python packages: a wheel for all platforms, without Python in it. Installing it puts the packed
+//! plugin into `share/rind-packages` of the environment.
+
+use std::fmt::Write;
+
+use anyhow::Context;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use super::{BundleFiles, BundleParts, KEYWORD, PackageBundle};
+use crate::ecosystem::{from_semver, normal_pypi_name};
+use crate::zip::write_zip;
+
+/// Tag of wheels for all platforms.
+const TAG: &str = "py3-none-any";
+
+/// Folder that the plugin is installed into, below that of the environment. In `share/rind/plugins`
+/// it would be among those that come with a Rind of that environment, which need no permissions.
+const SHARE: &str = "share/rind-packages";
+
+pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle> {
+    let version = from_semver(parts.version).with_context(|| {
+        format!(
+            "a Python package cannot have the version {}: after the three numbers, only -alpha.N, -beta.N, -rc.N and -dev.N are \
+             possible",
+            parts.version
+        )
+    })?;
+    // Names of files have `_` where normalized names have `-`.
+    let stem = format!(
+        "{}-{version}",
+        normal_pypi_name(parts.name).replace('-', "_")
+    );
+    let info = format!("{stem}.dist-info");
+    let metadata = package_metadata(&parts, &version)?;
+    let wheel = format!("Wheel-Version: 1.0\nGenerator: rind\nRoot-Is-Purelib: true\nTag: {TAG}\n");
+    let mut files: BundleFiles = parts
+        .plugin_files
+        .into_iter()
+        .map(|(path, bytes)| (format!("{stem}.data/data/{SHARE}/{path}"), bytes))
+        .collect();
+    files.push((format!("{info}/METADATA"), metadata));
+    files.push((format!("{info}/WHEEL"), wheel.into_bytes()));
+    let record = format!("{info}/RECORD");
+    let text = record_text(&files, &record);
+    files.push((record, text.into_bytes()));
+    Ok(PackageBundle {
+        file_name: format!("{stem}-{TAG}.whl"),
+        bytes: write_zip(&files)?,
+    })
+}
+
+/// Returns the headers and the README, in the format of mails. No header has a line break in it:
+/// names are checked, and the description is one line.
+fn package_metadata(parts: &BundleParts<'_>, version: &str) -> anyhow::Result<Vec<u8>> {
+    let mut text = format!(
+        "Metadata-Version: 2.1\nName: {}\nVersion: {version}\nSummary: {}\nKeywords: {KEYWORD}\n",
+        parts.name, parts.description
+    );
+    if let Some(license) = parts.license {
+        writeln!(text, "License: {license}")?;
+    }
+    if parts.readme.is_some() {
+        text.push_str("Description-Content-Type: text/markdown\n");
+    }
+    let mut bytes = text.into_bytes();
+    if let Some(readme) = parts.readme {
+        bytes.push(b'\n');
+        bytes.extend_from_slice(readme);
+    }
+    Ok(bytes)
+}
+
+/// Lists all files with digest and size. The list itself has neither.
+fn record_text(files: &BundleFiles, record: &str) -> String {
+    let mut text = String::new();
+    for (path, bytes) in files {
+        let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{path},sha256={digest},{}", bytes.len());
+    }
+    text + record + ",,\n"
+}

@@ -1,0 +1,118 @@
+//! Finds the packed plugin in the files of an ordinary package.
+//!
+//! A package of a plugin has exactly one `.wasm` that `rind plugin pack` made, at any path, and
+//! possibly its signature beside it. All other files, such as scripts and sources, are ignored.
+
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+
+use super::contents::Files;
+use super::registry::MAX_SIGNATURE_BYTES;
+use super::{archive, pack, zip};
+
+/// Ending of packed plugins, and of the signature beside one.
+const WASM: &str = ".wasm";
+const MINISIG: &str = ".minisig";
+
+/// Maximum number of files that a message lists.
+const MAX_LISTED: usize = 3;
+
+/// Packed plugin in a package.
+#[derive(Debug)]
+pub(crate) struct CarriedPlugin {
+    /// Path in the package.
+    pub(crate) path: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) signature: Option<String>,
+}
+
+/// Reads the file of a package: a compressed tar archive, as npm and cargo use it, or a zip archive,
+/// as wheels are. `origin` is only used in messages.
+pub(crate) fn read_package(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
+    if bytes.starts_with(zip::MAGIC) {
+        let files = zip::read_zip(bytes);
+        return files.with_context(|| format!("cannot read {}", origin.display()));
+    }
+    ensure!(
+        bytes.starts_with(archive::MAGIC),
+        "{} is not a package: neither a compressed tar archive nor a zip archive",
+        origin.display()
+    );
+    archive::read_files(bytes, origin)
+}
+
+/// Finds the packed plugin in the files of a package.
+pub(crate) fn find_plugin(mut files: Files, origin: &Path) -> anyhow::Result<CarriedPlugin> {
+    let shown = origin.display();
+    let is_wasm = |names: &&Vec<String>| names.last().is_some_and(|name| name.ends_with(WASM));
+    let modules: Vec<Vec<String>> = files.keys().filter(is_wasm).cloned().collect();
+    let is_packed = |names: &&Vec<String>| {
+        let bytes = files.get(*names);
+        bytes.is_some_and(|bytes| pack::carries_manifest(bytes))
+    };
+    let packed: Vec<&Vec<String>> = modules.iter().filter(is_packed).collect();
+    let names = match packed.as_slice() {
+        [one] => (*one).clone(),
+        [] => bail!(
+            "{shown} holds no plugin: expected is exactly one `.wasm` file that `rind plugin pack` made, and {}",
+            describe_rest(&modules, files.len())
+        ),
+        several => bail!(
+            "{shown} holds {} packed plugins, {}; expected is exactly one",
+            several.len(),
+            list_paths(several.iter().copied())
+        ),
+    };
+    let path = names.join("/");
+    let signature = signature_of(&files, &names)
+        .with_context(|| format!("the signature of `{}` in {shown}", path.escape_debug()))?;
+    let bytes = files.remove(&names).unwrap_or_default();
+    Ok(CarriedPlugin {
+        path,
+        bytes,
+        signature,
+    })
+}
+
+/// Describes the files of a package without a plugin.
+fn describe_rest(modules: &[Vec<String>], n_files: usize) -> String {
+    match modules {
+        [] => format!("none of its {n_files} files is a `.wasm`"),
+        all => format!(
+            "those that it has carry no manifest: {}",
+            list_paths(all.iter())
+        ),
+    }
+}
+
+fn list_paths<'a>(all: impl ExactSizeIterator<Item = &'a Vec<String>>) -> String {
+    let n_more = all.len().saturating_sub(MAX_LISTED);
+    let shown = all.take(MAX_LISTED).map(|names| {
+        let path = names.join("/");
+        format!("`{}`", path.escape_debug())
+    });
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match n_more {
+        0 => shown,
+        _ => format!("{shown} and {n_more} more"),
+    }
+}
+
+/// Returns the signature in the file beside a packed plugin.
+fn signature_of(files: &Files, plugin: &[String]) -> anyhow::Result<Option<String>> {
+    let mut names = plugin.to_vec();
+    if let Some(name) = names.last_mut() {
+        name.push_str(MINISIG);
+    }
+    let Some(bytes) = files.get(&names) else {
+        return Ok(None);
+    };
+    ensure!(
+        bytes.len() as u64 <= MAX_SIGNATURE_BYTES,
+        "it has {} bytes, at most {MAX_SIGNATURE_BYTES} are read",
+        bytes.len()
+    );
+    let text = String::from_utf8(bytes.clone());
+    text.map(Some).context("it is not UTF-8")
+}

@@ -1,0 +1,189 @@
+//! Settings of cargo: variables, and `config.toml` and `credentials.toml` of its home folder.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use toml::Table;
+
+use super::{ClientEnvironment, ConfiguredRegistry, read_settings};
+
+/// Name of the source that cargo uses without settings.
+const DEFAULT_SOURCE: &str = "crates-io";
+
+/// Prefix of the addresses of sparse indexes.
+const SPARSE: &str = "sparse+";
+
+/// Maximum number of sources that replace each other in a row.
+const MAX_REPLACEMENTS: usize = 8;
+
+/// Settings of cargo that concern registries.
+struct CargoSettings<'a> {
+    environment: &'a ClientEnvironment,
+    config: Table,
+    credentials: Table,
+    /// File with the settings, for messages.
+    path: PathBuf,
+}
+
+/// Finds the index of crates.
+pub(super) fn find_registry(
+    environment: &ClientEnvironment,
+) -> anyhow::Result<Option<ConfiguredRegistry>> {
+    let settings = CargoSettings::read_files(environment)?;
+    match settings.default_registry() {
+        Some(name) if name != DEFAULT_SOURCE => settings.find_named(&name).map(Some),
+        _ => settings.find_replacement(),
+    }
+}
+
+impl<'a> CargoSettings<'a> {
+    fn read_files(environment: &'a ClientEnvironment) -> anyhow::Result<Self> {
+        let home = environment.variable("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| environment.in_home(".cargo"));
+        let home = home.unwrap_or_default();
+        // Cargo prefers the name without an ending, which is the older one.
+        let read = |name: &str| -> anyhow::Result<(Table, PathBuf)> {
+            for path in [home.join(name), home.join(format!("{name}.toml"))] {
+                if let Some(table) = read_table(&path)? {
+                    return Ok((table, path));
+                }
+            }
+            Ok((Table::new(), home.join(format!("{name}.toml"))))
+        };
+        let ((config, path), (credentials, _)) = match home.as_os_str().is_empty() {
+            true => Default::default(),
+            false => (read("config")?, read("credentials")?),
+        };
+        Ok(Self {
+            environment,
+            config,
+            credentials,
+            path,
+        })
+    }
+
+    fn default_registry(&self) -> Option<String> {
+        let variable = self.environment.variable("CARGO_REGISTRY_DEFAULT");
+        variable.or_else(|| find_text(&self.config, &["registry", "default"]))
+    }
+
+    /// Returns a registry of the table `[registries]`.
+    fn find_named(&self, name: &str) -> anyhow::Result<ConfiguredRegistry> {
+        let variable = self.of_variable(name, "INDEX");
+        let index = variable.or_else(|| find_text(&self.config, &["registries", name, "index"]));
+        let shown = name.escape_debug();
+        let index = index.with_context(|| {
+            let path = self.path.display();
+            format!(
+                "cargo uses the registry `{shown}`, and {path} has no `registries.{shown}.index`"
+            )
+        })?;
+        self.sparse_registry(
+            &index,
+            &format!("`registries.{shown}` of cargo"),
+            Some(name),
+        )
+    }
+
+    /// Follows the replacements of the default source.
+    fn find_replacement(&self) -> anyhow::Result<Option<ConfiguredRegistry>> {
+        let mut name = DEFAULT_SOURCE.to_owned();
+        for _ in 0..MAX_REPLACEMENTS {
+            let source = |key: &str| find_text(&self.config, &["source", &name, key]);
+            let setting = format!(
+                "`source.{}` in {}",
+                name.escape_debug(),
+                self.path.display()
+            );
+            if let Some(next) = source("replace-with") {
+                let is_source = find_table(&self.config, &["source", &next]).is_some();
+                if !is_source {
+                    return self.find_named(&next).map(Some);
+                }
+                name = next;
+                continue;
+            }
+            if let Some(index) = source("registry") {
+                return self.sparse_registry(&index, &setting, None).map(Some);
+            }
+            let other = ["local-registry", "directory", "git"];
+            ensure!(
+                !other.iter().any(|key| source(key).is_some()),
+                "{setting} is not a sparse index: name one with `registry = \"{SPARSE}https://…\"`"
+            );
+            if name == DEFAULT_SOURCE {
+                return Ok(None);
+            }
+            bail!("{setting} names no registry");
+        }
+        bail!(
+            "the sources in {} replace each other in a circle",
+            self.path.display()
+        )
+    }
+
+    fn sparse_registry(
+        &self,
+        index: &str,
+        setting: &str,
+        name: Option<&str>,
+    ) -> anyhow::Result<ConfiguredRegistry> {
+        let Some(url) = index.strip_prefix(SPARSE) else {
+            bail!("{setting} is not a sparse index, whose address begins with {SPARSE}https://");
+        };
+        let token = name.and_then(|name| self.find_token(name));
+        Ok(ConfiguredRegistry {
+            url: url.to_owned(),
+            setting: setting.to_owned(),
+            authorization: token.or_else(|| self.token_of_index(index)),
+        })
+    }
+
+    fn find_token(&self, name: &str) -> Option<String> {
+        let variable = self.of_variable(name, "TOKEN");
+        let files = [&self.credentials, &self.config];
+        variable.or_else(|| {
+            let mut files = files.into_iter();
+            files.find_map(|table| find_text(table, &["registries", name, "token"]))
+        })
+    }
+
+    /// Returns the token of a registry with this index.
+    fn token_of_index(&self, index: &str) -> Option<String> {
+        let registries = find_table(&self.config, &["registries"])?;
+        let has_index = |name: &&String| {
+            let own = find_text(registries, &[name, "index"]);
+            own.is_some_and(|own| own == index)
+        };
+        let mut names = registries.keys();
+        self.find_token(names.find(has_index)?)
+    }
+
+    /// Returns the variable for a key of a registry, as `CARGO_REGISTRIES_NAME_INDEX`.
+    fn of_variable(&self, name: &str, key: &str) -> Option<String> {
+        let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
+        self.environment
+            .variable(&format!("CARGO_REGISTRIES_{name}_{key}"))
+    }
+}
+
+fn read_table(path: &Path) -> anyhow::Result<Option<Table>> {
+    let Some(text) = read_settings(path)? else {
+        return Ok(None);
+    };
+    // The error would quote the line, which may have a token.
+    let table = text.parse::<Table>().ok();
+    let table = table.with_context(|| format!("{} is not TOML", path.display()))?;
+    Ok(Some(table))
+}
+
+fn find_table<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Table> {
+    path.iter()
+        .try_fold(table, |table, key| table.get(*key)?.as_table())
+}
+
+fn find_text(table: &Table, path: &[&str]) -> Option<String> {
+    let (last, above) = path.split_last()?;
+    let value = find_table(table, above)?.get(*last)?;
+    value.as_str().map(str::to_owned)
+}

@@ -1,0 +1,263 @@
+//! Settings of the ordinary clients (npm, pip, uv, cargo): the address of a registry, and the
+//! credentials for it.
+//!
+//! Only settings of the user and of the machine are read. Those of the current folder are ignored:
+//! a project could name a registry of its own in them. A file that exists but cannot be read is an
+//! error, because the public registry would be asked for the name of a private package otherwise.
+
+mod cargo;
+mod npm;
+mod pip;
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustix::fs::OFlags;
+
+use super::PackageKind;
+use super::defaults::default_registry;
+use super::reference::PackageReference;
+use crate::contents::{open_file, read_open};
+use crate::registry::{RegistryAddress, Url, is_loopback, parse_url};
+
+/// Maximum size of a client's settings file. Usual ones have some hundred bytes.
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+
+/// Variables with the addresses of proxies.
+const PROXIES: [&str; 6] = [
+    "HTTPS_PROXY",
+    "https_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+];
+
+/// Function that returns a variable that is set and not empty.
+pub type FindVariable = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Surroundings in which the settings of the ordinary clients are found.
+#[derive(Clone)]
+pub struct ClientEnvironment {
+    /// Looks up a variable of the environment.
+    pub variable: FindVariable,
+    /// Home folder of the user.
+    pub home: Option<PathBuf>,
+}
+
+impl ClientEnvironment {
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.variable)(name)
+    }
+
+    /// Returns the first of several variables that is set, with its name.
+    fn first_variable(&self, names: &[&str]) -> Option<(String, String)> {
+        let mut set = names
+            .iter()
+            .filter_map(|name| Some((self.variable(name)?, (*name).to_owned())));
+        set.next()
+    }
+
+    /// Returns a path in the home folder.
+    fn in_home(&self, path: &str) -> Option<PathBuf> {
+        self.home.as_ref().map(|home| home.join(path))
+    }
+}
+
+/// Address in a client's settings.
+struct ConfiguredRegistry {
+    url: String,
+    /// Setting with the address, for messages.
+    setting: String,
+    /// Value of the header `Authorization`.
+    authorization: Option<String>,
+}
+
+/// Finds the registry of a package as its ordinary client would.
+pub(super) fn find_registry(
+    environment: &ClientEnvironment,
+    reference: &PackageReference,
+) -> anyhow::Result<RegistryAddress> {
+    let found = match reference.kind {
+        PackageKind::Npm => npm::find_registry(environment, &reference.name)?,
+        PackageKind::Pypi => pip::find_registry(environment)?,
+        PackageKind::Crates => cargo::find_registry(environment)?,
+    };
+    let found = found.or_else(|| {
+        let url = default_registry(reference.kind)?;
+        Some(ConfiguredRegistry {
+            url: url.to_owned(),
+            setting: "the defaults".to_owned(),
+            authorization: None,
+        })
+    });
+    let (setting, login) = match reference.kind {
+        PackageKind::Npm => (
+            "`registry` in ~/.npmrc or the variable npm_config_registry",
+            "set `//HOST/:_authToken` in ~/.npmrc, as `npm login` does",
+        ),
+        PackageKind::Pypi => (
+            "the variable PIP_INDEX_URL or `index-url` in pip.conf",
+            "put them into the address in PIP_INDEX_URL or pip.conf, as https://USER:PASSWORD@HOST/",
+        ),
+        PackageKind::Crates => (
+            "`[source]` in config.toml of cargo's home",
+            "set the token with `cargo login`",
+        ),
+    };
+    let found = found.with_context(|| format!("no registry is configured: set {setting}"))?;
+    checked_address(found, login, environment)
+}
+
+/// Checks a configured address. A password in it becomes a header, so that no message shows it.
+fn checked_address(
+    found: ConfiguredRegistry,
+    login: &'static str,
+    environment: &ClientEnvironment,
+) -> anyhow::Result<RegistryAddress> {
+    let ConfiguredRegistry {
+        url,
+        setting,
+        mut authorization,
+    } = found;
+    let mut base = parse_url(&url).with_context(|| format!("{setting} is not a URL"))?;
+    if let Some(password) = url_credentials(&base) {
+        authorization = Some(basic_header(&password));
+    }
+    // Setting the parts fails for URLs without a host, which are refused below.
+    let _ = base.set_username("");
+    let _ = base.set_password(None);
+    base.set_query(None);
+    base.set_fragment(None);
+    let host = base.host_str().unwrap_or_default().to_owned();
+    let is_safe = base.scheme() == "https" || (base.scheme() == "http" && is_loopback(&host));
+    ensure!(
+        is_safe && !host.is_empty(),
+        "{setting} names `{}`, which is neither https nor on this machine: what it sends could be changed on the way",
+        rind_lib::text::clean_line(base.as_str(), 200)
+    );
+    if !base.path().ends_with('/') {
+        let path = format!("{}/", base.path());
+        base.set_path(&path);
+    }
+    Ok(RegistryAddress {
+        base,
+        authorization,
+        setting,
+        login,
+        proxies: proxy_hosts(environment),
+    })
+}
+
+/// Returns `USER:PASSWORD` of a URL, decoded.
+fn url_credentials(url: &Url) -> Option<String> {
+    let decoded = |text: &str| decode_percent(text);
+    let password = url.password().map(decoded).unwrap_or_default();
+    let user = decoded(url.username());
+    (!user.is_empty() || !password.is_empty()).then(|| format!("{user}:{password}"))
+}
+
+/// Decodes `%XX` sequences; other text stays unchanged.
+fn decode_percent(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        bytes.extend_from_slice(before.as_bytes());
+        let code = after.get(..2);
+        let code = code.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (code, after.get(2..)) {
+            (Some(code), Some(left)) => {
+                bytes.push(code);
+                rest = left;
+            }
+            _ => {
+                bytes.push(b'%');
+                rest = after;
+            }
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns the header for a text `USER:PASSWORD`.
+fn basic_header(credentials: &str) -> String {
+    format!("Basic {}", STANDARD.encode(credentials))
+}
+
+/// Lists the hosts of configured proxies. Their addresses may be private.
+fn proxy_hosts(environment: &ClientEnvironment) -> Vec<String> {
+    let host = |name: &&str| {
+        let text = environment.variable(name)?;
+        let text = match text.contains("://") {
+            true => text,
+            false => format!("http://{text}"),
+        };
+        parse_url(&text).ok()?.host_str().map(str::to_owned)
+    };
+    PROXIES.iter().filter_map(host).collect()
+}
+
+/// Reads a settings file; `None` if there is none.
+fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
+    let shown = path.display();
+    // People name this file where a client shall read none.
+    if path == Path::new("/dev/null") {
+        return Ok(None);
+    }
+    let file = match open_file(path, OFlags::empty()) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("cannot read {shown}, which may name a registry"));
+        }
+    };
+    let bytes = read_open(file, path, MAX_SETTINGS_BYTES)?;
+    let text = String::from_utf8(bytes);
+    text.map(Some)
+        .with_context(|| format!("{shown} is not UTF-8"))
+}
+
+/// Line of an INI file.
+struct IniSetting<'a> {
+    /// Section, empty for lines before the first one.
+    section: &'a str,
+    key: &'a str,
+    /// Value without quotes.
+    value: &'a str,
+}
+
+/// Lists the lines `KEY = VALUE` of an INI file, with their sections.
+fn ini_settings(text: &str) -> Vec<IniSetting<'_>> {
+    let mut section = "";
+    let mut settings = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let named = line.strip_prefix('[');
+        if let Some(name) = named.and_then(|rest| rest.strip_suffix(']')) {
+            section = name.trim();
+        } else if !line.starts_with(['#', ';'])
+            && let Some((key, value)) = line.split_once('=')
+        {
+            let value = value.trim();
+            let quoted = ['"', '\'']
+                .iter()
+                .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
+            settings.push(IniSetting {
+                section,
+                key: key.trim(),
+                value: quoted.unwrap_or(value),
+            });
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests;

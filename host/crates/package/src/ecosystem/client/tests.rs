@@ -1,0 +1,177 @@
+//! Tests of the settings of ordinary clients.
+
+use std::fs;
+
+use super::*;
+
+/// A home folder with these files, and these variables.
+fn find(
+    reference: &str,
+    files: &[(&str, &str)],
+    variables: &[(&str, &str)],
+) -> anyhow::Result<RegistryAddress> {
+    let home = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = home.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let variables: Vec<(String, String)> = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    let environment = ClientEnvironment {
+        variable: Arc::new(move |name| {
+            let mut all = variables.iter();
+            let found = all.find(|(own, _)| own == name)?;
+            Some(found.1.clone())
+        }),
+        home: Some(home.path().to_owned()),
+    };
+    let reference = PackageReference::parse_reference(reference)
+        .unwrap()
+        .unwrap();
+    find_registry(&environment, &reference)
+}
+
+/// Address and header that are found.
+fn found(
+    reference: &str,
+    files: &[(&str, &str)],
+    variables: &[(&str, &str)],
+) -> (String, Option<String>) {
+    let found = find(reference, files, variables).unwrap();
+    (found.base.to_string(), found.authorization)
+}
+
+#[test]
+fn npm_takes_the_registry_of_the_scope_then_the_variable_then_the_file() {
+    let npmrc = "; ours\nregistry = \"https://a.example/npm\"\n@team:registry=https://b.example/\n\
+                 //a.example/:_authToken=${TOKEN}\n//b.example/:username=u\n//b.example/:_password=cHc=\n";
+    let files = [(".npmrc", npmrc)];
+    let token = ("TOKEN", "t0ken");
+    assert_eq!(
+        found("npm:hello", &files, &[token]),
+        (
+            "https://a.example/npm/".to_owned(),
+            Some("Bearer t0ken".to_owned())
+        )
+    );
+    let other = ("npm_config_registry", "https://c.example");
+    assert_eq!(
+        found("npm:hello", &files, &[other]),
+        ("https://c.example/".to_owned(), None)
+    );
+    assert_eq!(
+        found("npm:@team/hello", &files, &[other]),
+        (
+            "https://b.example/".to_owned(),
+            Some("Basic dTpwdw==".to_owned())
+        )
+    );
+    let error = find("npm:hello", &files, &[]).err().unwrap().to_string();
+    assert!(error.contains("`TOKEN`, which is not set"), "{error}");
+}
+
+#[test]
+fn pip_takes_the_variables_of_pip_and_uv_and_then_the_file() {
+    let conf = "[global]\nindex-url = https://a.example/simple\n[install]\nindex_url=https://u%40x:p@b.example/simple/\n";
+    let files = [(".config/pip/pip.conf", conf)];
+    assert_eq!(
+        found("pypi:hello", &files, &[]),
+        (
+            "https://b.example/simple/".to_owned(),
+            Some(basic_header("u@x:p"))
+        )
+    );
+    let uv = ("UV_DEFAULT_INDEX", "ours=https://c.example/x");
+    assert_eq!(found("pypi:hello", &files, &[uv]).0, "https://c.example/x/");
+    let pip = ("PIP_INDEX_URL", "https://d.example/simple?x#y");
+    assert_eq!(
+        found("pypi:hello", &files, &[uv, pip]).0,
+        "https://d.example/simple/"
+    );
+}
+
+#[test]
+fn cargo_takes_the_default_registry_or_follows_replaced_sources() {
+    let config = "[source.crates-io]\nreplace-with = 'one'\n[source.one]\nreplace-with = 'two'\n\
+                  [source.two]\nregistry = 'sparse+https://a.example/index'\n\
+                  [registries.two]\nindex = 'sparse+https://a.example/index'\n";
+    let files = [
+        (".cargo/config.toml", config),
+        (
+            ".cargo/credentials.toml",
+            "[registries.two]\ntoken = 't0ken'\n",
+        ),
+    ];
+    let expected = (
+        "https://a.example/index/".to_owned(),
+        Some("t0ken".to_owned()),
+    );
+    assert_eq!(found("crates:hello", &files, &[]), expected);
+    let default = [
+        ("CARGO_REGISTRY_DEFAULT", "my-own"),
+        ("CARGO_REGISTRIES_MY_OWN_INDEX", "sparse+https://b.example/"),
+    ];
+    let expected = ("https://b.example/".to_owned(), None);
+    assert_eq!(found("crates:hello", &files, &default), expected);
+    for (config, what) in [
+        (
+            "[source.crates-io]\nreplace-with='crates-io'",
+            "in a circle",
+        ),
+        (
+            "[source.crates-io]\nreplace-with='x'",
+            "`registries.x.index`",
+        ),
+        (
+            "[source.crates-io]\nreplace-with='x'\n[source.x]\ndirectory='vendor'",
+            "is not a sparse index",
+        ),
+        (
+            "[source.crates-io]\nregistry='https://a.example/git'",
+            "is not a sparse index",
+        ),
+        ("token = t0ken", "is not TOML"),
+    ] {
+        let error = find("crates:hello", &[(".cargo/config.toml", config)], &[]);
+        let error = format!("{:#}", error.err().unwrap());
+        assert!(error.contains(what), "{what}: {error}");
+        assert!(!error.contains("t0ken"), "{error}");
+    }
+}
+
+#[test]
+fn addresses_that_others_could_change_and_files_that_cannot_be_read_are_refused() {
+    for (url, what) in [
+        ("http://a.example/", "neither https nor on this machine"),
+        ("http://u:secret@10.0.0.1/", "neither https"),
+        ("ftp://127.0.0.1/", "neither https"),
+        ("file:///etc/", "neither https"),
+        ("hello", "is not a URL"),
+    ] {
+        let error = find("npm:hello", &[], &[("npm_config_registry", url)]);
+        let error = format!("{:#}", error.err().unwrap());
+        assert!(error.contains(what), "{url}: {error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let local = [("npm_config_registry", "http://127.0.0.1:4873")];
+    assert_eq!(found("npm:hello", &[], &local).0, "http://127.0.0.1:4873/");
+    let error = find("npm:hello", &[(".npmrc/x", "")], &[]).err().unwrap();
+    assert!(
+        format!("{error:#}").contains("not a regular file"),
+        "{error:#}"
+    );
+}
+
+#[test]
+fn hosts_of_proxies_are_known() {
+    let variables = [
+        ("npm_config_registry", "https://a.example"),
+        ("HTTPS_PROXY", "http://proxy.example:3128"),
+        ("ALL_PROXY", "other.example:80"),
+    ];
+    let found = find("npm:hello", &[], &variables).unwrap();
+    assert_eq!(found.proxies, ["proxy.example", "other.example"]);
+}

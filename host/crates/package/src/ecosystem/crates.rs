@@ -1,0 +1,227 @@
+//! Crates: the sparse index has a file for each crate, with a line of JSON for each version and its
+//! SHA-256.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, bail, ensure};
+use semver::Version;
+use serde::Deserialize;
+
+use super::{
+    ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, is_open, newest_version,
+    show_text,
+};
+use crate::registry::{DownloadAsk, PackageDownload, Url, parse_url};
+
+/// Maximum size of the configuration of an index, which has two addresses.
+const MAX_CONFIG_BYTES: u64 = 64 << 10;
+
+#[derive(Deserialize)]
+struct IndexConfig {
+    /// Address of the files, with markers or without.
+    dl: String,
+}
+
+/// Version of a crate. Other fields, such as its dependencies, have no effect.
+#[derive(Deserialize)]
+struct IndexVersion {
+    name: String,
+    vers: String,
+    cksum: String,
+    #[serde(default)]
+    yanked: bool,
+}
+
+/// Finds the file of the version that a reference selects.
+pub(super) async fn find_file(
+    download: &PackageDownload,
+    reference: &PackageReference,
+    installed: Option<&Version>,
+) -> anyhow::Result<ListedFile> {
+    let config = fetch_index(
+        download,
+        "config.json",
+        "the configuration of the index",
+        MAX_CONFIG_BYTES,
+    );
+    let config: IndexConfig = serde_json::from_slice(&config.await?)
+        .context("the configuration of the index is not that of a sparse index")?;
+    let noun = format!("crate {}", reference.name);
+    let path = index_path(&reference.name);
+    let lines = fetch_index(download, &path, &noun, MAX_DOCUMENT_BYTES).await?;
+    let mut versions: Vec<(Version, IndexVersion)> = Vec::new();
+    let mut seen = BTreeSet::new();
+    // Cargo skips lines that it does not understand, too.
+    for line in lines.split(|byte| *byte == b'\n') {
+        let listed = serde_json::from_slice::<IndexVersion>(line).ok();
+        let listed = listed.and_then(|listed| Some((Version::parse(&listed.vers).ok()?, listed)));
+        let Some((version, listed)) = listed else {
+            continue;
+        };
+        ensure!(
+            listed.name.to_ascii_lowercase() == reference.name,
+            "the index lists the crate `{}` as {}",
+            show_text(&listed.name),
+            reference.name
+        );
+        ensure!(
+            seen.insert(version.clone()),
+            "the index lists version {version} of {noun} twice"
+        );
+        versions.push((version, listed));
+    }
+    ensure!(!versions.is_empty(), "the index lists no version of {noun}");
+    let at = select_version(&versions, reference, installed)?;
+    let (_, listed) = versions.swap_remove(at);
+    listed_file(listed, &config)
+}
+
+async fn fetch_index(
+    download: &PackageDownload,
+    path: &str,
+    noun: &str,
+    limit: u64,
+) -> anyhow::Result<Vec<u8>> {
+    let url = download
+        .base()
+        .join(path)
+        .context("the name makes no URL")?;
+    let ask = DownloadAsk {
+        url: &url,
+        accept: None,
+        limit,
+        noun,
+    };
+    download.fetch(ask).await
+}
+
+/// Returns the path of a crate in an index.
+///
+/// For example:
+///
+/// ```text
+/// a       ->  1/a
+/// ab      ->  2/ab
+/// abc     ->  3/a/abc
+/// hello   ->  he/ll/hello
+/// ```
+fn index_path(name: &str) -> String {
+    let part = |range: std::ops::Range<usize>| name.get(range).unwrap_or_default();
+    match name.len() {
+        1 => format!("1/{name}"),
+        2 => format!("2/{name}"),
+        3 => format!("3/{}/{name}", part(0..1)),
+        _ => format!("{}/{}/{name}", part(0..2), part(2..4)),
+    }
+}
+
+/// Returns the index of the version to install.
+fn select_version(
+    versions: &[(Version, IndexVersion)],
+    reference: &PackageReference,
+    installed: Option<&Version>,
+) -> anyhow::Result<usize> {
+    let named = reference.version.as_deref();
+    let named = named.and_then(|text| Version::parse(text).ok());
+    if is_open(reference, installed) {
+        let usable = versions.iter().enumerate();
+        let usable = usable.filter(|(_, (_, listed))| !listed.yanked);
+        let usable = usable.map(|(at, (version, _))| (version.clone(), at));
+        if let Some(at) = newest_version(usable, installed) {
+            return Ok(at);
+        }
+    }
+    let current = versions
+        .iter()
+        .position(|(version, _)| Some(version) == named.as_ref());
+    let name = &reference.name;
+    match (&reference.version, current) {
+        (_, Some(at)) => Ok(at),
+        (Some(version), None) => bail!("crate {name} has no version {version}"),
+        (None, None) => bail!(
+            "every version of crate {name} is a pre-release or was yanked; name one, as {reference}@VERSION"
+        ),
+    }
+}
+
+fn listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<ListedFile> {
+    let IndexVersion {
+        name,
+        vers: version,
+        cksum,
+        yanked,
+    } = listed;
+    let file = format!("{name}-{version}.crate");
+    let integrity = PackageIntegrity::parse_sha256(&cksum)
+        .with_context(|| format!("`cksum` of {file} cannot be used"))?;
+    Ok(ListedFile {
+        url: file_url(config, &name, &version, &cksum)?,
+        name: file,
+        version,
+        integrity,
+        // The index has no attestations.
+        provenance: Vec::new(),
+        withdrawn: yanked.then(|| "was yanked".to_owned()),
+    })
+}
+
+/// Builds the URL of a file as cargo does: markers in the address are replaced, and an address
+/// without markers is followed by name and version.
+fn file_url(config: &IndexConfig, name: &str, version: &str, cksum: &str) -> anyhow::Result<Url> {
+    let small = name.to_ascii_lowercase();
+    let above = |name: &str| {
+        let path = index_path(name);
+        path.rsplit_once('/')
+            .map_or(String::new(), |(above, _)| above.to_owned())
+    };
+    let markers = [
+        ("{crate}", name.to_owned()),
+        ("{version}", version.to_owned()),
+        ("{prefix}", above(name)),
+        ("{lowerprefix}", above(&small)),
+        ("{sha256-checksum}", cksum.to_owned()),
+    ];
+    let has_marker = markers.iter().any(|(marker, _)| config.dl.contains(marker));
+    let text = match has_marker {
+        true => markers
+            .iter()
+            .fold(config.dl.clone(), |text, (marker, value)| {
+                text.replace(marker, value)
+            }),
+        false => format!(
+            "{}/{name}/{version}/download",
+            config.dl.trim_end_matches('/')
+        ),
+    };
+    parse_url(&text).context("the index names an address of files that is not a URL")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_files_are_built_with_markers_and_without() {
+        for (dl, expected) in [
+            (
+                "https://a.example/c",
+                "https://a.example/c/Hello/0.1.0/download",
+            ),
+            (
+                "https://a.example/{lowerprefix}/{crate}-{version}.crate",
+                "https://a.example/he/ll/Hello-0.1.0.crate",
+            ),
+            (
+                "https://a.example/{prefix}/{sha256-checksum}",
+                "https://a.example/He/ll/00",
+            ),
+        ] {
+            let config = IndexConfig { dl: dl.to_owned() };
+            let url = file_url(&config, "Hello", "0.1.0", "00").unwrap();
+            assert_eq!(url.as_str(), expected);
+        }
+        for (name, path) in [("a", "1/a"), ("ab", "2/ab"), ("abc", "3/a/abc")] {
+            assert_eq!(index_path(name), path);
+        }
+    }
+}

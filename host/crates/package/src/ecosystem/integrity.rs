@@ -1,0 +1,104 @@
+//! Digests that registries publish for the files of packages.
+
+use std::fmt;
+
+use anyhow::{Context, bail, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256, Sha512};
+
+/// Maximum length of an integrity text, which may list several digests.
+const MAX_TEXT_BYTES: usize = 4096;
+
+/// Digest of a package's file, as its registry publishes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PackageIntegrity {
+    /// SHA-512, which npm writes in base64.
+    Sha512([u8; 64]),
+    /// SHA-256, which the other registries write in hexadecimal digits.
+    Sha256([u8; 32]),
+}
+
+impl PackageIntegrity {
+    /// Parses the text of npm: digests separated by blanks, of which SHA-512 is taken.
+    pub(super) fn parse_npm(text: &str) -> anyhow::Result<Self> {
+        let is_short = text.len() <= MAX_TEXT_BYTES;
+        let mut digests = text.split_ascii_whitespace().filter(|_| is_short);
+        let found = digests.find_map(|digest| digest.strip_prefix("sha512-"));
+        let found = found.context("it has no SHA-512")?;
+        // Options may follow after a `?`.
+        let found = found.split('?').next().unwrap_or(found);
+        let bytes = STANDARD.decode(found).ok();
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        bytes
+            .map(Self::Sha512)
+            .context("its SHA-512 is not 64 bytes in base64")
+    }
+
+    /// Parses a SHA-256 of 64 hexadecimal digits.
+    pub(super) fn parse_sha256(hex: &str) -> anyhow::Result<Self> {
+        let digits: Option<Vec<u8>> = hex
+            .chars()
+            .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+            .collect();
+        let Some(digits) = digits.filter(|digits| digits.len() == 64) else {
+            bail!("its SHA-256 is not 64 hexadecimal digits");
+        };
+        let (pairs, _) = digits.as_chunks::<2>();
+        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+        let bytes = bytes.try_into().ok();
+        bytes
+            .map(Self::Sha256)
+            .context("its SHA-256 is not 32 bytes")
+    }
+
+    /// Compares the digest with that of the bytes.
+    pub(super) fn check_bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let found = match self {
+            Self::Sha512(_) => Self::Sha512(Sha512::digest(bytes).into()),
+            Self::Sha256(_) => Self::Sha256(Sha256::digest(bytes).into()),
+        };
+        ensure!(
+            found == *self,
+            "the file has the digest {found}, and the registry says {self}: it was changed on its way, or the registry is wrong"
+        );
+        Ok(())
+    }
+}
+
+impl fmt::Display for PackageIntegrity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sha512(bytes) => write!(f, "sha512-{}", STANDARD.encode(bytes)),
+            Self::Sha256(bytes) => {
+                f.write_str("sha256:")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_read_as_registries_write_them_and_compared() {
+        let own = PackageIntegrity::Sha512(Sha512::digest(b"x").into());
+        let text = format!("sha1-AAAA {own}?x");
+        let parsed = PackageIntegrity::parse_npm(&text).unwrap();
+        assert_eq!(parsed, own);
+        parsed.check_bytes(b"x").unwrap();
+        assert!(parsed.check_bytes(b"y").is_err());
+        let own = PackageIntegrity::Sha256(Sha256::digest(b"x").into());
+        let hex = own.to_string().replace("sha256:", "");
+        let parsed = PackageIntegrity::parse_sha256(&hex.to_uppercase()).unwrap();
+        assert_eq!(parsed, own);
+        for text in ["", "sha1-AAAA", "sha512-", "sha512-AAAA", "sha512-%%%"] {
+            assert!(PackageIntegrity::parse_npm(text).is_err(), "{text}");
+        }
+        for text in ["", "00", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
+            assert!(PackageIntegrity::parse_sha256(text).is_err(), "{text}");
+        }
+    }
+}

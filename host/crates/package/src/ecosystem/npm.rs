@@ -1,0 +1,219 @@
+//! Packages of npm: the document of a package lists its versions, each with the URL and SHA-512 of
+//! its file.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, ensure};
+use semver::Version;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{
+    ATTESTATION, ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, SIGNATURE,
+    defaults, is_open, newest_version, show_text,
+};
+use crate::registry::{DownloadAsk, PackageDownload, Url, parse_url};
+
+/// Media types of the short form of the document, which is enough, and of the long form.
+const ACCEPT: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
+
+/// Tag of the version that is installed by default.
+const LATEST: &str = "latest";
+
+/// Document of a package. A version is parsed when it is selected, so that odd ones among the others
+/// have no effect.
+#[derive(Deserialize)]
+struct NpmDocument {
+    name: String,
+    #[serde(default, rename = "dist-tags")]
+    tags: BTreeMap<String, String>,
+    #[serde(default)]
+    versions: BTreeMap<String, Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct NpmVersion {
+    name: String,
+    version: String,
+    /// Reason not to use the version, or `false`.
+    #[serde(default)]
+    deprecated: Option<Value>,
+    dist: NpmDist,
+}
+
+#[derive(Deserialize)]
+struct NpmDist {
+    tarball: String,
+    #[serde(default)]
+    integrity: Option<String>,
+    #[serde(default)]
+    attestations: Option<NpmAttestations>,
+    #[serde(default)]
+    signatures: Vec<NpmSignature>,
+}
+
+#[derive(Deserialize)]
+struct NpmAttestations {
+    #[serde(default)]
+    provenance: Option<NpmProvenance>,
+}
+
+#[derive(Deserialize)]
+struct NpmProvenance {
+    #[serde(rename = "predicateType")]
+    predicate: String,
+}
+
+#[derive(Deserialize)]
+struct NpmSignature {
+    #[serde(rename = "keyid")]
+    key: String,
+}
+
+/// Finds the file of the version that a reference selects.
+pub(super) async fn find_file(
+    download: &PackageDownload,
+    reference: &PackageReference,
+    installed: Option<&Version>,
+) -> anyhow::Result<ListedFile> {
+    // The slash of a scope must not begin another part of the path.
+    let path = reference.name.replace('/', "%2f");
+    let url = download
+        .base()
+        .join(&path)
+        .context("the name makes no URL")?;
+    let noun = format!("package {}", reference.name);
+    let bytes = download.fetch(DownloadAsk {
+        url: &url,
+        accept: Some(ACCEPT),
+        limit: MAX_DOCUMENT_BYTES,
+        noun: &noun,
+    });
+    let document: NpmDocument = serde_json::from_slice(&bytes.await?)
+        .with_context(|| format!("the list of versions of {noun} is not that of npm"))?;
+    ensure!(
+        document.name == reference.name,
+        "the registry answered with the package `{}`, not with {}",
+        show_text(&document.name),
+        reference.name
+    );
+    let version = select_version(&document, reference, installed)?;
+    let text = document
+        .versions
+        .get(&version)
+        .with_context(|| format!("{noun} has no version {}", show_text(&version)))?;
+    let listed: NpmVersion = serde_json::from_str(text.get()).with_context(|| {
+        format!(
+            "version {} of {noun} is not described as npm does",
+            show_text(&version)
+        )
+    })?;
+    ensure!(
+        listed.name == reference.name && listed.version == version,
+        "the registry lists {}@{} as version {} of {}",
+        show_text(&listed.name),
+        show_text(&listed.version),
+        show_text(&version),
+        reference.name
+    );
+    listed_file(listed, download.base())
+}
+
+fn select_version(
+    document: &NpmDocument,
+    reference: &PackageReference,
+    installed: Option<&Version>,
+) -> anyhow::Result<String> {
+    let tagged = |tag: &str| {
+        let found = document.tags.get(tag).cloned();
+        found.with_context(|| format!("package {} has no tag `{tag}`", reference.name))
+    };
+    let Some(named) = reference.version.as_deref() else {
+        return tagged(LATEST);
+    };
+    if reference.is_tag() {
+        return tagged(named);
+    }
+    if !is_open(reference, installed) {
+        return Ok(named.to_owned());
+    }
+    // As npm does, an update takes the version that `latest` names. Only the user of a pre-release
+    // gets versions that have no tag.
+    let is_pre = installed.is_some_and(|version| !version.pre.is_empty());
+    let latest = document.tags.get(LATEST);
+    let candidates = document
+        .versions
+        .keys()
+        .filter(|version| is_pre || Some(*version) == latest)
+        .filter_map(|version| Some((Version::parse(version).ok()?, version.clone())));
+    Ok(newest_version(candidates, installed).unwrap_or_else(|| named.to_owned()))
+}
+
+fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
+    let NpmVersion {
+        name,
+        version,
+        deprecated,
+        dist,
+    } = listed;
+    let shown = format!("{name}@{version}");
+    let own = name.rsplit('/').next().unwrap_or(&name);
+    let integrity = dist.integrity.unwrap_or_default();
+    let integrity = PackageIntegrity::parse_npm(&integrity)
+        .with_context(|| format!("`dist.integrity` of {shown} cannot be used"))?;
+    let url = parse_url(&dist.tarball)
+        .with_context(|| format!("`dist.tarball` of {shown} is not a URL"))?;
+    let attestation = dist.attestations.and_then(|all| all.provenance);
+    let attestation = attestation.map(|one| format!("{ATTESTATION}{}", show_text(&one.predicate)));
+    let signatures = dist.signatures.into_iter();
+    let signatures = signatures.map(|one| format!("{SIGNATURE}{}", show_text(&one.key)));
+    let withdrawn = match deprecated {
+        None | Some(Value::Null | Value::Bool(false)) => None,
+        Some(Value::String(why)) if why.is_empty() => None,
+        Some(Value::String(why)) => Some(format!("is deprecated: {}", show_text(&why))),
+        Some(_) => Some("is deprecated".to_owned()),
+    };
+    Ok(ListedFile {
+        url: served_url(url, base),
+        name: format!("{own}-{version}.tgz"),
+        version,
+        integrity,
+        provenance: attestation.into_iter().chain(signatures).collect(),
+        withdrawn,
+    })
+}
+
+/// Replaces the default registry in the URL of a file by the configured one, as npm does: mirrors
+/// pass on documents with the original URLs.
+fn served_url(mut url: Url, base: &Url) -> Url {
+    let default = defaults::NPM.and_then(|url| parse_url(url).ok());
+    if default.is_some_and(|default| default.host_str() == url.host_str()) {
+        // Setting the parts fails for URLs without a host only.
+        let _ = url.set_scheme(base.scheme());
+        let _ = url.set_host(base.host_str());
+        let _ = url.set_port(base.port());
+        if !url.path().starts_with(base.path()) {
+            let path = format!("{}{}", base.path().trim_end_matches('/'), url.path());
+            url.set_path(&path);
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_default_registry_come_from_the_configured_one() {
+        let base = parse_url("http://127.0.0.1:4873/npm/").unwrap();
+        let original = defaults::NPM.map(|url| parse_url(url).unwrap().join("/a/-/a.tgz").unwrap());
+        if let Some(url) = original {
+            let served = served_url(url, &base);
+            assert_eq!(served.as_str(), "http://127.0.0.1:4873/npm/a/-/a.tgz");
+        }
+        let other = parse_url("https://a.example/a.tgz").unwrap();
+        assert_eq!(served_url(other.clone(), &base), other);
+    }
+}

@@ -1,0 +1,227 @@
+//! Python packages: the index lists the files of all versions, as JSON (PEP 691) or as a page
+//! (PEP 503), each with its SHA-256. The plugin is in a wheel for all platforms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, bail, ensure};
+use semver::Version;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::simple_html::parse_links;
+use super::{
+    ATTESTATION, ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, is_open,
+    newest_version, normal_pypi_name, pep440, show_text,
+};
+use crate::registry::{DownloadAsk, PackageDownload, Url};
+
+/// Media types of the index, the preferred one first, as pip asks for them.
+const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
+
+/// Ending of wheels.
+const WHEEL: &str = ".whl";
+
+#[derive(Deserialize)]
+struct PypiDocument {
+    meta: PypiMeta,
+    name: String,
+    files: Vec<PypiFile>,
+}
+
+#[derive(Deserialize)]
+struct PypiMeta {
+    #[serde(rename = "api-version")]
+    api: String,
+}
+
+#[derive(Deserialize)]
+struct PypiFile {
+    filename: String,
+    url: String,
+    #[serde(default)]
+    hashes: BTreeMap<String, String>,
+    /// Whether the file was yanked, or the reason for it.
+    #[serde(default)]
+    yanked: Value,
+    /// URL of the attestations (PEP 740).
+    #[serde(default)]
+    provenance: Option<String>,
+}
+
+impl PypiFile {
+    /// Returns a statement that the file was yanked.
+    fn withdrawn(&self) -> Option<String> {
+        match &self.yanked {
+            Value::Null | Value::Bool(false) => None,
+            Value::String(why) if !why.is_empty() => {
+                Some(format!("was yanked: {}", show_text(why)))
+            }
+            _ => Some("was yanked".to_owned()),
+        }
+    }
+}
+
+/// Finds the wheel of the version that a reference selects.
+pub(super) async fn find_file(
+    download: &PackageDownload,
+    reference: &PackageReference,
+    installed: Option<&Version>,
+) -> anyhow::Result<ListedFile> {
+    let page = download.base().join(&format!("{}/", reference.name));
+    let page = page.context("the name makes no URL")?;
+    let noun = format!("package {}", reference.name);
+    let bytes = download.fetch(DownloadAsk {
+        url: &page,
+        accept: Some(ACCEPT),
+        limit: MAX_DOCUMENT_BYTES,
+        noun: &noun,
+    });
+    let document = parse_document(&bytes.await?, reference)?;
+    let n_files = document.files.len();
+    let mut wheels: Vec<(String, Version, PypiFile)> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for file in document.files {
+        let found = wheel_version(&file.filename, reference);
+        let version = found.and_then(|text| Some((pep440::to_semver(&text)?, text)));
+        let Some((version, text)) = version else {
+            continue;
+        };
+        ensure!(
+            seen.insert(version.clone()),
+            "the index lists two wheels for all platforms of version {} of {noun}",
+            show_text(&text)
+        );
+        wheels.push((text, version, file));
+    }
+    ensure!(
+        !wheels.is_empty(),
+        "{noun} holds no plugin: of its {n_files} files, none is a wheel for all platforms (`py3-none-any`), as \
+         `rind plugin pack --pypi` makes it"
+    );
+    let at = select_wheel(&wheels, reference, installed)?;
+    let (text, _, file) = wheels.swap_remove(at);
+    listed_file(text, file, &page)
+}
+
+fn parse_document(bytes: &[u8], reference: &PackageReference) -> anyhow::Result<PypiDocument> {
+    if bytes.trim_ascii_start().starts_with(b"<") {
+        return Ok(parse_page(&String::from_utf8_lossy(bytes), reference));
+    }
+    let document: PypiDocument = serde_json::from_slice(bytes).with_context(|| {
+        format!(
+            "the list of files of {} is not that of an index",
+            reference.name
+        )
+    })?;
+    ensure!(
+        document.meta.api.starts_with("1."),
+        "the index has the version {}, and 1 is known",
+        show_text(&document.meta.api)
+    );
+    ensure!(
+        normal_pypi_name(&document.name) == reference.name,
+        "the index answered with the package `{}`, not with {}",
+        show_text(&document.name),
+        reference.name
+    );
+    Ok(document)
+}
+
+/// Reads the index as a page, which does not name its package and its version.
+fn parse_page(page: &str, reference: &PackageReference) -> PypiDocument {
+    let files = parse_links(page).into_iter().map(|link| PypiFile {
+        filename: link.text,
+        url: link.url,
+        hashes: link
+            .sha256
+            .map(|hash| ("sha256".to_owned(), hash))
+            .into_iter()
+            .collect(),
+        // An empty reason is one as well.
+        yanked: link.yanked.map_or(Value::Null, |why| match why.is_empty() {
+            true => Value::Bool(true),
+            false => Value::String(why),
+        }),
+        provenance: link.provenance,
+    });
+    PypiDocument {
+        meta: PypiMeta {
+            api: "1.0".to_owned(),
+        },
+        name: reference.name.clone(),
+        files: files.collect(),
+    }
+}
+
+/// Returns the version in the name of a wheel for all platforms; `None` for all other files.
+///
+/// For example:
+///
+/// ```text
+/// hello-0.1.0-py3-none-any.whl         ->  0.1.0
+/// hello-0.1.0-1-py2.py3-none-any.whl   ->  none: it has a build number
+/// hello-0.1.0-cp311-cp311-linux.whl    ->  none
+/// hello-0.1.0.tar.gz                   ->  none
+/// ```
+fn wheel_version(file: &str, reference: &PackageReference) -> Option<String> {
+    let stem = file.strip_suffix(WHEEL)?;
+    let parts: Vec<&str> = stem.split('-').collect();
+    let [name, version, python, "none", "any"] = parts.as_slice() else {
+        return None;
+    };
+    let is_it =
+        normal_pypi_name(name) == reference.name && python.split('.').any(|tag| tag == "py3");
+    is_it.then(|| (*version).to_owned())
+}
+
+/// Returns the index of the wheel to install.
+fn select_wheel(
+    wheels: &[(String, Version, PypiFile)],
+    reference: &PackageReference,
+    installed: Option<&Version>,
+) -> anyhow::Result<usize> {
+    let named = reference.version.as_deref().and_then(pep440::to_semver);
+    let current = wheels
+        .iter()
+        .position(|(_, version, _)| Some(version) == named.as_ref());
+    if is_open(reference, installed) {
+        let usable = wheels.iter().enumerate();
+        let usable = usable.filter(|(_, (.., file))| file.withdrawn().is_none());
+        let usable = usable.map(|(at, (_, version, _))| (version.clone(), at));
+        if let Some(at) = newest_version(usable, installed) {
+            return Ok(at);
+        }
+    }
+    let name = &reference.name;
+    match (&reference.version, current) {
+        (_, Some(at)) => Ok(at),
+        (Some(version), None) => {
+            bail!("package {name} has no wheel for all platforms of version {version}")
+        }
+        (None, None) => bail!(
+            "every version of {name} is a pre-release or was yanked; name one, as {reference}==VERSION"
+        ),
+    }
+}
+
+fn listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Result<ListedFile> {
+    let shown = show_text(&file.filename);
+    let hash = file.hashes.get("sha256");
+    let hash = hash.with_context(|| format!("the index has no SHA-256 of {shown}"))?;
+    let integrity = PackageIntegrity::parse_sha256(hash)
+        .with_context(|| format!("the digest of {shown} cannot be used"))?;
+    let url = page
+        .join(&file.url)
+        .with_context(|| format!("the address of {shown} is not a URL"))?;
+    let withdrawn = file.withdrawn();
+    let claim = file.provenance.filter(|url| !url.is_empty());
+    let claim = claim.map(|url| format!("{ATTESTATION}{}", show_text(&url)));
+    Ok(ListedFile {
+        version,
+        url,
+        name: file.filename,
+        integrity,
+        provenance: claim.into_iter().collect(),
+        withdrawn,
+    })
+}

@@ -1,0 +1,310 @@
+//! References to packages: `npm:NAME@VERSION`, `pypi:NAME==VERSION`, `crates:NAME@VERSION`.
+//!
+//! Parsing checks every part against the grammar of its registry, so that no part can change the
+//! URL that is built from it.
+//!
+//! For example:
+//!
+//! ```text
+//! npm:hello                 newest version
+//! npm:@team/hello@0.1.0     this version; an update takes a newer one
+//! npm:hello@next            version that the tag `next` names, now and at each update
+//! pypi:hello==0.1.0
+//! crates:hello@0.1.0
+//! ```
+
+use std::fmt;
+
+use anyhow::{Context, ensure};
+use semver::Version;
+
+use super::pep440;
+
+/// Maximum length of a name. npm has the longest names, with 214 bytes.
+const MAX_NAME_BYTES: usize = 214;
+
+/// Maximum length of a version or tag.
+const MAX_VERSION_BYTES: usize = 128;
+
+/// Kind of package, by the registry that keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackageKind {
+    /// Package of npm, a `.tgz`.
+    Npm,
+    /// Python package, a wheel.
+    Pypi,
+    /// Rust crate, a `.crate`.
+    Crates,
+}
+
+impl PackageKind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 3] = [Self::Npm, Self::Pypi, Self::Crates];
+
+    /// Returns the prefix of references.
+    pub(crate) fn scheme(self) -> &'static str {
+        match self {
+            Self::Npm => "npm:",
+            Self::Pypi => "pypi:",
+            Self::Crates => "crates:",
+        }
+    }
+
+    /// Returns the separator between name and version.
+    fn separator(self) -> &'static str {
+        match self {
+            Self::Npm | Self::Crates => "@",
+            Self::Pypi => "==",
+        }
+    }
+
+    /// Checks the name of a package, and returns its canonical form.
+    pub(crate) fn check_name(self, name: &str) -> anyhow::Result<String> {
+        let rule = match self {
+            Self::Npm => {
+                "an npm package is named with a-z, 0-9, `-`, `_` and `.`, as `hello` or `@team/hello`"
+            }
+            Self::Pypi => {
+                "a Python package is named with letters, digits, `-`, `_` and `.`, and begins and ends with one of the first two"
+            }
+            Self::Crates => {
+                "a crate is named with letters, digits, `-` and `_`, and begins with a letter"
+            }
+        };
+        let is_valid = name.len() <= MAX_NAME_BYTES
+            && match self {
+                Self::Npm => match name.strip_prefix('@') {
+                    Some(scoped) => scoped
+                        .split_once('/')
+                        .is_some_and(|(scope, own)| is_npm_part(scope) && is_npm_part(own)),
+                    None => is_npm_part(name),
+                },
+                Self::Pypi => is_pypi_name(name),
+                Self::Crates => is_crate_name(name),
+            };
+        let shown: String = name.chars().take(MAX_NAME_BYTES).collect();
+        ensure!(
+            is_valid,
+            "`{}` is not the name of a package: {rule}",
+            shown.escape_debug()
+        );
+        Ok(match self {
+            Self::Npm => name.to_owned(),
+            Self::Pypi => normal_pypi_name(name),
+            Self::Crates => name.to_ascii_lowercase(),
+        })
+    }
+}
+
+/// Reference to a package, with a version, a tag, or neither.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackageReference {
+    pub(crate) kind: PackageKind,
+    /// Name in its canonical form.
+    pub(crate) name: String,
+    /// Version in the notation of the registry, or a tag of npm.
+    pub(crate) version: Option<String>,
+}
+
+impl PackageReference {
+    /// Parses a reference; `None` if the text does not begin like one.
+    pub(crate) fn parse_reference(text: &str) -> Option<anyhow::Result<Self>> {
+        let starts = |kind: &PackageKind| text.starts_with(kind.scheme());
+        let kind = PackageKind::ALL.into_iter().find(starts)?;
+        let rest = text.strip_prefix(kind.scheme())?;
+        Some(Self::parse_rest(kind, rest).with_context(|| {
+            let shown: String = text.chars().take(MAX_NAME_BYTES).collect();
+            format!(
+                "`{}` is not a reference, which has the form {}NAME or {}NAME{}VERSION",
+                shown.escape_debug(),
+                kind.scheme(),
+                kind.scheme(),
+                kind.separator(),
+            )
+        }))
+    }
+
+    fn parse_rest(kind: PackageKind, rest: &str) -> anyhow::Result<Self> {
+        // The first character of a scoped name is an `@` too.
+        let scope = usize::from(kind == PackageKind::Npm && rest.starts_with('@'));
+        let at = rest
+            .get(scope..)
+            .and_then(|after| after.find(kind.separator()));
+        let (name, version) = match at.map(|at| at + scope) {
+            Some(at) => (
+                rest.get(..at).unwrap_or_default(),
+                rest.get(at + kind.separator().len()..),
+            ),
+            None => (rest, None),
+        };
+        let name = kind.check_name(name)?;
+        if let Some(version) = version {
+            check_version(kind, version)?;
+        }
+        Ok(Self {
+            kind,
+            name,
+            version: version.map(str::to_owned),
+        })
+    }
+
+    /// Returns a reference to a version of the same package.
+    pub(crate) fn with_version(&self, version: String) -> Self {
+        Self {
+            version: Some(version),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the reference without its version.
+    pub(crate) fn package(&self) -> String {
+        format!("{}{}", self.kind.scheme(), self.name)
+    }
+
+    pub(crate) fn is_same_package(&self, other: &Self) -> bool {
+        (self.kind, &self.name) == (other.kind, &other.name)
+    }
+
+    /// Whether the reference names a tag of npm, which may be moved to another version.
+    pub(crate) fn is_tag(&self) -> bool {
+        let version = self.version.as_deref();
+        self.kind == PackageKind::Npm && version.is_some_and(|text| Version::parse(text).is_err())
+    }
+
+    /// Converts a version in the notation of the registry. Returns `None` for versions that no
+    /// plugin can have.
+    pub(crate) fn parse_version(&self, text: &str) -> Option<Version> {
+        match self.kind {
+            PackageKind::Npm | PackageKind::Crates => Version::parse(text).ok(),
+            PackageKind::Pypi => pep440::to_semver(text),
+        }
+    }
+}
+
+impl fmt::Display for PackageReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.kind.scheme(), self.name)?;
+        if let Some(version) = &self.version {
+            write!(f, "{}{version}", self.kind.separator())?;
+        }
+        Ok(())
+    }
+}
+
+fn check_version(kind: PackageKind, version: &str) -> anyhow::Result<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_+".contains(c);
+    let is_word = !version.is_empty()
+        && version.len() <= MAX_VERSION_BYTES
+        && version.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && version.chars().all(is_plain);
+    let shown: String = version.chars().take(MAX_VERSION_BYTES).collect();
+    let shown = shown.escape_debug();
+    match kind {
+        PackageKind::Npm => ensure!(is_word, "`{shown}` is neither a version nor a tag"),
+        PackageKind::Crates => ensure!(
+            is_word && Version::parse(version).is_ok(),
+            "`{shown}` is not a version such as 0.1.0; ranges are not supported"
+        ),
+        PackageKind::Pypi => ensure!(
+            is_word && pep440::to_semver(version).is_some(),
+            "`{shown}` is not a version that a plugin can have, such as 0.1.0 or 0.1.0rc1"
+        ),
+    }
+    Ok(())
+}
+
+fn is_npm_part(part: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    !part.is_empty() && !part.starts_with(['.', '_']) && part.chars().all(is_plain)
+}
+
+fn is_pypi_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let ends = [name.chars().next(), name.chars().next_back()];
+    ends.iter()
+        .all(|end| end.is_some_and(|c| c.is_ascii_alphanumeric()))
+        && name.chars().all(is_plain)
+}
+
+fn is_crate_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(is_plain)
+}
+
+/// Normalizes the name of a Python package as PEP 503 does: lower case, and one `-` for each run of
+/// `-`, `_` and `.`.
+pub(crate) fn normal_pypi_name(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '-' | '_' | '.' if normal.ends_with('-') => {}
+            '-' | '_' | '.' => normal.push('-'),
+            _ => normal.push(c.to_ascii_lowercase()),
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_read_and_written_in_their_canonical_form() {
+        for (text, expected) in [
+            ("npm:hello", "npm:hello"),
+            ("npm:@team/hello", "npm:@team/hello"),
+            ("npm:@team/hello@0.1.0-rc.1", "npm:@team/hello@0.1.0-rc.1"),
+            ("npm:hello@next", "npm:hello@next"),
+            ("pypi:Hello_.World==1.0rc1", "pypi:hello-world==1.0rc1"),
+            ("crates:Hello_world@0.1.0+x", "crates:hello_world@0.1.0+x"),
+        ] {
+            let parsed = PackageReference::parse_reference(text).unwrap().unwrap();
+            assert_eq!(parsed.to_string(), expected);
+        }
+        assert!(PackageReference::parse_reference("oci://a.example/b").is_none());
+        assert!(PackageReference::parse_reference("./npm:hello").is_none());
+    }
+
+    #[test]
+    fn references_that_would_change_a_url_are_refused() {
+        for text in [
+            "npm:",
+            "npm:@team",
+            "npm:@/hello",
+            "npm:@team/",
+            "npm:../hello",
+            "npm:a/b",
+            "npm:.hello",
+            "npm:Hello",
+            "npm:hel%2flo",
+            "npm:hello?x",
+            "npm:hello@",
+            "npm:hello@^1.0.0",
+            "npm:hello@1/../2",
+            "npm:hello@-x",
+            "npm:@team/hello@1@2",
+            "npm:hello\n",
+            "pypi:",
+            "pypi:-a",
+            "pypi:a/b",
+            "pypi:a@1.0",
+            "pypi:a==",
+            "pypi:a==1.0.post1",
+            "pypi:a==1.*",
+            "pypi:a>=1",
+            "pypi:a[extra]",
+            "crates:",
+            "crates:1a",
+            "crates:a.b",
+            "crates:a==1.0.0",
+            "crates:a@1",
+            "crates:a@^1.0.0",
+        ] {
+            let parsed = PackageReference::parse_reference(text).unwrap();
+            assert!(parsed.is_err(), "{text}: {parsed:?}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Downloads from registries of packages, which are not trusted: documents and files have limits on
+//! size and time, and a registry may send on to itself or to public addresses with https only.
+//!
+//! Start from [`PackageDownload::fetch`].
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use reqwest::dns::{Addrs, Name, Resolving};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, LOCATION};
+use reqwest::{Client, Response, Url};
+
+use super::reference::is_loopback;
+use super::transfer::{self, client_builder};
+use rind_lib::egress::address::{self, Class};
+use rind_lib::egress::{Resolve as _, SystemResolver};
+use rind_lib::text::clean_line;
+
+/// Timeout for all requests of an operation together.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Maximum number of redirects of one request. Registries use one or two.
+const MAX_REDIRECTS: usize = 5;
+
+/// Address of a registry of packages, with the credentials for it.
+pub(crate) struct RegistryAddress {
+    /// URL that ends with `/`, without credentials.
+    pub(crate) base: Url,
+    /// Value of the header `Authorization`.
+    pub(crate) authorization: Option<String>,
+    /// Setting with the address, for messages.
+    pub(crate) setting: String,
+    /// Advice for registries that ask for credentials.
+    pub(crate) login: &'static str,
+    /// Hosts of configured proxies, which may have private addresses.
+    pub(crate) proxies: Vec<String>,
+}
+
+/// One document or file to download.
+#[derive(Clone, Copy)]
+pub(crate) struct DownloadAsk<'a> {
+    pub(crate) url: &'a Url,
+    /// Media types that are accepted.
+    pub(crate) accept: Option<&'static str>,
+    /// Maximum size in bytes.
+    pub(crate) limit: u64,
+    /// Noun for the content, for messages.
+    pub(crate) noun: &'a str,
+}
+
+/// Client of one registry of packages.
+pub(crate) struct PackageDownload {
+    /// Client for the registry itself, whose address the operator chose.
+    own: Client,
+    /// Resolver for hosts that the registry names.
+    resolver: Arc<PublicResolver>,
+    base: Url,
+    authorization: Option<HeaderValue>,
+    login: &'static str,
+    until: Instant,
+}
+
+impl PackageDownload {
+    /// Creates a client for a registry. Sends nothing yet.
+    pub(crate) fn new(registry: &RegistryAddress) -> anyhow::Result<Self> {
+        let is_local = is_loopback(registry.base.host_str().unwrap_or_default());
+        let authorization = registry.authorization.as_ref().map(|text| {
+            let mut value =
+                HeaderValue::from_str(text).context("the credentials cannot be sent")?;
+            value.set_sensitive(true);
+            anyhow::Ok(value)
+        });
+        Ok(Self {
+            own: client_builder(is_local)
+                .build()
+                .context("cannot make an HTTP client")?,
+            resolver: Arc::new(PublicResolver {
+                proxies: registry.proxies.clone(),
+            }),
+            base: registry.base.clone(),
+            authorization: authorization.transpose()?,
+            login: registry.login,
+            until: Instant::now() + TIMEOUT,
+        })
+    }
+
+    /// Returns the URL of the registry, which ends with `/`.
+    pub(crate) fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Downloads a document or file, and follows redirects.
+    pub(crate) async fn fetch(&self, ask: DownloadAsk<'_>) -> anyhow::Result<Vec<u8>> {
+        let mut url = ask.url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            self.check_target(&url, ask.noun)?;
+            let answer = self.send_once(&url, ask).await?;
+            if !answer.status().is_redirection() {
+                self.expect_found(&answer, ask.noun)?;
+                return transfer::read_body(answer, ask.limit, ask.noun).await;
+            }
+            url = redirect_target(&answer)?;
+        }
+        bail!(
+            "{} redirects more than {MAX_REDIRECTS} times from {}",
+            self.host(),
+            ask.noun
+        )
+    }
+
+    fn host(&self) -> &str {
+        self.base.host_str().unwrap_or_default()
+    }
+
+    fn is_own(&self, url: &Url) -> bool {
+        url.origin() == self.base.origin()
+    }
+
+    /// Refuses URLs that lead elsewhere than to the registry itself or to a public address with
+    /// https. A registry could reach servers of a private network through this program otherwise.
+    fn check_target(&self, url: &Url, noun: &str) -> anyhow::Result<()> {
+        let is_plain = url.username().is_empty() && url.password().is_none();
+        let is_safe = self.is_own(url) || (url.scheme() == "https" && is_public_host(url));
+        ensure!(
+            is_plain && is_safe,
+            "{} sends for {noun} to `{}`, which is not a public address with https",
+            self.host(),
+            clean_line(url.as_str(), 200)
+        );
+        Ok(())
+    }
+
+    /// Makes a client that connects to public addresses only. Registries with files on other hosts
+    /// need it once.
+    fn away_client(&self) -> anyhow::Result<Client> {
+        let client = client_builder(false).dns_resolver(self.resolver.clone());
+        client.build().context("cannot make an HTTP client")
+    }
+
+    async fn send_once(&self, url: &Url, ask: DownloadAsk<'_>) -> anyhow::Result<Response> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let is_own = self.is_own(url);
+        let client = match is_own {
+            true => self.own.clone(),
+            false => self.away_client()?,
+        };
+        let left = self.until.saturating_duration_since(Instant::now());
+        let mut request = client.get(url.clone()).timeout(left);
+        if let Some(accept) = ask.accept {
+            request = request.header(ACCEPT, accept);
+        }
+        if let Some(authorization) = self.authorization.as_ref().filter(|_| is_own) {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        transfer::send_request(request, &host).await
+    }
+
+    fn expect_found(&self, answer: &Response, noun: &str) -> anyhow::Result<()> {
+        let host = answer.url().host_str().unwrap_or_default();
+        match (answer.status().as_u16(), &self.authorization) {
+            (200, _) => Ok(()),
+            (401 | 403, None) => {
+                bail!("{host} asks for credentials: {}", self.login)
+            }
+            (401 | 403, Some(_)) => {
+                bail!("{host} refuses {noun} to the configured credentials")
+            }
+            (404 | 410, _) => bail!("{host} has no {noun}"),
+            (429, _) => bail!("{host} has had too many requests; try again later"),
+            _ => bail!("{host} answered {} for {noun}", answer.status()),
+        }
+    }
+}
+
+/// Whether a URL names a host that is not known to be private. Names are resolved later, by
+/// [`PublicResolver`].
+fn is_public_host(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    match address.parse::<IpAddr>() {
+        Ok(address) => address::kind(address).class == Class::Public,
+        Err(_) => {
+            let name = host.trim_end_matches('.');
+            !name.is_empty() && name != "localhost" && !name.ends_with(".localhost")
+        }
+    }
+}
+
+/// Reads the target of a redirect.
+fn redirect_target(answer: &Response) -> anyhow::Result<Url> {
+    let host = answer.url().host_str().unwrap_or_default();
+    let location = answer.headers().get(LOCATION);
+    let location = location.and_then(|value| value.to_str().ok());
+    let location = location.with_context(|| format!("{host} redirects to no place"))?;
+    let target = answer.url().join(location).ok();
+    target.with_context(|| format!("{host} redirects to a place that is not a URL"))
+}
+
+/// Parses a URL.
+pub(crate) fn parse_url(text: &str) -> anyhow::Result<Url> {
+    Ok(Url::parse(text)?)
+}
+
+/// Resolver that refuses names with a private address, for hosts that a registry names.
+struct PublicResolver {
+    /// Hosts that are resolved to any address.
+    proxies: Vec<String>,
+}
+
+impl PublicResolver {
+    async fn resolve_public(name: &str, is_proxy: bool) -> Result<Addrs, ResolveError> {
+        let found = SystemResolver.resolve(name).await?;
+        for address in found.iter().filter(|_| !is_proxy) {
+            let kind = address::kind(*address);
+            if kind.class != Class::Public {
+                let shown = clean_line(name, 200);
+                return Err(format!(
+                    "`{shown}` has the address {address}, which is {}",
+                    kind.name
+                )
+                .into());
+            }
+        }
+        let found = found.into_iter();
+        Ok(Box::new(found.map(|address| SocketAddr::new(address, 0))))
+    }
+}
+
+type ResolveError = Box<dyn std::error::Error + Send + Sync>;
+
+impl reqwest::dns::Resolve for PublicResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let is_it = |proxy: &String| proxy.eq_ignore_ascii_case(name.as_str());
+        let is_proxy = self.proxies.iter().any(is_it);
+        Box::pin(async move { Self::resolve_public(name.as_str(), is_proxy).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_addresses_are_no_targets_however_they_are_written() {
+        for (url, expected) in [
+            ("https://a.example/x", true),
+            ("https://8.8.8.8/x", true),
+            ("https://10.0.0.1/x", false),
+            ("https://169.254.169.254/x", false),
+            ("https://127.1/x", false),
+            ("https://0x7f000001/x", false),
+            ("https://2130706433/x", false),
+            ("https://[::1]/x", false),
+            ("https://[::ffff:10.0.0.1]/x", false),
+            ("https://localhost/x", false),
+            ("https://localhost./x", false),
+            ("https://a.localhost/x", false),
+        ] {
+            assert_eq!(is_public_host(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn names_with_a_private_address_are_not_resolved_unless_they_are_a_proxy() {
+        let refused = PublicResolver::resolve_public("localhost", false).await;
+        let error = refused.err().unwrap().to_string();
+        assert!(error.contains("`localhost` has the address"), "{error}");
+        let proxy = PublicResolver::resolve_public("localhost", true).await;
+        assert!(proxy.unwrap().next().is_some());
+    }
+}

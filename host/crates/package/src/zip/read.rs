@@ -1,0 +1,330 @@
+//! Reads a zip archive into memory.
+//!
+//! Start from [`read_zip`].
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use anyhow::{Context, bail, ensure};
+use flate2::Crc;
+use flate2::bufread::DeflateDecoder;
+
+use super::{DEFLATED, END_MAGIC, ENTRY_MAGIC, MAGIC, STORED, UTF8};
+use crate::contents::{Files, MAX_BYTES, MAX_FILES, split_path};
+
+/// Size of the end of the directory, without a comment.
+const END_BYTES: usize = 22;
+
+/// Flag for sizes that follow the file, in place of those in its header.
+const SIZES_FOLLOW: u16 = 1 << 3;
+
+/// Flags without an effect on reading: levels of compression.
+const LEVELS: u16 = 3 << 1;
+
+/// Extra fields that change names or sizes: 64-bit sizes, and the Unicode path of Info-ZIP.
+const STRONG_EXTRAS: [u16; 2] = [0x0001, 0x7075];
+
+/// Kinds of files in the upper half of the external attributes.
+const KIND: u32 = 0o170_000;
+const FOLDER: u32 = 0o040_000;
+const REGULAR: u32 = 0o100_000;
+const LINK: u32 = 0o120_000;
+
+/// Reads little-endian numbers from a header.
+struct HeaderReader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> HeaderReader<'a> {
+    fn take_bytes(&mut self, n_bytes: usize) -> anyhow::Result<&'a [u8]> {
+        let (head, rest) = self.rest.split_at_checked(n_bytes).context("it is torn")?;
+        self.rest = rest;
+        Ok(head)
+    }
+
+    fn take_u16(&mut self) -> anyhow::Result<u16> {
+        let bytes = self.take_bytes(2)?.try_into().context("it is torn")?;
+        Ok(u16::from_le_bytes(bytes))
+    }
+
+    fn take_u32(&mut self) -> anyhow::Result<u32> {
+        let bytes = self.take_bytes(4)?.try_into().context("it is torn")?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn take_size(&mut self) -> anyhow::Result<usize> {
+        let size = self.take_u32()?;
+        ensure!(size != u32::MAX, "it has 64-bit sizes, which are not read");
+        Ok(usize::try_from(size)?)
+    }
+
+    fn expect_magic(&mut self, magic: &[u8]) -> anyhow::Result<()> {
+        ensure!(self.take_bytes(magic.len())? == magic, "it is torn");
+        Ok(())
+    }
+}
+
+/// Fields that the directory and the header before a file both have.
+#[derive(Debug, PartialEq)]
+struct CommonFields {
+    flags: u16,
+    method: u16,
+    crc: u32,
+    packed_bytes: usize,
+    bytes: usize,
+}
+
+/// Entry of the directory.
+#[derive(Debug)]
+struct DirectoryEntry<'a> {
+    common: CommonFields,
+    name: &'a [u8],
+    attributes: u32,
+    /// Offset of the header before the file.
+    offset: usize,
+}
+
+/// Reads all files of an archive.
+pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
+    let (entries, directory_at) = read_directory(bytes)?;
+    let mut files = Files::new();
+    let mut names_seen = BTreeSet::new();
+    let mut bytes_left = MAX_BYTES;
+    let mut at = 0;
+    for entry in &entries {
+        let name = std::str::from_utf8(entry.name).context("it has a name that is not UTF-8")?;
+        let shown = name.escape_debug();
+        ensure!(
+            name.is_ascii() || entry.common.flags & UTF8 != 0,
+            "the name `{shown}` is in an encoding that programs read in different ways"
+        );
+        ensure!(
+            !name.contains('\\'),
+            "the path `{shown}` is refused: it has a `\\` in it"
+        );
+        let names = split_path(name)?;
+        ensure!(names_seen.insert(names.clone()), "it has `{shown}` twice");
+        ensure!(
+            entry.offset == at,
+            "`{shown}` does not follow the file before it: other programs may read other bytes"
+        );
+        let about = || format!("`{shown}` cannot be read");
+        let (packed, end) = packed_bytes(bytes, entry, directory_at).with_context(about)?;
+        at = end;
+        let is_folder = name.ends_with('/');
+        check_kind(entry, is_folder).with_context(about)?;
+        let n_bytes = u64::try_from(entry.common.bytes)?;
+        let too_large = || format!("it has more than {} MiB", MAX_BYTES >> 20);
+        bytes_left = bytes_left.checked_sub(n_bytes).with_context(too_large)?;
+        let content = unpack_bytes(&entry.common, packed).with_context(about)?;
+        if !is_folder {
+            files.insert(names, content);
+        }
+    }
+    ensure!(
+        at == directory_at,
+        "something stands before its directory, which other programs do not show; pack it anew"
+    );
+    Ok(files)
+}
+
+/// Reads the directory. Returns its entries and its offset.
+fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usize)> {
+    let end_at = bytes.len().checked_sub(END_BYTES).context("it is torn")?;
+    let mut end = HeaderReader {
+        rest: bytes.get(end_at..).unwrap_or_default(),
+    };
+    ensure!(
+        end.take_bytes(END_MAGIC.len())? == END_MAGIC,
+        "it does not end with its directory: it is torn, or something stands behind it"
+    );
+    let disks = (end.take_u16()?, end.take_u16()?);
+    let n_here = usize::from(end.take_u16()?);
+    let n_entries = usize::from(end.take_u16()?);
+    let (size, offset) = (end.take_size()?, end.take_size()?);
+    let n_comment = end.take_u16()?;
+    ensure!(
+        disks == (0, 0) && n_here == n_entries && n_comment == 0,
+        "it is a part of an archive, or has a comment"
+    );
+    ensure!(
+        n_entries <= MAX_FILES,
+        "it has more than {MAX_FILES} entries"
+    );
+    ensure!(
+        offset.checked_add(size) == Some(end_at),
+        "its directory is not where it says"
+    );
+    let mut reader = HeaderReader {
+        rest: bytes.get(offset..end_at).context("it is torn")?,
+    };
+    let entries = (0..n_entries).map(|_| read_entry(&mut reader));
+    let entries = entries.collect::<anyhow::Result<Vec<_>>>()?;
+    ensure!(
+        reader.rest.is_empty(),
+        "its directory has more entries than it says"
+    );
+    Ok((entries, offset))
+}
+
+fn read_entry<'a>(reader: &mut HeaderReader<'a>) -> anyhow::Result<DirectoryEntry<'a>> {
+    reader.expect_magic(ENTRY_MAGIC)?;
+    // Version of the program, and version that is needed.
+    reader.take_bytes(4)?;
+    let (common, lengths) = read_common(reader)?;
+    let n_comment = usize::from(reader.take_u16()?);
+    let disk = reader.take_u16()?;
+    ensure!(disk == 0, "it is a part of an archive");
+    // Whether the file is a text.
+    reader.take_bytes(2)?;
+    let attributes = reader.take_u32()?;
+    let offset = reader.take_size()?;
+    let name = reader.take_bytes(lengths.0)?;
+    check_extras(reader.take_bytes(lengths.1)?)?;
+    reader.take_bytes(n_comment)?;
+    Ok(DirectoryEntry {
+        common,
+        name,
+        attributes,
+        offset,
+    })
+}
+
+/// Reads the fields from the flags to the lengths of name and extra fields.
+fn read_common(reader: &mut HeaderReader<'_>) -> anyhow::Result<(CommonFields, (usize, usize))> {
+    let (flags, method) = (reader.take_u16()?, reader.take_u16()?);
+    // Time and date.
+    reader.take_bytes(4)?;
+    let common = CommonFields {
+        flags,
+        method,
+        crc: reader.take_u32()?,
+        packed_bytes: reader.take_size()?,
+        bytes: reader.take_size()?,
+    };
+    let lengths = (
+        usize::from(reader.take_u16()?),
+        usize::from(reader.take_u16()?),
+    );
+    Ok((common, lengths))
+}
+
+/// Refuses extra fields with another name or another size of the file.
+fn check_extras(extras: &[u8]) -> anyhow::Result<()> {
+    let mut reader = HeaderReader { rest: extras };
+    while !reader.rest.is_empty() {
+        let kind = reader.take_u16()?;
+        ensure!(
+            !STRONG_EXTRAS.contains(&kind),
+            "it has 64-bit sizes or second names, which programs read in different ways"
+        );
+        let n_bytes = usize::from(reader.take_u16()?);
+        reader.take_bytes(n_bytes)?;
+    }
+    Ok(())
+}
+
+/// Returns the compressed bytes of an entry, and the offset behind it, after comparing the header
+/// before the file with the directory.
+fn packed_bytes<'a>(
+    bytes: &'a [u8],
+    entry: &DirectoryEntry<'_>,
+    directory_at: usize,
+) -> anyhow::Result<(&'a [u8], usize)> {
+    let before = bytes.get(..directory_at).context("it is torn")?;
+    let mut reader = HeaderReader {
+        rest: before.get(entry.offset..).context("it is torn")?,
+    };
+    reader.expect_magic(MAGIC)?;
+    reader.take_bytes(2)?;
+    let (own, lengths) = read_common(&mut reader)?;
+    let name = reader.take_bytes(lengths.0)?;
+    check_extras(reader.take_bytes(lengths.1)?)?;
+    let common = &entry.common;
+    let follow = common.flags & SIZES_FOLLOW != 0;
+    let are_left_out = follow && (own.crc, own.packed_bytes, own.bytes) == (0, 0, 0);
+    let is_same = own == *common
+        || (are_left_out && (own.flags, own.method) == (common.flags, common.method));
+    ensure!(
+        is_same && name == entry.name,
+        "its header and the directory differ"
+    );
+    let known = UTF8 | SIZES_FOLLOW | LEVELS;
+    ensure!(
+        common.flags & !known == 0,
+        "it is encrypted or has an unknown flag"
+    );
+    let packed = reader.take_bytes(common.packed_bytes)?;
+    if follow {
+        // The magic number before the sizes is optional.
+        if reader.rest.starts_with(b"PK\x07\x08") {
+            reader.take_bytes(4)?;
+        }
+        let sizes = (reader.take_u32()?, reader.take_size()?, reader.take_size()?);
+        ensure!(
+            sizes == (common.crc, common.packed_bytes, common.bytes),
+            "the sizes behind it and the directory differ"
+        );
+    }
+    Ok((packed, directory_at - reader.rest.len()))
+}
+
+/// Refuses entries that are not plain files or directories.
+fn check_kind(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()> {
+    let mode = entry.attributes >> 16;
+    let kind = mode & KIND;
+    ensure!(kind != LINK, "it is a link");
+    let is_plain = match is_folder {
+        true => kind == 0 || kind == FOLDER,
+        false => kind == 0 || kind == REGULAR,
+    };
+    ensure!(is_plain, "it is neither a file nor a folder");
+    ensure!(
+        is_folder || mode & crate::archive::SET_ID == 0,
+        "it is a file that runs as somebody else (setuid)"
+    );
+    ensure!(
+        !is_folder || entry.common.bytes == 0,
+        "it is a folder with content"
+    );
+    Ok(())
+}
+
+/// Decompresses the bytes of an entry. The announced size is a limit while it is read.
+fn unpack_bytes(common: &CommonFields, packed: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let content = match common.method {
+        STORED => packed.to_vec(),
+        DEFLATED => {
+            let mut decoder = DeflateDecoder::new(packed);
+            let mut content = Vec::new();
+            let limit = u64::try_from(common.bytes)?.saturating_add(1);
+            decoder
+                .by_ref()
+                .take(limit)
+                .read_to_end(&mut content)
+                .context("it is torn")?;
+            ensure!(
+                decoder.into_inner().is_empty(),
+                "it has other bytes than its header says"
+            );
+            content
+        }
+        other => bail!("it is compressed with the method {other}, which is not known"),
+    };
+    ensure!(
+        content.len() == common.bytes,
+        "it has {} bytes or more, and the directory says {}",
+        content.len(),
+        common.bytes
+    );
+    let mut crc = Crc::new();
+    crc.update(&content);
+    ensure!(
+        crc.sum() == common.crc,
+        "its checksum is wrong: it was changed or torn"
+    );
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Tests of reading: archives as other programs write them, and archives that lie.
+
+use super::super::write_zip;
+use super::*;
+
+/// Archive with two files.
+fn good() -> Vec<u8> {
+    let files = [
+        ("a/one.txt".to_owned(), b"one".to_vec()),
+        ("a/two.txt".to_owned(), vec![b'2'; 5000]),
+    ];
+    write_zip(&files).unwrap()
+}
+
+/// Offset of the nth place of a text.
+fn place_of(bytes: &[u8], text: &[u8], n: usize) -> usize {
+    let mut places = bytes
+        .windows(text.len())
+        .enumerate()
+        .filter(|(_, window)| *window == text);
+    places.nth(n).unwrap().0
+}
+
+/// Writes these bytes over the archive, at an offset from the nth place of a text.
+fn changed(text: &[u8], n: usize, offset: usize, new: &[u8]) -> Vec<u8> {
+    let mut bytes = good();
+    let at = place_of(&bytes, text, n) + offset;
+    bytes[at..at + new.len()].copy_from_slice(new);
+    bytes
+}
+
+/// Changes the same field in the header and in the directory of the first file.
+fn changed_both(offset: usize, new: &[u8]) -> Vec<u8> {
+    let mut bytes = changed(MAGIC, 0, offset, new);
+    let at = place_of(&bytes, ENTRY_MAGIC, 0) + offset + 2;
+    bytes[at..at + new.len()].copy_from_slice(new);
+    bytes
+}
+
+fn message(bytes: &[u8]) -> String {
+    format!("{:#}", read_zip(bytes).unwrap_err())
+}
+
+#[test]
+fn written_archives_are_read_and_are_the_same_each_time() {
+    let files = read_zip(&good()).unwrap();
+    let names: Vec<String> = files.keys().map(|names| names.join("/")).collect();
+    assert_eq!(names, ["a/one.txt", "a/two.txt"]);
+    assert_eq!(
+        files[&vec!["a".to_owned(), "two.txt".to_owned()]].len(),
+        5000
+    );
+    assert_eq!(good(), good());
+    assert!(read_zip(&write_zip(&[]).unwrap()).unwrap().is_empty());
+}
+
+#[test]
+fn archives_that_programs_read_in_different_ways_are_refused() {
+    let whole = good();
+    let behind = [&whole[..], b"x"].concat();
+    let before = [b"#!/bin/sh\n", &whole[..]].concat();
+    let table: Vec<(Vec<u8>, &str)> = vec![
+        (behind, "something stands behind it"),
+        (before, "not where it says"),
+        (whole[..whole.len() - 30].to_vec(), "torn"),
+        (Vec::new(), "torn"),
+        (whole[..40].to_vec(), "torn"),
+        // The header of the first file is before its name, 30 bytes long.
+        (
+            changed(b"a/one.txt", 0, 0, b"b"),
+            "header and the directory differ",
+        ),
+        (
+            changed(b"a/one.txt", 1, 0, b"b"),
+            "header and the directory differ",
+        ),
+        (changed(b"one", 1, 0, b"two"), "checksum is wrong"),
+        // Sizes and checksum: offsets 14, 18 and 22 of a header.
+        (
+            changed(MAGIC, 0, 14, &[1]),
+            "header and the directory differ",
+        ),
+        (
+            changed(MAGIC, 0, 22, &[9]),
+            "header and the directory differ",
+        ),
+        (changed_both(22, &[9]), "and the directory says 9"),
+        (changed_both(18, &[0xff; 4]), "64-bit sizes"),
+        (changed_both(6, &[1, 8]), "encrypted"),
+        (changed_both(8, &[14]), "method 14"),
+        // Kind in the directory: offset 40 of an entry, the upper half.
+        (changed(ENTRY_MAGIC, 0, 40, &[0xed, 0xa1]), "is a link"),
+        (changed(ENTRY_MAGIC, 0, 40, &[0xed, 0x89]), "setuid"),
+        (
+            changed(ENTRY_MAGIC, 0, 40, &[0, 0x10]),
+            "neither a file nor a folder",
+        ),
+        (
+            changed(ENTRY_MAGIC, 0, 42, &[1]),
+            "does not follow the file before it",
+        ),
+        (changed(END_MAGIC, 0, 10, &[1]), "part of an archive"),
+        (
+            changed(END_MAGIC, 0, 8, &[1, 0, 1, 0]),
+            "more entries than it says",
+        ),
+        (
+            changed(END_MAGIC, 0, 8, &[0xff; 4]),
+            "more than 10000 entries",
+        ),
+        (
+            changed(END_MAGIC, 0, 16, &[0xff, 0xff]),
+            "not where it says",
+        ),
+    ];
+    for (number, (bytes, what)) in table.into_iter().enumerate() {
+        let said = message(&bytes);
+        assert!(said.contains(what), "{number} {what}: {said}");
+    }
+}
+
+#[test]
+fn names_that_lead_elsewhere_or_stand_twice_are_refused() {
+    for (name, what) in [
+        ("../a", "it has `..` in it"),
+        ("/etc/passwd", "it is absolute"),
+        ("a\\b", "has a `\\` in it"),
+        ("a\nb", "control characters"),
+        ("", "names nothing"),
+        (&"a/".repeat(20), "deeper than"),
+    ] {
+        let said = message(&write_zip(&[(name.to_owned(), Vec::new())]).unwrap());
+        assert!(said.contains(what), "{name}: {said}");
+    }
+    let twice = [
+        ("a".to_owned(), b"1".to_vec()),
+        ("./a".to_owned(), b"2".to_vec()),
+    ];
+    let said = message(&write_zip(&twice).unwrap());
+    assert!(said.contains("twice"), "{said}");
+    // Without the flag for UTF-8, other letters are in the encoding of DOS.
+    let mut bytes = write_zip(&[("é".to_owned(), Vec::new())]).unwrap();
+    for (magic, offset) in [(MAGIC, 6), (ENTRY_MAGIC, 8)] {
+        let at = place_of(&bytes, magic, 0) + offset;
+        bytes[at..at + 2].copy_from_slice(&[0, 0]);
+    }
+    assert!(message(&bytes).contains("in an encoding"));
+}
+
+#[test]
+fn a_bomb_is_ended_at_the_size_that_it_announces() {
+    // Announces ten bytes, and has a mebibyte.
+    let mut bytes = write_zip(&[("bomb".to_owned(), vec![0; 1 << 20])]).unwrap();
+    for (magic, offset) in [(MAGIC, 22), (ENTRY_MAGIC, 24)] {
+        let at = place_of(&bytes, magic, 0) + offset;
+        bytes[at..at + 4].copy_from_slice(&10_u32.to_le_bytes());
+    }
+    let said = message(&bytes);
+    assert!(
+        said.contains("the directory says 10") || said.contains("other bytes"),
+        "{said}"
+    );
+    // Announces more than is read.
+    for (magic, offset) in [(MAGIC, 22), (ENTRY_MAGIC, 24)] {
+        let at = place_of(&bytes, magic, 0) + offset;
+        bytes[at..at + 4].copy_from_slice(&(300_u32 << 20).to_le_bytes());
+    }
+    assert!(message(&bytes).contains("more than 256 MiB"));
+    // Ten thousand files share the bytes of one.
+    let mut bytes = write_zip(&[
+        ("a".to_owned(), b"one".to_vec()),
+        ("b".to_owned(), b"one".to_vec()),
+    ])
+    .unwrap();
+    let at = place_of(&bytes, ENTRY_MAGIC, 1) + 42;
+    bytes[at..at + 4].copy_from_slice(&[0; 4]);
+    assert!(message(&bytes).contains("does not follow"));
+}
+
+#[test]
+fn sizes_may_follow_a_file_if_they_are_right() {
+    let mut bytes = write_zip(&[("a".to_owned(), b"one".to_vec())]).unwrap();
+    let directory = place_of(&bytes, ENTRY_MAGIC, 0);
+    let sizes: Vec<u8> = bytes[14..26].to_vec();
+    bytes[6] = 8;
+    bytes[14..26].copy_from_slice(&[0; 12]);
+    bytes[directory + 8] = 8;
+    let descriptor = [b"PK\x07\x08", &sizes[..]].concat();
+    let end = place_of(&bytes, END_MAGIC, 0) + 16;
+    let moved = u32::try_from(directory + descriptor.len()).unwrap();
+    bytes[end..end + 4].copy_from_slice(&moved.to_le_bytes());
+    bytes.splice(directory..directory, descriptor);
+    assert_eq!(read_zip(&bytes).unwrap().len(), 1);
+    bytes[directory + 4] ^= 1;
+    assert!(message(&bytes).contains("the sizes behind it"));
+}

@@ -1,0 +1,97 @@
+//! Writes a zip archive. The output is deterministic: fixed times, modes and order.
+
+use std::io::Write;
+
+use anyhow::Context;
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc};
+
+use super::{DEFLATED, END_MAGIC, ENTRY_MAGIC, MAGIC, STORED, UTF8};
+
+/// Version that is needed to read the archive: 2.0, with compression.
+const VERSION: u16 = 20;
+
+/// Version of the program: 2.0 on Unix, which gives the modes their meaning.
+const MADE_BY: u16 = 3 << 8 | VERSION;
+
+/// First day of the format, 1 January 1980.
+const DATE: u16 = 1 << 5 | 1;
+
+/// Mode of a regular file that all users may read.
+const ATTRIBUTES: u32 = 0o100_644 << 16;
+
+/// Writes files into an archive, in their order.
+pub(crate) fn write_zip(files: &[(String, Vec<u8>)]) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut directory = Vec::new();
+    for (path, content) in files {
+        let offset = u32::try_from(bytes.len()).context("the archive is too large")?;
+        let packed = compress(content)?;
+        let (method, packed) = match packed.len() < content.len() {
+            true => (DEFLATED, packed.as_slice()),
+            false => (STORED, content.as_slice()),
+        };
+        let common = common_fields(path, method, content, packed)?;
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&common);
+        bytes.extend_from_slice(path.as_bytes());
+        bytes.extend_from_slice(packed);
+
+        directory.extend_from_slice(ENTRY_MAGIC);
+        directory.extend_from_slice(&MADE_BY.to_le_bytes());
+        directory.extend_from_slice(&common);
+        // Lengths of the comment, disk, kind of text.
+        directory.extend_from_slice(&[0; 6]);
+        directory.extend_from_slice(&ATTRIBUTES.to_le_bytes());
+        directory.extend_from_slice(&offset.to_le_bytes());
+        directory.extend_from_slice(path.as_bytes());
+    }
+    let offset = u32::try_from(bytes.len()).context("the archive is too large")?;
+    let size = u32::try_from(directory.len()).context("the archive is too large")?;
+    let n_files = u16::try_from(files.len()).context("the archive has too many files")?;
+    bytes.append(&mut directory);
+    bytes.extend_from_slice(END_MAGIC);
+    // Numbers of this disk and of that with the directory.
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&n_files.to_le_bytes());
+    bytes.extend_from_slice(&n_files.to_le_bytes());
+    bytes.extend_from_slice(&size.to_le_bytes());
+    bytes.extend_from_slice(&offset.to_le_bytes());
+    // Length of the comment.
+    bytes.extend_from_slice(&[0; 2]);
+    Ok(bytes)
+}
+
+/// Returns the fields that stand in the header and in the directory, from the needed version to the
+/// lengths.
+fn common_fields(
+    path: &str,
+    method: u16,
+    content: &[u8],
+    packed: &[u8],
+) -> anyhow::Result<Vec<u8>> {
+    let too_large = || format!("`{path}` is too large for the archive");
+    let mut crc = Crc::new();
+    crc.update(content);
+    let n_name = u16::try_from(path.len()).with_context(too_large)?;
+    let mut fields = Vec::new();
+    for number in [VERSION, UTF8, method, 0, DATE] {
+        fields.extend_from_slice(&number.to_le_bytes());
+    }
+    let n_packed = u32::try_from(packed.len()).with_context(too_large)?;
+    let n_bytes = u32::try_from(content.len()).with_context(too_large)?;
+    for number in [crc.sum(), n_packed, n_bytes] {
+        fields.extend_from_slice(&number.to_le_bytes());
+    }
+    // No extra fields.
+    for number in [n_name, 0] {
+        fields.extend_from_slice(&number.to_le_bytes());
+    }
+    Ok(fields)
+}
+
+fn compress(content: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content)?;
+    Ok(encoder.finish()?)
+}
