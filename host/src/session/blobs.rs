@@ -130,6 +130,14 @@ impl Blobs for HashedFiles {
         Ok(sizes.flatten().map(|meta| meta.len()).sum())
     }
 
+    fn names(&self) -> Result<Vec<String>, Error> {
+        let names = self.files()?.into_iter();
+        let names = names.filter_map(|(_, name)| name.into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| is_hash_name(name)).collect();
+        names.sort();
+        Ok(names)
+    }
+
     /// A failure only wastes space.
     fn release(&self, name: &str) {
         if let Some(path) = self.file_path(name) {
@@ -172,6 +180,12 @@ impl SessionBlobs {
     #[must_use]
     pub fn text_id(text: &str) -> String {
         hash_name(text.as_bytes())
+    }
+
+    /// Returns the name of a value in [`Blobs`]: the hash of its bytes.
+    #[must_use]
+    pub fn bytes_id(bytes: &[u8]) -> String {
+        hash_name(bytes)
     }
 
     /// Stores a text under its [id](Self::text_id). Blocks.

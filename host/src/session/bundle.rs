@@ -15,8 +15,11 @@ pub use import::Imported;
 
 use super::guarded;
 use super::log::FILE;
+use super::moved::{CopyOrder, copy_session};
 use super::parts::{FilePart, PartKind, parts};
+use super::storage::files::SessionFiles;
 use super::{Error, SessionStore};
+use crate::disk::TemporaryFolder;
 
 /// Form of an exported session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct Bundle {
     form: BundleForm,
     /// Paths of files that are left out, each with the reason.
     left_out: Vec<String>,
+    /// Folder of a copy, if the store keeps no files. Removed with this value.
+    _aside: Option<TemporaryFolder>,
 }
 
 impl Bundle {
@@ -143,14 +148,19 @@ pub fn save(
 impl SessionStore {
     /// Prepares the export of a session: lists its files and decides on the form. Takes no lock, so
     /// the session may be open.
+    ///
+    /// A store that keeps no files is copied to temporary files first.
     pub fn export(&self, id: &str) -> Result<Bundle, Error> {
-        let folder = self.folder_of(id)?;
         if id.contains('/') {
             return Err(Error::Bundle {
                 what: format!("`{id}`"),
                 why: "a subagent is exported with its session; leave `/agents/…` out".to_owned(),
             });
         }
+        if self.files().is_err() {
+            return self.export_copy(id);
+        }
+        let folder = self.folder_of(id)?;
         let mut all = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
         // Entries come first: what they refer to is on the disk before them.
         all.sort_by_key(|part| part.kind);
@@ -178,8 +188,32 @@ impl SessionStore {
             parts: all,
             form,
             left_out,
+            _aside: None,
         })
     }
+
+    /// Exports a copy of the session in temporary files.
+    fn export_copy(&self, id: &str) -> Result<Bundle, Error> {
+        let at = self.address(id)?;
+        let (aside, files) = temporary_files()?;
+        let from = (&**self.sessions(), &at);
+        copy_session(from, (&files, &at), CopyOrder::LinesFirst)?;
+        let bundle = Self::of_files(files).export(id)?;
+        Ok(Bundle {
+            _aside: Some(aside),
+            ..bundle
+        })
+    }
+}
+
+/// Makes a store of files that is removed with the folder.
+fn temporary_files() -> Result<(TemporaryFolder, SessionFiles), Error> {
+    let folder = TemporaryFolder::new(".rind-sessions-").map_err(|source| Error::Bundle {
+        what: "a session of a store without files".to_owned(),
+        why: format!("no temporary folder can be made: {source}"),
+    })?;
+    let files = SessionFiles::new(folder.path()).unsynced();
+    Ok((folder, files))
 }
 
 /// Whether a file ends with a line feed.

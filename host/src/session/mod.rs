@@ -35,6 +35,7 @@ mod left_holders;
 mod left_out;
 mod live;
 mod log;
+mod moved;
 mod owning;
 mod parts;
 mod reading;

@@ -218,6 +218,12 @@ pub trait Blobs: Debug + Send + Sync {
     /// The values cannot be listed.
     fn total(&self) -> Result<u64, Error>;
 
+    /// Returns the names of all values, sorted.
+    ///
+    /// # Errors
+    /// The values cannot be listed.
+    fn names(&self) -> Result<Vec<String>, Error>;
+
     /// Says that the session does not refer to a value any more. A store may remove it now, later
     /// or never.
     fn release(&self, name: &str);
@@ -266,6 +272,17 @@ pub trait Sessions: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Exists`], or the store cannot be written.
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error>;
+
+    /// Creates a session with these lines. A store in which a reader could see a part of them should
+    /// do better than this default, which appends them after the creation.
+    ///
+    /// # Errors
+    /// Like [`create`](Self::create).
+    fn create_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
+        let mut journal = self.create(at)?;
+        journal.append(lines)?;
+        journal.sync()
+    }
 
     /// Opens a session to continue it, and repairs its end: a line that was cut off is taken out
     /// and kept elsewhere, or told.

@@ -88,7 +88,7 @@ impl SessionStore {
         Self { sessions, files }
     }
 
-    fn of_files(files: SessionFiles) -> Self {
+    pub(super) fn of_files(files: SessionFiles) -> Self {
         Self {
             sessions: Arc::new(files.clone()),
             files: Some(files),

@@ -34,6 +34,9 @@ pub(crate) fn a_value_is_kept_under_its_hash(store: &StoreHandles) -> Checked {
             &done("add up", other.total())?,
             &(text.len() as u64),
         )?;
+        let mut names = vec![name.clone(), of_empty.clone()];
+        names.sort();
+        same("names", &done("list names", other.names())?, &names)?;
         own.release(&of_empty);
         same(
             "the other value",

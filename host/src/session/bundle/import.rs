@@ -20,8 +20,11 @@ use crate::session::guarded::{
     self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id,
 };
 use crate::session::log::{FILE, private_options, sync_folder};
+use crate::session::moved::{CopyOrder, copy_session};
 use crate::session::parts::{PartKind, kind_of, parts};
 use crate::session::{Error, SessionStore};
+
+use super::temporary_files;
 
 /// Name prefix of the temporary folders in the folder of all sessions.
 const PREFIX: &str = ".import-";
@@ -49,6 +52,9 @@ impl SessionStore {
             what: format!("{}", path.display()),
             why,
         };
+        if self.files().is_err() {
+            return self.import_copy(path, id);
+        }
         let opened = open_if_present(path).map_err(|source| Error::read_error(path, source))?;
         let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
         let root = self.files()?.root();
@@ -88,6 +94,20 @@ impl SessionStore {
             id: new.to_owned(),
             notices,
         })
+    }
+
+    /// Reads an exported session into temporary files, with all checks, and copies it to a store
+    /// that keeps no files.
+    fn import_copy(&self, path: &Path, id: Option<&str>) -> Result<Imported, Error> {
+        let (_aside, files) = temporary_files()?;
+        let imported = Self::of_files(files.clone()).import(path, id)?;
+        let at = self.address(&imported.id)?;
+        if self.sessions().contains(&at) {
+            return Err(at.exists_error());
+        }
+        let to = (&**self.sessions(), &at);
+        copy_session((&files, &at), to, CopyOrder::LinesLast)?;
+        Ok(imported)
     }
 }
 

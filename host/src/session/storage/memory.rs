@@ -288,6 +288,12 @@ impl Blobs for MemoryBlobs {
         Ok(lock(&self.0).values().map(|bytes| bytes.len() as u64).sum())
     }
 
+    fn names(&self) -> Result<Vec<String>, Error> {
+        let mut names: Vec<String> = lock(&self.0).keys().cloned().collect();
+        names.sort();
+        Ok(names)
+    }
+
     fn release(&self, name: &str) {
         lock(&self.0).remove(name);
     }

@@ -1,0 +1,43 @@
+//! Copies of sessions from one store to another, byte for byte.
+//!
+//! Owns the order of the parts: in a store that others read, the lines of a session come last, since
+//! with them the session is there. It must not know how either store works.
+
+use super::Error;
+use super::storage::{BlobKind, Position, SessionAddress, Sessions};
+
+/// Order in which the parts of a session are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyOrder {
+    /// Lines first: the store belongs to the copying program, and keeps values beside lines.
+    LinesFirst,
+    /// Lines last: other programs read the store.
+    LinesLast,
+}
+
+/// Copies a session with its values and subagents to another store.
+pub(super) fn copy_session(
+    (from, from_at): (&dyn Sessions, &SessionAddress),
+    (to, to_at): (&dyn Sessions, &SessionAddress),
+    order: CopyOrder,
+) -> Result<(), Error> {
+    let lines = from.read(from_at, Position::START)?;
+    if order == CopyOrder::LinesFirst {
+        to.create_whole(to_at, &lines)?;
+    }
+    for kind in [BlobKind::Content, BlobKind::State] {
+        let (old, new) = (from.blobs(from_at, kind), to.blobs(to_at, kind));
+        for name in old.names()? {
+            new.put(&name, &old.get(&name)?)?;
+        }
+    }
+    for agent in from.children(from_at)? {
+        if let (Some(old), Some(new)) = (from_at.child(&agent), to_at.child(&agent)) {
+            copy_session((from, &old), (to, &new), order)?;
+        }
+    }
+    if order == CopyOrder::LinesLast {
+        to.create_whole(to_at, &lines)?;
+    }
+    Ok(())
+}
