@@ -49,6 +49,14 @@ const RULES: &[Rule] = &[
         why: "only `rind-mcp` knows the protocol",
     },
     Rule {
+        names: &["async_nats"],
+        allowed: &[(
+            "host/crates/nats/src/",
+            "it is the store on NATS, and checks each server before it uses it",
+        )],
+        why: "sessions reach servers through the store alone",
+    },
+    Rule {
         names: &["agent_client_protocol_schema"],
         allowed: &[(
             "host/crates/acp/src/wire.rs",

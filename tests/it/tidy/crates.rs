@@ -6,6 +6,7 @@ use super::tree::{Source, folders, read};
 const CRATES: &[(&str, &[&str])] = &[
     ("rind-lib", &[]),
     ("rind-session-test", &["rind-lib"]),
+    ("rind-nats", &["rind-lib"]),
     ("rind-otel", &["rind-lib"]),
     ("rind-author", &["rind-lib"]),
     ("rind-mcp", &["rind-lib"]),

@@ -1,0 +1,73 @@
+//! Connecting to the servers, and refusing those that cannot keep sessions.
+
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions};
+
+use crate::{NatsConfig, NatsError, ServerVersion};
+
+/// Time for the first connection to one server.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Connects with the credentials and certificates of the settings. `name` is shown by the tools of
+/// the servers' operators.
+pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, NatsError> {
+    let failed = |source: Box<dyn std::error::Error + Send + Sync>| NatsError::Connect {
+        server: config.shown_servers(),
+        source,
+    };
+    let mut options = ConnectOptions::new()
+        .name(name)
+        .connection_timeout(CONNECT)
+        .request_timeout(Some(Duration::from_secs(5)))
+        .reconnect_delay_callback(|attempts| {
+            let wait = u64::try_from(attempts)
+                .unwrap_or(u64::MAX)
+                .saturating_mul(50);
+            Duration::from_millis(wait.min(1_000))
+        });
+    if let Some(path) = &config.credentials {
+        options = options
+            .credentials_file(path)
+            .await
+            .map_err(|source| NatsError::Config {
+                what: format!("the credentials in {}", path.display()),
+                why: source.to_string(),
+            })?;
+    }
+    if let Some(path) = &config.root_certificates {
+        options = options
+            .add_root_certificates(path.clone())
+            .require_tls(true);
+    }
+    if let Some((certificate, key)) = &config.client_certificate {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    let client = options
+        .connect(config.servers.as_slice())
+        .await
+        .map_err(|source| failed(Box::new(source)))?;
+    check_server(&client, config)?;
+    Ok(client)
+}
+
+/// Refuses a server whose version or setup cannot keep sessions.
+pub(crate) fn check_server(
+    client: &Client,
+    config: &NatsConfig,
+) -> Result<ServerVersion, NatsError> {
+    let info = client.server_info();
+    let version = ServerVersion::parse(&info.version).filter(|version| version.is_supported());
+    let Some(version) = version else {
+        return Err(NatsError::OldServer {
+            server: config.shown_servers(),
+            found: rind_lib::text::clean_line(&info.version, 40),
+        });
+    };
+    if !info.jetstream {
+        return Err(NatsError::NoJetStream {
+            server: config.shown_servers(),
+        });
+    }
+    Ok(version)
+}

@@ -1,0 +1,191 @@
+//! Settings of the store: servers, tenant, credentials, and what only the operator knows.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::NatsError;
+
+/// Time after which the lease of a dead writer ends. Longer than the election of a new leader,
+/// which takes up to 9 s in the server.
+const LEASE: Duration = Duration::from_secs(20);
+
+/// Time in which a write is tried again before the session is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Number of streams over which the sessions of a tenant are spread, if nothing else is said.
+const PARTITIONS: u16 = 16;
+
+/// Interval in which the servers sync to their disks. Servers do not tell it to clients, so the
+/// operator declares it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeclaredSync {
+    /// The operator did not say it.
+    #[default]
+    Unknown,
+    /// `sync_interval: always`: an acknowledged message is on the disk.
+    Always,
+    /// Another interval: a power failure may lose messages of this time.
+    Interval(Duration),
+}
+
+/// Settings of [`NatsSessions`](crate::NatsSessions).
+#[derive(Clone, PartialEq, Eq)]
+pub struct NatsConfig {
+    pub(crate) servers: Vec<String>,
+    pub(crate) tenant: String,
+    pub(crate) credentials: Option<PathBuf>,
+    pub(crate) root_certificates: Option<PathBuf>,
+    pub(crate) client_certificate: Option<(PathBuf, PathBuf)>,
+    pub(crate) replicas: usize,
+    pub(crate) partitions: u16,
+    pub(crate) sync: DeclaredSync,
+    pub(crate) lease: Duration,
+    pub(crate) patience: Duration,
+}
+
+impl fmt::Debug for NatsConfig {
+    /// Shows no server: an address may have a password in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsConfig")
+            .field("servers", &self.shown_servers())
+            .field("tenant", &self.tenant)
+            .field("replicas", &self.replicas)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NatsConfig {
+    /// Returns the settings for servers given as `nats://HOST:PORT`, several with commas between,
+    /// and for one tenant, whose sessions are kept apart from those of others.
+    ///
+    /// # Errors
+    /// There is no server, or the tenant's name has more than lower-case letters, digits and `-`.
+    pub fn new(servers: &str, tenant: &str) -> Result<Self, NatsError> {
+        let wrong = |what: String, why: &str| NatsError::Config {
+            what,
+            why: why.to_owned(),
+        };
+        let servers: Vec<String> = servers
+            .split(',')
+            .map(|server| server.trim().to_owned())
+            .filter(|server| !server.is_empty())
+            .collect();
+        if servers.is_empty() {
+            let why = "give at least one, such as nats://127.0.0.1:4222";
+            return Err(wrong("an empty list of servers".to_owned(), why));
+        }
+        let is_in_name =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if !(1..=32).contains(&tenant.len()) || !tenant.bytes().all(is_in_name) {
+            let shown = rind_lib::text::clean_line(tenant, 40);
+            let why = "a name of a tenant has 1 to 32 lower-case letters, digits and `-`";
+            return Err(wrong(format!("the tenant `{shown}`"), why));
+        }
+        Ok(Self {
+            servers,
+            tenant: tenant.to_owned(),
+            credentials: None,
+            root_certificates: None,
+            client_certificate: None,
+            replicas: 1,
+            partitions: PARTITIONS,
+            sync: DeclaredSync::Unknown,
+            lease: LEASE,
+            patience: PATIENCE,
+        })
+    }
+
+    /// Sets the file with the credentials, as `nsc` writes it (`.creds`).
+    #[must_use]
+    pub fn with_credentials(mut self, path: PathBuf) -> Self {
+        self.credentials = Some(path);
+        self
+    }
+
+    /// Requires TLS, with the certificates of this file as roots.
+    #[must_use]
+    pub fn with_root_certificates(mut self, path: PathBuf) -> Self {
+        self.root_certificates = Some(path);
+        self
+    }
+
+    /// Sets certificate and key of the client, for servers that verify clients.
+    #[must_use]
+    pub fn with_client_certificate(mut self, certificate: PathBuf, key: PathBuf) -> Self {
+        self.client_certificate = Some((certificate, key));
+        self
+    }
+
+    /// Sets the number of servers that keep each message: 1, 3 or 5. It holds when the streams are
+    /// created; streams that exist keep theirs.
+    #[must_use]
+    pub fn with_replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// Sets the number of streams over which sessions are spread. It holds when the streams are
+    /// created, and never changes then.
+    #[must_use]
+    pub fn with_partitions(mut self, partitions: u16) -> Self {
+        self.partitions = partitions.clamp(1, 64);
+        self
+    }
+
+    /// Declares when the servers write to their disks.
+    #[must_use]
+    pub fn with_declared_sync(mut self, sync: DeclaredSync) -> Self {
+        self.sync = sync;
+        self
+    }
+
+    /// Sets the time after which another program may continue the session of one that died. It
+    /// holds when the streams are created; the time that the server has wins.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.clamp(Duration::from_secs(2), Duration::from_secs(600));
+        self
+    }
+
+    /// Sets how long a write is tried again, such as while servers elect a leader, before the
+    /// session is given up.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience.max(Duration::from_secs(1));
+        self
+    }
+
+    /// Returns the servers without user names and passwords.
+    pub(crate) fn shown_servers(&self) -> String {
+        let shown = self.servers.iter().map(|server| without_user(server));
+        shown.collect::<Vec<_>>().join(",")
+    }
+}
+
+/// Returns an address without user name, password and control characters.
+fn without_user(server: &str) -> String {
+    let (scheme, rest) = server.split_once("://").unwrap_or(("nats", server));
+    let host = rest.rsplit('@').next().unwrap_or(rest);
+    rind_lib::text::clean_line(&format!("{scheme}://{host}"), 120)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_an_address_is_never_shown() {
+        let config = NatsConfig::new("nats://me:secret@a:4222, tls://b:4222", "t").unwrap();
+        assert_eq!(config.shown_servers(), "nats://a:4222,tls://b:4222");
+        assert!(!format!("{config:?}").contains("secret"));
+    }
+
+    #[test]
+    fn names_that_would_change_a_subject_are_refused() {
+        for tenant in ["", "a.b", "*", ">", "a b", "A", "é", &"x".repeat(33)] {
+            assert!(NatsConfig::new("nats://a", tenant).is_err(), "{tenant}");
+        }
+        assert!(NatsConfig::new(" , ", "t").is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! Report on durability: which failures of the servers lose acknowledged messages.
+//!
+//! Servers tell clients their version and the replicas of a stream, and not when they write to their
+//! disks: that the operator declares. A report says which failures lose what.
+
+use crate::{DeclaredSync, NatsError, NatsSessions, ServerVersion, client};
+
+/// Consequences of the setup for acknowledged messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurabilityReport {
+    /// Version of the server that this program is connected to.
+    pub version: String,
+    /// Number of servers that keep each message.
+    pub replicas: usize,
+    /// Findings, most important first.
+    pub findings: Vec<DurabilityFinding>,
+}
+
+/// A property of the setup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurabilityFinding {
+    /// Whether the operator should change something.
+    pub is_warning: bool,
+    /// The finding as a sentence for people.
+    pub text: String,
+}
+
+impl NatsSessions {
+    /// Reports what the setup of the servers means for acknowledged messages.
+    ///
+    /// # Errors
+    /// The program is connected to a server that may not keep sessions.
+    pub fn durability(&self) -> Result<DurabilityReport, NatsError> {
+        let parts = self.parts();
+        let version = client::check_server(parts.link.client(), &parts.config)?;
+        Ok(describe(version, parts.streams.replicas, parts.config.sync))
+    }
+}
+
+fn describe(version: ServerVersion, replicas: usize, sync: DeclaredSync) -> DurabilityReport {
+    let finding = |is_warning, text: String| DurabilityFinding { is_warning, text };
+    let mut findings = vec![match sync {
+        DeclaredSync::Always => finding(
+            false,
+            "declared `sync_interval: always`: an acknowledged entry survives a power failure of all servers".to_owned(),
+        ),
+        DeclaredSync::Interval(time) => finding(
+            true,
+            format!(
+                "declared a sync interval of {} s: a power failure of {} may lose acknowledged entries of that time, \
+                 and a tool may then run twice; set `sync_interval: always` in the `jetstream` block of every server",
+                time.as_secs(),
+                if replicas > 1 { "most servers at once" } else { "the server" }
+            ),
+        ),
+        DeclaredSync::Unknown => finding(
+            true,
+            "not declared when the servers write to their disks (their default is every 2 minutes): set \
+             `sync_interval: always` on every server, and declare it"
+                .to_owned(),
+        ),
+    }];
+    findings.push(match replicas {
+        0 | 1 => finding(
+            true,
+            "one replica: while that server is away nothing can be written, and its disk is the only copy".to_owned(),
+        ),
+        2 => finding(true, "two replicas stop when either server does; use 3".to_owned()),
+        _ => finding(
+            false,
+            format!("{replicas} replicas: writing goes on while {} of them are away", (replicas - 1) / 2),
+        ),
+    });
+    if version.is_behind() {
+        let text = format!(
+            "server {version}: 2.15 is advised, appends with replicas are a third faster there"
+        );
+        findings.push(finding(true, text));
+    }
+    findings.sort_by_key(|finding| !finding.is_warning);
+    DurabilityReport {
+        version: version.to_string(),
+        replicas,
+        findings,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_report_warns_of_what_is_not_declared_and_of_one_replica() {
+        let of = |text| ServerVersion::parse(text).unwrap();
+        let n_warnings = |report: &DurabilityReport| {
+            let findings = report.findings.iter();
+            findings.filter(|finding| finding.is_warning).count()
+        };
+        let good = describe(of("2.15.1"), 3, DeclaredSync::Always);
+        assert_eq!(n_warnings(&good), 0, "{good:?}");
+        let bad = describe(of("2.14.0"), 1, DeclaredSync::Unknown);
+        assert_eq!(n_warnings(&bad), 3, "{bad:?}");
+        let slow = describe(
+            of("2.15.1"),
+            3,
+            DeclaredSync::Interval(Duration::from_secs(60)),
+        );
+        assert!(slow.findings[0].is_warning && slow.findings[0].text.contains("60 s"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Errors of the store, in words that say what to do.
+
+use std::error::Error as StdError;
+
+use rind_lib::session;
+
+/// An error of the server, its settings or its answers.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NatsError {
+    /// No connection to a server.
+    #[error(
+        "cannot connect to {server}; check that a NATS server with JetStream runs there and that the credentials are right"
+    )]
+    Connect {
+        /// Address of the server, without credentials.
+        server: String,
+        /// Error of the client.
+        #[source]
+        source: Box<dyn StdError + Send + Sync>,
+    },
+    /// The server is too old to keep sessions safely.
+    #[error(
+        "the NATS server {server} has version {found}, and sessions need 2.14 or later (2.15 is advised): an older \
+         cluster lets several writers append to one session; update the server"
+    )]
+    OldServer {
+        /// Address of the server.
+        server: String,
+        /// Version that the server gave, made printable.
+        found: String,
+    },
+    /// The server runs without JetStream.
+    #[error(
+        "the NATS server {server} runs without JetStream; start it with `-js` or a `jetstream` block"
+    )]
+    NoJetStream {
+        /// Address of the server.
+        server: String,
+    },
+    /// A value of the configuration cannot be used.
+    #[error("{what} cannot be used: {why}")]
+    Config {
+        /// Setting and its value.
+        what: String,
+        /// Reason.
+        why: String,
+    },
+    /// A request was answered with an error of JetStream.
+    #[error("{what} was refused by the server: {why}")]
+    Refused {
+        /// Request in words.
+        what: String,
+        /// Description that the server gave, made printable.
+        why: String,
+        /// Code of the error, as the documentation of JetStream lists it.
+        code: u64,
+    },
+    /// A request got no answer.
+    #[error("{what} got no answer from the server")]
+    Unanswered {
+        /// Request in words.
+        what: String,
+        /// Error of the client.
+        #[source]
+        source: Box<dyn StdError + Send + Sync>,
+    },
+    /// Stored messages do not fit each other.
+    #[error("{what} is damaged in the store: {why}")]
+    Damaged {
+        /// Session or value.
+        what: String,
+        /// Description of the damage.
+        why: String,
+    },
+    /// The connection of the store has ended.
+    #[error("the connection to the store has ended; restart the program")]
+    Ended,
+}
+
+impl NatsError {
+    /// Makes the error of a request without an answer.
+    pub(crate) fn unanswered(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self::Unanswered {
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+
+    /// Makes the error of a refusal by JetStream.
+    pub(crate) fn refused(what: impl Into<String>, code: u64, why: &str) -> Self {
+        Self::Refused {
+            what: what.into(),
+            why: rind_lib::text::clean_line(why, 300),
+            code,
+        }
+    }
+
+    /// Returns the error of sessions for this error of the store `store`.
+    pub(crate) fn in_store(self, store: &str) -> session::Error {
+        session::Error::Store {
+            store: store.to_owned(),
+            source: Box::new(self),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The journal of a session on the servers.
+//!
+//! Owns the frames that wait for the next one, and the end of a session: what was appended is
+//! stored before the lease is given back.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use rind_lib::session::{Error, Journal, Position, UnsyncedFrames};
+
+use crate::lease::HeldLease;
+use crate::sessions::StoreParts;
+use crate::writer::LineQueue;
+
+/// Maximum size of the frames that wait, in bytes.
+const MAX_WAITING_BYTES: usize = 64 << 10;
+
+/// Longest time for which the end of a journal waits until its frames are stored.
+const CLOSE: Duration = Duration::from_secs(10);
+
+/// A session that is open for writing.
+pub(crate) struct NatsJournal {
+    parts: Arc<StoreParts>,
+    queue: Arc<LineQueue>,
+    lease: Arc<HeldLease>,
+    waiting: Vec<u8>,
+    /// Length of the session with all but the frames that wait.
+    len: u64,
+}
+
+impl NatsJournal {
+    pub(crate) fn new(
+        parts: Arc<StoreParts>,
+        queue: Arc<LineQueue>,
+        lease: Arc<HeldLease>,
+    ) -> Self {
+        let (len, _) = queue.lengths();
+        Self {
+            parts,
+            queue,
+            lease,
+            waiting: Vec::new(),
+            len,
+        }
+    }
+}
+
+impl Journal for NatsJournal {
+    fn append(&mut self, frame: &[u8]) -> Result<(), Error> {
+        let n_waiting = self.waiting.len();
+        self.waiting.extend_from_slice(frame);
+        if let Err(error) = self.queue.push(&self.waiting) {
+            self.waiting.truncate(n_waiting);
+            return Err(error);
+        }
+        self.len += self.waiting.len() as u64;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    fn append_with_next(&mut self, frame: &[u8]) -> Result<(), Error> {
+        if self.waiting.len() + frame.len() > MAX_WAITING_BYTES {
+            self.append(&[])?;
+        }
+        self.waiting.extend_from_slice(frame);
+        Ok(())
+    }
+
+    fn write_waiting(&mut self) -> Result<(), Error> {
+        match self.waiting.is_empty() {
+            true => Ok(()),
+            false => self.append(&[]),
+        }
+    }
+
+    fn end(&self) -> Position {
+        Position::new(self.bytes())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.len + self.waiting.len() as u64
+    }
+
+    fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
+        self.check()?;
+        self.write_waiting()?;
+        let (taken, stored) = self.queue.lengths();
+        if stored >= taken {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(QueuedFrames {
+            queue: self.queue.clone(),
+            length: taken,
+        })))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.queue.check()
+    }
+}
+
+impl Drop for NatsJournal {
+    fn drop(&mut self) {
+        // An error here is ignored: what somebody depends on was waited for.
+        let _ = self.write_waiting();
+        let (taken, _) = self.queue.lengths();
+        self.queue.wait_stored(taken, Some(Instant::now() + CLOSE));
+        self.queue.close();
+        self.parts.forget(&self.queue);
+        let (parts, lease) = (self.parts.clone(), self.lease.clone());
+        let released = self.parts.runtime.wait(async move {
+            parts.leases.release(&lease).await;
+            Ok(())
+        });
+        if let Err(error) = released {
+            tracing::debug!(%error, "a lease was not given back and ends by itself");
+        }
+    }
+}
+
+/// Frames that the servers have not acknowledged.
+struct QueuedFrames {
+    queue: Arc<LineQueue>,
+    length: u64,
+}
+
+impl UnsyncedFrames for QueuedFrames {
+    fn wait(self: Box<Self>) {
+        self.queue.wait_stored(self.length, None);
+    }
+}
+
+/// A journal of this program, for its readers.
+pub(crate) type OpenQueue = Weak<LineQueue>;

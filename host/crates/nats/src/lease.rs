@@ -1,0 +1,238 @@
+//! Leases: which session is being worked on, so that two programs do not do the same work.
+//!
+//! A lease is a key of a bucket that ends by itself unless it is renewed. Renewals run on a thread
+//! and a connection of their own, so that a busy program does not lose its sessions. A lease decides
+//! nothing about what is written: a program that lost one without knowing it is refused at its next
+//! append. Start from [`LeaseKeeper`].
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use crate::append::ID;
+use crate::link::{AppendAnswer, NatsLink};
+use crate::names::TenantNames;
+use crate::runtime::NatsRuntime;
+use crate::{NatsConfig, NatsError, client};
+use rind_lib::session::SessionAddress;
+
+/// Header by which tools of NATS know that a key was removed.
+const OPERATION: &str = "KV-Operation";
+
+/// Keeps the leases of a program.
+#[derive(Debug)]
+pub(crate) struct LeaseKeeper {
+    link: NatsLink,
+    names: TenantNames,
+    /// Name of the program for other people.
+    writer: String,
+    time: Duration,
+    held: Arc<Mutex<Vec<Arc<HeldLease>>>>,
+    /// Runs the renewals until this is dropped.
+    _runtime: NatsRuntime,
+}
+
+/// A lease that this program holds.
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    subject: String,
+    id: String,
+    /// Name of the program for other people.
+    writer: String,
+    /// Sequence of the key; 0 once the lease was given back. Locked during a request on the key.
+    revision: tokio::sync::Mutex<u64>,
+    renewed: Mutex<Instant>,
+    is_lost: AtomicBool,
+}
+
+impl HeldLease {
+    /// Whether another program has the lease now.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// Returns the time since the servers last knew of this program.
+    pub(crate) fn age(&self) -> Duration {
+        self.renewed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
+    }
+
+    fn set_renewed(&self, sent: Instant) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = sent;
+    }
+}
+
+impl LeaseKeeper {
+    /// Connects, and starts the thread of the renewals.
+    pub(crate) fn start(
+        config: &NatsConfig,
+        names: TenantNames,
+        time: Duration,
+        writer: String,
+    ) -> Result<Self, NatsError> {
+        let runtime = NatsRuntime::start("rind-leases", 1)?;
+        let own = config.clone();
+        let name = format!("{writer} leases");
+        // The client's tasks live on this runtime, apart from all else that the program does.
+        let link =
+            runtime.wait(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
+        let held: Arc<Mutex<Vec<Arc<HeldLease>>>> = Arc::default();
+        let stream = format!("KV_{}", names.lease_bucket());
+        runtime.spawn(renew_all(
+            link.clone(),
+            stream,
+            Arc::downgrade(&held),
+            time / 4,
+        ));
+        Ok(Self {
+            link,
+            names,
+            writer,
+            time,
+            held,
+            _runtime: runtime,
+        })
+    }
+
+    /// Takes the lease of a session; `None` if another program, or another writer here, has it.
+    pub(crate) async fn acquire(
+        &self,
+        at: &SessionAddress,
+    ) -> Result<Option<Arc<HeldLease>>, NatsError> {
+        let subject = self.names.lease(at);
+        let stream = format!("KV_{}", self.names.lease_bucket());
+        let lease = HeldLease {
+            id: uuid::Uuid::new_v4().to_string(),
+            writer: self.writer.clone(),
+            revision: tokio::sync::Mutex::new(0),
+            renewed: Mutex::new(Instant::now()),
+            is_lost: AtomicBool::new(false),
+            subject,
+        };
+        let last = self.link.last(&stream, &lease.subject).await?;
+        let is_free = |header: Option<&str>| matches!(header, Some("DEL" | "PURGE"));
+        let expected = match last {
+            None => 0,
+            Some(last) if is_free(last.header(OPERATION)) => last.sequence,
+            Some(_) => return Ok(None),
+        };
+        let sent = Instant::now();
+        let Some(revision) = put(&self.link, &stream, &lease, expected).await? else {
+            return Ok(None);
+        };
+        lease.set_renewed(sent);
+        *lease.revision.lock().await = revision;
+        let lease = Arc::new(lease);
+        self.lock_held().push(lease.clone());
+        Ok(Some(lease))
+    }
+
+    /// Gives a lease back. A failure only means that it ends by itself.
+    pub(crate) async fn release(&self, lease: &Arc<HeldLease>) {
+        self.lock_held().retain(|held| !Arc::ptr_eq(held, lease));
+        let mut revision = lease.revision.lock().await;
+        if *revision > 0 && !lease.is_lost() {
+            let mut headers = HeaderMap::new();
+            headers.insert(OPERATION, "DEL");
+            let answer = self
+                .link
+                .append_at(&lease.subject, *revision, headers, Bytes::new())
+                .await;
+            if let AppendAnswer::Unclear(error) = answer {
+                tracing::debug!(%error, "a lease was not given back and ends by itself");
+            }
+        }
+        *revision = 0;
+    }
+
+    /// Returns the time after which a lease ends.
+    pub(crate) fn time(&self) -> Duration {
+        self.time
+    }
+
+    fn lock_held(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldLease>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes the key of a lease; `None` if it was changed by another.
+async fn put(
+    link: &NatsLink,
+    stream: &str,
+    lease: &HeldLease,
+    expected: u64,
+) -> Result<Option<u64>, NatsError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(ID, lease.id.as_str());
+    let payload = Bytes::copy_from_slice(lease.writer.as_bytes());
+    let error = match link
+        .append_at(&lease.subject, expected, headers, payload)
+        .await
+    {
+        AppendAnswer::Stored(revision) => return Ok(Some(revision)),
+        AppendAnswer::Refused => None,
+        AppendAnswer::Unclear(error) => Some(error),
+    };
+    let last = link.last(stream, &lease.subject).await?;
+    match last {
+        Some(last) if last.header(ID) == Some(lease.id.as_str()) && last.sequence > expected => {
+            Ok(Some(last.sequence))
+        }
+        Some(last) if last.sequence != expected => Ok(None),
+        _ => error.map_or(Ok(None), Err),
+    }
+}
+
+/// Renews all leases as often as `every` says, until the keeper is gone.
+async fn renew_all(
+    link: NatsLink,
+    stream: String,
+    held: std::sync::Weak<Mutex<Vec<Arc<HeldLease>>>>,
+    every: Duration,
+) {
+    loop {
+        tokio::time::sleep(every).await;
+        let Some(held) = held.upgrade() else {
+            return;
+        };
+        let leases = held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        drop(held);
+        let mut renewals: FuturesUnordered<_> = leases
+            .iter()
+            .map(|lease| renew(&link, &stream, lease))
+            .collect();
+        while renewals.next().await.is_some() {}
+    }
+}
+
+/// Renews a lease. One that ended is taken again if nobody else took it.
+async fn renew(link: &NatsLink, stream: &str, lease: &HeldLease) {
+    let mut revision = lease.revision.lock().await;
+    if *revision == 0 || lease.is_lost() {
+        return;
+    }
+    let sent = Instant::now();
+    let mut renewed = put(link, stream, lease, *revision).await;
+    if matches!(renewed, Ok(None)) {
+        renewed = match link.last(stream, &lease.subject).await {
+            Ok(None) => put(link, stream, lease, 0).await,
+            Ok(Some(_)) => Ok(None),
+            Err(error) => Err(error),
+        };
+    }
+    match renewed {
+        Ok(Some(new)) => {
+            *revision = new;
+            lease.set_renewed(sent);
+        }
+        Ok(None) => lease.is_lost.store(true, Ordering::Release),
+        Err(error) => tracing::debug!(%error, "a lease was not renewed"),
+    }
+}

@@ -1,0 +1,245 @@
+//! The few requests to JetStream that the store is made of.
+//!
+//! Reads that decide something go to the leader of a stream: replicas may lag behind. The answer to
+//! an append is one of three (stored, refused, unclear), and only `append` may act on the last two.
+//! Start from [`NatsLink`].
+
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{LastRawMessageError, LastRawMessageErrorKind};
+use async_nats::{Client, HeaderMap, Request};
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use serde::Deserialize;
+
+use crate::NatsError;
+
+/// Time after which an append without an answer is unclear.
+const ACK: Duration = Duration::from_secs(2);
+
+/// Header by which JetStream compares and swaps: sequence of the last message of the subject.
+const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
+
+/// Codes of JetStream for an expected sequence that is not the last one.
+const WRONG_SEQUENCE: [u64; 2] = [10071, 10164];
+
+/// A connection with the requests of the store.
+#[derive(Clone, Debug)]
+pub(crate) struct NatsLink {
+    client: Client,
+    context: jetstream::Context,
+}
+
+/// A message of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredMessage {
+    pub(crate) sequence: u64,
+    pub(crate) headers: HeaderMap,
+    pub(crate) payload: Bytes,
+    /// Time at which the server stored it, in milliseconds since 1970.
+    pub(crate) time_ms: i64,
+}
+
+impl StoredMessage {
+    /// Returns a header as text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(async_nats::HeaderValue::as_str)
+    }
+
+    /// Returns a header as a number.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.header(name)?.parse().ok()
+    }
+}
+
+/// Answer to an append.
+#[derive(Debug)]
+pub(crate) enum AppendAnswer {
+    /// The message has this sequence.
+    Stored(u64),
+    /// Another message is the last one of the subject.
+    Refused,
+    /// The message may be stored or not.
+    Unclear(NatsError),
+}
+
+/// Answer of JetStream to a published message.
+#[derive(Deserialize)]
+struct PublishAnswer {
+    #[serde(default)]
+    seq: u64,
+    error: Option<AnswerError>,
+}
+
+#[derive(Deserialize)]
+struct AnswerError {
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+impl NatsLink {
+    pub(crate) fn new(client: Client) -> Self {
+        let context = jetstream::ContextBuilder::new()
+            .timeout(Duration::from_secs(5))
+            .build(client.clone());
+        Self { client, context }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn context(&self) -> &jetstream::Context {
+        &self.context
+    }
+
+    /// Publishes a message that follows the message `expected` of its subject; 0 if it is the
+    /// first.
+    pub(crate) async fn append_at(
+        &self,
+        subject: &str,
+        expected: u64,
+        mut headers: HeaderMap,
+        payload: Bytes,
+    ) -> AppendAnswer {
+        headers.insert(EXPECTED, expected.to_string());
+        self.publish(subject, headers, payload).await
+    }
+
+    /// Publishes a message and waits for the answer of its stream.
+    pub(crate) async fn publish(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> AppendAnswer {
+        const WHAT: &str = "an append";
+        let request = Request::new()
+            .headers(headers)
+            .payload(payload)
+            .timeout(Some(ACK));
+        let answer = match self.client.send_request(subject.to_owned(), request).await {
+            Ok(answer) => answer,
+            Err(source) => return AppendAnswer::Unclear(NatsError::unanswered(WHAT, source)),
+        };
+        match serde_json::from_slice::<PublishAnswer>(&answer.payload) {
+            Ok(PublishAnswer {
+                error: Some(error), ..
+            }) if WRONG_SEQUENCE.contains(&error.err_code) => AppendAnswer::Refused,
+            Ok(PublishAnswer {
+                error: Some(error), ..
+            }) => {
+                AppendAnswer::Unclear(NatsError::refused(WHAT, error.err_code, &error.description))
+            }
+            Ok(PublishAnswer { seq, .. }) if seq > 0 => AppendAnswer::Stored(seq),
+            Ok(_) => {
+                AppendAnswer::Unclear(NatsError::refused(WHAT, 0, "an answer without a sequence"))
+            }
+            Err(source) => AppendAnswer::Unclear(NatsError::unanswered(WHAT, source)),
+        }
+    }
+
+    /// Returns the last message of a subject, as the leader of the stream has it.
+    pub(crate) async fn last(
+        &self,
+        stream: &str,
+        subject: &str,
+    ) -> Result<Option<StoredMessage>, NatsError> {
+        const WHAT: &str = "a look at the last message of a subject";
+        let handle = self.stream(stream, WHAT).await?;
+        found(WHAT, handle.get_last_raw_message_by_subject(subject).await)
+    }
+
+    /// Returns the first message of a subject from a sequence on, as the leader of the stream has
+    /// it.
+    pub(crate) async fn next(
+        &self,
+        stream: &str,
+        subject: &str,
+        from: u64,
+    ) -> Result<Option<StoredMessage>, NatsError> {
+        const WHAT: &str = "a look at the next message of a subject";
+        let handle = self.stream(stream, WHAT).await?;
+        found(
+            WHAT,
+            handle.get_first_raw_message_by_subject(subject, from).await,
+        )
+    }
+
+    /// Returns the subjects of a stream that a filter matches, as its leader has them.
+    pub(crate) async fn subjects(
+        &self,
+        stream: &str,
+        filter: &str,
+    ) -> Result<Vec<String>, NatsError> {
+        const WHAT: &str = "a list of subjects";
+        let failed = |error: jetstream::stream::InfoError| NatsError::unanswered(WHAT, error);
+        let handle = self.stream(stream, WHAT).await?;
+        let listed = handle.info_with_subjects(filter).await.map_err(failed)?;
+        let listed = listed.map_ok(|(subject, _)| subject);
+        listed.try_collect().await.map_err(failed)
+    }
+
+    /// Removes all messages of the subjects that a filter matches.
+    pub(crate) async fn purge(&self, stream: &str, filter: &str) -> Result<(), NatsError> {
+        const WHAT: &str = "a removal";
+        let handle = self.stream(stream, WHAT).await?;
+        let purged = handle.purge().filter(filter).await;
+        purged
+            .map(drop)
+            .map_err(|error| NatsError::unanswered(WHAT, error))
+    }
+
+    /// Removes the messages of a subject with a smaller sequence.
+    pub(crate) async fn purge_before(
+        &self,
+        stream: &str,
+        subject: &str,
+        sequence: u64,
+    ) -> Result<(), NatsError> {
+        const WHAT: &str = "a removal";
+        let handle = self.stream(stream, WHAT).await?;
+        let purged = handle.purge().filter(subject).sequence(sequence).await;
+        purged
+            .map(drop)
+            .map_err(|error| NatsError::unanswered(WHAT, error))
+    }
+
+    async fn stream(
+        &self,
+        name: &str,
+        what: &str,
+    ) -> Result<jetstream::stream::Stream<()>, NatsError> {
+        let stream = self.context.get_stream_no_info(name).await;
+        stream.map_err(|error| NatsError::unanswered(what, error))
+    }
+}
+
+/// Returns the message that was asked for.
+fn found(
+    what: &str,
+    answer: Result<StreamMessage, LastRawMessageError>,
+) -> Result<Option<StoredMessage>, NatsError> {
+    match answer {
+        Ok(message) => Ok(Some(StoredMessage {
+            sequence: message.sequence,
+            headers: message.headers,
+            payload: message.payload,
+            time_ms: i64::try_from(message.time.unix_timestamp_nanos() / 1_000_000)
+                .unwrap_or(i64::MAX),
+        })),
+        Err(error) => match error.kind() {
+            LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            LastRawMessageErrorKind::JetStream(answer) => Err(NatsError::refused(
+                what,
+                answer.error_code().0,
+                &answer.to_string(),
+            )),
+            _ => Err(NatsError::unanswered(what, error)),
+        },
+    }
+}

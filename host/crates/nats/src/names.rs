@@ -1,0 +1,168 @@
+//! Names of streams and subjects.
+//!
+//! Owns how addresses of sessions become subjects: ids are tokens, and the characters `.` in them
+//! become `~`, which no id has. Everything of a session, its subagents among them, is below one
+//! prefix, so that one request removes all of it.
+
+use rind_lib::session::{BlobKind, SessionAddress};
+
+/// Last token of the subject with the lines of a session. Subagents are below the tokens before it.
+const LINES: &str = "_";
+
+/// Names of one tenant.
+#[derive(Clone, Debug)]
+pub(crate) struct TenantNames {
+    tenant: String,
+    partitions: u16,
+}
+
+impl TenantNames {
+    pub(crate) fn new(tenant: &str, partitions: u16) -> Self {
+        Self {
+            tenant: tenant.to_owned(),
+            partitions: partitions.max(1),
+        }
+    }
+
+    pub(crate) fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    pub(crate) fn partitions(&self) -> u16 {
+        self.partitions
+    }
+
+    /// Returns the name of the stream of a tenant's lines, or with `BLOB` of its values.
+    pub(crate) fn stream(&self, kind: &str, partition: u16) -> String {
+        format!("RIND-{}-{kind}-{partition}", self.tenant)
+    }
+
+    /// Returns the subjects of such a stream.
+    pub(crate) fn stream_subjects(&self, kind: &str, partition: u16) -> String {
+        format!("rind.{}.{}.{partition}.>", self.tenant, kind.to_lowercase())
+    }
+
+    /// Returns the name of the bucket with the leases.
+    pub(crate) fn lease_bucket(&self) -> String {
+        format!("rind-{}-leases", self.tenant)
+    }
+
+    /// Returns the subject of a session's lease, a key of that bucket.
+    pub(crate) fn lease(&self, at: &SessionAddress) -> String {
+        format!("$KV.{}.{}", self.lease_bucket(), tokens(at))
+    }
+
+    /// Returns the number of the stream that keeps a session and its subagents.
+    pub(crate) fn partition(&self, at: &SessionAddress) -> u16 {
+        let hash = fnv_hash(at.root().as_bytes()) % u64::from(self.partitions);
+        u16::try_from(hash).unwrap_or_default()
+    }
+
+    fn prefix(&self, kind: &str, at: &SessionAddress) -> String {
+        format!(
+            "rind.{}.{kind}.{}.{}",
+            self.tenant,
+            self.partition(at),
+            tokens(at)
+        )
+    }
+
+    /// Returns the subject with the lines of a session.
+    pub(crate) fn lines(&self, at: &SessionAddress) -> String {
+        format!("{}.{LINES}", self.prefix("log", at))
+    }
+
+    /// Returns a filter for the lines of a session and of all subagents below it.
+    pub(crate) fn all_lines(&self, at: &SessionAddress) -> String {
+        format!("{}.>", self.prefix("log", at))
+    }
+
+    /// Returns a filter for the lines of the direct subagents of a session.
+    pub(crate) fn child_lines(&self, at: &SessionAddress) -> String {
+        format!("{}.*.{LINES}", self.prefix("log", at))
+    }
+
+    /// Returns a filter for the lines of all sessions of a stream that are no subagents.
+    pub(crate) fn root_lines(&self, partition: u16) -> String {
+        format!("rind.{}.log.{partition}.*.{LINES}", self.tenant)
+    }
+
+    /// Returns the prefix of the values of a session.
+    pub(crate) fn values(&self, at: &SessionAddress, kind: BlobKind) -> String {
+        let kind = match kind {
+            BlobKind::Content => "=content",
+            BlobKind::State => "=state",
+        };
+        format!("{}.{kind}", self.prefix("blob", at))
+    }
+
+    /// Returns a filter for all values of a session and of its subagents.
+    pub(crate) fn all_values(&self, at: &SessionAddress) -> String {
+        format!("{}.>", self.prefix("blob", at))
+    }
+}
+
+/// Returns the id in the last token but one of the subject with the lines of a session.
+pub(crate) fn id_in(subject: &str) -> Option<String> {
+    let before = subject.strip_suffix(LINES)?.strip_suffix('.')?;
+    let token = before.rsplit('.').next()?;
+    Some(token.replace('~', "."))
+}
+
+/// Returns an id as a token of a subject.
+pub(crate) fn session_token(id: &str) -> String {
+    id.replace('.', "~")
+}
+
+/// Returns the id in the last token of a subject.
+pub(crate) fn last_id(subject: &str) -> String {
+    subject
+        .rsplit('.')
+        .next()
+        .unwrap_or(subject)
+        .replace('~', ".")
+}
+
+/// Returns the ids of an address as tokens of a subject.
+fn tokens(at: &SessionAddress) -> String {
+    let tokens = at.ids().map(session_token);
+    tokens.collect::<Vec<_>>().join(".")
+}
+
+/// Hashes a name (FNV-1a). The hash says where sessions are kept, so it must never change.
+fn fnv_hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> SessionAddress {
+        SessionAddress::parse(text).unwrap()
+    }
+
+    #[test]
+    fn addresses_become_subjects_and_ids_come_back() {
+        let names = TenantNames::new("t", 1);
+        let subject = names.lines(&at("c.1_x"));
+        assert_eq!(subject, "rind.t.log.0.c~1_x._");
+        assert_eq!(id_in(&subject).as_deref(), Some("c.1_x"));
+        let child = names.lines(&at("c.1_x/agents/sub-1"));
+        assert_eq!(child, "rind.t.log.0.c~1_x.sub-1._");
+        assert_eq!(id_in(&child).as_deref(), Some("sub-1"));
+        assert_eq!(id_in("rind.t.log.0.x"), None);
+    }
+
+    #[test]
+    fn the_place_of_a_session_never_changes_and_its_subagents_are_beside_it() {
+        let names = TenantNames::new("t", 16);
+        assert_eq!(names.partition(&at("a")), 12);
+        assert_eq!(
+            names.partition(&at("one")),
+            names.partition(&at("one/agents/sub-1"))
+        );
+    }
+}

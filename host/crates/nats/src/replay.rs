@@ -1,0 +1,227 @@
+//! Reading of a session: its messages in order, put together to its bytes.
+//!
+//! Messages come in batches from any replica, which may lag behind; the leader says which message is
+//! the last, and reading goes on until it is there. Every message says at which byte of the session
+//! it begins, so that a missing or repeated one is found.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use serde::Serialize;
+
+use crate::NatsError;
+use crate::link::{NatsLink, StoredMessage};
+
+/// Header with the offset in the session at which the payload begins.
+pub(crate) const AT: &str = "Rind-At";
+
+/// Header of a message by which a writer took the session over. Bytes behind its offset were cut
+/// off and are no part of the session.
+pub(crate) const TAKEN: &str = "Rind-Taken";
+
+/// Number of messages in a batch.
+const BATCH: u64 = 512;
+
+/// Time in which a replica must have what its leader has.
+const CATCH_UP: Duration = Duration::from_secs(20);
+
+/// Time without a message after which a batch is asked for again.
+const SILENCE: Duration = Duration::from_secs(3);
+
+#[derive(Serialize)]
+struct BatchRequest<'a> {
+    batch: u64,
+    seq: u64,
+    next_by_subj: &'a str,
+}
+
+/// Bytes of a session from an offset on.
+#[derive(Debug, Default)]
+pub(crate) struct SessionBytes {
+    /// Offset in the session at which `bytes` begins.
+    pub(crate) start: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// Offset and sequence of each message with bytes.
+    pub(crate) places: Vec<(u64, u64)>,
+}
+
+impl SessionBytes {
+    /// Begins at a message that is known to begin at `start`.
+    pub(crate) fn from_offset(start: u64) -> Self {
+        Self {
+            start,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the length of the session.
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
+    /// Adds the next message.
+    fn add(&mut self, message: &StoredMessage, subject: &str) -> Result<(), NatsError> {
+        let damaged = |why: String| NatsError::Damaged {
+            what: format!("the session of {subject}"),
+            why,
+        };
+        let at = message.number(AT);
+        let at =
+            at.ok_or_else(|| damaged(format!("message {} has no offset", message.sequence)))?;
+        if at != self.end() {
+            let kept = at.checked_sub(self.start).map(usize::try_from);
+            match kept {
+                Some(Ok(kept)) if at < self.end() && message.header(TAKEN).is_some() => {
+                    self.bytes.truncate(kept);
+                    self.places.retain(|(offset, _)| *offset < at);
+                }
+                _ => {
+                    return Err(damaged(format!(
+                        "message {} begins at byte {at}, and {} were expected; restore the stream from a backup",
+                        message.sequence,
+                        self.end()
+                    )));
+                }
+            }
+        }
+        if !message.payload.is_empty() {
+            self.places.push((at, message.sequence));
+            self.bytes.extend_from_slice(&message.payload);
+        }
+        Ok(())
+    }
+}
+
+/// Reads the messages of a subject from sequence `from` up to `last` into `into`.
+pub(crate) async fn read_messages(
+    link: &NatsLink,
+    stream: &str,
+    subject: &str,
+    (from, last): (u64, u64),
+    into: &mut SessionBytes,
+) -> Result<(), NatsError> {
+    let began = Instant::now();
+    let mut next = from;
+    while next <= last {
+        let before = next;
+        for message in read_batch(link, stream, subject, next).await? {
+            if message.sequence > last {
+                return Ok(());
+            }
+            if message.sequence < next {
+                continue;
+            }
+            next = message.sequence + 1;
+            into.add(&message, subject)?;
+        }
+        if next == before {
+            if began.elapsed() > CATCH_UP {
+                return Err(NatsError::Damaged {
+                    what: format!("the session of {subject}"),
+                    why: format!("message {last} is missing; it may have been removed meanwhile"),
+                });
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the messages of a batch, as far as they arrive.
+async fn read_batch(
+    link: &NatsLink,
+    stream: &str,
+    subject: &str,
+    from: u64,
+) -> Result<Vec<StoredMessage>, NatsError> {
+    const WHAT: &str = "reading a session";
+    let client = link.client();
+    let inbox = client.new_inbox();
+    let mut answers = client
+        .subscribe(inbox.clone())
+        .await
+        .map_err(|error| NatsError::unanswered(WHAT, error))?;
+    let request = serde_json::to_vec(&BatchRequest {
+        batch: BATCH,
+        seq: from,
+        next_by_subj: subject,
+    });
+    let request = request.map_err(|error| NatsError::unanswered(WHAT, error))?;
+    let to = format!("$JS.API.DIRECT.GET.{stream}");
+    client
+        .publish_with_reply(to, inbox, Bytes::from(request))
+        .await
+        .map_err(|error| NatsError::unanswered(WHAT, error))?;
+    let mut messages = Vec::new();
+    while let Ok(Some(answer)) = tokio::time::timeout(SILENCE, answers.next()).await {
+        // A status ends the batch: its end, or that there is nothing (yet).
+        if answer.status.is_some_and(|status| status.as_u16() != 100) {
+            break;
+        }
+        let Some(message) = stored_message(answer) else {
+            break;
+        };
+        messages.push(message);
+    }
+    Ok(messages)
+}
+
+fn stored_message(answer: async_nats::Message) -> Option<StoredMessage> {
+    let headers = answer.headers?;
+    let sequence = headers.get("Nats-Sequence")?.as_str().parse().ok()?;
+    Some(StoredMessage {
+        sequence,
+        headers,
+        payload: answer.payload,
+        time_ms: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(sequence: u64, at: Option<u64>, text: &str, is_taken: bool) -> StoredMessage {
+        let mut headers = async_nats::HeaderMap::new();
+        if let Some(at) = at {
+            headers.insert(AT, at.to_string());
+        }
+        if is_taken {
+            headers.insert(TAKEN, "x");
+        }
+        StoredMessage {
+            sequence,
+            headers,
+            payload: Bytes::copy_from_slice(text.as_bytes()),
+            time_ms: 0,
+        }
+    }
+
+    #[test]
+    fn a_gap_a_repetition_and_a_missing_offset_are_found() {
+        for second in [
+            message(2, Some(3), "b\n", false),
+            message(2, Some(1), "b\n", false),
+            message(2, None, "b\n", false),
+            message(2, Some(u64::MAX), "b\n", true),
+        ] {
+            let mut bytes = SessionBytes::default();
+            bytes.add(&message(1, Some(0), "a\n", false), "s").unwrap();
+            assert!(bytes.add(&second, "s").is_err(), "{second:?}");
+        }
+    }
+
+    #[test]
+    fn a_writer_that_takes_over_cuts_half_a_line_off() {
+        let mut bytes = SessionBytes::default();
+        bytes.add(&message(1, Some(0), "a\n", false), "s").unwrap();
+        bytes.add(&message(4, Some(2), "half", false), "s").unwrap();
+        bytes.add(&message(7, Some(2), "", true), "s").unwrap();
+        bytes.add(&message(9, Some(2), "b\n", false), "s").unwrap();
+        assert_eq!(bytes.bytes, b"a\nb\n");
+        assert_eq!(bytes.places, [(0, 1), (2, 9)]);
+        let mut later = SessionBytes::from_offset(10);
+        assert!(later.add(&message(11, Some(2), "", true), "s").is_err());
+    }
+}

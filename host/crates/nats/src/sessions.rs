@@ -1,0 +1,489 @@
+//! The store of sessions on NATS JetStream.
+//!
+//! Owns how creating, opening, copying and removing are put together from leases, lines and values,
+//! in an order in which a reader finds all of a session or nothing. Start from [`NatsSessions`].
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use rind_lib::session::{
+    BlobKind, Blobs, Error, Journal, ListedSession, OpenedJournal, Position, SessionAddress,
+    SessionPage, Sessions,
+};
+
+use crate::blobs::NatsBlobs;
+use crate::journal::{NatsJournal, OpenQueue};
+use crate::lease::{HeldLease, LeaseKeeper};
+use crate::link::NatsLink;
+use crate::log::{AppendPlace, SessionSubject, is_whole, length_after};
+use crate::names::id_in;
+use crate::replay::SessionBytes;
+use crate::runtime::NatsRuntime;
+use crate::setup::{LINES, TenantStreams, VALUES, create_streams};
+use crate::writer::{LineQueue, store_lines};
+use crate::{NatsConfig, NatsError, client};
+
+/// Sessions on NATS JetStream, which many machines share. Cheap to clone.
+///
+/// All methods block and may be called from any thread, within an async runtime too.
+#[derive(Clone)]
+pub struct NatsSessions {
+    parts: Arc<StoreParts>,
+}
+
+/// Parts of the store, shared by all that it hands out.
+pub(crate) struct StoreParts {
+    /// Name of the store for messages.
+    pub(crate) name: String,
+    pub(crate) config: NatsConfig,
+    pub(crate) streams: TenantStreams,
+    pub(crate) link: NatsLink,
+    pub(crate) leases: LeaseKeeper,
+    pub(crate) runtime: NatsRuntime,
+    pub(crate) patience: Duration,
+    /// Name of this program for other people.
+    writer: String,
+    /// Sessions that are open here.
+    open: Mutex<HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>>,
+}
+
+impl StoreParts {
+    fn lock_open(&self) -> MutexGuard<'_, HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets a session that is closed.
+    pub(crate) fn forget(&self, queue: &Arc<LineQueue>) {
+        let of_queue = Arc::downgrade(queue);
+        self.lock_open()
+            .retain(|_, (own, _)| !own.ptr_eq(&of_queue));
+    }
+}
+
+impl std::fmt::Debug for NatsSessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NatsSessions")
+            .field(&self.parts.name)
+            .finish()
+    }
+}
+
+impl NatsSessions {
+    /// Connects to the servers, and creates the streams of the tenant if they are not there.
+    ///
+    /// # Errors
+    /// There is no server, it is too old, it runs without JetStream, or the streams cannot be
+    /// created.
+    pub fn connect(config: NatsConfig) -> Result<Self, NatsError> {
+        let runtime = NatsRuntime::start("rind-nats", 2)?;
+        let pid = std::process::id();
+        let writer = format!("rind {pid} {}", uuid::Uuid::new_v4());
+        let (own, name) = (config.clone(), writer.clone());
+        let (link, streams) = runtime.wait(async move {
+            let link = NatsLink::new(client::connect(&own, &name).await?);
+            let streams = create_streams(&link, &own).await?;
+            Ok((link, streams))
+        })?;
+        let names = streams.names.clone();
+        let leases = LeaseKeeper::start(&config, names, streams.lease, writer.clone())?;
+        let parts = StoreParts {
+            name: format!("{}/{}", config.shown_servers(), config.tenant),
+            patience: config.patience,
+            config,
+            streams,
+            link,
+            leases,
+            runtime,
+            writer,
+            open: Mutex::default(),
+        };
+        Ok(Self {
+            parts: Arc::new(parts),
+        })
+    }
+
+    pub(crate) fn parts(&self) -> &Arc<StoreParts> {
+        &self.parts
+    }
+
+    /// Returns the time since the servers last confirmed that this program works on a session, and
+    /// whether another program has taken the session over; `None` if it is not open here.
+    #[must_use]
+    pub fn lease_age(&self, at: &SessionAddress) -> Option<(Duration, bool)> {
+        let open = self.parts.lock_open();
+        open.get(at)
+            .map(|(_, lease)| (lease.age(), lease.is_lost()))
+    }
+
+    /// Returns the time after which the session of a program that died is free.
+    #[must_use]
+    pub fn lease_time(&self) -> Duration {
+        self.parts.leases.time()
+    }
+
+    fn subject(&self, at: &SessionAddress) -> SessionSubject {
+        let names = &self.parts.streams.names;
+        SessionSubject {
+            link: self.parts.link.clone(),
+            stream: names.stream(LINES, names.partition(at)),
+            subject: names.lines(at),
+            patience: self.parts.patience,
+        }
+    }
+
+    fn unknown(&self, at: &SessionAddress) -> Error {
+        Error::Unknown {
+            wanted: at.as_str().to_owned(),
+            root: PathBuf::from(&self.parts.name),
+        }
+    }
+
+    fn locked(&self, at: &SessionAddress) -> Error {
+        Error::Locked {
+            path: PathBuf::from(&self.parts.name).join(at.as_str()),
+            pid: None,
+        }
+    }
+
+    fn in_store(&self, error: NatsError) -> Error {
+        error.in_store(&self.parts.name)
+    }
+
+    /// Runs a request on the store's own threads.
+    fn wait<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, NatsError>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let waited = self.parts.runtime.wait(future);
+        waited.map_err(|error| self.in_store(error))
+    }
+
+    fn acquire(&self, at: &SessionAddress) -> Result<Option<Arc<HeldLease>>, Error> {
+        let (parts, at) = (self.parts.clone(), at.clone());
+        self.wait(async move { parts.leases.acquire(&at).await })
+    }
+
+    fn release(&self, lease: Arc<HeldLease>) {
+        let parts = self.parts.clone();
+        let _ = self.wait(async move {
+            parts.leases.release(&lease).await;
+            Ok(())
+        });
+    }
+
+    /// Runs a part of an operation, and gives the lease back if it fails.
+    fn with_lease<T>(
+        &self,
+        lease: &Arc<HeldLease>,
+        part: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let done = part();
+        if done.is_err() {
+            self.release(lease.clone());
+        }
+        done
+    }
+
+    /// Begins to store the lines of a session that this program holds.
+    fn journal(
+        &self,
+        at: &SessionAddress,
+        place: AppendPlace,
+        places: Vec<(u64, u64)>,
+        lease: Arc<HeldLease>,
+    ) -> Box<dyn Journal> {
+        let queue = LineQueue::new(at.as_str(), &self.parts.name, place.offset, places);
+        let queue = Arc::new(queue);
+        let of_queue = (Arc::downgrade(&queue), lease.clone());
+        self.parts.lock_open().insert(at.clone(), of_queue);
+        let stored = store_lines(queue.clone(), self.subject(at), place);
+        self.parts.runtime.spawn(stored);
+        Box::new(NatsJournal::new(self.parts.clone(), queue, lease))
+    }
+
+    /// Removes lines and values of a session and of its subagents, lines first.
+    fn remove_all(&self, at: &SessionAddress) -> Result<(), Error> {
+        let (link, names, at) = (
+            self.parts.link.clone(),
+            self.parts.streams.names.clone(),
+            at.clone(),
+        );
+        self.wait(async move {
+            let partition = names.partition(&at);
+            let lines = names.stream(LINES, partition);
+            link.purge(&lines, &names.all_lines(&at)).await?;
+            let values = names.stream(VALUES, partition);
+            link.purge(&values, &names.all_values(&at)).await
+        })
+    }
+
+    /// Returns the bytes of a session from a position on.
+    fn read_from(&self, at: &SessionAddress, from: u64) -> Result<SessionBytes, Error> {
+        let subject = self.subject(at);
+        let open = self
+            .parts
+            .lock_open()
+            .get(at)
+            .and_then(|(queue, _)| queue.upgrade());
+        let place = open.and_then(|queue| {
+            // A program reads its own appends.
+            let (taken, _) = queue.lengths();
+            queue.wait_stored(taken, Some(Instant::now() + self.parts.patience));
+            queue.place_before(from)
+        });
+        let read = self.wait(async move {
+            // Another program may have cut off what this one knows, which reading from the beginning finds.
+            match place {
+                Some(place) => match subject.read(place).await {
+                    Err(NatsError::Damaged { .. }) => subject.read((0, 1)).await,
+                    read => read,
+                },
+                None => subject.read((0, 1)).await,
+            }
+        })?;
+        read.ok_or_else(|| self.unknown(at))
+    }
+
+    /// Copies values of one session to another.
+    fn copy_values(&self, from: &SessionAddress, to: &SessionAddress) -> Result<(), Error> {
+        for kind in [BlobKind::Content, BlobKind::State] {
+            let (old, new) = (self.blobs(from, kind), self.blobs(to, kind));
+            for name in old.names()? {
+                new.put(&name, &old.get(&name)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the session of a subagent with those below it.
+    fn copy_tree(
+        &self,
+        from: &SessionAddress,
+        to: &SessionAddress,
+        agent: &str,
+    ) -> Result<(), Error> {
+        let (Some(from), Some(to)) = (from.child(agent), to.child(agent)) else {
+            return Ok(());
+        };
+        let lines = match self.read_from(&from, 0) {
+            Ok(read) => read.bytes,
+            // It may have been removed. The entries that mention the subagent stay.
+            Err(Error::Unknown { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.copy_values(&from, &to)?;
+        for below in self.children(&from)? {
+            self.copy_tree(&from, &to, &below)?;
+        }
+        self.write_whole(&to, &lines)
+    }
+
+    fn write_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
+        let (subject, lines) = (self.subject(at), lines.to_vec());
+        let written = self.wait(async move {
+            if subject.create_whole(&lines).await? {
+                return Ok(true);
+            }
+            if subject.last().await?.is_some() {
+                return Ok(false);
+            }
+            // A copy that was stopped left half a session, which nobody sees.
+            subject.remove().await?;
+            subject.create_whole(&lines).await
+        });
+        match written? {
+            true => Ok(()),
+            false => Err(at.exists_error()),
+        }
+    }
+
+    fn list_page(&self, ids: Vec<String>) -> Result<Vec<ListedSession>, Error> {
+        let (link, names) = (self.parts.link.clone(), self.parts.streams.names.clone());
+        self.wait(async move {
+            let mut lasts = FuturesOrdered::new();
+            for id in ids {
+                let Some(at) = SessionAddress::parse(&id) else {
+                    continue;
+                };
+                let (link, subject) = (link.clone(), names.lines(&at));
+                let stream = names.stream(LINES, names.partition(&at));
+                lasts.push_back(async move { (id, link.last(&stream, &subject).await) });
+            }
+            let mut sessions = Vec::new();
+            while let Some((id, last)) = lasts.next().await {
+                if let Some(last) = last?.filter(is_whole) {
+                    sessions.push(ListedSession {
+                        id,
+                        updated: last.time_ms,
+                        bytes: length_after(&last),
+                    });
+                }
+            }
+            Ok(sessions)
+        })
+    }
+}
+
+impl Sessions for NatsSessions {
+    fn name(&self) -> String {
+        self.parts.name.clone()
+    }
+
+    fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
+        // Who holds the lease of a session that is not there is about to create it.
+        let Some(lease) = self.acquire(at)? else {
+            return Err(at.exists_error());
+        };
+        let place = self.with_lease(&lease, || {
+            let subject = self.subject(at);
+            let created = self.wait(async move {
+                let created = subject.create().await?;
+                if created.is_some() || subject.last().await?.is_some() {
+                    return Ok(created);
+                }
+                // A copy that was stopped left half a session, which nobody sees.
+                subject.remove().await?;
+                subject.create().await
+            });
+            created?.ok_or_else(|| at.exists_error())
+        })?;
+        Ok(self.journal(at, place, Vec::new(), lease))
+    }
+
+    fn create_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
+        let lease = self.acquire(at)?.ok_or_else(|| at.exists_error())?;
+        let written = self.write_whole(at, lines);
+        self.release(lease);
+        written
+    }
+
+    fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
+        let subject = self.subject(at);
+        let looked = subject.clone();
+        if self.wait(async move { looked.last().await })?.is_none() {
+            return Err(self.unknown(at));
+        }
+        let lease = self.acquire(at)?.ok_or_else(|| self.locked(at))?;
+        let taken = self.with_lease(&lease, || {
+            let writer = self.parts.writer.clone();
+            let taken = self.wait(async move { subject.take(&writer).await })?;
+            taken.ok_or_else(|| self.unknown(at))
+        })?;
+        let mut notices = Vec::new();
+        if taken.n_cut > 0 {
+            notices.push(format!(
+                "the last line of {at} was cut off after {} bytes; they stay in the store, before message {}, and are no \
+                 longer a part of the session",
+                taken.n_cut, taken.place.sequence
+            ));
+        }
+        Ok(OpenedJournal {
+            journal: self.journal(at, taken.place, taken.read.places, lease),
+            lines: taken.read.bytes,
+            notices,
+        })
+    }
+
+    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+        let read = self.read_from(at, from.number())?;
+        let skipped = from.number().saturating_sub(read.start);
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        Ok(read.bytes.get(skipped..).unwrap_or_default().to_vec())
+    }
+
+    /// A server that does not answer has no session.
+    fn contains(&self, at: &SessionAddress) -> bool {
+        let subject = self.subject(at);
+        let last = self.wait(async move { subject.last().await });
+        last.is_ok_and(|last| last.is_some())
+    }
+
+    fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
+        Arc::new(NatsBlobs::new(self.parts.clone(), at, kind))
+    }
+
+    fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
+        if !self.contains(at) {
+            return Err(self.unknown(at));
+        }
+        let (link, names, at) = (
+            self.parts.link.clone(),
+            self.parts.streams.names.clone(),
+            at.clone(),
+        );
+        let subjects = self.wait(async move {
+            let stream = names.stream(LINES, names.partition(&at));
+            link.subjects(&stream, &names.child_lines(&at)).await
+        })?;
+        let mut ids: Vec<String> = subjects
+            .iter()
+            .filter_map(|subject| id_in(subject))
+            .collect();
+        ids.sort();
+        Ok(ids)
+    }
+
+    fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
+        if !self.contains(at) {
+            return Err(self.unknown(at));
+        }
+        let lease = self.acquire(at)?.ok_or_else(|| self.locked(at))?;
+        let removed = self.remove_all(at);
+        self.release(lease);
+        removed
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
+        let (link, names) = (self.parts.link.clone(), self.parts.streams.names.clone());
+        let mut ids: Vec<String> = self.wait(async move {
+            let mut ids = Vec::new();
+            for partition in 0..names.partitions() {
+                let stream = names.stream(LINES, partition);
+                let subjects = link.subjects(&stream, &names.root_lines(partition)).await?;
+                ids.extend(subjects.iter().filter_map(|subject| id_in(subject)));
+            }
+            Ok(ids)
+        })?;
+        ids.retain(|id| after.is_none_or(|after| id.as_str() > after));
+        ids.sort();
+        let is_last = ids.len() <= limit;
+        ids.truncate(limit);
+        let next = ids.last().cloned().filter(|_| !is_last);
+        let sessions = self.list_page(ids)?;
+        Ok(SessionPage { sessions, next })
+    }
+
+    fn fork(
+        &self,
+        from: &SessionAddress,
+        to: &SessionAddress,
+        lines: &[u8],
+        agents: &BTreeSet<String>,
+    ) -> Result<(), Error> {
+        if !self.contains(from) {
+            return Err(self.unknown(from));
+        }
+        let lease = self.acquire(to)?.ok_or_else(|| to.exists_error())?;
+        let forked = match self.contains(to) {
+            true => Err(to.exists_error()),
+            // What a stopped copy left would be in the way.
+            false => self.remove_all(to).and_then(|()| {
+                self.copy_values(from, to)?;
+                for agent in agents {
+                    self.copy_tree(from, to, agent)?;
+                }
+                // The lines come last: with them the copy is there.
+                self.write_whole(to, lines)
+            }),
+        };
+        if forked.is_err() && !matches!(forked, Err(Error::Exists { .. })) {
+            let _ = self.remove_all(to);
+        }
+        self.release(lease);
+        forked
+    }
+}

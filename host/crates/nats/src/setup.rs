@@ -1,0 +1,174 @@
+//! The streams of a tenant: created once, and then taken as they are.
+//!
+//! Nothing may ever drop a message of its own accord, so every stream refuses new messages when it
+//! is full. The number of partitions is a property of the first stream, which every client reads.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{self, ErrorCode, stream};
+
+use crate::link::NatsLink;
+use crate::names::TenantNames;
+use crate::{NatsConfig, NatsError};
+
+/// Key of the number of partitions in the metadata of the first stream.
+const PARTITIONS: &str = "rind-partitions";
+
+/// Kind of the streams with the lines of sessions, in their names.
+pub(crate) const LINES: &str = "LOG";
+
+/// Kind of the streams with large values.
+pub(crate) const VALUES: &str = "BLOB";
+
+/// Facts about streams that exist.
+#[derive(Clone, Debug)]
+pub(crate) struct TenantStreams {
+    pub(crate) names: TenantNames,
+    /// Number of servers that keep each message.
+    pub(crate) replicas: usize,
+    /// Time after which a lease ends.
+    pub(crate) lease: Duration,
+}
+
+/// Creates the streams of the tenant that are not there.
+pub(crate) async fn create_streams(
+    link: &NatsLink,
+    config: &NatsConfig,
+) -> Result<TenantStreams, NatsError> {
+    let names = TenantNames::new(&config.tenant, config.partitions);
+    let mut first = lines_config(&names, 0, config.replicas);
+    let partitions = config.partitions.to_string();
+    first.metadata.insert(PARTITIONS.to_owned(), partitions);
+    let first = ensure_stream(link, first, config.patience).await?;
+    let partitions = first.metadata.get(PARTITIONS);
+    let Some(partitions) = partitions.and_then(|text| text.parse::<u16>().ok()) else {
+        return Err(NatsError::Config {
+            what: format!("the stream {}", first.name),
+            why: "it was not made by rind: it does not say how many partitions there are"
+                .to_owned(),
+        });
+    };
+    let replicas = first.num_replicas;
+    let names = TenantNames::new(&config.tenant, partitions);
+    for partition in 0..names.partitions() {
+        if partition > 0 {
+            let lines = lines_config(&names, partition, replicas);
+            ensure_stream(link, lines, config.patience).await?;
+        }
+        let values = values_config(&names, partition, replicas);
+        ensure_stream(link, values, config.patience).await?;
+    }
+    let leases = lease_config(&names, replicas, config.lease);
+    let leases = ensure_stream(link, leases, config.patience).await?;
+    Ok(TenantStreams {
+        names,
+        replicas,
+        lease: leases.max_age,
+    })
+}
+
+fn lines_config(names: &TenantNames, partition: u16, replicas: usize) -> stream::Config {
+    stream::Config {
+        name: names.stream(LINES, partition),
+        subjects: vec![names.stream_subjects(LINES, partition)],
+        discard: stream::DiscardPolicy::New,
+        num_replicas: replicas,
+        allow_direct: true,
+        deny_delete: true,
+        // Nothing relies on ids that the server remembers, and they cost memory.
+        duplicate_window: Duration::from_secs(1),
+        metadata: HashMap::new(),
+        ..stream::Config::default()
+    }
+}
+
+fn values_config(names: &TenantNames, partition: u16, replicas: usize) -> stream::Config {
+    stream::Config {
+        name: names.stream(VALUES, partition),
+        subjects: vec![names.stream_subjects(VALUES, partition)],
+        // A part that is stored twice replaces itself.
+        max_messages_per_subject: 1,
+        ..lines_config(names, partition, replicas)
+    }
+}
+
+/// The stream of a key-value bucket, so that the tools of NATS show the leases.
+fn lease_config(names: &TenantNames, replicas: usize, lease: Duration) -> stream::Config {
+    let bucket = names.lease_bucket();
+    stream::Config {
+        name: format!("KV_{bucket}"),
+        subjects: vec![format!("$KV.{bucket}.>")],
+        discard: stream::DiscardPolicy::New,
+        max_messages_per_subject: 1,
+        max_age: lease,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        num_replicas: replicas,
+        duplicate_window: Duration::from_secs(1),
+        ..stream::Config::default()
+    }
+}
+
+/// Returns the stream of this name, and creates it if there is none. Waits for a cluster that has
+/// no leader yet.
+pub(crate) async fn ensure_stream(
+    link: &NatsLink,
+    wanted: stream::Config,
+    patience: Duration,
+) -> Result<stream::Config, NatsError> {
+    let began = Instant::now();
+    loop {
+        let why = match try_stream(link, &wanted).await {
+            Ok(found) => return Ok(found),
+            Err(why) => why,
+        };
+        if began.elapsed() >= patience || !is_passing(&why) {
+            return Err(why);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn try_stream(link: &NatsLink, wanted: &stream::Config) -> Result<stream::Config, NatsError> {
+    let what = || format!("the stream {}", wanted.name);
+    let error = match link.context().get_stream(wanted.name.as_str()).await {
+        Ok(found) => return Ok(found.cached_info().config.clone()),
+        Err(error) => error,
+    };
+    match error.kind() {
+        jetstream::context::GetStreamErrorKind::JetStream(answer)
+            if answer.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
+        jetstream::context::GetStreamErrorKind::JetStream(answer) => {
+            return Err(refusal(what(), &answer));
+        }
+        _ => return Err(NatsError::unanswered(what(), error)),
+    }
+    match link.context().create_stream(wanted.clone()).await {
+        Ok(created) => Ok(created.cached_info().config.clone()),
+        Err(error) => match error.kind() {
+            jetstream::context::CreateStreamErrorKind::JetStream(answer) => {
+                Err(refusal(what(), &answer))
+            }
+            _ => Err(NatsError::unanswered(what(), error)),
+        },
+    }
+}
+
+fn refusal(what: String, answer: &jetstream::Error) -> NatsError {
+    NatsError::refused(what, answer.error_code().0, &answer.to_string())
+}
+
+/// Whether an error passes by itself: no answer, no leader yet, or another client that creates the
+/// same stream.
+fn is_passing(error: &NatsError) -> bool {
+    const NO_LEADER: u64 = 10008;
+    const NAME_IN_USE: u64 = 10058;
+    const NO_PEERS: u64 = 10005;
+    match error {
+        NatsError::Unanswered { .. } => true,
+        NatsError::Refused { code, .. } => [NO_LEADER, NAME_IN_USE, NO_PEERS].contains(code),
+        _ => false,
+    }
+}

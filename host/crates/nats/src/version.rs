@@ -1,0 +1,93 @@
+//! Versions of the server: which ones keep sessions safely.
+
+use std::fmt;
+
+/// Oldest server that may keep sessions. Before 2.11 a cluster checks the expected sequence only
+/// before it proposes a message, so that several writers win a race; before 2.14 the check of
+/// replicas was not measured.
+const OLDEST: ServerVersion = ServerVersion {
+    major: 2,
+    minor: 14,
+    patch: 0,
+};
+
+/// Server that is advised: its appends with replicas and a sync for each are a third faster.
+const ADVISED: ServerVersion = ServerVersion {
+    major: 2,
+    minor: 15,
+    patch: 0,
+};
+
+/// Version of a NATS server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerVersion {
+    major: u64,
+    minor: u64,
+    patch: u64,
+}
+
+impl ServerVersion {
+    /// Parses the version that a server gives of itself; `None` if it has another form. Whatever
+    /// follows the three numbers, as in `2.15.0-RC.1`, is ignored.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let numbers = text.trim_start_matches('v').split(['-', '+']).next()?;
+        let mut numbers = numbers.split('.').map(|number| number.parse().ok());
+        let (major, minor, patch) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        numbers.next().is_none().then_some(Self {
+            major,
+            minor,
+            patch,
+        })
+    }
+
+    /// Whether sessions may be kept by a server of this version.
+    #[must_use]
+    pub fn is_supported(self) -> bool {
+        self >= OLDEST
+    }
+
+    /// Whether an update of the server is advised.
+    #[must_use]
+    pub fn is_behind(self) -> bool {
+        self < ADVISED
+    }
+}
+
+impl fmt::Display for ServerVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_servers_give_them() {
+        let parse = |text| ServerVersion::parse(text).map(|version| version.to_string());
+        assert_eq!(parse("2.15.1").as_deref(), Some("2.15.1"));
+        assert_eq!(parse("v2.14.0-RC.2").as_deref(), Some("2.14.0"));
+        for text in [
+            "",
+            "2",
+            "2.14",
+            "2.x.1",
+            "2.14.0.1",
+            "-1.2.3",
+            "99999999999999999999.1.1",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn old_servers_are_refused_and_2_15_is_advised() {
+        let of = |text| ServerVersion::parse(text).unwrap();
+        assert!(!of("2.9.10").is_supported() && !of("2.13.9").is_supported());
+        assert!(of("2.14.0").is_supported() && of("2.14.0").is_behind());
+        assert!(of("2.15.1").is_supported() && !of("2.15.1").is_behind());
+        assert!(of("3.0.0").is_supported());
+    }
+}

@@ -1,0 +1,113 @@
+//! Questions and orders to running workers: their state, and to drain.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::inbox::TurnInbox;
+use super::work::{WorkerConfig, WorkerReport};
+
+/// State of a worker, as it tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerStatus {
+    /// Name of the worker.
+    pub name: String,
+    /// Class of the inputs that it runs.
+    pub class: String,
+    /// Number of sessions that it can work on at once.
+    pub slots: usize,
+    /// Number of sessions that it works on.
+    pub busy: usize,
+    /// Whether it takes no new work.
+    pub is_draining: bool,
+    /// Turns that ended since it began.
+    pub turns: u64,
+    /// Sessions that others took over since it began.
+    pub fenced: u64,
+    /// Inputs that it gave up since it began.
+    pub dead: u64,
+}
+
+/// State that tasks of a worker share.
+#[derive(Debug)]
+pub(crate) struct ControlState {
+    name: String,
+    class: String,
+    slots: usize,
+    pub(crate) n_busy: AtomicUsize,
+    pub(crate) report: Mutex<WorkerReport>,
+}
+
+/// An order to workers. `drain` names a worker or a class, or is `*` for all.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ControlOrder {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) drain: Option<String>,
+}
+
+impl ControlState {
+    pub(crate) fn new(config: &WorkerConfig) -> Self {
+        Self {
+            name: config.name.clone(),
+            class: config.class.clone(),
+            slots: config.slots,
+            n_busy: AtomicUsize::new(0),
+            report: Mutex::default(),
+        }
+    }
+
+    fn is_named(&self, wanted: &str) -> bool {
+        wanted == "*" || wanted == self.name || wanted == self.class
+    }
+
+    fn status(&self, is_draining: bool) -> WorkerStatus {
+        let report = *rind_lib::lock::lock(&self.report);
+        WorkerStatus {
+            name: self.name.clone(),
+            class: self.class.clone(),
+            slots: self.slots,
+            busy: self.n_busy.load(Ordering::SeqCst),
+            is_draining,
+            turns: report.turns,
+            fenced: report.fenced,
+            dead: report.dead,
+        }
+    }
+}
+
+/// Answers questions and follows orders for ever.
+pub(crate) async fn answer_control(
+    inbox: TurnInbox,
+    state: std::sync::Arc<ControlState>,
+    stop: CancellationToken,
+) {
+    let client = inbox.parts.link.client();
+    let mut orders = match client.subscribe(inbox.names.control()).await {
+        Ok(orders) => orders,
+        Err(error) => {
+            tracing::warn!(%error, "this worker cannot be asked or drained from outside");
+            return std::future::pending().await;
+        }
+    };
+    while let Some(message) = orders.next().await {
+        let order: ControlOrder = serde_json::from_slice(&message.payload).unwrap_or_default();
+        let is_asked = order
+            .drain
+            .as_deref()
+            .is_none_or(|wanted| state.is_named(wanted));
+        if !is_asked {
+            continue;
+        }
+        if order.drain.is_some() {
+            stop.cancel();
+        }
+        let status = serde_json::to_vec(&state.status(stop.is_cancelled()));
+        if let (Some(reply), Ok(status)) = (message.reply, status) {
+            let _ = client.publish(reply, Bytes::from(status)).await;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Inputs whose turn failed again and again: kept with the cause, out of the way of others.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::inbox::{QueuedInput, TurnInbox, root_address};
+use crate::NatsError;
+use crate::names::last_id;
+use rind_lib::session::SessionAddress;
+
+/// Longest cause that is kept, in bytes.
+const MAX_CAUSE_BYTES: usize = 2_000;
+
+/// An input that workers gave up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadInput {
+    /// Id of the session.
+    #[serde(default)]
+    pub session: String,
+    /// Id of the input.
+    pub input: String,
+    /// Text of the input.
+    pub text: String,
+    /// Class of workers that ran it.
+    pub class: String,
+    /// Number of attempts.
+    pub attempts: u32,
+    /// Reason of the last failure, made printable.
+    pub cause: String,
+    /// Time at which it was given up, in milliseconds since 1970.
+    pub time: i64,
+}
+
+/// Attempts at the input that is next in a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TurnAttempts {
+    pub(crate) sequence: u64,
+    pub(crate) attempts: u32,
+    pub(crate) cause: String,
+}
+
+impl TurnInbox {
+    /// Returns the attempts at an input so far.
+    pub(crate) async fn attempts(
+        &self,
+        at: &SessionAddress,
+        input: &QueuedInput,
+    ) -> Result<TurnAttempts, NatsError> {
+        let subject = self.names.subject("TRY", at);
+        let last = self
+            .parts
+            .link
+            .last(&self.names.stream("TRY"), &subject)
+            .await?;
+        let known =
+            last.and_then(|last| serde_json::from_slice::<TurnAttempts>(&last.payload).ok());
+        let of_input = known.filter(|known| known.sequence == input.sequence);
+        Ok(of_input.unwrap_or(TurnAttempts {
+            sequence: input.sequence,
+            attempts: 0,
+            cause: String::new(),
+        }))
+    }
+
+    /// Notes attempts at an input.
+    pub(crate) async fn set_attempts(
+        &self,
+        at: &SessionAddress,
+        attempts: &TurnAttempts,
+    ) -> Result<(), NatsError> {
+        let payload = encoded(attempts)?;
+        let subject = self.names.subject("TRY", at);
+        self.publish(subject, async_nats::HeaderMap::new(), payload)
+            .await
+    }
+
+    /// Moves an input to the dead letters.
+    pub(crate) async fn bury(
+        &self,
+        at: &SessionAddress,
+        input: &QueuedInput,
+        attempts: &TurnAttempts,
+    ) -> Result<(), NatsError> {
+        let cause = match attempts.cause.is_empty() {
+            true => "every worker that ran it ended in the middle of the turn",
+            false => attempts.cause.as_str(),
+        };
+        let payload = encoded(&DeadInput {
+            session: at.as_str().to_owned(),
+            input: input.id.clone(),
+            text: input.text.clone(),
+            class: input.class.clone(),
+            attempts: attempts.attempts,
+            cause: rind_lib::text::clean_line(cause, MAX_CAUSE_BYTES),
+            time: rind_lib::clock::now_ms(),
+        })?;
+        let subject = self.names.subject("DEAD", at);
+        self.publish(subject, async_nats::HeaderMap::new(), payload)
+            .await?;
+        self.remove_input(at, input).await
+    }
+
+    /// Returns the dead letters, at most `limit` for each session.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn dead(&self, limit: usize) -> Result<Vec<DeadInput>, NatsError> {
+        let stream = self.names.stream("DEAD");
+        let mut dead = Vec::new();
+        for subject in self.parts.link.subjects(&stream, ">").await? {
+            let mut from = 1;
+            for _ in 0..limit {
+                let Some(message) = self.parts.link.next(&stream, &subject, from).await? else {
+                    break;
+                };
+                from = message.sequence + 1;
+                if let Ok(found) = serde_json::from_slice::<DeadInput>(&message.payload) {
+                    dead.push(DeadInput {
+                        session: last_id(&subject),
+                        ..found
+                    });
+                }
+            }
+        }
+        dead.sort_by_key(|dead| dead.time);
+        Ok(dead)
+    }
+
+    /// Sends the dead letters of a session again, in their order; returns how many.
+    ///
+    /// # Errors
+    /// The session's id is none, or the servers do not answer.
+    pub async fn replay(&self, session: &str) -> Result<usize, NatsError> {
+        let at = root_address(session)?;
+        let (stream, subject) = (self.names.stream("DEAD"), self.names.subject("DEAD", &at));
+        let mut n_sent = 0;
+        while let Some(message) = self.parts.link.next(&stream, &subject, 1).await? {
+            if let Ok(dead) = serde_json::from_slice::<DeadInput>(&message.payload) {
+                self.send(session, &dead.class, &dead.input, &dead.text)
+                    .await?;
+                n_sent += 1;
+            }
+            let link = &self.parts.link;
+            link.purge_before(&stream, &subject, message.sequence + 1)
+                .await?;
+        }
+        Ok(n_sent)
+    }
+}
+
+fn encoded(value: &impl Serialize) -> Result<Bytes, NatsError> {
+    let encoded = serde_json::to_vec(value);
+    encoded
+        .map(Bytes::from)
+        .map_err(|error| NatsError::unanswered("a message of the queue", error))
+}

@@ -1,0 +1,92 @@
+//! Turns of a [`Host`] whose sessions are in the store of the worker.
+
+use std::error::Error as StdError;
+
+use futures_util::future::BoxFuture;
+use rind_lib::host::{self, Host};
+use rind_lib::point::payload::Source;
+use rind_lib::session;
+use rind_lib::text::error_chain;
+
+use super::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
+
+/// Runs turns with a host. Its store must be `SessionStore::over` the store of the worker.
+pub struct HostTurns {
+    host: Host,
+}
+
+impl HostTurns {
+    /// Returns the turns of a host.
+    #[must_use]
+    pub fn new(host: Host) -> Self {
+        Self { host }
+    }
+}
+
+impl std::fmt::Debug for HostTurns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostTurns").finish_non_exhaustive()
+    }
+}
+
+impl WorkerTurns for HostTurns {
+    fn claim<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+        Box::pin(async move {
+            let (builder, id) = (self.host.session(), session.to_owned());
+            // Opening blocks until the session is read.
+            let opened = tokio::task::spawn_blocking(move || builder.resume_or_create(&id)).await;
+            let opened = opened.map_err(|error| TurnFailure::Failed(error.to_string()))?;
+            let session = opened.map_err(|error| failure_of(&error))?;
+            let claimed: Box<dyn ClaimedSession> = Box::new(HostSession(session));
+            Ok(claimed)
+        })
+    }
+}
+
+struct HostSession(rind_lib::Session);
+
+impl ClaimedSession for HostSession {
+    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+        Box::pin(async move {
+            let turn = self.0.turn(input.text.as_str());
+            let turn = turn.source(Source::Http).input_id(input.id.as_str());
+            let ended = turn.await.map_err(|error| failure_of(&error))?;
+            tracing::debug!(turn = ended.turn, "a turn ended");
+            let stored = self.0.stored().synced().await;
+            stored.map_err(|error| failure_of(&error))
+        })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.0.close().await {
+                tracing::warn!(
+                    error = error_chain(&error),
+                    "a session did not close in good order"
+                );
+            }
+        })
+    }
+}
+
+/// Sorts an error by what it means for the turn.
+fn failure_of(error: &(dyn StdError + 'static)) -> TurnFailure {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let of_host = match cause.downcast_ref::<host::Error>() {
+            Some(host::Error::Session(inner)) => Some(inner),
+            _ => None,
+        };
+        match of_host.or_else(|| cause.downcast_ref::<session::Error>()) {
+            Some(session::Error::Locked { .. } | session::Error::Exists { .. }) => {
+                return TurnFailure::Busy;
+            }
+            Some(session::Error::Fenced { .. }) => return TurnFailure::Fenced,
+            _ => next = cause.source(),
+        }
+    }
+    TurnFailure::Failed(error_chain(error))
+}

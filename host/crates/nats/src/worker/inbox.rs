@@ -1,0 +1,184 @@
+//! Inputs of sessions, durable before anybody is told of them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use rind_lib::session::{self, SessionAddress};
+
+use super::queue::{QueueNames, class_error, create_queue, is_class};
+use crate::link::{AppendAnswer, StoredMessage};
+use crate::sessions::StoreParts;
+use crate::{NatsError, NatsSessions};
+
+/// Header with the id of an input.
+const INPUT: &str = "Rind-Input";
+
+/// Header with the class of workers that may run an input.
+const CLASS: &str = "Rind-Class";
+
+/// Maximum length of the text of an input, in bytes.
+const MAX_INPUT_BYTES: usize = 512 << 10;
+
+/// An input that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedInput {
+    /// Id that the sender gave it. A session takes an input with an id once.
+    pub id: String,
+    /// Text of the input.
+    pub text: String,
+    /// Class of workers that may run it.
+    pub class: String,
+    pub(crate) sequence: u64,
+}
+
+/// Sends inputs to sessions, from any program.
+#[derive(Clone)]
+pub struct TurnInbox {
+    pub(crate) parts: Arc<StoreParts>,
+    pub(crate) names: QueueNames,
+}
+
+impl std::fmt::Debug for TurnInbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TurnInbox").field(&self.parts.name).finish()
+    }
+}
+
+impl TurnInbox {
+    /// Returns the inboxes of a store's sessions, and creates the streams of the queue if they are
+    /// not there. Blocks.
+    ///
+    /// # Errors
+    /// The streams cannot be created.
+    pub fn open(sessions: &NatsSessions) -> Result<Self, NatsError> {
+        let parts = sessions.parts().clone();
+        let names = QueueNames::new(parts.streams.names.tenant());
+        let (own, own_names) = (parts.clone(), names.clone());
+        parts
+            .runtime
+            .wait(async move { create_queue(&own, &own_names).await })?;
+        Ok(Self { parts, names })
+    }
+
+    /// Stores an input for a session, which need not exist, and wakes a worker of the class. When
+    /// this returns the input is safe; sending the same id again does no harm.
+    ///
+    /// # Errors
+    /// The session's id or the class is none, the text is too long, too many inputs wait, or the
+    /// servers do not answer.
+    pub async fn send(
+        &self,
+        session: &str,
+        class: &str,
+        id: &str,
+        text: &str,
+    ) -> Result<(), NatsError> {
+        let at = root_address(session)?;
+        if !is_class(class) {
+            return Err(class_error(class));
+        }
+        if text.len() > MAX_INPUT_BYTES || id.is_empty() || !session::is_session_id(id) {
+            return Err(NatsError::Config {
+                what: format!("the input `{}`", rind_lib::text::clean_line(id, 96)),
+                why: format!(
+                    "a text has at most {MAX_INPUT_BYTES} bytes, and an id 1 to 96 letters, digits, `-`, `_` and `.`"
+                ),
+            });
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(INPUT, id);
+        headers.insert(CLASS, class);
+        let payload = Bytes::copy_from_slice(text.as_bytes());
+        self.publish(self.names.subject("IN", &at), headers, payload)
+            .await?;
+        self.wake(&at, class).await
+    }
+
+    /// Tells workers of a class to look at a session.
+    pub(crate) async fn wake(&self, at: &SessionAddress, class: &str) -> Result<(), NatsError> {
+        let subject = self.names.wake(class, at);
+        self.publish(subject, HeaderMap::new(), Bytes::new()).await
+    }
+
+    /// Stores a message of the queue. It may be stored twice: all of them may be.
+    pub(crate) async fn publish(
+        &self,
+        subject: String,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> Result<(), NatsError> {
+        /// No room for the subject or the stream.
+        const FULL: u64 = 10077;
+        let began = Instant::now();
+        loop {
+            let sent = self
+                .parts
+                .link
+                .publish(&subject, headers.clone(), payload.clone());
+            let error = match sent.await {
+                AppendAnswer::Stored(_) => return Ok(()),
+                AppendAnswer::Refused => NatsError::refused("an input", 0, "it was refused"),
+                AppendAnswer::Unclear(error) => error,
+            };
+            let is_full = matches!(&error, NatsError::Refused { code, .. } if *code == FULL);
+            if is_full || began.elapsed() >= self.parts.patience {
+                return Err(error);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Returns the first input that waits for a session.
+    pub(crate) async fn first_input(
+        &self,
+        at: &SessionAddress,
+    ) -> Result<Option<QueuedInput>, NatsError> {
+        let subject = self.names.subject("IN", at);
+        let first = self
+            .parts
+            .link
+            .next(&self.names.stream("IN"), &subject, 1)
+            .await?;
+        Ok(first.map(|message| queued_input(&message)))
+    }
+
+    /// Removes the inputs of a session up to one whose turn has ended, and its attempts.
+    pub(crate) async fn remove_input(
+        &self,
+        at: &SessionAddress,
+        input: &QueuedInput,
+    ) -> Result<(), NatsError> {
+        let subject = self.names.subject("IN", at);
+        let link = &self.parts.link;
+        let stream = self.names.stream("IN");
+        link.purge_before(&stream, &subject, input.sequence + 1)
+            .await?;
+        let attempts = self.names.subject("TRY", at);
+        link.purge(&self.names.stream("TRY"), &attempts).await
+    }
+}
+
+/// Reads an input. Headers come from whoever may publish, so what is not valid gets a value that is.
+fn queued_input(message: &StoredMessage) -> QueuedInput {
+    let id = message
+        .header(INPUT)
+        .filter(|id| session::is_session_id(id));
+    let class = message.header(CLASS).filter(|class| is_class(class));
+    QueuedInput {
+        id: id.map_or_else(|| format!("input-{}", message.sequence), str::to_owned),
+        text: String::from_utf8_lossy(&message.payload).into_owned(),
+        class: class.unwrap_or("default").to_owned(),
+        sequence: message.sequence,
+    }
+}
+
+/// Returns the address of a session that is no subagent.
+pub(crate) fn root_address(session: &str) -> Result<SessionAddress, NatsError> {
+    let at = SessionAddress::parse(session).filter(|at| at.as_str() == at.root());
+    at.ok_or_else(|| NatsError::Config {
+        what: format!("`{}`", rind_lib::text::clean_line(session, 96)),
+        why: "it is no id of a session: letters, digits, `-`, `_` and `.`".to_owned(),
+    })
+}

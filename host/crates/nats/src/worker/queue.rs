@@ -1,0 +1,113 @@
+//! Names and streams of the queue of turns.
+
+use std::time::Duration;
+
+use async_nats::jetstream::stream;
+use rind_lib::session::SessionAddress;
+
+use crate::NatsError;
+use crate::names::session_token;
+use crate::sessions::StoreParts;
+use crate::setup::ensure_stream;
+
+/// Most inputs that wait for one session. More are refused.
+const MAX_INPUTS: i64 = 1_000;
+
+/// Streams and subjects of the queue of a tenant.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueNames {
+    tenant: String,
+}
+
+impl QueueNames {
+    pub(crate) fn new(tenant: &str) -> Self {
+        Self {
+            tenant: tenant.to_owned(),
+        }
+    }
+
+    /// Returns the stream of inputs (`IN`), wakes (`WAKE`), attempts (`TRY`) or dead letters
+    /// (`DEAD`).
+    pub(crate) fn stream(&self, kind: &str) -> String {
+        format!("RIND-{}-{kind}", self.tenant)
+    }
+
+    /// Returns the subject of a session in the stream of a kind.
+    pub(crate) fn subject(&self, kind: &str, session: &SessionAddress) -> String {
+        let token = session_token(session.root());
+        format!("{}.{token}", self.prefix(kind))
+    }
+
+    /// Returns the subject of a session's wake for workers of a class.
+    pub(crate) fn wake(&self, class: &str, session: &SessionAddress) -> String {
+        format!(
+            "{}.{class}.{}",
+            self.prefix("WAKE"),
+            session_token(session.root())
+        )
+    }
+
+    /// Returns a filter for the wakes of a class.
+    pub(crate) fn wakes(&self, class: &str) -> String {
+        format!("{}.{class}.*", self.prefix("WAKE"))
+    }
+
+    /// Returns the subject on which workers are spoken to.
+    pub(crate) fn control(&self) -> String {
+        self.prefix("CONTROL")
+    }
+
+    fn prefix(&self, kind: &str) -> String {
+        format!("rind.{}.{}", self.tenant, kind.to_lowercase())
+    }
+}
+
+/// Whether a text can be the class of workers: a token of a subject.
+pub(crate) fn is_class(text: &str) -> bool {
+    let is_in_class = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=32).contains(&text.len()) && text.bytes().all(is_in_class)
+}
+
+/// Returns the error for a class that is none.
+pub(crate) fn class_error(class: &str) -> NatsError {
+    NatsError::Config {
+        what: format!("the class `{}`", rind_lib::text::clean_line(class, 40)),
+        why: "a class of workers has 1 to 32 lower-case letters, digits and `-`".to_owned(),
+    }
+}
+
+/// Creates the streams of the queue that are not there.
+pub(crate) async fn create_queue(parts: &StoreParts, names: &QueueNames) -> Result<(), NatsError> {
+    for config in configs(names, parts.streams.replicas) {
+        ensure_stream(&parts.link, config, parts.patience).await?;
+    }
+    Ok(())
+}
+
+fn configs(names: &QueueNames, replicas: usize) -> [stream::Config; 4] {
+    let base = |kind: &str| stream::Config {
+        name: names.stream(kind),
+        subjects: vec![format!("{}.>", names.prefix(kind))],
+        discard: stream::DiscardPolicy::New,
+        num_replicas: replicas,
+        duplicate_window: Duration::from_secs(1),
+        ..stream::Config::default()
+    };
+    let inputs = stream::Config {
+        max_messages_per_subject: MAX_INPUTS,
+        discard_new_per_subject: true,
+        ..base("IN")
+    };
+    // A wake that waits stands for all later ones.
+    let wakes = stream::Config {
+        retention: stream::RetentionPolicy::WorkQueue,
+        discard: stream::DiscardPolicy::Old,
+        max_messages_per_subject: 1,
+        ..base("WAKE")
+    };
+    let attempts = stream::Config {
+        max_messages_per_subject: 1,
+        ..base("TRY")
+    };
+    [inputs, wakes, attempts, base("DEAD")]
+}

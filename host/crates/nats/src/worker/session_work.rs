@@ -1,0 +1,219 @@
+//! The work that one wake stands for: all inputs of a session, in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::{AckKind, Message};
+use rind_lib::session::SessionAddress;
+use tokio_util::sync::CancellationToken;
+
+use super::dead::TurnAttempts;
+use super::inbox::{QueuedInput, TurnInbox};
+use super::turns::{ClaimedSession, TurnFailure, WorkerTurns};
+use crate::names::last_id;
+use crate::{NatsError, NatsSessions};
+
+/// Pause before a session is looked at again that another program works on.
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Interval in which the lease of a session is checked during a turn.
+const LEASE_LOOK: Duration = Duration::from_millis(250);
+
+/// Work on one session.
+pub(crate) struct SessionWork {
+    pub(crate) sessions: NatsSessions,
+    pub(crate) inbox: TurnInbox,
+    pub(crate) turns: Arc<dyn WorkerTurns>,
+    pub(crate) max_attempts: u32,
+    /// Class of the worker.
+    pub(crate) class: String,
+    /// No further turn begins once it is set.
+    pub(crate) stop: CancellationToken,
+    /// Running turns are interrupted once it is set.
+    pub(crate) now: CancellationToken,
+    /// Interval in which the servers are told that work goes on.
+    pub(crate) beat: Duration,
+}
+
+/// Result of a wake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WorkOutcome {
+    pub(crate) n_turns: u64,
+    pub(crate) n_dead: u64,
+    pub(crate) is_fenced: bool,
+    pub(crate) is_interrupted: bool,
+}
+
+/// Answer to a wake.
+enum WakeEnd {
+    /// Acknowledges it: no input is left.
+    Done,
+    /// Has it delivered again after this time.
+    Again(Duration),
+}
+
+impl SessionWork {
+    /// Does the work of a wake, and answers the wake.
+    pub(crate) async fn run(self, wake: Message) -> WorkOutcome {
+        let mut outcome = WorkOutcome::default();
+        let Some(at) = SessionAddress::parse(&last_id(&wake.subject)) else {
+            // Somebody may publish anything; a wake without a session means nothing.
+            let _ = wake.ack_with(AckKind::Term).await;
+            return outcome;
+        };
+        let worked = {
+            let work = self.work(&at, &mut outcome);
+            tokio::pin!(work);
+            let mut beat = tokio::time::interval(self.beat);
+            loop {
+                tokio::select! {
+                    worked = &mut work => break worked,
+                    _ = beat.tick() => {
+                        let _ = wake.ack_with(AckKind::Progress).await;
+                    }
+                }
+            }
+        };
+        let end = worked.unwrap_or_else(|error| {
+            tracing::warn!(session = at.as_str(), %error, "a session is looked at again");
+            WakeEnd::Again(BUSY_PAUSE)
+        });
+        let answered = match end {
+            WakeEnd::Done => wake.double_ack().await,
+            WakeEnd::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
+        };
+        if let Err(error) = answered {
+            tracing::debug!(%error, "a wake was not answered and comes back");
+        }
+        outcome
+    }
+
+    async fn work(
+        &self,
+        at: &SessionAddress,
+        outcome: &mut WorkOutcome,
+    ) -> Result<WakeEnd, NatsError> {
+        let Some(first) = self.inbox.first_input(at).await? else {
+            return Ok(WakeEnd::Done);
+        };
+        let mut claimed = match self.turns.claim(at.as_str()).await {
+            Ok(claimed) => claimed,
+            Err(TurnFailure::Busy) => return Ok(WakeEnd::Again(BUSY_PAUSE)),
+            Err(TurnFailure::Fenced) => {
+                outcome.is_fenced = true;
+                return Ok(WakeEnd::Again(BUSY_PAUSE));
+            }
+            Err(TurnFailure::Failed(cause)) => {
+                let known = self.inbox.attempts(at, &first).await?;
+                let attempts = TurnAttempts {
+                    attempts: known.attempts + 1,
+                    cause,
+                    ..known
+                };
+                return self.note_failure(at, &first, attempts, outcome).await;
+            }
+        };
+        let worked = self.run_inputs(at, &mut *claimed, outcome).await;
+        claimed.close().await;
+        worked
+    }
+
+    /// Runs the inputs of a session that is claimed.
+    async fn run_inputs(
+        &self,
+        at: &SessionAddress,
+        claimed: &mut dyn ClaimedSession,
+        outcome: &mut WorkOutcome,
+    ) -> Result<WakeEnd, NatsError> {
+        while let Some(input) = self.inbox.first_input(at).await? {
+            if self.stop.is_cancelled() {
+                return Ok(WakeEnd::Again(Duration::ZERO));
+            }
+            let before = self.inbox.attempts(at, &input).await?;
+            if before.attempts >= self.max_attempts {
+                self.inbox.bury(at, &input, &before).await?;
+                outcome.n_dead += 1;
+                continue;
+            }
+            // Counted before the turn: a turn that ends its worker leaves no other trace.
+            let attempts = TurnAttempts {
+                attempts: before.attempts + 1,
+                ..before.clone()
+            };
+            self.inbox.set_attempts(at, &attempts).await?;
+            match self.run_turn(at, claimed, &input).await {
+                Some(Ok(())) => {
+                    outcome.n_turns += 1;
+                    self.inbox.remove_input(at, &input).await?;
+                }
+                Some(Err(TurnFailure::Failed(cause))) => {
+                    let attempts = TurnAttempts { cause, ..attempts };
+                    return self.note_failure(at, &input, attempts, outcome).await;
+                }
+                Some(Err(TurnFailure::Busy | TurnFailure::Fenced)) => {
+                    outcome.is_fenced = true;
+                    return Ok(WakeEnd::Again(BUSY_PAUSE));
+                }
+                None => {
+                    // The turn did nothing wrong.
+                    outcome.is_interrupted = true;
+                    self.inbox.set_attempts(at, &before).await?;
+                    return Ok(WakeEnd::Again(Duration::ZERO));
+                }
+            }
+        }
+        Ok(WakeEnd::Done)
+    }
+
+    /// Runs a turn; `None` if it was interrupted because the worker must let go of the session.
+    async fn run_turn(
+        &self,
+        at: &SessionAddress,
+        claimed: &mut dyn ClaimedSession,
+        input: &QueuedInput,
+    ) -> Option<Result<(), TurnFailure>> {
+        tokio::select! {
+            ended = claimed.run(input) => Some(ended),
+            () = self.now.cancelled() => None,
+            () = self.lease_ends(at) => None,
+        }
+    }
+
+    /// Waits until the lease of a session is lost, or the servers have not heard of this worker for
+    /// half its time: another one may take the session over, and what this one does is in vain.
+    async fn lease_ends(&self, at: &SessionAddress) {
+        loop {
+            tokio::time::sleep(LEASE_LOOK).await;
+            if let Some((age, is_lost)) = self.sessions.lease_age(at)
+                && (is_lost || age > self.sessions.lease_time() / 2)
+            {
+                return;
+            }
+        }
+    }
+
+    /// Notes why a turn failed, and makes its input a dead letter after the last attempt.
+    async fn note_failure(
+        &self,
+        at: &SessionAddress,
+        input: &QueuedInput,
+        attempts: TurnAttempts,
+        outcome: &mut WorkOutcome,
+    ) -> Result<WakeEnd, NatsError> {
+        tracing::warn!(
+            session = at.as_str(),
+            class = self.class.as_str(),
+            attempt = attempts.attempts,
+            cause = attempts.cause.as_str(),
+            "a turn failed"
+        );
+        if attempts.attempts >= self.max_attempts {
+            self.inbox.bury(at, input, &attempts).await?;
+            outcome.n_dead += 1;
+            return Ok(WakeEnd::Again(Duration::ZERO));
+        }
+        self.inbox.set_attempts(at, &attempts).await?;
+        let pause = Duration::from_secs(1 << attempts.attempts.min(5));
+        Ok(WakeEnd::Again(pause))
+    }
+}

@@ -1,0 +1,113 @@
+//! A look at the whole cluster, and the order to drain.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use serde::Serialize;
+
+use super::control::{ControlOrder, WorkerStatus};
+use super::inbox::TurnInbox;
+use crate::NatsError;
+use crate::setup::LINES;
+
+/// Time in which workers answer.
+const ANSWER: Duration = Duration::from_millis(700);
+
+/// State of a tenant's sessions and workers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClusterStatus {
+    /// Number of sessions, without subagents.
+    pub sessions: usize,
+    /// Number of sessions that somebody works on.
+    pub claimed: usize,
+    /// Number of sessions with inputs that wait or are being worked on.
+    pub waiting: usize,
+    /// Number of sessions with dead letters.
+    pub dead: usize,
+    /// Wakes by class.
+    pub queues: Vec<QueueLength>,
+    /// Workers that answered, by name.
+    pub workers: Vec<WorkerStatus>,
+}
+
+/// Length of the queue of a class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct QueueLength {
+    /// Name of the class.
+    pub class: String,
+    /// Sessions that workers must look at, those in work among them.
+    pub wakes: usize,
+}
+
+impl TurnInbox {
+    /// Looks at the cluster.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn status(&self) -> Result<ClusterStatus, NatsError> {
+        let (link, names) = (&self.parts.link, &self.parts.streams.names);
+        let mut sessions = 0;
+        for partition in 0..names.partitions() {
+            let stream = names.stream(LINES, partition);
+            sessions += link
+                .subjects(&stream, &names.root_lines(partition))
+                .await?
+                .len();
+        }
+        let leases = format!("KV_{}", names.lease_bucket());
+        let mut classes: BTreeMap<String, usize> = BTreeMap::new();
+        for wake in link.subjects(&self.names.stream("WAKE"), ">").await? {
+            if let Some(class) = wake.rsplit('.').nth(1) {
+                *classes.entry(class.to_owned()).or_default() += 1;
+            }
+        }
+        let queues = classes.into_iter();
+        Ok(ClusterStatus {
+            sessions,
+            claimed: link.subjects(&leases, ">").await?.len(),
+            waiting: link.subjects(&self.names.stream("IN"), ">").await?.len(),
+            dead: link.subjects(&self.names.stream("DEAD"), ">").await?.len(),
+            queues: queues
+                .map(|(class, wakes)| QueueLength { class, wakes })
+                .collect(),
+            workers: self.ask(ControlOrder::default()).await?,
+        })
+    }
+
+    /// Has workers take no new work and end: the one of this name, those of this class, or all
+    /// (`*`). Returns those that answered.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn drain(&self, wanted: &str) -> Result<Vec<WorkerStatus>, NatsError> {
+        self.ask(ControlOrder {
+            drain: Some(wanted.to_owned()),
+        })
+        .await
+    }
+
+    async fn ask(&self, order: ControlOrder) -> Result<Vec<WorkerStatus>, NatsError> {
+        const WHAT: &str = "a question to workers";
+        let client = self.parts.link.client();
+        let inbox = client.new_inbox();
+        let failed = |error: async_nats::Error| NatsError::unanswered(WHAT, error);
+        let mut answers = client
+            .subscribe(inbox.clone())
+            .await
+            .map_err(|error| failed(error.into()))?;
+        let order = serde_json::to_vec(&order).map_err(|error| failed(error.into()))?;
+        client
+            .publish_with_reply(self.names.control(), inbox, Bytes::from(order))
+            .await
+            .map_err(|error| failed(error.into()))?;
+        let mut workers = Vec::new();
+        let until = tokio::time::Instant::now() + ANSWER;
+        while let Ok(Some(answer)) = tokio::time::timeout_at(until, answers.next()).await {
+            workers.extend(serde_json::from_slice::<WorkerStatus>(&answer.payload).ok());
+        }
+        workers.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(workers)
+    }
+}

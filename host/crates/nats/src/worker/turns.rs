@@ -1,0 +1,38 @@
+//! Interface between a worker and a program that can run turns.
+
+use futures_util::future::BoxFuture;
+
+use super::QueuedInput;
+
+/// The reason why a turn did not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnFailure {
+    /// Another program works on the session. The turn is tried again later.
+    Busy,
+    /// Another program has taken the session over. It has the turn now.
+    Fenced,
+    /// Another failure. The turn is tried again a few times, then it is a dead letter with this cause.
+    Failed(String),
+}
+
+/// Runs turns for a worker. Called from tasks of the worker, for several sessions at once.
+pub trait WorkerTurns: Send + Sync {
+    /// Opens a session, or creates it if there is none, and keeps everybody else from writing to it.
+    fn claim<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>>;
+}
+
+/// A session that a worker has claimed.
+pub trait ClaimedSession: Send {
+    /// Runs the turn of an input until its end is stored. A session takes an input once by its id: a
+    /// turn that ended before gives its outcome again, and one that was interrupted goes on.
+    ///
+    /// The worker drops the future when it must let go of the session. The turn is then interrupted,
+    /// and goes on elsewhere.
+    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>>;
+
+    /// Closes the session, so that others can open it.
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
+}

@@ -1,0 +1,241 @@
+//! The worker: takes a wake for each free slot, and ends in good order.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_nats::jetstream::{self, consumer};
+use futures_util::StreamExt;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::control::{ControlState, answer_control};
+use super::inbox::TurnInbox;
+use super::queue::{class_error, is_class};
+use super::session_work::{SessionWork, WorkOutcome};
+use super::sweep::sweep_inputs;
+use super::turns::WorkerTurns;
+use crate::{NatsError, NatsSessions};
+
+/// Time after which a wake comes back if its worker is not heard of.
+const ACK_WAIT: Duration = Duration::from_secs(20);
+
+/// Time for which a worker waits for a wake at once.
+const PULL: Duration = Duration::from_secs(5);
+
+/// Pause after the servers did not answer.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Settings of a worker.
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    /// Class of the inputs that it runs.
+    pub class: String,
+    /// Name for people.
+    pub name: String,
+    /// Number of sessions that it works on at once.
+    pub slots: usize,
+    /// Number of attempts after which an input is a dead letter.
+    pub max_attempts: u32,
+    /// Time that running turns have to end once the worker is to stop. After it they are interrupted
+    /// and go on elsewhere.
+    pub grace: Duration,
+    /// Most wakes of the class that all workers together have in work.
+    pub max_in_work: i64,
+}
+
+impl WorkerConfig {
+    /// Returns the settings for a class.
+    #[must_use]
+    pub fn new(class: &str, name: &str) -> Self {
+        Self {
+            class: class.to_owned(),
+            name: name.to_owned(),
+            slots: 4,
+            max_attempts: 5,
+            grace: Duration::from_secs(30),
+            max_in_work: 1_000,
+        }
+    }
+}
+
+/// Counts of a worker, from its start to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkerReport {
+    /// Turns that ended.
+    pub turns: u64,
+    /// Sessions that another program took over.
+    pub fenced: u64,
+    /// Inputs that became dead letters.
+    pub dead: u64,
+    /// Turns that were interrupted by the end of the worker.
+    pub interrupted: u64,
+}
+
+/// Runs the turns of a class until it is told to stop.
+pub struct NatsWorker {
+    sessions: NatsSessions,
+    inbox: TurnInbox,
+    config: WorkerConfig,
+    turns: Arc<dyn WorkerTurns>,
+    control: Arc<ControlState>,
+}
+
+impl std::fmt::Debug for NatsWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NatsWorker").field(&self.config).finish()
+    }
+}
+
+impl NatsWorker {
+    /// Makes a worker. Blocks.
+    ///
+    /// # Errors
+    /// The class is none, or the streams of the queue cannot be created.
+    pub fn new(
+        sessions: NatsSessions,
+        config: WorkerConfig,
+        turns: Arc<dyn WorkerTurns>,
+    ) -> Result<Self, NatsError> {
+        if !is_class(&config.class) {
+            return Err(class_error(&config.class));
+        }
+        Ok(Self {
+            inbox: TurnInbox::open(&sessions)?,
+            control: Arc::new(ControlState::new(&config)),
+            sessions,
+            config,
+            turns,
+        })
+    }
+
+    /// Works until `stop` is set or the cluster's operator drains the worker: then it takes no new
+    /// wake, lets running turns end within the grace time, and interrupts the others.
+    ///
+    /// # Errors
+    /// The queue cannot be opened.
+    pub async fn run(self, stop: CancellationToken) -> Result<WorkerReport, NatsError> {
+        let consumer = self.consumer().await?;
+        let ended = CancellationToken::new();
+        let _end_all = ended.clone().drop_guard();
+        let control = answer_control(self.inbox.clone(), self.control.clone(), stop.clone());
+        spawn_until(control, ended.clone());
+        spawn_until(sweep_inputs(self.inbox.clone()), ended);
+        let now = CancellationToken::new();
+        let slots = Arc::new(Semaphore::new(self.config.slots.max(1)));
+        loop {
+            let Ok(slot) = slots.clone().acquire_owned().await else {
+                break;
+            };
+            let wake = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                wake = next_wake(&consumer) => wake,
+            };
+            let wake = match wake {
+                Ok(Some(wake)) => wake,
+                Ok(None) => continue,
+                Err(error) => {
+                    tracing::debug!(%error, "no wake came");
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            let work = SessionWork {
+                sessions: self.sessions.clone(),
+                inbox: self.inbox.clone(),
+                turns: self.turns.clone(),
+                max_attempts: self.config.max_attempts.max(1),
+                class: self.config.class.clone(),
+                stop: stop.clone(),
+                now: now.clone(),
+                beat: ACK_WAIT / 4,
+            };
+            let control = self.control.clone();
+            control.n_busy.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let outcome = work.run(wake).await;
+                control.count(&outcome);
+                control.n_busy.fetch_sub(1, Ordering::SeqCst);
+                drop(slot);
+            });
+        }
+        self.drain(&slots, &now).await;
+        Ok(self.control.report())
+    }
+
+    /// Waits for running turns, and interrupts them when the grace time is over.
+    async fn drain(&self, slots: &Arc<Semaphore>, now: &CancellationToken) {
+        let all = u32::try_from(self.config.slots.max(1)).unwrap_or(u32::MAX);
+        let idle = slots.acquire_many(all);
+        if tokio::time::timeout(self.config.grace, idle).await.is_err() {
+            now.cancel();
+            let idle = slots.acquire_many(all);
+            let _ = tokio::time::timeout(Duration::from_secs(15), idle).await;
+        }
+    }
+
+    async fn consumer(&self) -> Result<jetstream::consumer::PullConsumer, NatsError> {
+        const WHAT: &str = "the consumer of a class";
+        let name = format!("class-{}", self.config.class);
+        let context = self.inbox.parts.link.context();
+        let stream = context
+            .get_stream_no_info(self.inbox.names.stream("WAKE"))
+            .await
+            .map_err(|error| NatsError::unanswered(WHAT, error))?;
+        let config = consumer::pull::Config {
+            durable_name: Some(name.clone()),
+            filter_subject: self.inbox.names.wakes(&self.config.class),
+            ack_policy: consumer::AckPolicy::Explicit,
+            ack_wait: ACK_WAIT,
+            max_deliver: -1,
+            max_ack_pending: self.config.max_in_work,
+            ..consumer::pull::Config::default()
+        };
+        let began = std::time::Instant::now();
+        loop {
+            match stream.create_consumer(config.clone()).await {
+                Ok(consumer) => return Ok(consumer),
+                Err(error) if began.elapsed() >= self.inbox.parts.patience => {
+                    return Err(NatsError::unanswered(WHAT, error));
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+fn spawn_until(task: impl Future<Output = ()> + Send + 'static, ended: CancellationToken) {
+    tokio::spawn(async move {
+        tokio::select! {
+            () = ended.cancelled() => {}
+            () = task => {}
+        }
+    });
+}
+
+/// Returns the next wake, or nothing if none comes for a while.
+async fn next_wake(
+    consumer: &jetstream::consumer::PullConsumer,
+) -> Result<Option<jetstream::Message>, async_nats::Error> {
+    let batch = consumer.batch().max_messages(1).expires(PULL).messages();
+    let mut batch = tokio::time::timeout(PULL, batch).await??;
+    match tokio::time::timeout(PULL * 2, batch.next()).await? {
+        Some(message) => message.map(Some),
+        None => Ok(None),
+    }
+}
+
+impl ControlState {
+    fn count(&self, outcome: &WorkOutcome) {
+        let mut report = rind_lib::lock::lock(&self.report);
+        report.turns += outcome.n_turns;
+        report.dead += outcome.n_dead;
+        report.fenced += u64::from(outcome.is_fenced);
+        report.interrupted += u64::from(outcome.is_interrupted);
+    }
+
+    fn report(&self) -> WorkerReport {
+        *rind_lib::lock::lock(&self.report)
+    }
+}

@@ -1,0 +1,219 @@
+//! The queue between a journal and the servers, and the task that empties it.
+//!
+//! One message is in flight for each session; lines that arrive meanwhile go into the next one
+//! together. Once an append fails for good, nothing more is sent: it is unknown what is stored.
+//! Start from [`LineQueue`].
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use bytes::{Bytes, BytesMut};
+use rind_lib::session::Error;
+use tokio::sync::Notify;
+
+use crate::append::AppendFailure;
+use crate::log::{AppendPlace, MAX_PART_BYTES, SessionSubject};
+
+/// Number of bytes in the queue from which on an append blocks.
+const MAX_QUEUED_BYTES: usize = 8 << 20;
+
+/// Most messages of a session whose place is remembered.
+const MAX_PLACES: usize = 100_000;
+
+/// Lines of one session on their way to the servers.
+#[derive(Debug)]
+pub(crate) struct LineQueue {
+    /// Id of the session, for messages.
+    id: String,
+    /// Name of the store, for messages.
+    store: String,
+    state: Mutex<QueueState>,
+    /// Signaled when lines are stored, and when storing has failed.
+    changed: Condvar,
+    /// Signaled when there are lines, and at the end.
+    wake: Notify,
+}
+
+#[derive(Debug)]
+struct QueueState {
+    queued: BytesMut,
+    /// Length of the session with all that was taken, stored or not.
+    taken: u64,
+    /// Length of the session as far as it is stored.
+    stored: u64,
+    failure: Option<QueueFailure>,
+    is_closed: bool,
+    /// Offset and sequence of messages, by which a reader finds its place.
+    places: Vec<(u64, u64)>,
+}
+
+#[derive(Debug)]
+enum QueueFailure {
+    Fenced,
+    /// The error, until it was told once.
+    Failed(Option<Error>),
+}
+
+impl LineQueue {
+    /// Returns the queue of a session that is stored up to a length.
+    pub(crate) fn new(id: &str, store: &str, stored: u64, places: Vec<(u64, u64)>) -> Self {
+        Self {
+            id: id.to_owned(),
+            store: store.to_owned(),
+            state: Mutex::new(QueueState {
+                queued: BytesMut::new(),
+                taken: stored,
+                stored,
+                failure: None,
+                is_closed: false,
+                places,
+            }),
+            changed: Condvar::new(),
+            wake: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts lines into the queue. Blocks while the queue is full.
+    pub(crate) fn push(&self, lines: &[u8]) -> Result<(), Error> {
+        let mut state = self.lock();
+        while state.failure.is_none() && state.queued.len() > MAX_QUEUED_BYTES {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        self.check_state(&mut state)?;
+        state.queued.extend_from_slice(lines);
+        state.taken += lines.len() as u64;
+        drop(state);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Returns the error that ended the queue.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.check_state(&mut self.lock())
+    }
+
+    fn check_state(&self, state: &mut QueueState) -> Result<(), Error> {
+        match &mut state.failure {
+            None => Ok(()),
+            Some(QueueFailure::Fenced) => Err(Error::Fenced {
+                id: self.id.clone(),
+            }),
+            Some(QueueFailure::Failed(why)) => Err(why.take().unwrap_or_else(|| Error::Store {
+                store: self.store.clone(),
+                source: "it failed before; open the session again".into(),
+            })),
+        }
+    }
+
+    /// Returns the length of all lines, and the length of those that are stored.
+    pub(crate) fn lengths(&self) -> (u64, u64) {
+        let state = self.lock();
+        (state.taken, state.stored)
+    }
+
+    /// Blocks until the session is stored up to a length or storing has failed, at most until
+    /// `until`.
+    pub(crate) fn wait_stored(&self, length: u64, until: Option<Instant>) {
+        let mut state = self.lock();
+        while state.stored < length && state.failure.is_none() {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return;
+            }
+            state = match left {
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Ends the task once the queue is empty.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.wake.notify_one();
+    }
+
+    /// Returns offset and sequence of the last message that begins at `offset` or before.
+    pub(crate) fn place_before(&self, offset: u64) -> Option<(u64, u64)> {
+        let state = self.lock();
+        let n_before = state.places.partition_point(|(start, _)| *start <= offset);
+        state.places.get(n_before.checked_sub(1)?).copied()
+    }
+
+    /// Takes the bytes of the next message: whole lines, unless one is longer than a message.
+    fn take_part(&self) -> Option<Bytes> {
+        let mut state = self.lock();
+        if state.queued.is_empty() || state.failure.is_some() {
+            return None;
+        }
+        let longest = state.queued.len().min(MAX_PART_BYTES);
+        let is_all = longest == state.queued.len();
+        let front = state.queued.get(..longest).unwrap_or_default();
+        let end = front.iter().rposition(|byte| *byte == b'\n');
+        let len = match end {
+            Some(end) if !is_all => end + 1,
+            _ => longest,
+        };
+        Some(state.queued.split_to(len).freeze())
+    }
+
+    fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.failure.is_some() || (state.is_closed && state.queued.is_empty())
+    }
+
+    fn set_stored(&self, before: AppendPlace, place: AppendPlace) {
+        let mut state = self.lock();
+        state.stored = place.offset;
+        if state.places.len() < MAX_PLACES {
+            state.places.push((before.offset, place.sequence));
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn set_failed(&self, failure: AppendFailure) {
+        let mut state = self.lock();
+        state.failure = Some(match failure {
+            AppendFailure::Fenced => QueueFailure::Fenced,
+            AppendFailure::Failed(error) => QueueFailure::Failed(Some(error.in_store(&self.store))),
+        });
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+/// Stores the lines of a queue until it is closed or an append fails for good.
+pub(crate) async fn store_lines(
+    queue: Arc<LineQueue>,
+    subject: SessionSubject,
+    mut place: AppendPlace,
+) {
+    while !queue.is_over() {
+        let Some(part) = queue.take_part() else {
+            queue.wake.notified().await;
+            continue;
+        };
+        match subject.append(place, HeaderMap::new(), part).await {
+            Ok(next) => {
+                queue.set_stored(place, next);
+                place = next;
+            }
+            Err(failure) => queue.set_failed(failure),
+        }
+    }
+}

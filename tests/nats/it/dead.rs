@@ -1,0 +1,162 @@
+//! A turn that always fails becomes a dead letter with its cause, other sessions go on, and the
+//! letter can be sent again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rind_nats::NatsSessions;
+use rind_nats::worker::{
+    ClaimedSession, NatsWorker, QueuedInput, TurnFailure, TurnInbox, WorkerConfig, WorkerTurns,
+};
+use rind_nats_tests::{NatsServers, ServerSetup};
+use tokio_util::sync::CancellationToken;
+
+/// Turns that fail for one text as long as they are told to.
+#[derive(Clone, Default)]
+struct Failing {
+    is_mended: Arc<AtomicBool>,
+    n_ended: Arc<AtomicUsize>,
+    n_running: Arc<AtomicUsize>,
+    most_running: Arc<AtomicUsize>,
+}
+
+impl WorkerTurns for Failing {
+    fn claim<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
+        let claimed: Box<dyn ClaimedSession> = Box::new(self.clone());
+        Box::pin(async { Ok(claimed) })
+    }
+}
+
+impl ClaimedSession for Failing {
+    fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
+        Box::pin(async move {
+            let running = self.n_running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_running.fetch_max(running, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            self.n_running.fetch_sub(1, Ordering::SeqCst);
+            if input.text == "poison" && !self.is_mended.load(Ordering::SeqCst) {
+                return Err(TurnFailure::Failed("the disk is\u{1b}[2J full".to_owned()));
+            }
+            self.n_ended.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
+
+async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..300 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{what} does not happen");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let config = servers.config("t");
+    let sessions = tokio::task::spawn_blocking(|| NatsSessions::connect(config).unwrap());
+    let sessions = sessions.await.unwrap();
+    let inbox = TurnInbox::open(&sessions).unwrap();
+    let turns = Failing::default();
+    let worker = WorkerConfig {
+        max_attempts: 2,
+        slots: 3,
+        ..WorkerConfig::new("fast", "one")
+    };
+    let worker = NatsWorker::new(sessions, worker, Arc::new(turns.clone())).unwrap();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    inbox.send("bad", "fast", "i-1", "poison").await.unwrap();
+    for n in 0..20 {
+        inbox
+            .send(&format!("good-{n}"), "fast", "i-1", "hello")
+            .await
+            .unwrap();
+    }
+    // Nobody runs this class.
+    inbox.send("other", "slow", "i-1", "hello").await.unwrap();
+    wait_for("the dead letter", async || {
+        inbox.dead(10).await.unwrap().len() == 1
+    })
+    .await;
+    let dead = inbox.dead(10).await.unwrap().pop().unwrap();
+    assert_eq!((dead.session.as_str(), dead.attempts), ("bad", 2));
+    assert!(
+        dead.cause.contains("full") && !dead.cause.contains('\u{1b}'),
+        "{dead:?}"
+    );
+    wait_for("the end of the others", async || {
+        turns.n_ended.load(Ordering::SeqCst) == 20
+    })
+    .await;
+    assert!(turns.most_running.load(Ordering::SeqCst) <= 3);
+    let status = inbox.status().await.unwrap();
+    assert_eq!((status.waiting, status.dead), (1, 1), "{status:?}");
+    assert_eq!(status.workers[0].class, "fast");
+    turns.is_mended.store(true, Ordering::SeqCst);
+    assert_eq!(inbox.replay("bad").await.unwrap(), 1);
+    wait_for("the turn that was sent again", async || {
+        turns.n_ended.load(Ordering::SeqCst) == 21
+    })
+    .await;
+    assert_eq!(inbox.dead(10).await.unwrap(), []);
+    assert_eq!(inbox.drain("slow").await.unwrap(), []);
+    assert_eq!(inbox.drain("fast").await.unwrap().len(), 1);
+    let report = running.await.unwrap().unwrap();
+    assert_eq!((report.turns, report.dead), (21, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_that_would_change_a_subject_and_too_many_are_refused() {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let config = servers.config("t");
+    let sessions = tokio::task::spawn_blocking(|| NatsSessions::connect(config).unwrap());
+    let inbox = TurnInbox::open(&sessions.await.unwrap()).unwrap();
+    for (session, class, id) in [
+        ("a/agents/b", "c", "i"),
+        ("*", "c", "i"),
+        ("..", "c", "i"),
+        ("a", "*", "i"),
+        ("a", "C", "i"),
+        ("a", "c", "i\r\nRind-Class: x"),
+        ("a", "c", ""),
+    ] {
+        assert!(
+            inbox.send(session, class, id, "text").await.is_err(),
+            "{session} {class} {id}"
+        );
+    }
+    assert!(
+        inbox
+            .send("a", "c", "i", &"x".repeat(600 << 10))
+            .await
+            .is_err()
+    );
+    for n in 0..1_000 {
+        inbox
+            .send("full", "c", &format!("i-{n}"), "text")
+            .await
+            .unwrap();
+    }
+    let refused = inbox
+        .send("full", "c", "one-more", "text")
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("maximum messages"),
+        "{refused}"
+    );
+    inbox.send("other", "c", "i", "text").await.unwrap();
+}

@@ -1,0 +1,90 @@
+//! Sessions are moved between files and servers byte for byte.
+
+use std::sync::Arc;
+
+use rind_lib::session::{BlobKind, Sessions};
+use rind_lib::session::{
+    BundleForm, Position, SessionAddress, SessionBlobs, SessionSpec, SessionStore,
+};
+use rind_nats::NatsSessions;
+use rind_nats_tests::{NatsServers, ServerSetup};
+
+fn exported(store: &SessionStore, id: &str) -> (BundleForm, Vec<u8>) {
+    let bundle = store.export(id).unwrap();
+    let mut bytes = Vec::new();
+    bundle.write(&mut bytes).unwrap();
+    (bundle.form(), bytes)
+}
+
+fn spec() -> SessionSpec {
+    SessionSpec {
+        workspace: "/srv".into(),
+        provider: "scripted".to_owned(),
+        model: "m".to_owned(),
+    }
+}
+
+#[test]
+fn a_session_with_lines_alone_goes_both_ways_byte_for_byte() {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let folder = tempfile::tempdir().unwrap();
+    let nats = NatsSessions::connect(servers.config("t")).unwrap();
+    let (files, remote) = (
+        SessionStore::new(folder.path().join("files")),
+        SessionStore::over(Arc::new(nats)),
+    );
+    drop(files.create_named("one", &spec()).unwrap());
+    let (form, bytes) = exported(&files, "one");
+    assert_eq!(form, BundleForm::Lines);
+    let file = folder.path().join("one.jsonl");
+    std::fs::write(&file, &bytes).unwrap();
+    assert_eq!(remote.import(&file, None).unwrap().id, "one");
+    assert!(remote.import(&file, None).is_err());
+    assert_eq!(exported(&remote, "one"), (form, bytes.clone()));
+    std::fs::write(&file, &exported(&remote, "one").1).unwrap();
+    files.import(&file, Some("two")).unwrap();
+    assert_eq!(exported(&files, "two").1, bytes);
+}
+
+#[test]
+fn values_subagents_and_a_cut_off_line_go_both_ways_byte_for_byte() {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let folder = tempfile::tempdir().unwrap();
+    let nats = NatsSessions::connect(servers.config("t")).unwrap();
+    let files = SessionStore::new(folder.path().join("files"));
+    let remote = SessionStore::over(Arc::new(nats.clone()));
+    let session = files.create_named("one", &spec()).unwrap();
+    session
+        .state_set("p", "k", Some(&"v".repeat(700_000)))
+        .unwrap();
+    session.blobs().put_text(&"t".repeat(1_300_000)).unwrap();
+    drop(session);
+    let store = files.sessions();
+    for child in ["one/agents/sub-1", "one/agents/sub-1/agents/held-2"] {
+        let at = SessionAddress::parse(child).unwrap();
+        store.create_whole(&at, b"{\"id\":\"x\",\"parent\":null,\"time\":1,\"type\":\"session\",\"version\":1,\"workspace\":\"/\",\"provider\":\"p\",\"model\":\"m\"}\n{\"half").unwrap();
+    }
+    let (form, bytes) = exported(&files, "one");
+    assert_eq!(form, BundleForm::Archive);
+    let file = folder.path().join("one.tar");
+    std::fs::write(&file, &bytes).unwrap();
+    remote.import(&file, None).unwrap();
+    assert!(exported(&remote, "one").1 == bytes, "the archives differ");
+    let at = SessionAddress::parse("one").unwrap();
+    let text = SessionBlobs::text_id(&"t".repeat(1_300_000));
+    assert_eq!(
+        nats.blobs(&at, BlobKind::Content).length(&text),
+        Some(1_300_000)
+    );
+    let child = SessionAddress::parse("one/agents/sub-1").unwrap();
+    let opened = nats.open(&child).unwrap();
+    assert!(
+        opened.notices[0].contains("cut off after 6 bytes"),
+        "{:?}",
+        opened.notices
+    );
+    assert!(opened.lines.ends_with(b"}\n"));
+    drop(opened);
+    let read = nats.read(&child, Position::START).unwrap();
+    assert!(read.ends_with(b"}\n"));
+}

@@ -1,0 +1,177 @@
+//! Writers that believe to own the same session: what was acknowledged is there once, in order, and
+//! a writer that lost the session is told.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rind_lib::session::{Error, Position, SessionAddress, Sessions};
+use rind_nats::NatsSessions;
+use rind_nats_tests::{FaultProxy, NatsServers, ProxyFault, ServerSetup};
+
+/// Removes all leases of a tenant, as if their time had passed while their holders went on.
+fn drop_leases(servers: &NatsServers, tenant: &str, until: &AtomicBool) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let client = async_nats::connect(servers.urls().split(',').collect::<Vec<_>>())
+            .await
+            .unwrap();
+        let context = async_nats::jetstream::new(client);
+        let stream = format!("KV_rind-{tenant}-leases");
+        let stream = context.get_stream(stream).await.unwrap();
+        let mut n_dropped = 0;
+        while !until.load(Ordering::SeqCst) {
+            n_dropped += stream.purge().await.map_or(0, |purged| purged.purged);
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+        n_dropped
+    })
+}
+
+/// Outcome of one writer: lines that it saw acknowledged, and how often it was fenced.
+#[derive(Debug, Default)]
+struct WriterReport {
+    acknowledged: Vec<String>,
+    n_fenced: u64,
+}
+
+fn write_in_a_race(
+    store: &NatsSessions,
+    at: &SessionAddress,
+    writer: usize,
+    end: Instant,
+) -> WriterReport {
+    let mut report = WriterReport::default();
+    let mut n = 0;
+    while Instant::now() < end {
+        let Ok(mut opened) = store.open(at) else {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        loop {
+            let line = format!("{{\"writer\":{writer},\"n\":{n}}}");
+            n += 1;
+            let written = opened.journal.append(format!("{line}\n").as_bytes());
+            match written.and_then(|()| opened.journal.sync()) {
+                Ok(()) => report.acknowledged.push(line),
+                Err(Error::Fenced { .. }) => {
+                    report.n_fenced += 1;
+                    break;
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+            if Instant::now() >= end {
+                break;
+            }
+        }
+    }
+    report
+}
+
+/// Checks that each acknowledged line is in the session once and that lines of a writer are in
+/// order; returns the number of lines.
+fn check_lines(store: &NatsSessions, at: &SessionAddress, reports: &[WriterReport]) -> usize {
+    let bytes = store.read(at, Position::START).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in text.lines() {
+        *count.entry(line).or_default() += 1;
+    }
+    for report in reports {
+        let places: Vec<usize> = report
+            .acknowledged
+            .iter()
+            .map(|line| {
+                assert_eq!(count.get(line.as_str()), Some(&1), "{line}");
+                text.lines().position(|own| own == line).unwrap()
+            })
+            .collect();
+        assert!(places.is_sorted(), "{places:?}");
+    }
+    text.lines().count()
+}
+
+fn race(setup: ServerSetup, time: Duration) {
+    let servers = NatsServers::start(setup);
+    let at = SessionAddress::parse("one").unwrap();
+    let stores: Vec<NatsSessions> = (0..4)
+        .map(|_| NatsSessions::connect(servers.config("t")).unwrap())
+        .collect();
+    drop(stores[0].create(&at).unwrap());
+    let is_over = AtomicBool::new(false);
+    let end = Instant::now() + time;
+    let (reports, n_dropped) = thread::scope(|scope| {
+        let dropping = scope.spawn(|| drop_leases(&servers, "t", &is_over));
+        let writers: Vec<_> = stores
+            .iter()
+            .enumerate()
+            .map(|(n, store)| {
+                scope.spawn({
+                    let at = &at;
+                    move || write_in_a_race(store, at, n, end)
+                })
+            })
+            .collect();
+        let reports: Vec<_> = writers
+            .into_iter()
+            .map(|writer| writer.join().unwrap())
+            .collect();
+        is_over.store(true, Ordering::SeqCst);
+        (reports, dropping.join().unwrap())
+    });
+    let n_lines = check_lines(&stores[0], &at, &reports);
+    let n_acknowledged: usize = reports.iter().map(|report| report.acknowledged.len()).sum();
+    let n_fenced: u64 = reports.iter().map(|report| report.n_fenced).sum();
+    println!(
+        "{setup:?}: {n_acknowledged} lines acknowledged, {n_lines} stored, {n_fenced} writers fenced, {n_dropped} leases dropped, 0 lost, 0 twice"
+    );
+    assert!(
+        n_fenced > 20 && n_acknowledged > 100,
+        "{n_fenced} {n_acknowledged}"
+    );
+}
+
+#[test]
+fn four_writers_without_leases_lose_nothing_on_one_server() {
+    race(ServerSetup::ONE, Duration::from_secs(5));
+}
+
+#[test]
+fn four_writers_without_leases_lose_nothing_on_three_servers() {
+    race(ServerSetup::THREE, Duration::from_secs(8));
+}
+
+#[test]
+fn lost_answers_lose_no_line_and_repeat_none() {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let proxy = FaultProxy::start(servers.port(0));
+    let config = servers.config("t");
+    let direct = NatsSessions::connect(config).unwrap();
+    let through =
+        rind_nats::NatsConfig::new(&format!("nats://127.0.0.1:{}", proxy.port()), "t").unwrap();
+    let store = NatsSessions::connect(through.with_patience(Duration::from_secs(30))).unwrap();
+    let at = SessionAddress::parse("one").unwrap();
+    let mut journal = store.create(&at).unwrap();
+    let mut expected = String::new();
+    for n in 0..480 {
+        if n % 60 == 30 {
+            proxy.set(ProxyFault::LosesAnswers);
+        }
+        let line = format!("{{\"n\":{n}}}\n");
+        journal.append(line.as_bytes()).unwrap();
+        if n % 60 == 30 {
+            thread::sleep(Duration::from_millis(20));
+            proxy.set(ProxyFault::None);
+        }
+        journal.sync().unwrap();
+        expected.push_str(&line);
+    }
+    let read = direct.read(&at, Position::START).unwrap();
+    assert_eq!(String::from_utf8(read).unwrap(), expected);
+    println!("answers lost {} times", proxy.n_lost());
+    assert!(proxy.n_lost() > 5, "{}", proxy.n_lost());
+}

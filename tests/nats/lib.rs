@@ -1,0 +1,17 @@
+//! Servers of NATS for tests: real ones, on loopback, with ports and folders of their own.
+//!
+//! Start from [`NatsServers`]. A test that needs a server fails if none can be had: none is skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
+
+mod program;
+mod proxy;
+mod servers;
+
+pub use program::server_program;
+pub use proxy::{FaultProxy, ProxyFault};
+pub use servers::{NatsServers, ServerSetup};

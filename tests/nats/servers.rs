@@ -1,0 +1,238 @@
+//! One server, or a cluster of three, in a temporary folder.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rind_nats::{DeclaredSync, NatsConfig};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::server_program;
+
+/// Setup of the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerSetup {
+    /// Number of servers: 1 or 3.
+    pub n_servers: usize,
+    /// Whether an acknowledged message is on the disk.
+    pub is_synced: bool,
+}
+
+impl ServerSetup {
+    /// One server.
+    pub const ONE: Self = Self {
+        n_servers: 1,
+        is_synced: false,
+    };
+    /// A cluster of three.
+    pub const THREE: Self = Self {
+        n_servers: 3,
+        is_synced: false,
+    };
+}
+
+/// Running servers. They are killed when this is dropped.
+#[derive(Debug)]
+pub struct NatsServers {
+    folder: tempfile::TempDir,
+    servers: Vec<OneServer>,
+    setup: ServerSetup,
+}
+
+#[derive(Debug)]
+struct OneServer {
+    port: u16,
+    config: PathBuf,
+    child: Option<Child>,
+}
+
+impl NatsServers {
+    /// Starts servers and waits until they accept connections.
+    ///
+    /// # Panics
+    /// They do not start.
+    #[must_use]
+    pub fn start(setup: ServerSetup) -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("rind-nats-")
+            .tempdir()
+            .unwrap();
+        let ports = free_ports(2 * setup.n_servers);
+        let (clients, routes) = ports.split_at(setup.n_servers);
+        let mut servers = Vec::new();
+        for (n, (port, route)) in clients.iter().zip(routes).enumerate() {
+            let store = folder.path().join(format!("server-{n}"));
+            let sync = if setup.is_synced {
+                "sync_interval: always"
+            } else {
+                ""
+            };
+            let mut text = format!(
+                "server_name: s{n}\nlisten: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\", \
+                 max_mem: 256MB, max_file: 4GB\n {sync} }}\n",
+                store.display()
+            );
+            if setup.n_servers > 1 {
+                let urls: Vec<String> = routes
+                    .iter()
+                    .map(|route| format!("\"nats://127.0.0.1:{route}\""))
+                    .collect();
+                text.push_str(&format!(
+                    "cluster {{ name: rind, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n",
+                    urls.join(", ")
+                ));
+            }
+            let config = folder.path().join(format!("server-{n}.conf"));
+            std::fs::write(&config, text).unwrap();
+            servers.push(OneServer {
+                port: *port,
+                config,
+                child: None,
+            });
+        }
+        let mut all = Self {
+            folder,
+            servers,
+            setup,
+        };
+        (0..setup.n_servers).for_each(|n| all.start_server(n));
+        all
+    }
+
+    /// Starts a server that is not running, with the folder that it had.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub fn start_server(&mut self, n: usize) {
+        let log =
+            std::fs::File::create(self.folder.path().join(format!("server-{n}.log"))).unwrap();
+        let server = &mut self.servers[n];
+        let child = Command::new(server_program())
+            .arg("-c")
+            .arg(&server.config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        server.child = Some(child);
+        let began = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", server.port)).is_err() {
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "server {n} does not start: {}",
+                self.log(n)
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Returns the log of a server.
+    #[must_use]
+    pub fn log(&self, n: usize) -> String {
+        let path = self.folder.path().join(format!("server-{n}.log"));
+        std::fs::read_to_string(path).unwrap_or_default()
+    }
+
+    /// Returns the port of a server.
+    #[must_use]
+    pub fn port(&self, n: usize) -> u16 {
+        self.servers[n].port
+    }
+
+    /// Returns the addresses of all servers, with commas between.
+    #[must_use]
+    pub fn urls(&self) -> String {
+        let urls = self
+            .servers
+            .iter()
+            .map(|server| format!("nats://127.0.0.1:{}", server.port));
+        urls.collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns settings for a tenant on these servers, with few streams and short leases.
+    ///
+    /// # Panics
+    /// The name of the tenant is none.
+    #[must_use]
+    pub fn config(&self, tenant: &str) -> NatsConfig {
+        let sync = match self.setup.is_synced {
+            true => DeclaredSync::Always,
+            false => DeclaredSync::Interval(Duration::from_secs(120)),
+        };
+        NatsConfig::new(&self.urls(), tenant)
+            .unwrap()
+            .with_replicas(self.setup.n_servers)
+            .with_partitions(2)
+            .with_lease(Duration::from_secs(4))
+            .with_patience(Duration::from_secs(30))
+            .with_declared_sync(sync)
+    }
+
+    /// Returns the resident memory of a server in kB, and its number of open files.
+    ///
+    /// # Panics
+    /// It is not running.
+    #[must_use]
+    pub fn memory_and_files(&self, n: usize) -> (u64, usize) {
+        let pid = self.servers[n].child.as_ref().unwrap().id();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap();
+        let memory = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        (memory, files.count())
+    }
+
+    /// Kills a server as a power failure of the process would (SIGKILL).
+    ///
+    /// # Panics
+    /// It is not running.
+    pub fn kill(&mut self, n: usize) {
+        let mut child = self.servers[n].child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Stops (`true`) or continues a server without ending it.
+    ///
+    /// # Panics
+    /// It is not running.
+    pub fn pause(&self, n: usize, is_paused: bool) {
+        let child = self.servers[n].child.as_ref().unwrap();
+        let pid = Pid::from_child(child);
+        let signal = if is_paused {
+            Signal::STOP
+        } else {
+            Signal::CONT
+        };
+        kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for NatsServers {
+    fn drop(&mut self) {
+        for child in self
+            .servers
+            .iter_mut()
+            .filter_map(|server| server.child.as_mut())
+        {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Returns ports that nobody listens on.
+fn free_ports(n: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> = (0..n)
+        .map(|_| TcpListener::bind(("127.0.0.1", 0)).unwrap())
+        .collect();
+    let ports = listeners
+        .iter()
+        .map(|listener| listener.local_addr().unwrap().port());
+    ports.collect()
+}
