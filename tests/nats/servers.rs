@@ -17,6 +17,8 @@ pub struct ServerSetup {
     pub n_servers: usize,
     /// Whether an acknowledged message is on the disk.
     pub is_synced: bool,
+    /// Space that the streams of a server may take, in MB.
+    pub max_file_mb: u32,
 }
 
 impl ServerSetup {
@@ -24,11 +26,13 @@ impl ServerSetup {
     pub const ONE: Self = Self {
         n_servers: 1,
         is_synced: false,
+        max_file_mb: 4_096,
     };
     /// A cluster of three.
     pub const THREE: Self = Self {
         n_servers: 3,
         is_synced: false,
+        max_file_mb: 4_096,
     };
 }
 
@@ -70,8 +74,9 @@ impl NatsServers {
             };
             let mut text = format!(
                 "server_name: s{n}\nlisten: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\", \
-                 max_mem: 256MB, max_file: 4GB\n {sync} }}\n",
-                store.display()
+                 max_mem: 256MB, max_file: {}MB\n {sync} }}\n",
+                store.display(),
+                setup.max_file_mb
             );
             if setup.n_servers > 1 {
                 let urls: Vec<String> = routes
@@ -185,6 +190,23 @@ impl NatsServers {
         let memory = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
         (memory, files.count())
+    }
+
+    /// Returns the number of the server that leads a stream; `None` if there is none now.
+    #[must_use]
+    pub fn leader(&self, stream: &str) -> Option<usize> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .ok()?;
+        runtime.block_on(async {
+            let urls: Vec<String> = self.urls().split(',').map(str::to_owned).collect();
+            let client = async_nats::connect(urls).await.ok()?;
+            let context = async_nats::jetstream::new(client);
+            let found = context.get_stream(stream).await.ok()?;
+            let leader = found.cached_info().cluster.as_ref()?.leader.clone()?;
+            leader.strip_prefix('s')?.parse().ok()
+        })
     }
 
     /// Kills a server as a power failure of the process would (SIGKILL).

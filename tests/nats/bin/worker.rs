@@ -1,6 +1,10 @@
 //! A worker whose model is a script and whose one tool appends a line to a file, for tests that kill
 //! it: `nats-worker URLS TENANT CLASS NAME EFFECTS`.
-#![allow(clippy::unwrap_used, reason = "a program of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a program of tests"
+)]
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -39,7 +43,7 @@ impl Tool for Stamp {
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            tokio::time::sleep(Duration::from_millis(150)).await;
             let session = &ctx.caller.context.session;
             let line = format!("{session} {}\n", arguments["n"]);
             let file = std::fs::OpenOptions::new()
@@ -47,7 +51,7 @@ impl Tool for Stamp {
                 .append(true)
                 .open(&self.effects);
             file.unwrap().write_all(line.as_bytes()).unwrap();
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            tokio::time::sleep(Duration::from_millis(150)).await;
             ToolOutput::ok("stamped")
         })
     }
@@ -124,6 +128,7 @@ async fn main() {
     let worker = WorkerConfig {
         // Faults of these tests are no fault of an input.
         max_attempts: 1_000,
+        slots: 2,
         grace: Duration::from_secs(5),
         ..WorkerConfig::new(class, name)
     };

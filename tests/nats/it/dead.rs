@@ -75,7 +75,7 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
         slots: 3,
         ..WorkerConfig::new("fast", "one")
     };
-    let worker = NatsWorker::new(sessions, worker, Arc::new(turns.clone())).unwrap();
+    let worker = NatsWorker::new(sessions.clone(), worker, Arc::new(turns.clone())).unwrap();
     let stop = CancellationToken::new();
     let running = tokio::spawn(worker.run(stop.clone()));
     inbox.send("bad", "fast", "i-1", "poison").await.unwrap();
@@ -96,6 +96,14 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
     assert!(
         dead.cause.contains("full") && !dead.cause.contains('\u{1b}'),
         "{dead:?}"
+    );
+    let error = inbox
+        .wait_for_end(&sessions, "bad", "i-1")
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("given up after 2 attempts"),
+        "{error}"
     );
     wait_for("the end of the others", async || {
         turns.n_ended.load(Ordering::SeqCst) == 20

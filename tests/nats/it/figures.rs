@@ -87,6 +87,7 @@ fn figures_beside_the_local_store() {
         let servers = NatsServers::start(ServerSetup {
             n_servers,
             is_synced,
+            ..ServerSetup::ONE
         });
         let store = NatsSessions::connect(servers.config("t").with_partitions(1)).unwrap();
         let setup = format!("R{n_servers}{}", if is_synced { " synced" } else { "" });

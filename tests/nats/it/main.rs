@@ -1,7 +1,13 @@
-//! Sessions on real servers.
+//! Sessions and workers on real servers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and counts of faults are shown"
+)]
 
 mod dead;
 mod figures;
+mod hostile;
 mod moved;
 mod races;
 mod servers;

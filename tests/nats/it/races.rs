@@ -175,3 +175,32 @@ fn lost_answers_lose_no_line_and_repeat_none() {
     println!("answers lost {} times", proxy.n_lost());
     assert!(proxy.n_lost() > 5, "{}", proxy.n_lost());
 }
+
+#[test]
+fn a_minority_takes_no_line_and_loses_none() {
+    let servers = NatsServers::start(ServerSetup::THREE);
+    let store = NatsSessions::connect(servers.config("t").with_partitions(1)).unwrap();
+    let at = SessionAddress::parse("one").unwrap();
+    let mut journal = store.create(&at).unwrap();
+    journal.append(b"1\n").unwrap();
+    journal.sync().unwrap();
+    let leader = servers.leader("RIND-t-LOG-0").unwrap();
+    let others = (0..3).filter(|n| *n != leader);
+    others.clone().for_each(|n| servers.pause(n, true));
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            journal.append(b"2\n").unwrap();
+            journal.sync().unwrap();
+            began.elapsed()
+        });
+        thread::sleep(Duration::from_secs(4));
+        others.for_each(|n| servers.pause(n, false));
+        let waited = waiting.join().unwrap();
+        println!("without a majority an append waited {waited:.1?}");
+        assert!(waited >= Duration::from_secs(4), "{waited:?}");
+    });
+    journal.append(b"3\n").unwrap();
+    journal.sync().unwrap();
+    assert_eq!(store.read(&at, Position::START).unwrap(), b"1\n2\n3\n");
+}

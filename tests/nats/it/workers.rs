@@ -35,8 +35,14 @@ struct Workers {
 
 impl Workers {
     fn start_worker(&mut self) -> Child {
+        self.start_slow_worker(300)
+    }
+
+    /// Starts a worker whose model takes this time for each answer.
+    fn start_slow_worker(&mut self, delay_ms: u64) -> Child {
         self.n_started += 1;
         Command::new(env!("CARGO_BIN_EXE_nats-worker"))
+            .env("RIND_TEST_DELAY_MS", delay_ms.to_string())
             .args([&self.urls, "t", "default"])
             .arg(format!("w{}", self.n_started))
             .arg(&self.effects)
@@ -118,6 +124,16 @@ fn wait_until_done(inbox: &TurnInbox, until: Instant) {
         assert!(Instant::now() < until, "inputs still wait: {status:?}");
         thread::sleep(Duration::from_millis(300));
     }
+}
+
+/// Number of sessions that others took over from the workers that run now.
+fn fenced(inbox: &TurnInbox) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let status = runtime.block_on(inbox.status()).unwrap();
+    status.workers.iter().map(|worker| worker.fenced).sum()
 }
 
 /// Number of turns that ended and number of inputs that were cut, of all sessions.
@@ -222,7 +238,8 @@ fn run_plan(plan: &Plan) {
         while left != (0, 0) {
             thread::sleep(Duration::from_millis(100 + random.below(500)));
             if left.1 > 0 && random.below(4) == 0 {
-                let n = usize::try_from(random.below(plan.setup.n_servers as u64)).unwrap();
+                // The leader: it alone answers.
+                let n = servers.leader("RIND-t-LOG-0").unwrap_or_default();
                 if random.below(2) == 0 {
                     servers.kill(n);
                     thread::sleep(Duration::from_secs(1));
@@ -242,12 +259,14 @@ fn run_plan(plan: &Plan) {
         }
     });
     wait_until_done(&inbox, Instant::now() + Duration::from_secs(120));
+    let n_fenced = fenced(&inbox);
     drop(workers);
     let store = SessionStore::over(std::sync::Arc::new(sessions));
     let (n_ended, n_unknown) = check_sessions(&store, plan);
     let n_effects = check_effects(&effects);
     println!(
-        "{:?}, seed {}: {n_ended} inputs, each ended once; {n_effects} effects, none twice; {n_unknown} calls \"may have run\"; \
+        "{:?}, seed {}: {n_ended} inputs, each ended once; {n_effects} effects, none twice; {n_unknown} calls \"may have run\"; {n_fenced} sessions taken over from \
+         workers that live; \
          0 entries lost or twice; {faults:?}; {:.0?}",
         plan.setup,
         plan.seed,
@@ -262,8 +281,8 @@ fn workers_that_die_and_freeze_lose_no_input_on_one_server() {
     run_plan(&Plan {
         setup: ServerSetup::ONE,
         seed: 0x5eed_0001,
-        n_sessions: 20,
-        n_inputs: 8,
+        n_sessions: 100,
+        n_inputs: 2,
         worker_faults: 20,
         server_faults: 0,
     });
@@ -282,4 +301,60 @@ fn workers_and_servers_that_die_and_freeze_lose_no_input_on_three_servers() {
         worker_faults: 10,
         server_faults: 3,
     });
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
+    let plan = Plan {
+        setup: ServerSetup::ONE,
+        seed: 0,
+        n_sessions: 1,
+        n_inputs: 2,
+        worker_faults: 0,
+        server_faults: 0,
+    };
+    let servers = NatsServers::start(plan.setup);
+    let sessions = NatsSessions::connect(servers.config("t")).unwrap();
+    let inbox = TurnInbox::open(&sessions).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut workers = Workers {
+        urls: servers.urls(),
+        effects: folder.path().join("effects"),
+        running: Vec::new(),
+        n_started: 0,
+    };
+    let slow = workers.start_slow_worker(8_000);
+    workers.running.push(slow);
+    send_inputs(&inbox, &plan);
+    let store = SessionStore::over(std::sync::Arc::new(sessions.clone()));
+    let began = Instant::now();
+    while !store.read(&session_id(0)).is_ok_and(|(entries, _)| {
+        entries
+            .iter()
+            .any(|entry| matches!(entry.body, Body::TurnStart { .. }))
+    }) {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "the turn does not begin"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+    workers.send(0, Signal::TERM);
+    let told = Instant::now();
+    let mut child = workers.running.remove(0);
+    let other = workers.start_worker();
+    workers.running.push(other);
+    assert!(child.wait().unwrap().success());
+    // Its grace time is five seconds.
+    assert!(
+        told.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        told.elapsed()
+    );
+    wait_until_done(&inbox, Instant::now() + Duration::from_secs(60));
+    assert_eq!(check_sessions(&store, &plan).0, 2);
+    assert_eq!(check_effects(&workers.effects), 2);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let ended = runtime.block_on(inbox.wait_for_end(&sessions, "s-0", "i-1"));
+    assert_eq!(ended.unwrap().output, "done");
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions};
 
+use crate::error::cleaned_source;
 use crate::{NatsConfig, NatsError, ServerVersion};
 
 /// Time for the first connection to one server.
@@ -14,7 +15,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub(crate) async fn connect(config: &NatsConfig, name: &str) -> Result<Client, NatsError> {
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| NatsError::Connect {
         server: config.shown_servers(),
-        source,
+        source: cleaned_source(source),
     };
     let mut options = ConnectOptions::new()
         .name(name)

@@ -73,6 +73,18 @@ pub enum NatsError {
         /// Description of the damage.
         why: String,
     },
+    /// Workers gave an input up.
+    #[error(
+        "the input {input} was given up after {attempts} attempts: {cause}; it is a dead letter, which can be sent again"
+    )]
+    GivenUp {
+        /// Id of the input.
+        input: String,
+        /// Number of attempts.
+        attempts: u32,
+        /// Reason of the last failure, made printable.
+        cause: String,
+    },
     /// The connection of the store has ended.
     #[error("the connection to the store has ended; restart the program")]
     Ended,
@@ -86,7 +98,7 @@ impl NatsError {
     ) -> Self {
         Self::Unanswered {
             what: what.into(),
-            source: source.into(),
+            source: cleaned_source(source.into()),
         }
     }
 
@@ -106,4 +118,12 @@ impl NatsError {
             source: Box::new(self),
         }
     }
+}
+
+/// Returns an error of the client as text that a terminal may show: servers write parts of it.
+pub(crate) fn cleaned_source(
+    source: Box<dyn StdError + Send + Sync>,
+) -> Box<dyn StdError + Send + Sync> {
+    let chain = rind_lib::text::error_chain(&*source);
+    rind_lib::text::clean_line(&chain, 300).into()
 }

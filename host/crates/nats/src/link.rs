@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use serde::Deserialize;
 
-use crate::NatsError;
+use crate::{NatsError, ServerVersion};
 
 /// Time after which an append without an answer is unclear.
 const ACK: Duration = Duration::from_secs(2);
@@ -118,6 +118,14 @@ impl NatsLink {
         payload: Bytes,
     ) -> AppendAnswer {
         const WHAT: &str = "an append";
+        // A cluster may have an old server, and a client reconnects to any.
+        let version = self.client.server_info().version;
+        if !ServerVersion::parse(&version).is_some_and(ServerVersion::is_supported) {
+            return AppendAnswer::Unclear(NatsError::OldServer {
+                server: "of the connection".to_owned(),
+                found: rind_lib::text::clean_line(&version, 40),
+            });
+        }
         let request = Request::new()
             .headers(headers)
             .payload(payload)

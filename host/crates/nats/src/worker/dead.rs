@@ -108,25 +108,38 @@ impl TurnInbox {
         let stream = self.names.stream("DEAD");
         let mut dead = Vec::new();
         for subject in self.parts.link.subjects(&stream, ">").await? {
-            let mut from = 1;
-            for _ in 0..limit {
-                let Some(message) = self.parts.link.next(&stream, &subject, from).await? else {
-                    break;
-                };
-                from = message.sequence + 1;
-                if let Ok(found) = serde_json::from_slice::<DeadInput>(&message.payload) {
-                    dead.push(DeadInput {
-                        session: last_id(&subject),
-                        ..found
-                    });
-                }
-            }
+            dead.extend(self.dead_of(&subject, limit).await?);
         }
         dead.sort_by_key(|dead| dead.time);
         Ok(dead)
     }
 
-    /// Sends the dead letters of a session again, in their order; returns how many.
+    /// Returns the first dead letters of the session with this subject.
+    pub(crate) async fn dead_of(
+        &self,
+        subject: &str,
+        limit: usize,
+    ) -> Result<Vec<DeadInput>, NatsError> {
+        let (stream, session) = (self.names.stream("DEAD"), last_id(subject));
+        let (mut dead, mut from) = (Vec::new(), 1);
+        while dead.len() < limit
+            && let Some(message) = self.parts.link.next(&stream, subject, from).await?
+        {
+            from = message.sequence + 1;
+            if let Ok(found) = serde_json::from_slice::<DeadInput>(&message.payload) {
+                // The text of a letter comes from senders, and so may its cause.
+                dead.push(DeadInput {
+                    session: session.clone(),
+                    cause: rind_lib::text::clean_line(&found.cause, MAX_CAUSE_BYTES),
+                    ..found
+                });
+            }
+        }
+        Ok(dead)
+    }
+
+    /// Sends the dead letters of a session again, in their order and as new inputs: turns that began
+    /// with their ids are in the session, and others may have followed. Returns how many.
     ///
     /// # Errors
     /// The session's id is none, or the servers do not answer.
@@ -136,8 +149,8 @@ impl TurnInbox {
         let mut n_sent = 0;
         while let Some(message) = self.parts.link.next(&stream, &subject, 1).await? {
             if let Ok(dead) = serde_json::from_slice::<DeadInput>(&message.payload) {
-                self.send(session, &dead.class, &dead.input, &dead.text)
-                    .await?;
+                let id = rind_lib::clock::new_id();
+                self.send(session, &dead.class, &id, &dead.text).await?;
                 n_sent += 1;
             }
             let link = &self.parts.link;

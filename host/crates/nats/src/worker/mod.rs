@@ -19,6 +19,7 @@ mod session_work;
 mod status;
 mod sweep;
 mod turns;
+mod wait;
 mod work;
 
 pub use control::WorkerStatus;
@@ -27,4 +28,5 @@ pub use host_turns::HostTurns;
 pub use inbox::{QueuedInput, TurnInbox};
 pub use status::{ClusterStatus, QueueLength};
 pub use turns::{ClaimedSession, TurnFailure, WorkerTurns};
+pub use wait::EndedTurn;
 pub use work::{NatsWorker, WorkerConfig, WorkerReport};

@@ -101,6 +101,7 @@ impl SessionWork {
             Err(TurnFailure::Busy) => return Ok(WakeEnd::Again(BUSY_PAUSE)),
             Err(TurnFailure::Fenced) => {
                 outcome.is_fenced = true;
+                tell_fenced(at);
                 return Ok(WakeEnd::Again(BUSY_PAUSE));
             }
             Err(TurnFailure::Failed(cause)) => {
@@ -152,6 +153,7 @@ impl SessionWork {
                 }
                 Some(Err(TurnFailure::Busy | TurnFailure::Fenced)) => {
                     outcome.is_fenced = true;
+                    tell_fenced(at);
                     return Ok(WakeEnd::Again(BUSY_PAUSE));
                 }
                 None => {
@@ -216,4 +218,11 @@ impl SessionWork {
         let pause = Duration::from_secs(1 << attempts.attempts.min(5));
         Ok(WakeEnd::Again(pause))
     }
+}
+
+fn tell_fenced(at: &SessionAddress) {
+    tracing::warn!(
+        session = at.as_str(),
+        "another worker has continued the session; nothing more is written here, and that one has its turn"
+    );
 }

@@ -1,0 +1,117 @@
+//! Waiting for the turn of an input that another program runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rind_lib::point::payload::TurnSummary;
+use rind_lib::session::{Body, Entry, SessionStore};
+
+use super::inbox::{TurnInbox, root_address};
+use crate::setup::LINES;
+use crate::{NatsError, NatsSessions};
+
+/// Pause between two looks at a session.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Most dead letters that are looked through for an input.
+const MAX_DEAD: usize = 1_000;
+
+/// A turn that ended, wherever it ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedTurn {
+    /// Number of the turn within the session.
+    pub turn: u32,
+    /// Output for the user.
+    pub output: String,
+    /// Reason for the end, and usage.
+    pub summary: TurnSummary,
+}
+
+impl TurnInbox {
+    /// Waits until the turn of an input has ended and returns it. The turn goes on if the future is
+    /// dropped.
+    ///
+    /// # Errors
+    /// Workers gave the input up, the session cannot be read, or the servers do not answer.
+    pub async fn wait_for_end(
+        &self,
+        sessions: &NatsSessions,
+        session: &str,
+        input_id: &str,
+    ) -> Result<EndedTurn, NatsError> {
+        let at = root_address(session)?;
+        let store = SessionStore::over(Arc::new(sessions.clone()));
+        let names = &self.parts.streams.names;
+        let stream = names.stream(LINES, names.partition(&at));
+        let subject = names.lines(&at);
+        let mut seen = 0;
+        loop {
+            let last = self.parts.link.last(&stream, &subject).await?;
+            let last = last.map_or(0, |last| last.sequence);
+            if last > seen {
+                seen = last;
+                let (own, id) = (store.clone(), session.to_owned());
+                let read = tokio::task::spawn_blocking(move || own.read(&id)).await;
+                let read =
+                    read.map_err(|error| NatsError::unanswered("reading a session", error))?;
+                if let Ok((entries, _)) = read
+                    && let Some(ended) = ended_turn(&entries, input_id)
+                {
+                    return Ok(ended);
+                }
+            }
+            self.check_alive(session, input_id).await?;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Returns the error of an input that workers gave up.
+    async fn check_alive(&self, session: &str, input_id: &str) -> Result<(), NatsError> {
+        let at = root_address(session)?;
+        let dead = self
+            .dead_of(&self.names.subject("DEAD", &at), MAX_DEAD)
+            .await?;
+        match dead.into_iter().find(|dead| dead.input == input_id) {
+            None => Ok(()),
+            Some(dead) => Err(NatsError::GivenUp {
+                input: dead.input,
+                attempts: dead.attempts,
+                cause: dead.cause,
+            }),
+        }
+    }
+}
+
+/// Returns the end of the turn that took an input.
+fn ended_turn(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
+    let mut taken = None;
+    for entry in entries {
+        match &entry.body {
+            Body::TurnStart {
+                turn,
+                input_id: id,
+                continues,
+                ..
+            } => {
+                // A turn that goes on has another number.
+                let is_of_input = id.as_deref() == Some(input_id);
+                if is_of_input || (taken.is_some() && continues.is_some()) {
+                    taken = Some(*turn);
+                }
+            }
+            Body::TurnEnd {
+                turn,
+                summary,
+                output,
+            } if taken == Some(*turn) => {
+                return Some(EndedTurn {
+                    turn: *turn,
+                    output: output.clone(),
+                    summary: summary.clone(),
+                });
+            }
+            _ => {}
+        }
+    }
+    None
+}
