@@ -5,10 +5,14 @@ use std::time::Duration;
 use async_nats::{Client, ConnectOptions};
 
 use crate::error::cleaned_source;
+use crate::log::MAX_PART_BYTES;
 use crate::{NatsConfig, NatsError, ServerVersion};
 
 /// Time for the first connection to one server.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// Least size of messages that a server must take: a part of a session and its headers.
+const MIN_PAYLOAD: usize = MAX_PART_BYTES + (8 << 10);
 
 /// Connects with the credentials and certificates of the settings. `name` is shown by the tools of
 /// the servers' operators.
@@ -68,6 +72,18 @@ pub(crate) fn check_server(
     if !info.jetstream {
         return Err(NatsError::NoJetStream {
             server: config.shown_servers(),
+        });
+    }
+    if info.max_payload < MIN_PAYLOAD {
+        return Err(NatsError::Config {
+            what: format!(
+                "`max_payload: {}` of {}",
+                info.max_payload,
+                config.shown_servers()
+            ),
+            why: format!(
+                "messages of sessions have up to {MIN_PAYLOAD} bytes; the default of NATS is 1 MB"
+            ),
         });
     }
     Ok(version)

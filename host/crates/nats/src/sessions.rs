@@ -153,6 +153,13 @@ impl NatsSessions {
         error.in_store(&self.parts.name)
     }
 
+    /// Whether there is a session of this address.
+    fn exists(&self, at: &SessionAddress) -> Result<bool, Error> {
+        let subject = self.subject(at);
+        let last = self.wait(async move { subject.last().await })?;
+        Ok(last.is_some())
+    }
+
     /// Runs a request on the store's own threads.
     fn wait<T: Send + 'static>(
         &self,
@@ -363,8 +370,7 @@ impl Sessions for NatsSessions {
 
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
         let subject = self.subject(at);
-        let looked = subject.clone();
-        if self.wait(async move { looked.last().await })?.is_none() {
+        if !self.exists(at)? {
             return Err(self.unknown(at));
         }
         let lease = self.acquire(at)?.ok_or_else(|| self.locked(at))?;
@@ -397,9 +403,7 @@ impl Sessions for NatsSessions {
 
     /// A server that does not answer has no session.
     fn contains(&self, at: &SessionAddress) -> bool {
-        let subject = self.subject(at);
-        let last = self.wait(async move { subject.last().await });
-        last.is_ok_and(|last| last.is_some())
+        self.exists(at).unwrap_or_default()
     }
 
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
@@ -407,7 +411,7 @@ impl Sessions for NatsSessions {
     }
 
     fn children(&self, at: &SessionAddress) -> Result<Vec<String>, Error> {
-        if !self.contains(at) {
+        if !self.exists(at)? {
             return Err(self.unknown(at));
         }
         let (link, names, at) = (
@@ -428,7 +432,7 @@ impl Sessions for NatsSessions {
     }
 
     fn remove(&self, at: &SessionAddress) -> Result<(), Error> {
-        if !self.contains(at) {
+        if !self.exists(at)? {
             return Err(self.unknown(at));
         }
         let lease = self.acquire(at)?.ok_or_else(|| self.locked(at))?;
@@ -464,14 +468,15 @@ impl Sessions for NatsSessions {
         lines: &[u8],
         agents: &BTreeSet<String>,
     ) -> Result<(), Error> {
-        if !self.contains(from) {
+        if !self.exists(from)? {
             return Err(self.unknown(from));
         }
         let lease = self.acquire(to)?.ok_or_else(|| to.exists_error())?;
-        let forked = match self.contains(to) {
-            true => Err(to.exists_error()),
-            // What a stopped copy left would be in the way.
-            false => self.remove_all(to).and_then(|()| {
+        let forked = match self.exists(to) {
+            Err(error) => Err(error),
+            Ok(true) => Err(to.exists_error()),
+            // Half a copy that was stopped would be in the way.
+            Ok(false) => self.remove_all(to).and_then(|()| {
                 self.copy_values(from, to)?;
                 for agent in agents {
                     self.copy_tree(from, to, agent)?;
