@@ -168,3 +168,40 @@ async fn inputs_that_would_change_a_subject_and_too_many_are_refused() {
     );
     inbox.send("other", "c", "i", "text").await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_whose_wake_was_never_sent_is_found_and_a_foreign_one_is_made_valid() {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let config = servers.config("t");
+    let sessions = tokio::task::spawn_blocking(|| NatsSessions::connect(config).unwrap());
+    let sessions = sessions.await.unwrap();
+    let turns = Failing::default();
+    let worker = WorkerConfig::new("default", "one");
+    let worker = NatsWorker::new(sessions, worker, Arc::new(turns.clone())).unwrap();
+    let client = async_nats::connect(servers.urls()).await.unwrap();
+    let context = async_nats::jetstream::new(client);
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Rind-Input", "../../etc");
+    headers.insert("Rind-Class", "* >");
+    let payload = vec![0xff, 0x1b, b'x'];
+    let sent = context.publish_with_headers("rind.t.in.swept", headers, payload.into());
+    sent.await.unwrap().await.unwrap();
+    // Nor is a wake without a session, or with an id that is none, anything to do.
+    for subject in ["rind.t.wake.default.nobody", "rind.t.wake.default.~~~"] {
+        let sent = context.publish(subject, "".into()).await.unwrap();
+        sent.await.unwrap();
+    }
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    wait_for("the turn of the input", async || {
+        turns.n_ended.load(Ordering::SeqCst) == 1
+    })
+    .await;
+    let stream = context.get_stream("RIND-t-WAKE").await.unwrap();
+    wait_for("the end of the wakes", async || {
+        stream.get_info().await.unwrap().state.messages == 0
+    })
+    .await;
+    stop.cancel();
+    assert_eq!(running.await.unwrap().unwrap().turns, 1);
+}
