@@ -358,3 +358,51 @@ fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
     let ended = runtime.block_on(inbox.wait_for_end(&sessions, "s-0", "i-1"));
     assert_eq!(ended.unwrap().output, "done");
 }
+
+/// Returns the time in which some workers end one turn of each of many sessions.
+fn time_of(n_workers: usize, n_sessions: usize) -> Duration {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let sessions = NatsSessions::connect(servers.config("t")).unwrap();
+    let inbox = TurnInbox::open(&sessions).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut workers = Workers {
+        urls: servers.urls(),
+        effects: folder.path().join("effects"),
+        running: Vec::new(),
+        n_started: 0,
+    };
+    for _ in 0..n_workers {
+        let worker = workers.start_slow_worker(300);
+        workers.running.push(worker);
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    while runtime.block_on(inbox.status()).unwrap().workers.len() < n_workers {
+        thread::sleep(Duration::from_millis(100));
+    }
+    let began = Instant::now();
+    runtime.block_on(async {
+        for session in 0..n_sessions {
+            let session = session_id(session);
+            inbox
+                .send(&session, "default", "i-0", "do <0>")
+                .await
+                .unwrap();
+        }
+    });
+    wait_until_done(&inbox, Instant::now() + Duration::from_secs(120));
+    let time = began.elapsed();
+    assert_eq!(check_effects(&workers.effects), n_sessions);
+    time
+}
+
+#[test]
+fn two_workers_end_turns_nearly_twice_as_fast_as_one() {
+    const N_SESSIONS: usize = 32;
+    let (one, two) = (time_of(1, N_SESSIONS), time_of(2, N_SESSIONS));
+    println!(
+        "{N_SESSIONS} turns of two requests of 300 ms and a tool of 300 ms, two slots a worker: one worker {one:.1?}, two {two:.1?}, {:.2} times",
+        one.as_secs_f64() / two.as_secs_f64()
+    );
+    // Processors of a busy machine are what is left to share.
+    assert!(two < one.mul_f64(0.75), "{one:?} {two:?}");
+}
