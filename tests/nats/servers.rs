@@ -195,6 +195,11 @@ impl NatsServers {
     /// Returns the number of the server that leads a stream; `None` if there is none now.
     #[must_use]
     pub fn leader(&self, stream: &str) -> Option<usize> {
+        let leader = self.stream_info(stream)?.cluster?.leader?;
+        leader.strip_prefix('s')?.parse().ok()
+    }
+
+    fn stream_info(&self, stream: &str) -> Option<async_nats::jetstream::stream::Info> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -204,9 +209,28 @@ impl NatsServers {
             let client = async_nats::connect(urls).await.ok()?;
             let context = async_nats::jetstream::new(client);
             let found = context.get_stream(stream).await.ok()?;
-            let leader = found.cached_info().cluster.as_ref()?.leader.clone()?;
-            leader.strip_prefix('s')?.parse().ok()
+            Some(found.cached_info().clone())
         })
+    }
+
+    /// Whether all servers have all messages of a stream.
+    #[must_use]
+    pub fn are_current(&self, stream: &str) -> bool {
+        let found = self.stream_info(stream);
+        let cluster = found.and_then(|info| info.cluster);
+        cluster.is_some_and(|cluster| {
+            let others = cluster.replicas;
+            others.len() + 1 == self.servers.len() && others.iter().all(|peer| peer.current)
+        })
+    }
+
+    /// Removes the folder of a server that is not running, as a lost disk would.
+    ///
+    /// # Panics
+    /// It is running, or has no folder.
+    pub fn lose_disk(&self, n: usize) {
+        assert!(self.servers[n].child.is_none());
+        std::fs::remove_dir_all(self.folder.path().join(format!("server-{n}"))).unwrap();
     }
 
     /// Kills a server as a power failure of the process would (SIGKILL).

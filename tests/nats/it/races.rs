@@ -204,3 +204,40 @@ fn a_minority_takes_no_line_and_loses_none() {
     journal.sync().unwrap();
     assert_eq!(store.read(&at, Position::START).unwrap(), b"1\n2\n3\n");
 }
+
+#[test]
+fn the_death_of_all_servers_and_the_loss_of_one_disk_lose_nothing() {
+    const STREAM: &str = "RIND-t-LOG-0";
+    let mut servers = NatsServers::start(ServerSetup {
+        is_synced: true,
+        ..ServerSetup::THREE
+    });
+    let store = NatsSessions::connect(servers.config("t").with_partitions(1)).unwrap();
+    let at = SessionAddress::parse("one").unwrap();
+    let mut journal = store.create(&at).unwrap();
+    let mut expected = String::new();
+    let mut write = |n: usize| {
+        let line = format!("{{\"n\":{n}}}\n");
+        journal.append(line.as_bytes()).unwrap();
+        journal.sync().unwrap();
+        expected.push_str(&line);
+    };
+    (0..100).for_each(&mut write);
+    (0..3).for_each(|n| servers.kill(n));
+    (0..3).for_each(|n| servers.start_server(n));
+    (100..200).for_each(&mut write);
+    let lost = servers.leader(STREAM).unwrap();
+    servers.kill(lost);
+    servers.lose_disk(lost);
+    servers.start_server(lost);
+    let began = Instant::now();
+    while !servers.are_current(STREAM) {
+        assert!(began.elapsed() < Duration::from_secs(60), "no copy is made");
+        thread::sleep(Duration::from_millis(300));
+    }
+    // The new copy is now one of a majority of two.
+    servers.kill((lost + 1) % 3);
+    (200..300).for_each(&mut write);
+    let read = store.read(&at, Position::START).unwrap();
+    assert_eq!(String::from_utf8(read).unwrap(), expected);
+}
