@@ -31,6 +31,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "rind-import",
             "rind-lib",
             "rind-mcp",
+            "rind-nats",
             "rind-operator",
             "rind-otel",
             "rind-package",

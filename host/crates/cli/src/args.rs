@@ -51,6 +51,15 @@ pub(super) enum CliCommand {
     Serve(ServeArgs),
     /// Be the agent of an editor: speak the Agent Client Protocol over standard input and output
     Acp(super::acp::AcpArgs),
+    /// Run turns of sessions that many machines share over NATS, until SIGTERM
+    #[cfg(feature = "nats")]
+    Worker(Box<super::cluster::WorkerArgs>),
+    /// Look at the workers and queues of sessions over NATS
+    #[cfg(feature = "nats")]
+    Cluster {
+        #[command(subcommand)]
+        command: super::cluster::ClusterCommand,
+    },
     /// See it work: a scripted turn on real files in a temporary folder, with the first-party
     /// plugins
     Demo(DemoArgs),
@@ -169,6 +178,9 @@ pub(super) struct RunArgs {
     /// Steer the turn with lines of JSON from this file or named pipe; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub(super) steer_from: Option<PathBuf>,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    pub(super) remote: super::cluster::RemoteArgs,
 }
 
 /// Reads an amount of US dollars.

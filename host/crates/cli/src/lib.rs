@@ -14,6 +14,8 @@ mod carried;
 mod case;
 mod chat;
 mod check;
+#[cfg(feature = "nats")]
+mod cluster;
 mod command;
 mod completion;
 mod config;
@@ -252,6 +254,10 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Run(run) => run::run_prompt(run).await,
         CliCommand::Serve(serve) => serve::run_serve(serve).await,
         CliCommand::Acp(args) => acp::run_acp(args).await,
+        #[cfg(feature = "nats")]
+        CliCommand::Worker(args) => cluster::run_worker(*args).await,
+        #[cfg(feature = "nats")]
+        CliCommand::Cluster { command } => cluster::run_cluster(command).await,
         CliCommand::Demo(demo) => demo::run_demo(demo).await,
         CliCommand::Schema(schema) => print_schema(schema.of),
         CliCommand::Config {

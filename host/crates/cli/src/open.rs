@@ -132,6 +132,13 @@ impl PreparedSession {
         self
     }
 
+    /// Keeps the sessions in another store than the files of this machine.
+    #[cfg(feature = "nats")]
+    pub(super) fn with_store(mut self, store: rind_lib::session::SessionStore) -> Self {
+        self.run.store = Some(store);
+        self
+    }
+
     /// Returns the setup of the operator.
     pub(super) fn setup(&self) -> &OperatorSetup {
         &self.run.setup

@@ -27,6 +27,10 @@ use rind_lib::tool::policy::ApprovalMode;
 use rind_operator::settings::SessionChoice;
 
 pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
+    #[cfg(feature = "nats")]
+    if args.remote.is_remote() {
+        return super::cluster::run_remote(args).await;
+    }
     let steers_from_stdin = args.steer_from.as_deref() == Some(Path::new("-"));
     let typed = args.prompt.as_deref();
     let line = typed.filter(|line| command::split_command(line).is_some());

@@ -15,6 +15,7 @@ use rind_lib::paths::Paths;
 use rind_lib::plugin::startable::StartableSet;
 use rind_lib::provider::Selected;
 use rind_lib::script::Script;
+use rind_lib::session::SessionStore;
 use rind_lib::skill::Skills;
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::Commands;
@@ -40,6 +41,8 @@ pub struct HostParts {
     pub commands: Commands,
     /// Sources of further tools: MCP servers.
     pub sources: Vec<Arc<dyn ToolSource>>,
+    /// Store of the sessions; the files of this machine without it.
+    pub store: Option<SessionStore>,
 }
 
 /// A host, the policy for its tool calls, and its scripts.
@@ -67,6 +70,9 @@ impl OperatorHost {
         let mut builder = Host::builder();
         for source in parts.sources {
             builder = builder.tool_source(source);
+        }
+        if let Some(store) = parts.store {
+            builder = builder.store(store);
         }
         let host = builder
             .provider(parts.provider.provider, parts.provider.model)

@@ -99,6 +99,8 @@ pub struct PreparedRun {
     pub mode: PolicyMode,
     /// Mode of approval, which may be switched while the run goes on.
     pub switch: ModeSwitch,
+    /// Store of the sessions; the files of this machine without it.
+    pub store: Option<SessionStore>,
     selection: PluginSelection,
     provider: Selected,
     /// Session of the run; one to continue by its whole id.
@@ -205,6 +207,7 @@ impl PreparedRun {
             presets: Arc::new(presets),
             mode,
             switch,
+            store: None,
             selection,
             provider,
             session,
@@ -294,6 +297,7 @@ impl PreparedRun {
             approver,
             commands: commands.clone(),
             sources: self.sources,
+            store: self.store,
         };
         Ok(ReadyRun {
             host: OperatorHost::new(&setup, parts).await?,

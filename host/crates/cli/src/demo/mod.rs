@@ -94,6 +94,7 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         approver,
         commands: confinement::find(&setup).await?.commands(),
         sources: Vec::new(),
+        store: None,
     };
     let host = OperatorHost::new(&setup, parts).await?;
     let session = host.session(&SessionChoice::New)?;
