@@ -20,9 +20,11 @@ use crate::point::payload::{Decision, Source, TurnInput};
 use crate::session::InterruptedTurn;
 
 impl TurnRun<'_> {
-    /// Takes the input of the turn, and begins to archive the turns before it.
+    /// Takes the input of the turn, runs calls of an interrupted turn again that may run again, and
+    /// begins to archive the turns before it.
     pub(super) async fn begin_input(&mut self) -> Result<Decision, EarlyStop> {
         let decision = self.take_input().await?;
+        self.repeat_cut_calls().await?;
         let scope = self.ctx.scope.clone();
         self.agent.join_archived(&scope).await;
         let archival = &mut self.agent.archival;
