@@ -61,7 +61,7 @@ fn killed(options: &str) -> Rind {
     rind
 }
 
-/// The only call of the model as `rind session show` has it, from the last turn that has it.
+/// The only call of the model as `rind session show` has it, from the last turn that has its result.
 fn shown_call(rind: &Rind) -> Value {
     let ran = rind.run(&["session", "show", "last", "--json"]).exits(0);
     let view: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -69,7 +69,7 @@ fn shown_call(rind: &Rind) -> Value {
     let items = turns
         .iter()
         .flat_map(|turn| turn["items"].as_array().unwrap());
-    let calls = items.filter(|item| item["tool"] == "std");
+    let calls = items.filter(|item| item["tool"] == "std" && item["result"].is_string());
     calls.last().unwrap().clone()
 }
 

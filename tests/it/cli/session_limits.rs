@@ -90,7 +90,7 @@ fn a_disk_that_is_full_ends_the_turn_with_a_clear_message_and_the_session_goes_o
     doctor_is_content(&rind);
     rind.script(SCRIPT);
     let ran = rind
-        .run(&["run", "--no-plugins", "--resume", "last"])
+        .run(&["run", "--no-plugins", "--resume", "last", "go on"])
         .exits(0);
     assert_eq!(ran.stdout, "an answer\n");
     doctor_is_content(&rind);

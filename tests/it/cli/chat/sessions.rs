@@ -60,7 +60,12 @@ fn a_session_is_chosen_among_those_of_this_folder_and_of_others_with_their_age_s
     };
     terminal.sees("just now · 1 turn · of this folder");
     terminal.sees("2 ").sees("of another · in ");
-    terminal.keys("below\r").sees("with below").keys("q\r");
+    terminal.sees("or [q]uit").keys("below\r");
+    let again = |screen: &str| screen.matches("or [q]uit").count() == 2;
+    terminal
+        .sees("with below")
+        .until("the question again", again);
+    terminal.keys("q\r");
     assert_eq!(terminal.ends(), Some(0));
 }
 
