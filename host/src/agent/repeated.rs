@@ -3,17 +3,18 @@
 //! A call runs again only if its tool says that this does no harm: always, or when a check of the tool
 //! finds that the effect is absent. It passes the same gate as any call, and its result takes the place
 //! of the message that it may have run. Of every other call that message stays. Start from
-//! [`TurnRun::repeat_cut_calls`].
+//! [`CallRepeater`].
 
 use std::sync::Arc;
 
 use super::call::ToolGate;
+use super::calls::TurnCalls;
+use super::ctx::TurnCtx;
 use super::deferred::named_call;
 use super::stop::EarlyStop;
-use super::turn::TurnRun;
 use crate::message::{Content, Message, Role, ToolCall};
 use crate::point::outcome::Level;
-use crate::session::{Body, CutCall, REPEATED};
+use crate::session::{Body, CutCall, InterruptedTurn, REPEATED};
 use crate::tool::registry::ToolEntry;
 use crate::tool::{CallRepetition, EFFECT_ABSENT, EFFECT_DONE};
 
@@ -31,18 +32,28 @@ enum CallEffect {
     Repeatable,
     /// The effect is there.
     Done,
-    /// Nothing is known, for this reason.
+    /// Not known, for this reason.
     Unknown(String),
 }
 
-impl TurnRun<'_> {
-    /// Runs the calls again that were cut off in the turn that this one continues, as far as their
-    /// tools allow it.
-    pub(super) async fn repeat_cut_calls(&mut self) -> Result<(), EarlyStop> {
-        let Some(before) = self.continued() else {
-            return Ok(());
-        };
-        let cut = before.cut_calls(&self.agent.spec.session.messages());
+/// Runs calls of an interrupted turn again in the turn that continues it.
+pub(super) struct CallRepeater<'t> {
+    ctx: &'t mut TurnCtx,
+    calls: &'t TurnCalls,
+}
+
+impl<'t> CallRepeater<'t> {
+    /// Creates the repeater of a turn.
+    pub(super) fn new(ctx: &'t mut TurnCtx, calls: &'t TurnCalls) -> Self {
+        Self { ctx, calls }
+    }
+
+    /// Runs the calls again that were cut off in the turn `before`, as far as their tools allow it.
+    pub(super) async fn repeat_cut_calls(
+        mut self,
+        before: &InterruptedTurn,
+    ) -> Result<(), EarlyStop> {
+        let cut = before.cut_calls(&self.ctx.scope.spec.session.messages());
         for cut in cut {
             self.repeat_call(cut).await?;
         }
@@ -157,7 +168,7 @@ impl TurnRun<'_> {
 
     /// Puts a result in the place of the message `told`.
     fn put_result(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
-        Ok(self.agent.spec.session.append(Body::Replaced {
+        Ok(self.ctx.scope.spec.session.append(Body::Replaced {
             reason: REPEATED.to_owned(),
             removed: vec![told],
             messages: vec![result.clone()],

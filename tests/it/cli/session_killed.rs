@@ -20,7 +20,7 @@ const MAIN: &str = "main";
 const CONFIG: &str = "[subagents]\nenabled = true\n[archival]\nenabled = true\n[archival.trigger]\ntool_call_threshold = 3\n\
      [agent.compact]\nthreshold_tokens = 4000\nkeep_tokens = 300\nkeep_last_messages = 1\nmax_summary_tokens = 300\n";
 
-/// What the model does in a turn, with a mark of its own: a command, an edit, a subagent.
+/// Script of a turn with a mark of its own: a command, an edit, a subagent.
 fn script(mark: &str) -> String {
     format!(
         r#"

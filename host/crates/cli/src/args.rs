@@ -70,7 +70,7 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         command: McpCommand,
     },
-    /// Look at what earlier turns left behind; without a command, choose a session to continue
+    /// Look at what earlier turns left behind; alone, choose a session to continue
     Session {
         #[command(subcommand)]
         command: Option<SessionCommand>,
