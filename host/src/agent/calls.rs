@@ -39,6 +39,12 @@ impl TurnCalls {
         self.is_running.clone()
     }
 
+    /// Sets the flag until the returned guard is dropped.
+    pub(super) fn mark_running(&self) -> RunningMark {
+        self.is_running.store(true, Ordering::Release);
+        RunningMark(self.is_running.clone())
+    }
+
     /// Takes the calls whose results never came into the session.
     pub(super) fn take_ran(&mut self) -> Vec<RanCall> {
         std::mem::take(&mut self.ran)
@@ -142,6 +148,15 @@ impl TurnCalls {
             return Err(EarlyStop::Cancelled);
         }
         Ok(())
+    }
+}
+
+/// Guard of the flag that says whether tools are running.
+pub(super) struct RunningMark(Arc<AtomicBool>);
+
+impl Drop for RunningMark {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::answer::AnswerState;
 use super::assess::{assess_input, settle_assessment};
 use super::blobs::keep_attached;
+use super::repeated::CallRepeater;
 use super::skill::fork::fork_skill;
 use super::skill::ready::InvokedSkill;
 use super::steering::{QueuedText, SteeringQueue};
@@ -20,9 +21,14 @@ use crate::point::payload::{Decision, Source, TurnInput};
 use crate::session::InterruptedTurn;
 
 impl TurnRun<'_> {
-    /// Takes the input of the turn, and begins to archive the turns before it.
+    /// Takes the input of the turn, runs calls of an interrupted turn again that may run again, and
+    /// begins to archive the turns before it.
     pub(super) async fn begin_input(&mut self) -> Result<Decision, EarlyStop> {
         let decision = self.take_input().await?;
+        if let Some(before) = self.continued().cloned() {
+            let repeater = CallRepeater::new(&mut self.ctx, &self.calls);
+            repeater.repeat_cut_calls(&before).await?;
+        }
         let scope = self.ctx.scope.clone();
         self.agent.join_archived(&scope).await;
         let archival = &mut self.agent.archival;

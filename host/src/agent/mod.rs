@@ -52,6 +52,7 @@ mod pending;
 mod plugin_order;
 mod progress;
 mod reflect;
+mod repeated;
 mod replace;
 mod reply;
 mod request;

@@ -245,6 +245,7 @@ impl Loaded {
                 deadline: super::tools::call_deadline(&self.manifest),
                 may: may.clone(),
                 tracking: super::tools::tool_tracking(&self.granted),
+                repetition: super::tools::call_repetition(&self.manifest, &spec.name),
             }));
         }
     }

@@ -25,7 +25,7 @@ use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 use crate::secret::Scanner;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
-use crate::tool::{FileTracking, Tool, ToolCtx, ToolOutput, schema};
+use crate::tool::{CallRepetition, FileTracking, Tool, ToolCtx, ToolOutput, schema};
 
 /// Names of the built-in tools; a plugin's tool with such a name is not offered.
 pub const BUILT_IN_TOOLS: [&str; 7] = [
@@ -110,6 +110,8 @@ pub(super) struct WasmTool {
     pub(super) may: Arc<[String]>,
     /// Way in which changes of files by the plugin are known.
     pub(super) tracking: FileTracking,
+    /// Whether a call that was cut off may run again, as the manifest says.
+    pub(super) repetition: CallRepetition,
 }
 
 /// Deadline of a plugin's tool if the manifest sets none. A guest computes; it does not wait for a
@@ -152,6 +154,10 @@ impl Tool for WasmTool {
 
     fn file_tracking(&self) -> FileTracking {
         self.tracking
+    }
+
+    fn repetition(&self) -> CallRepetition {
+        self.repetition.clone()
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
@@ -237,7 +243,37 @@ pub(super) async fn list_tools(
             plugin: Some(manifest.name.clone()),
         });
     }
+    check_declared(manifest, &specs)?;
     Ok(specs)
+}
+
+/// Checks that the component lists every tool that the manifest has options for.
+fn check_declared(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), Error> {
+    let is_listed = |name: &String| specs.iter().any(|spec| spec.name == *name);
+    for (tool, options) in &manifest.tools {
+        let named = std::iter::once(tool).chain(&options.check);
+        if let Some(missing) = named.into_iter().find(|name| !is_listed(name)) {
+            return Err(Error::Tool {
+                tool: tool.clone(),
+                why: format!(
+                    "[tools.{tool}] of the manifest is about the tool `{missing}`, which the component does not list"
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a call of a tool that was cut off may run again.
+pub(super) fn call_repetition(manifest: &Manifest, tool: &str) -> CallRepetition {
+    match manifest.tools.get(tool) {
+        Some(options) if options.idempotent => CallRepetition::Idempotent,
+        Some(options) => options
+            .check
+            .clone()
+            .map_or(CallRepetition::Never, CallRepetition::Checked),
+        None => CallRepetition::Never,
+    }
 }
 
 /// Describes the permissions of a plugin, for approval questions about its tools.

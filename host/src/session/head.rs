@@ -93,7 +93,6 @@ fn is_skipped(kind: &[u8]) -> bool {
         b"trace",
         b"access",
         b"state",
-        b"custom",
         b"prompt",
         b"injected",
         b"corrected",
@@ -110,11 +109,29 @@ fn is_skipped(kind: &[u8]) -> bool {
     SKIPPED.contains(&kind)
 }
 
+/// Returns the title that an entry of a plugin gives the session, if it does.
+pub(super) fn plugin_title(body: &Body) -> Option<&str> {
+    match body {
+        Body::Custom { name, value, .. } if name == "title" => {
+            value.as_str().filter(|title| !title.trim().is_empty())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a line about an entry of a plugin may be a title.
+fn may_have_title(line: &[u8]) -> bool {
+    let start = line.get(..line.len().min(KIND_WITHIN)).unwrap_or_default();
+    memchr::memmem::find(start, b"\"name\":\"title\"").is_some()
+}
+
 /// A head that is being made from lines.
 #[derive(Default)]
 pub(super) struct HeadBuilder {
     head: SessionHead,
     given: Option<String>,
+    /// Title that a plugin gave.
+    by_plugin: Option<String>,
     is_open: bool,
     /// Cost and unpriced tokens of the open turn, which its end replaces by its sums.
     running: (f64, u64),
@@ -137,6 +154,7 @@ impl HeadBuilder {
         };
         match kind(line) {
             kind if is_skipped(kind) => return,
+            b"custom" if !may_have_title(line) => return,
             b"message" => {
                 let is_answer = memchr::memmem::find(line, b"\"role\":\"assistant\"").is_some();
                 if is_answer {
@@ -184,6 +202,10 @@ impl HeadBuilder {
             }
             Body::Aside { by } => head.aside = Some(by.clone()),
             Body::Title { title } => self.given = Some(cut(title)),
+            Body::Custom { .. } => {
+                let title = plugin_title(&entry.body).map(cut);
+                self.by_plugin = title.or_else(|| self.by_plugin.take());
+            }
             Body::TurnStart { input, .. } => {
                 head.turns += 1;
                 if head.first_input.is_none() {
@@ -252,6 +274,7 @@ impl HeadBuilder {
         let line = first.lines().find(|line| !line.trim().is_empty());
         let title = self
             .given
+            .or(self.by_plugin)
             .unwrap_or_else(|| line.unwrap_or_default().trim().to_owned());
         self.head.title = title;
         self.head
@@ -314,6 +337,10 @@ mod tests {
     const STEP: &str = r#""type":"step","turn":1,"step":1,"model":"m","usage":{"input_tokens":1,"output_tokens":1},"cost_usd":0.25,"latency_ms":1"#;
     const CUT: &str = r#""type":"cut","turn":1,"reason":"r","calls":[]"#;
     const TITLE: &str = r#""type":"title","title":"Other words""#;
+    const OF_PLUGIN: &str =
+        r#""type":"custom","plugin":"titles","name":"title","value":"By a model""#;
+    const NO_TITLE: &str = r#""type":"custom","plugin":"titles","name":"title","value":{"a":1}"#;
+    const OTHER: &str = r#""type":"custom","plugin":"titles","name":"other","value":"No title""#;
 
     #[test]
     fn the_state_is_that_of_the_last_turn() {
@@ -351,5 +378,16 @@ mod tests {
         assert_eq!((found.turns, found.damaged, found.cost_usd), (1, 2, 0.25));
         let found = head(&[HEADER, START, TITLE]);
         assert_eq!((&*found.title, &*found.workspace), ("Other words", "/w"));
+        // A plugin's title counts more than the first input, and less than a person's.
+        for lines in [
+            &[HEADER, START, OF_PLUGIN, OTHER, NO_TITLE][..],
+            &[HEADER, OF_PLUGIN, START],
+        ] {
+            assert_eq!(head(lines).title, "By a model");
+        }
+        assert_eq!(
+            head(&[HEADER, START, TITLE, OF_PLUGIN]).title,
+            "Other words"
+        );
     }
 }

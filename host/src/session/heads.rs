@@ -22,7 +22,7 @@ use super::{Error, SessionStore};
 pub(super) const CACHE: &str = ".heads.json";
 
 /// Version of the cache. Raise it when heads get another meaning.
-const CACHE_VERSION: u32 = 1;
+const CACHE_VERSION: u32 = 2;
 
 /// Maximum size of a cache that is read, in bytes.
 const MAX_CACHE_BYTES: u64 = 256 << 20;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::entry::{Body, LastingSkill};
 use super::undo;
-use crate::message::EffectClass;
+use crate::message::{EffectClass, Message, Role, ToolCall};
 use crate::point::payload::{Source, TurnSummary};
 
 /// A turn that started and has not ended.
@@ -42,9 +42,25 @@ pub struct TakenInput {
     pub ended: Option<Box<(TurnSummary, String)>>,
 }
 
+/// A call of the last answer that ran when the turn was cut off, and may have changed something.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CutCall {
+    /// The call, as the model made it.
+    pub(crate) call: ToolCall,
+    /// Id of the message that says that the call may have run.
+    pub(crate) told: String,
+    /// Number of times that the call began.
+    pub(crate) n_begun: u32,
+}
+
+/// Reason of the entry that puts the result of a repeated call in the place of the message that said
+/// that the call may have run.
+pub(crate) const REPEATED: &str = "run again";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallProgress {
-    Running(EffectClass),
+    /// The class of its effects, and the number of times that it began.
+    Running(EffectClass, u32),
     Ended,
 }
 
@@ -92,7 +108,13 @@ impl InterruptedTurn {
     /// Applies an entry of the turn itself.
     fn follow_part(&mut self, body: &Body) {
         match body {
-            Body::Message { .. } => self.is_taken = true,
+            Body::Message { message } => {
+                self.is_taken = true;
+                // Ids of calls may repeat in a later answer.
+                if message.role == Role::Assistant {
+                    self.calls.clear();
+                }
+            }
             Body::Step { .. } => self.n_steps = self.n_steps.saturating_add(1),
             Body::ToolStart {
                 call,
@@ -100,7 +122,11 @@ impl InterruptedTurn {
                 by: None,
                 ..
             } => {
-                let running = CallProgress::Running(*effect_class);
+                let n_begun = match self.calls.get(call) {
+                    Some(CallProgress::Running(_, before)) => before.saturating_add(1),
+                    _ => 1,
+                };
+                let running = CallProgress::Running(*effect_class, n_begun);
                 self.calls.insert(call.clone(), running);
             }
             Body::ToolEnd { call, .. } => {
@@ -118,10 +144,40 @@ impl InterruptedTurn {
     pub(super) fn call_result(last: Option<&Self>, call: &str) -> &'static str {
         match last.and_then(|last| last.calls.get(call)) {
             None => NOT_BEGUN,
-            Some(CallProgress::Running(EffectClass::Read)) => READING,
-            Some(CallProgress::Running(_)) => MAY_HAVE_RUN,
+            Some(CallProgress::Running(EffectClass::Read, _)) => READING,
+            Some(CallProgress::Running(..)) => MAY_HAVE_RUN,
             Some(CallProgress::Ended) => RESULT_LOST,
         }
+    }
+
+    /// Returns the calls of the last answer of which the model was told that they may have run, in
+    /// order. `messages` is the conversation.
+    pub(crate) fn cut_calls(&self, messages: &[Message]) -> Vec<CutCall> {
+        let Some(at) = messages.iter().rposition(|one| one.role == Role::Assistant) else {
+            return Vec::new();
+        };
+        let (answer, results) = messages.split_at(at + 1);
+        let mut cut = Vec::new();
+        for call in answer
+            .iter()
+            .last()
+            .into_iter()
+            .flat_map(Message::tool_calls)
+        {
+            let Some(CallProgress::Running(_, n_begun)) = self.calls.get(&call.id) else {
+                continue;
+            };
+            let told = results.iter().find(|message| {
+                let mut own = message.tool_results();
+                own.any(|own| own.call_id == call.id && own.content.text() == MAY_HAVE_RUN)
+            });
+            cut.extend(told.map(|told| CutCall {
+                call: call.clone(),
+                told: told.id.clone(),
+                n_begun: *n_begun,
+            }));
+        }
+        cut
     }
 }
 
@@ -141,7 +197,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::message::{Message, Role};
+    use crate::message::{Content, ToolResult};
 
     fn start(turn: u32, continues: Option<u32>) -> Body {
         Body::TurnStart {
@@ -222,6 +278,39 @@ mod tests {
             assert_eq!(InterruptedTurn::call_result(last.as_ref(), call), expected);
         }
         assert_eq!(InterruptedTurn::call_result(None, "1"), NOT_BEGUN);
+    }
+
+    #[test]
+    fn only_running_calls_of_the_last_answer_are_cut_and_a_call_that_ran_again_is_counted() {
+        let answer = |id: &str| {
+            let call = ToolCall::new(id, "send", json!({}));
+            Message::new(Role::Assistant, vec![Content::ToolCall(call)])
+        };
+        let told = |id: &str| Message::result(ToolResult::new(id, "send", MAY_HAVE_RUN, true));
+        let said = |message: &Message| Body::Message {
+            message: message.clone(),
+        };
+        let (first, result) = (answer("1"), told("1"));
+        let bodies = [
+            start(1, None),
+            said(&first),
+            begun("1", EffectClass::External),
+            start(2, Some(1)),
+            begun("1", EffectClass::External),
+        ];
+        let last = follow(&bodies).unwrap();
+        let cut = last.cut_calls(&[first.clone(), result.clone()]);
+        assert_eq!(cut.len(), 1);
+        assert_eq!((&*cut[0].told, cut[0].n_begun), (&*result.id, 2));
+        // Without the message that says so, the result is another one.
+        assert!(last.cut_calls(std::slice::from_ref(&first)).is_empty());
+        // An answer with the same id of a call, which has not begun.
+        let later = answer("1");
+        let last = follow(&[&bodies[..], &[said(&later)]].concat()).unwrap();
+        assert!(
+            last.cut_calls(&[first, result, later, told("1")])
+                .is_empty()
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::entry::{Body, Entry};
+use super::interrupted::REPEATED;
 use super::undo;
 use crate::message::Message;
 
@@ -40,6 +41,21 @@ pub(crate) fn left_out(entries: Vec<Entry>, is_here: impl Fn(&str) -> bool) -> V
             Body::Replaced {
                 reason, removed, ..
             } if reason == undo::REASON => undone.extend(removed),
+            // The result of a call that ran again takes the place of the message that it may have run.
+            Body::Replaced {
+                reason,
+                removed,
+                messages,
+                ..
+            } if reason == REPEATED => {
+                let turn = removed.iter().find_map(|id| turn_of.get(id).copied());
+                let turn = turn.unwrap_or(now);
+                for message in &messages {
+                    turn_of.insert(message.id.clone(), turn);
+                }
+                turns.entry(turn).or_default().extend(messages);
+                undone.extend(removed);
+            }
             _ => {}
         }
     }

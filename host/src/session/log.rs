@@ -5,8 +5,8 @@
 //!
 //! Invariants: bytes before the end of the last complete line never change, and once a sync fails,
 //! nothing more is appended, since it is unknown which bytes are on the disk. The module handles
-//! lines as bytes and must not know their meaning, except that the repair parses the last line to
-//! see whether it is complete. Start from [`SessionLog`].
+//! lines as bytes and must not know their meaning, except that the repair parses the first line, for its
+//! version, and the last one, to see whether it is complete. Start from [`SessionLog`].
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Error;
-use super::entry::Entry;
+use super::entry::{Body, Entry, VERSION};
 use super::guarded;
 use super::storage::{Journal, Position, UnsyncedFrames};
 use super::synced::{SyncedFile, UnsyncedData};
@@ -119,6 +119,10 @@ impl SessionLog {
             .map_err(|source| Error::read_error(&path, source))?;
         file.read_to_end(&mut bytes)
             .map_err(|source| Error::read_error(&path, source))?;
+        // What a newer version means by a line that looks cut off is not known.
+        if let Some(found) = newer_version(&bytes) {
+            return Err(Error::Newer { path, found });
+        }
         let mut notices = Vec::new();
         let last = bytes.iter().rposition(|byte| *byte == b'\n');
         let len = last.map_or(0, |at| at + 1);
@@ -244,6 +248,15 @@ impl Drop for SessionLog {
             // exec inherits all descriptors, and with them the lock (flock(2)).
             let _ = lock.unlock();
         }
+    }
+}
+
+/// Returns the version in the first line, if it is newer than this program knows.
+fn newer_version(bytes: &[u8]) -> Option<u32> {
+    let first = bytes.split(|byte| *byte == b'\n').next()?;
+    match Entry::parse_line(first).ok()?.body {
+        Body::Session { version, .. } => Some(version).filter(|found| *found > VERSION),
+        _ => None,
     }
 }
 

@@ -60,6 +60,7 @@ pub(crate) use guarded::open_as as open_guarded;
 pub use guarded::{MAX_LINE_BYTES, is_session_id};
 pub use head::{SessionHead, SessionState};
 pub use heads::Heads;
+pub(crate) use interrupted::{CutCall, REPEATED};
 pub use interrupted::{InterruptedTurn, TakenInput};
 pub(crate) use left_out::{LeftTurn, left_out};
 pub use live::Session;

@@ -1,10 +1,11 @@
 //! Search for a text in all sessions, and in those of their subagents and archived turns.
 //!
 //! Owns which texts of a session can be found, and that a damaged file or line is told and stops
-//! nothing. The search reads the files from their beginning to their end; a line is parsed only if
-//! its bytes hold the text. There is no index, so nothing can be stale. Start from
-//! [`SessionStore::search`].
+//! nothing. The search reads the files from their beginning to their end, and those without the text
+//! as bytes alone; a line is parsed only if its bytes hold the text. There is no index, so nothing
+//! can be stale. Start from [`SessionStore::search`].
 
+mod likely;
 mod texts;
 
 use std::fs::File;
@@ -24,6 +25,9 @@ use super::{Error, SessionStore};
 
 /// Maximum depth of nested subagents that are searched.
 const MAX_DEPTH: usize = 8;
+
+/// Number of sessions that are looked at together, so that what is found in the first ones is told soon.
+const BATCH: usize = 64;
 
 /// Number of bytes before and after a found text that a snippet shows.
 const AROUND: usize = 60;
@@ -111,9 +115,13 @@ impl SessionStore {
             meta.and_then(|meta| meta.modified()).ok()
         };
         folders.sort_by_cached_key(|(_, folder)| std::cmp::Reverse(written(folder)));
-        for (id, folder) in folders {
-            if search_folder(&id, &folder, wanted, tell, 0).is_break() {
-                break;
+        for batch in folders.chunks(BATCH) {
+            let likely = likely::likely_sessions(batch, wanted);
+            let likely = batch.iter().zip(likely).filter(|(_, likely)| *likely);
+            for ((id, folder), _) in likely {
+                if search_folder(id, folder, wanted, tell, 0).is_break() {
+                    return Ok(());
+                }
             }
         }
         Ok(())

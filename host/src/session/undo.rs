@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use super::Error;
 use super::entry::{Body, Entry};
+use super::interrupted::REPEATED;
 use crate::message::Message;
 
 /// Reason in the [`Body::Replaced`] entry.
@@ -47,6 +48,20 @@ pub(super) fn last_turn(
             Body::Message { message } => {
                 if let Some((_, _, messages)) = turns.last_mut() {
                     messages.push(&message.id);
+                }
+            }
+            // The result of a call that ran again belongs to the turn of the call.
+            Body::Replaced {
+                reason,
+                removed,
+                messages,
+                ..
+            } if reason == REPEATED => {
+                let has_told = |own: &&mut (u32, &str, Vec<&str>)| {
+                    removed.iter().any(|id| own.2.contains(&id.as_str()))
+                };
+                if let Some((_, _, own)) = turns.iter_mut().rev().find(has_told) {
+                    own.extend(messages.iter().map(|message| message.id.as_str()));
                 }
             }
             Body::Replaced {

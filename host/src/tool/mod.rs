@@ -146,6 +146,25 @@ pub enum FileTracking {
     Unneeded,
 }
 
+/// Whether the host may run a call again that was cut off while it ran: the program was killed, or the
+/// power failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CallRepetition {
+    /// Never: the model is told that the call may have run.
+    #[default]
+    Never,
+    /// Always: a second run with the same arguments has no further effect.
+    Idempotent,
+    /// Only if the tool with this name answers [`EFFECT_ABSENT`] to the same arguments.
+    Checked(String),
+}
+
+/// Answer of a check: the effect of the call is there, so the call is not run again.
+pub const EFFECT_DONE: &str = "done";
+
+/// Answer of a check: the effect of the call is not there, so the call is run again.
+pub const EFFECT_ABSENT: &str = "absent";
+
 /// A tool that the model may call.
 ///
 /// For each call, the host asks for [`Tool::subject`] before the policy decides. If the user must
@@ -166,6 +185,12 @@ pub trait Tool: Send + Sync {
     /// only reads.
     fn file_tracking(&self) -> FileTracking {
         FileTracking::Snapshot
+    }
+
+    /// Returns whether a call that was cut off while it ran may run again when its turn goes on. Not
+    /// asked of a tool that only reads.
+    fn repetition(&self) -> CallRepetition {
+        CallRepetition::Never
     }
 
     /// Returns the subject of a call with these arguments. Operator rules match it, and "always"

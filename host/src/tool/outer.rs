@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
+use super::{CallRepetition, FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
 use crate::json;
 use crate::message::{Part, ToolSpec};
 use crate::point::handle::AgentHandle;
@@ -78,6 +78,10 @@ impl Tool for OuterTool {
 
     fn file_tracking(&self) -> FileTracking {
         self.tool.file_tracking()
+    }
+
+    fn repetition(&self) -> CallRepetition {
+        self.tool.repetition()
     }
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {

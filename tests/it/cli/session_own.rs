@@ -50,6 +50,33 @@ fn a_title_is_one_more_entry_and_changes_nothing_else() {
 }
 
 #[test]
+fn a_plugin_has_a_model_give_the_title_until_a_person_does() {
+    let rind = Rind::with_script(
+        "[[reply]]\ntext = \"It is done.\"\n[[reply]]\ntext = \"\\\"Words of a \\u001b[2Jmodel\\\"\"\n",
+    );
+    rind.managed("titles");
+    rind.run(&["run", "first words"]).exits(0);
+    let (_, id) = only(&rind);
+    assert_eq!(list(&rind)[0]["title"], "Words of a \u{1b}[2Jmodel");
+    let shown = rind.run(&["session", "list"]).exits(0).stdout;
+    assert!(
+        shown.contains("Words of a") && !shown.contains('\u{1b}'),
+        "{shown}"
+    );
+    let view = rind
+        .run(&["session", "show", &id, "--json"])
+        .exits(0)
+        .stdout;
+    assert!(view.contains("\"title\": \"Words of a"), "{view}");
+    // The question is asked once.
+    rind.script("[[reply]]\ntext = \"More.\"\n");
+    rind.run(&["run", "--resume", &id, "more"]).exits(0);
+    assert_eq!(rind.entries("asked").len(), 1);
+    rind.run(&["session", "rename", &id, "Mine"]).exits(0);
+    assert_eq!(list(&rind)[0]["title"], "Mine");
+}
+
+#[test]
 fn a_copy_ends_where_it_was_told_to() {
     let (rind, _, id) = machine();
     rind.run(&["run", "--resume", "last", "second words"])

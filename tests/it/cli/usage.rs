@@ -29,7 +29,7 @@ fn help_names_the_commands_and_the_exit_codes() {
       skill        Make, list, check, test, install, migrate and derive skills: guidance that the model
                    reads when it needs it
       mcp          Add, list, look at and remove MCP servers, whose tools the model may then call
-      session      Look at what earlier turns left behind
+      session      Look at what earlier turns left behind; alone, choose a session to continue
       config       Look at the settings
       init         Write a file of settings in which every one stands as a comment
       guard        Let your plugins judge the tool calls of other agents, through the hooks of those

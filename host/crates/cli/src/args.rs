@@ -79,10 +79,10 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         command: McpCommand,
     },
-    /// Look at what earlier turns left behind
+    /// Look at what earlier turns left behind; alone, choose a session to continue
     Session {
         #[command(subcommand)]
-        command: SessionCommand,
+        command: Option<SessionCommand>,
     },
     /// Look at the settings
     Config {

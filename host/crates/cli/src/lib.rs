@@ -159,24 +159,34 @@ fn run_program() -> ExitCode {
 
 /// Inserts `chat` before options of a chat and before a first prompt, as in `rind -c` and `rind
 /// "fix the test"`. A single word stays a command, so that a misspelt command is not sent to a
-/// model.
+/// model. `rind session` alone lets a person choose a session, as `rind --resume` does.
 fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let first = words.get(1).map(|word| word.to_string_lossy());
-    let is_chat = first.is_some_and(|first| match first.starts_with('-') {
-        true => !OWN.contains(&&*first),
-        false => first.contains(char::is_whitespace),
-    });
+    let is_chat = first
+        .as_deref()
+        .is_some_and(|first| match first.starts_with('-') {
+            true => !OWN.contains(&first),
+            false => first.contains(char::is_whitespace),
+        });
+    let is_bare_session = words.len() == 2 && first.is_some_and(|first| first == "session");
     if is_chat {
         words.insert(1, "chat".into());
+    } else if is_bare_session && has_person() {
+        words.truncate(1);
+        words.extend(["chat", "--resume"].map(OsString::from));
     }
     words
 }
 
+/// Whether a person is at a terminal.
+fn has_person() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
 /// Returns the chat command, if no command was named and a person is at a terminal.
 fn chat_where_it_can() -> Option<CliCommand> {
-    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    has_terminal.then(|| CliCommand::Chat(ChatArgs::default()))
+    has_person().then(|| CliCommand::Chat(ChatArgs::default()))
 }
 
 /// The help that replaces a missing command.

@@ -14,6 +14,8 @@ mod search;
 mod show;
 mod turns;
 
+use args::SessionListArgs;
+
 use super::args::{SessionCommand, SessionPromptArgs};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{audit, environment, render};
@@ -21,8 +23,12 @@ use rind_lib::paths::Paths;
 use rind_lib::prompt::ledger;
 use rind_lib::session::{Body, Entry, SessionStore};
 
-pub(super) async fn session(command: SessionCommand) -> anyhow::Result<ExitStatus> {
+pub(super) async fn session(command: Option<SessionCommand>) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
+    // At a terminal a choice of sessions takes the place of the bare command.
+    let Some(command) = command else {
+        return list::list(&paths, &SessionListArgs::default());
+    };
     match command {
         SessionCommand::List(args) => list::list(&paths, &args),
         SessionCommand::Show(args) => show::show(&paths, &args),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use super::{Manifest, network};
+use super::{Manifest, ToolOptions, network};
 use crate::grant::SideEffect;
 use crate::point::catalog::{self, PointRow};
 use crate::point::dispatch::PointKind;
@@ -93,6 +93,9 @@ impl Manifest {
             for caller in &point.callers {
                 check_name(caller).map_err(|e| format!("[points.{name}] callers: {e}"))?;
             }
+        }
+        for (name, options) in &self.tools {
+            check_tool_options(name, options).map_err(|why| format!("[tools.{name}]: {why}"))?;
         }
         for name in self.dependencies.keys() {
             check_name(name).map_err(|e| format!("[dependencies]: {e}"))?;
@@ -253,6 +256,31 @@ fn check_not_reserved(name: &str) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Checks the options of one tool. Whether the component lists the tool is known only at load.
+fn check_tool_options(name: &str, options: &ToolOptions) -> Result<(), String> {
+    let tools = std::iter::once(name).chain(options.check.as_deref());
+    for tool in tools {
+        if !is_tool_name(tool) {
+            return Err(format!(
+                "`{}` is not the name of a tool (1 to 64 of a-z, A-Z, 0-9, `_` and `-`)",
+                tool.escape_debug()
+            ));
+        }
+    }
+    match &options.check {
+        Some(_) if options.idempotent => {
+            Err("`idempotent` and `check` exclude each other; remove one".to_owned())
+        }
+        Some(check) if check == name => {
+            Err("`check` names the tool itself; name another one that only looks".to_owned())
+        }
+        None if !options.idempotent => {
+            Err("it says nothing; set `idempotent = true` or `check`, or remove it".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn line_of(text: &str, at: usize) -> usize {

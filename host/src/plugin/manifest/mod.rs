@@ -27,6 +27,7 @@ use crate::grant::{Access, Capability, SideEffect, Trust};
 pub(crate) use check::check_plugin_name;
 pub use sections::{
     Compat, External, Filesystem, HookOptions, InertSockets, Limits, Network, PointDeclaration,
+    ToolOptions,
 };
 
 /// Complete manifest.
@@ -76,6 +77,10 @@ pub struct Manifest {
     /// Points of other plugins that it implements, written `owner.NAME`.
     #[serde(default)]
     pub implements: BTreeMap<String, HookOptions>,
+    /// Options of its tools, by name. They are not serialized where there are none: the digests of
+    /// manifests without them must stay as they were.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, ToolOptions>,
     /// Exceptions for the runtimes of some languages.
     #[serde(default)]
     pub compat: Compat,

@@ -129,6 +129,20 @@ pub struct PointDeclaration {
     pub result: Option<Value>,
 }
 
+/// `[tools.NAME]`: options of a tool that the component lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolOptions {
+    /// Whether a second run with the same arguments has no further effect. A call that was cut off
+    /// runs again when its turn goes on.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// Tool of the plugin that takes the same arguments and answers `done` or `absent`. A call that
+    /// was cut off runs again only if its effect is absent.
+    #[serde(default)]
+    pub check: Option<String>,
+}
+
 /// `[compat]`: exceptions for guests that import more than they use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

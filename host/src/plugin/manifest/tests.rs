@@ -27,6 +27,11 @@ side_effects = ["none", "session"] => `none` cannot be combined with others
 [limits]⏎memory = "18446744073709551615KiB" => is not a size
 [limits]⏎timeout = "0s" => a time of 0 would stop
 [limits]⏎timeout = "5" => is not a time like "5s"
+[tools.t] => [tools.t]: it says nothing; set `idempotent = true` or `check`
+[tools.t]⏎idempotent = true⏎check = "c" => [tools.t]: `idempotent` and `check` exclude each other
+[tools.t]⏎check = "t" => [tools.t]: `check` names the tool itself
+[tools.t]⏎check = "a\n" => is not the name of a tool
+[tools."a b"]⏎idempotent = true => `a b` is not the name of a tool
 colour = 1 => unknown field `colour`
 side_effects = ["filesystem"]⏎[filesystem]⏎read = ["workspace/a\u001b[2K"] => nor what cannot be seen
 side_effects = ["filesystem"]⏎[filesystem]⏎read = ["workspace/a\n  it may nothing"] => nor what cannot be seen
@@ -161,6 +166,10 @@ fn the_schema_has_the_keys_that_are_read_and_no_others() {
         (
             "[points.p]\n",
             "/properties/points/additionalProperties/properties",
+        ),
+        (
+            "[tools.t]\n",
+            "/properties/tools/additionalProperties/properties",
         ),
         ("[compat]\n", "/properties/compat/properties"),
     ];

@@ -12,6 +12,8 @@ use super::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 use crate::event::SubagentState;
 use crate::message::{Message, Role, Usage};
 use crate::session::entry::Body;
+use crate::session::head::plugin_title;
+use crate::session::interrupted::REPEATED;
 
 /// Outcome of a hook that had no objection.
 const PASS: &str = "pass";
@@ -27,6 +29,8 @@ pub(super) struct Build {
     agents: HashMap<String, (usize, usize)>,
     /// Turn of each message.
     messages: HashMap<String, usize>,
+    /// Whether a person gave the session its title.
+    is_named: bool,
 }
 
 impl Build {
@@ -40,6 +44,7 @@ impl Build {
             calls: HashMap::new(),
             agents: HashMap::new(),
             messages: HashMap::new(),
+            is_named: false,
         }
     }
 
@@ -55,7 +60,10 @@ impl Build {
             Body::Session { .. } | Body::Resumed { .. } | Body::Forked { .. } => {
                 self.header(time, body);
             }
-            Body::Title { title } => self.view.title = Some(title.clone()),
+            Body::Title { title } => {
+                self.view.title = Some(title.clone());
+                self.is_named = true;
+            }
             Body::TurnStart {
                 turn,
                 input,
@@ -134,6 +142,14 @@ impl Build {
             }
             Body::SubagentEnd { agent, .. } => self.agent_ended(agent, body),
             Body::Replaced {
+                reason, messages, ..
+            } if reason == REPEATED => {
+                self.push(add(note(format!("the result of a call that was {reason}"))));
+                messages
+                    .iter()
+                    .for_each(|message| self.message(message, &add));
+            }
+            Body::Replaced {
                 reason,
                 removed,
                 messages,
@@ -154,6 +170,9 @@ impl Build {
                 self.push(add(Item::Prompt { parts }));
             }
             other => {
+                if let Some(title) = plugin_title(other).filter(|_| !self.is_named) {
+                    self.view.title = Some(title.to_owned());
+                }
                 if let Some(text) = described(other) {
                     self.push(add(note(text)));
                 }

@@ -81,6 +81,15 @@ mod guest_files {
                 .open(path)?
                 .write_all(to.as_bytes())
                 .map(done),
+            // Waits until somebody allows it to end.
+            "append-and-wait" => {
+                let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+                file.write_all(to.as_bytes())?;
+                while fs::metadata(format!("{path}.go")).is_err() {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Ok(String::new())
+            }
             "create-new" => File::create_new(path).map(|_| String::new()),
             "truncate" => OpenOptions::new()
                 .write(true)
@@ -229,9 +238,21 @@ mod guest_files {
         }
     }
 
+    /// Whether the text of a call of `append-and-wait` is in the file, in the words of a check.
+    fn check_appended(Do { path, to, .. }: &Do) -> String {
+        match fs::read_to_string(path) {
+            Ok(text) if text.contains(to.as_str()) => "done".to_owned(),
+            Ok(_) => "absent\n".to_owned(),
+            Err(error) => format!("error: {:?}", error.kind()),
+        }
+    }
+
     /// Does it with the `files` import.
     #[tool(effect = "write")]
     fn own(args: Do) -> String {
+        if args.op == "append-and-wait" {
+            return check_appended(&args);
+        }
         match with_own(&args) {
             Ok(text) => format!("ok: {text}"),
             Err(error) => format!("error: {error:?}"),

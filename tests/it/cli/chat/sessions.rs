@@ -43,6 +43,33 @@ fn options_and_a_first_prompt_need_no_command_and_a_session_is_chosen_by_its_num
 }
 
 #[test]
+fn a_session_is_chosen_among_those_of_this_folder_and_of_others_with_their_age_state_and_folder() {
+    let rind = Rind::with_script(ECHO);
+    rind.run(&["run", "--no-plugins", "of this folder"])
+        .exits(0);
+    std::fs::create_dir(rind.workspace().join("below")).unwrap();
+    rind.run(&["run", "--no-plugins", "--workspace", "below", "of another"])
+        .exits(0);
+    let listed = rind.run(&["session"]).exits(0).stdout;
+    assert!(
+        listed.contains("of this folder") && !listed.contains("of another"),
+        "{listed}"
+    );
+    let Some(mut terminal) = rind.terminal(&["session"], SIZE, &[]) else {
+        return;
+    };
+    terminal.sees("just now · 1 turn · of this folder");
+    terminal.sees("2 ").sees("of another · in ");
+    terminal.sees("or [q]uit").keys("below\r");
+    let again = |screen: &str| screen.matches("or [q]uit").count() == 2;
+    terminal
+        .sees("with below")
+        .until("the question again", again);
+    terminal.keys("q\r");
+    assert_eq!(terminal.ends(), Some(0));
+}
+
+#[test]
 fn a_word_that_is_no_command_is_refused_and_sent_to_no_model() {
     let rind = Rind::with_script(ECHO);
     let ran = rind.run(&["plugni", "list"]).exits(2);

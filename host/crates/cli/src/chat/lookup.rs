@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::render::{one_line, session::describe_head, warning_text};
+use super::super::render::session::{describe_choice, is_of_folder};
+use super::super::render::{one_line, warning_text};
 use super::complete::{CompletionMenu, file_begun, list_files};
 use super::keys::KeyInput;
 use super::live::LiveChat;
@@ -125,19 +126,10 @@ impl LiveChat {
                 let mut rows = heads.rows;
                 rows.retain(|row| row.aside.is_none() && row.id != own && row.turns > 0);
                 // Sessions of this folder come first; the others are shown with theirs.
-                let is_here = |row: &rind_lib::session::SessionHead| {
-                    std::path::Path::new(&row.workspace) == paths.workspace
-                };
-                rows.sort_by_key(|row| !is_here(row));
-                let entry = |row: &rind_lib::session::SessionHead| {
-                    let folder = match is_here(row) {
-                        true => String::new(),
-                        false => format!(" · in {}", row.workspace),
-                    };
-                    PickerEntry {
-                        value: row.id.clone(),
-                        about: format!("{}{folder}", describe_head(row, now)),
-                    }
+                rows.sort_by_key(|row| !is_of_folder(row, &paths.workspace));
+                let entry = |row: &rind_lib::session::SessionHead| PickerEntry {
+                    value: row.id.clone(),
+                    about: describe_choice(row, &paths.workspace, now),
                 };
                 rows.iter().take(MAX_SESSIONS).map(entry).collect()
             });

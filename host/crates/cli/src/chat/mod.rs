@@ -168,24 +168,24 @@ fn is_dumb() -> bool {
     environment::variable("TERM").is_none_or(|term| term == "dumb")
 }
 
-/// Asks which session of this folder to continue; `None` for none.
+/// Asks which session to continue, those of this folder first; `None` for none.
 async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
     if !has_terminal {
         bail_usage!("there is no terminal to choose a session at; name it, as in `--resume last`");
     }
     let paths = environment::find_paths(args.open.workspace.as_deref())?;
-    let rows = SessionStore::new(paths.sessions()).heads()?.rows;
-    let is_here =
-        |row: &SessionHead| Path::new(&row.workspace) == paths.workspace && row.aside.is_none();
-    let rows: Vec<SessionHead> = rows.into_iter().filter(is_here).collect();
+    let mut rows = SessionStore::new(paths.sessions()).heads()?.rows;
+    rows.retain(|row| row.aside.is_none() && row.turns > 0);
     if rows.is_empty() {
-        bail_usage!("there is no session of this folder yet; `rind chat` begins one");
+        bail_usage!("there is no session yet; `rind chat` begins one");
     }
+    // Sessions of this folder come first; the others are shown with theirs.
+    rows.sort_by_key(|row| !render::session::is_of_folder(row, &paths.workspace));
     let find = |text: &str| -> Vec<&SessionHead> {
         let text = text.to_lowercase();
         let has = |row: &&SessionHead| {
             let first = row.first_input.as_deref().unwrap_or_default();
-            let texts = [&*row.id, &*row.title, first];
+            let texts = [&*row.id, &*row.title, &*row.workspace, first];
             texts.iter().any(|own| own.to_lowercase().contains(&text))
         };
         rows.iter().filter(has).collect()
@@ -193,7 +193,8 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
     let mut wanted = String::new();
     let mut missed = None;
     loop {
-        match ask_session(&find(&wanted), &wanted, missed.as_deref()).await {
+        let found = find(&wanted);
+        match ask_session(&found, &paths.workspace, &wanted, missed.as_deref()).await {
             Some(PickedSession::Of(id)) => return Ok(Some(id)),
             // The list stays, so that its numbers go on to name the sessions on the screen.
             Some(PickedSession::Search(text)) if find(&text).is_empty() => missed = Some(text),
@@ -216,6 +217,7 @@ enum PickedSession {
 /// `found` are those that have the text `wanted`; no session has `missed`, the text that was searched last.
 async fn ask_session(
     found: &[&SessionHead],
+    workspace: &Path,
     wanted: &str,
     missed: Option<&str>,
 ) -> Option<PickedSession> {
@@ -225,7 +227,7 @@ async fn ask_session(
         QuestionLine::new(format!("  {} ", n + 1))
             .their_words(BOLD, &row.id)
             .own_words(" ")
-            .their_words(DIM, &render::session::describe_head(row, now))
+            .their_words(DIM, &render::session::describe_choice(row, workspace, now))
     });
     let mut head = QuestionLine::new("").own_words("? which session, the last used first");
     if !wanted.is_empty() {

@@ -1,5 +1,7 @@
 //! Renders sessions and their prompt ledgers.
 
+use std::path::Path;
+
 use super::{
     BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, format_bytes, format_count, one_line,
     style_text,
@@ -7,7 +9,7 @@ use super::{
 use rind_lib::message::Usage;
 use rind_lib::point::payload::Tier;
 use rind_lib::prompt::ledger::{CacheBorder, PartChange, PartRow, TurnLedger};
-use rind_lib::session::SessionHead;
+use rind_lib::session::{SessionHead, SessionState};
 
 /// Widest key and source in the table; longer ones push the rest of their line out.
 const WIDTH: usize = 40;
@@ -23,17 +25,36 @@ pub(in super::super) fn format_ago(now: i64, then: i64) -> String {
     }
 }
 
-/// Describes a session in a list: its age, length and title.
+/// Describes a session in a list: its age, length, state and title.
 pub(in super::super) fn describe_head(head: &SessionHead, now: i64) -> String {
+    let state = match head.state {
+        SessionState::Empty | SessionState::Finished => "",
+        SessionState::Open => " · open turn",
+        SessionState::Waiting => " · waiting for an answer",
+    };
     let title = match head.title.is_empty() {
         true => "(nothing was said)".to_owned(),
         false => one_line(&head.title, 80),
     };
     format!(
-        "{} · {} · {title}",
+        "{} · {}{state} · {title}",
         format_ago(now, head.updated),
         format_count(head.turns, "turn")
     )
+}
+
+/// Whether a session worked in this folder.
+pub(in super::super) fn is_of_folder(row: &SessionHead, workspace: &Path) -> bool {
+    Path::new(&row.workspace) == workspace
+}
+
+/// Describes a session in a list of choices, with its folder if that is another one than `workspace`.
+pub(in super::super) fn describe_choice(row: &SessionHead, workspace: &Path, now: i64) -> String {
+    let about = describe_head(row, now);
+    match is_of_folder(row, workspace) {
+        true => about,
+        false => format!("{about} · in {}", row.workspace),
+    }
 }
 
 /// Prints the ledger, turn by turn: all parts of the first turn, then only the changes.

@@ -1,0 +1,178 @@
+//! Calls that ran when their turn was cut off, and that run again when it goes on.
+//!
+//! A call runs again only if its tool says that this does no harm: always, or when a check of the tool
+//! finds that the effect is absent. It passes the same gate as any call, and its result takes the place
+//! of the message that it may have run. Of every other call that message stays. Start from
+//! [`CallRepeater`].
+
+use std::sync::Arc;
+
+use super::call::ToolGate;
+use super::calls::TurnCalls;
+use super::ctx::TurnCtx;
+use super::deferred::named_call;
+use super::stop::EarlyStop;
+use crate::message::{Content, Message, Role, ToolCall};
+use crate::point::outcome::Level;
+use crate::session::{Body, CutCall, InterruptedTurn, REPEATED};
+use crate::tool::registry::ToolEntry;
+use crate::tool::{CallRepetition, EFFECT_ABSENT, EFFECT_DONE};
+
+/// Maximum number of times that a call begins. One that ends the program each time is left to the model
+/// after that.
+const MAX_BEGUN: u32 = 3;
+
+/// Result of a call whose effect its tool found.
+const EFFECT_FOUND: &str = "[interrupted: the turn was cut off while this call ran; its tool has looked and says that the effect is \
+                            there. The call was not run again, and its result is not known]";
+
+/// Knowledge about the effect of a call.
+enum CallEffect {
+    /// A run does no harm.
+    Repeatable,
+    /// The effect is there.
+    Done,
+    /// Not known, for this reason.
+    Unknown(String),
+}
+
+/// Runs calls of an interrupted turn again in the turn that continues it.
+pub(super) struct CallRepeater<'t> {
+    ctx: &'t mut TurnCtx,
+    calls: &'t TurnCalls,
+}
+
+impl<'t> CallRepeater<'t> {
+    /// Creates the repeater of a turn.
+    pub(super) fn new(ctx: &'t mut TurnCtx, calls: &'t TurnCalls) -> Self {
+        Self { ctx, calls }
+    }
+
+    /// Runs the calls again that were cut off in the turn `before`, as far as their tools allow it.
+    pub(super) async fn repeat_cut_calls(
+        mut self,
+        before: &InterruptedTurn,
+    ) -> Result<(), EarlyStop> {
+        let cut = before.cut_calls(&self.ctx.scope.spec.session.messages());
+        for cut in cut {
+            self.repeat_call(cut).await?;
+        }
+        Ok(())
+    }
+
+    async fn repeat_call(&mut self, cut: CutCall) -> Result<(), EarlyStop> {
+        let call = named_call(cut.call);
+        let tools = self.ctx.scope.skills.tools();
+        let Some(entry) = tools.get(&call.name).cloned() else {
+            return Ok(());
+        };
+        let effect = match entry.tool.repetition() {
+            CallRepetition::Never => return Ok(()),
+            _ if cut.n_begun >= MAX_BEGUN => {
+                CallEffect::Unknown(format!("it was cut off {} times", cut.n_begun))
+            }
+            CallRepetition::Idempotent => CallEffect::Repeatable,
+            CallRepetition::Checked(check) => self.check_effect(&call, &entry, &check).await?,
+        };
+        match effect {
+            CallEffect::Repeatable => self.run_again(call, cut.told).await,
+            CallEffect::Done => {
+                let text = format!(
+                    "the call of `{}` that was cut off is not run again: its effect is there",
+                    call.name
+                );
+                self.ctx.emit_notice(Level::Info, text);
+                let result = Message::result(call.result(EFFECT_FOUND, false));
+                self.put_result(cut.told, &result)?;
+                self.ctx.emit_message(result).await;
+                Ok(())
+            }
+            CallEffect::Unknown(why) => {
+                let text = format!(
+                    "the call of `{}` that was cut off is not run again: {why}",
+                    call.name
+                );
+                self.ctx.emit_notice(Level::Warn, text);
+                Ok(())
+            }
+        }
+    }
+
+    /// Has the check of a tool look for the effect of a call. The check is a call of the plugin itself:
+    /// it passes hooks, policy and approval, and is no part of the conversation.
+    async fn check_effect(
+        &self,
+        call: &ToolCall,
+        entry: &ToolEntry,
+        check: &str,
+    ) -> Result<CallEffect, EarlyStop> {
+        let caller = self.ctx.caller();
+        let maker: Arc<str> = entry.spec.plugin.as_deref().unwrap_or("host").into();
+        let gate = ToolGate::for_plugin(&self.ctx.scope, &caller, &maker);
+        let asked = ToolCall::new(crate::clock::new_id(), check, call.arguments.clone());
+        let mut ran = match gate.judge_call(asked).await {
+            Ok(allowed) => {
+                gate.keep_starts(std::slice::from_ref(&allowed)).await?;
+                gate.run_call(allowed).await
+            }
+            Err(refused) => *refused,
+        };
+        let is_refused = ran.refused_by.is_some();
+        let finished = gate.finish_call(&mut ran).await;
+        let result = &finished.value.result;
+        let text = result.content.text();
+        Ok(match text.trim() {
+            _ if is_refused => CallEffect::Unknown(format!("its check `{check}` was refused")),
+            _ if result.is_error => CallEffect::Unknown(format!("its check `{check}` failed")),
+            EFFECT_ABSENT => CallEffect::Repeatable,
+            EFFECT_DONE => CallEffect::Done,
+            _ => CallEffect::Unknown(format!(
+                "its check `{check}` answered neither `{EFFECT_DONE}` nor `{EFFECT_ABSENT}`"
+            )),
+        })
+    }
+
+    /// Runs a call again, and puts its result in the place of the message `told`. That message stays if
+    /// the call is refused now: the first run may have done something even so.
+    async fn run_again(&mut self, call: ToolCall, told: String) -> Result<(), EarlyStop> {
+        let text = format!(
+            "the call of `{}` that was cut off runs again, as its tool allows",
+            call.name
+        );
+        self.ctx.emit_notice(Level::Info, text);
+        let caller = self.ctx.caller();
+        let gate = ToolGate::for_model(&self.ctx.scope, &caller);
+        let id = call.id.clone();
+        let mut ran = match gate.judge_call(call).await {
+            Ok(mut allowed) => {
+                // The entry of this start has the arguments: the message that has them may be far above.
+                allowed.is_changed = true;
+                gate.keep_starts(std::slice::from_ref(&allowed)).await?;
+                let _running = self.calls.mark_running();
+                gate.run_call(allowed).await
+            }
+            Err(refused) => *refused,
+        };
+        let is_refused = ran.refused_by.is_some();
+        let finished = gate.finish_call(&mut ran).await;
+        if is_refused {
+            return Ok(());
+        }
+        let result = Arc::unwrap_or_clone(finished.value).result;
+        let message = Message::new(Role::Tool, vec![Content::ToolResult(result)]);
+        let message = self.ctx.scope.skills.parts.put_into(message, &id);
+        self.put_result(told, &message)?;
+        self.ctx.emit_message(message).await;
+        self.ctx.inject_texts(finished.inject).await
+    }
+
+    /// Puts a result in the place of the message `told`.
+    fn put_result(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
+        Ok(self.ctx.scope.spec.session.append(Body::Replaced {
+            reason: REPEATED.to_owned(),
+            removed: vec![told],
+            messages: vec![result.clone()],
+            holder: None,
+        })?)
+    }
+}

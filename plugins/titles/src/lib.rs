@@ -1,0 +1,58 @@
+//! Asks a model for the title of a session, once, after its first finished turn.
+
+mod title;
+
+#[rind_sdk::plugin]
+mod titles {
+    use crate::title::{clean_title, question_text};
+    use rind_sdk::model::{self, Question};
+    use rind_sdk::prelude::*;
+    use rind_sdk::session;
+
+    /// Key of the mark that the session has its title.
+    const KEY: &str = "titled";
+
+    /// Name of the entry from which the host takes the title.
+    const ENTRY: &str = "title";
+
+    /// Most tokens of an answer.
+    const MAX_TOKENS: u32 = 60;
+
+    /// Messages among which the first input is looked for.
+    const MAX_MESSAGES: u32 = 1000;
+
+    const SYSTEM: &str = "You name conversations. Answer with a title alone: no quotes, no full stop, in the language of the \
+                          conversation.";
+
+    #[data]
+    struct Settings {
+        model: Option<String>,
+        max_words: u32,
+    }
+
+    #[hook]
+    fn turn_end(summary: TurnSummary) -> Result<Observed, Error> {
+        let is_done = summary.stop == StopReason::Done;
+        if caller::depth() > 0 || !is_done || state::get(KEY).is_some() {
+            return Ok(Observed::default());
+        }
+        let settings: Settings = config::all()?;
+        let messages = session::messages(MAX_MESSAGES);
+        let first = messages.iter().find(|own| own.role == Role::User);
+        let Some(first) = first else {
+            return Ok(Observed::default());
+        };
+        // Set first: a model that fails is not asked again after every turn.
+        state::set(KEY, "1")?;
+        let reply = model::ask(&Question {
+            system: SYSTEM.to_owned(),
+            prompt: question_text(&first.text(), &summary.output, settings.max_words),
+            model: settings.model,
+            max_tokens: MAX_TOKENS,
+        })?;
+        if let Some(title) = clean_title(&reply.text, settings.max_words) {
+            session::append_json(ENTRY, &title)?;
+        }
+        Ok(Observed::default())
+    }
+}
