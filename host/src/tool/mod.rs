@@ -114,7 +114,7 @@ pub struct ToolCtx {
     pub known: Option<Arc<known::KnownFiles>>,
     /// Receiver of the writes of a tool whose changes are [recorded](FileTracking::Recorded).
     pub recorder: Option<Arc<dyn ChangeRecorder>>,
-    /// Receiver of the output while the tool runs. `None` if nobody can watch the call.
+    /// Receiver of the output while the tool runs. `None` if the call cannot be watched.
     pub live: Option<Arc<live::LiveOutput>>,
 }
 

@@ -30,10 +30,10 @@ pub enum SandboxNeed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnCommands {
-    /// In the user's shell (`SHELL`), with all their variables and rights.
+    /// The user's shell (`SHELL`), with all their variables and rights.
     #[default]
     Shell,
-    /// Like commands of `bash`.
+    /// Confinement of the commands of `bash`.
     Confined,
 }
 

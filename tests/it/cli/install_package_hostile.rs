@@ -121,7 +121,7 @@ async fn documents_of_npm_that_lie_are_refused() {
         refused(&rind, &mock.install(&rind, "npm:hello"), what);
     }
     // A claim as long as a book is cut, and thousands are not recorded.
-    let mut document = good.clone();
+    let mut document = good;
     let signature = json!({"keyid": "x".repeat(100_000)});
     set(
         &mut document,

@@ -69,8 +69,8 @@ fn shown_call(rind: &Rind) -> Value {
     let items = turns
         .iter()
         .flat_map(|turn| turn["items"].as_array().unwrap());
-    let calls = items.filter(|item| item["tool"] == "std" && item["result"].is_string());
-    calls.last().unwrap().clone()
+    let mut calls = items.filter(|item| item["tool"] == "std" && item["result"].is_string());
+    calls.next_back().unwrap().clone()
 }
 
 #[test]

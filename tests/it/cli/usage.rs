@@ -134,7 +134,7 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["run", "hello"]).screen(), @r"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:3: in [agent]: unknown field `max_stepz`, expected one of `max_steps`, `max_tokens`, `reflect`, `max_calls`, `max_parallel_calls`, `tool_timeout_seconds`, `tool_output_bytes`, `deferred_tools_percent`, `context_files`, `loop`, `loop_models`, `compact`, `checkpoint`
+    error: [RIND_HOME]/config/config.toml:3: in [agent]: unknown field `max_stepz`, expected one of `max_steps`, `max_tokens`, `reflect`, `max_calls`, `max_parallel_calls`, `tool_timeout_seconds`, `tool_output_bytes`, `deferred_tools_percent`, `context_files`, `loop`, `loop_models`, `max_loop_cost_usd`, `compact`, `checkpoint`
     ");
     rind.config("[agent]\nmax_steps = 5\n\n[agentt]\n");
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @"

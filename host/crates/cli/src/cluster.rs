@@ -201,7 +201,7 @@ impl NatsArgs {
 /// Runs turns of the class until a signal comes or the worker is drained.
 pub(super) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let sessions = args.nats.connect().await?;
-    // Nobody is at the terminal of a worker.
+    // A worker has no person at its terminal.
     let settings = args.open.run_settings(SessionChoice::New, false)?;
     let prepared = open::prepare_session(settings).await?;
     let store = SessionStore::over(Arc::new(sessions.clone()));

@@ -101,7 +101,7 @@ impl Journal for NatsJournal {
 
 impl Drop for NatsJournal {
     fn drop(&mut self) {
-        // An error here is ignored: what somebody depends on was waited for.
+        // An error here is ignored: entries that others depend on were waited for.
         let _ = self.write_waiting();
         let (taken, _) = self.queue.lengths();
         self.queue.wait_stored(taken, Some(Instant::now() + CLOSE));

@@ -1,7 +1,7 @@
 //! The lines of one session on its subject: created, taken over, read.
 //!
-//! Invariant: nobody writes to a session without a message of its own that names the one before.
-//! Whoever continues a session first appends such a message, and from then on every append of the
+//! Invariant: no process writes to a session without a message of its own that names the one before.
+//! A process that continues a session first appends such a message, and from then on every append of the
 //! writer before is refused. Start from [`SessionSubject`].
 
 use std::time::Duration;

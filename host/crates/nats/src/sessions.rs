@@ -298,7 +298,7 @@ impl NatsSessions {
             if subject.last().await?.is_some() {
                 return Ok(false);
             }
-            // A copy that was stopped left half a session, which nobody sees.
+            // A copy that was stopped left half a session, which no list shows.
             subject.remove().await?;
             subject.create_whole(&lines).await
         });
@@ -352,7 +352,7 @@ impl Sessions for NatsSessions {
                 if created.is_some() || subject.last().await?.is_some() {
                     return Ok(created);
                 }
-                // A copy that was stopped left half a session, which nobody sees.
+                // A copy that was stopped left half a session, which no list shows.
                 subject.remove().await?;
                 subject.create().await
             });

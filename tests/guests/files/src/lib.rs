@@ -81,7 +81,7 @@ mod guest_files {
                 .open(path)?
                 .write_all(to.as_bytes())
                 .map(done),
-            // Waits until somebody allows it to end.
+            // Waits until it is allowed to end.
             "append-and-wait" => {
                 let mut file = OpenOptions::new().create(true).append(true).open(path)?;
                 file.write_all(to.as_bytes())?;

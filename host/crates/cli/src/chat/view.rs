@@ -54,7 +54,7 @@ pub(super) struct ChatView {
     waiting: Option<(String, Instant)>,
     /// The calls that run.
     calls: HashMap<TurnPart, RunningCall>,
-    /// Their outputs.
+    /// Outputs of these calls.
     live: LiveOutputs,
     /// The subagents that run.
     agents: RunningAgents,

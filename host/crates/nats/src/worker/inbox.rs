@@ -1,4 +1,4 @@
-//! Inputs of sessions, durable before anybody is told of them.
+//! Inputs of sessions, durable before any worker is told of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -160,7 +160,7 @@ impl TurnInbox {
     }
 }
 
-/// Reads an input. Headers come from whoever may publish, so what is not valid gets a value that is.
+/// Reads an input. Headers come from any client that may publish, so what is not valid gets a value that is.
 fn queued_input(message: &StoredMessage) -> QueuedInput {
     let id = message
         .header(INPUT)

@@ -2,13 +2,13 @@
 //!
 //! An input is stored in the inbox of its session first, and then a wake says "look at this
 //! session". A wake carries nothing else, so losing, repeating or reordering wakes loses no input.
-//! A worker that gets a wake opens the session, which fences whoever had it before, runs the inputs
+//! A worker that gets a wake opens the session, which fences the process that had it before, runs the inputs
 //! in their order, removes each from the inbox once its turn has ended, and then acknowledges the
 //! wake. If it dies at any point, the wake comes back and another worker does the same; the session
 //! takes each input once by its id.
 //!
 //! The module must not know how a turn is run: that is behind [`WorkerTurns`]. Start from
-//! [`NatsWorker`], and from [`TurnInbox`] for whoever sends inputs.
+//! [`NatsWorker`], and from [`TurnInbox`] for senders of inputs.
 
 mod control;
 mod dead;

@@ -57,7 +57,7 @@ impl SessionWork {
     pub(crate) async fn run(self, wake: Message) -> WorkOutcome {
         let mut outcome = WorkOutcome::default();
         let Some(at) = SessionAddress::parse(&last_id(&wake.subject)) else {
-            // Somebody may publish anything; a wake without a session means nothing.
+            // Any client may publish anything; a wake without a session means nothing.
             let _ = wake.ack_with(AckKind::Term).await;
             return outcome;
         };

@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_millis(700);
 pub struct ClusterStatus {
     /// Number of sessions, without subagents.
     pub sessions: usize,
-    /// Number of sessions that somebody works on.
+    /// Number of sessions that a worker holds.
     pub claimed: usize,
     /// Number of sessions with inputs that wait or are being worked on.
     pub waiting: usize,

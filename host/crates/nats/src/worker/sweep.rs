@@ -1,7 +1,7 @@
 //! The sweep: inputs whose wake was never sent get one.
 //!
 //! An input is stored before its wake, so a sender that ends between the two leaves an input that
-//! nobody looks at.
+//! no worker looks at.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -17,7 +17,7 @@ pub enum TurnFailure {
 
 /// Runs turns for a worker. Called from tasks of the worker, for several sessions at once.
 pub trait WorkerTurns: Send + Sync {
-    /// Opens a session, or creates it if there is none, and keeps everybody else from writing to it.
+    /// Opens a session, or creates it if there is none, and keeps all others from writing to it.
     fn claim<'a>(
         &'a self,
         session: &'a str,
