@@ -153,7 +153,7 @@ fn the_first_party_plugins_have_no_faults() {
     ---- stdout
     [PLUGINS]/web/plugin.toml:8: asks for every host: name those that it talks to, or allow this rule if the person decides where to [broad-permission]
     ---- stderr
-    ✗ 22 plugins checked, 1 fault
+    ✗ 23 plugins checked, 1 fault
     "#);
 }
 

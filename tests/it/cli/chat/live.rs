@@ -36,7 +36,7 @@ fn the_last_lines_of_a_running_command_are_seen_with_its_time_and_without_secret
         !screen.contains("│ one") && !screen.contains("AKIAIOS"),
         "{screen}"
     );
-    terminal.keys(CTRL_C).sees("interrupted").sees_no("│ two");
+    terminal.keys(CTRL_C).sees("interrupted");
     let own = "!echo mine; sleep 60\r";
     terminal
         .keys(own)
