@@ -484,7 +484,7 @@ impl<'a> ToolGate<'a> {
             readable: self.scope.skills.readable(),
             known,
             recorder: None,
-            live: Some(self.scope.spec.live.open(&self.scope.spec.name, &call.id)),
+            live: Some(self.scope.spec.live.clone()),
         }
     }
 }

@@ -63,44 +63,60 @@ debug_some!(LiveOutput, self, n_bytes = lock(&self.0).bytes.len());
 #[derive(Default)]
 struct OutputEnd {
     bytes: VecDeque<u8>,
-    /// Whether bytes before these were dropped.
-    is_cut: bool,
     /// Names and values of secrets in the environment of the tool.
     secrets: Vec<(String, String)>,
+    /// Lines that these bytes show. They are made once for all pictures of the screen between two
+    /// pieces of output.
+    shown: Option<Vec<String>>,
 }
 
 impl LiveOutput {
     /// Masks these secrets as well, given as names and values.
     pub fn mask_secrets(&self, secrets: Vec<(String, String)>) {
-        lock(&self.0).secrets = secrets;
+        let mut end = lock(&self.0);
+        end.secrets = secrets;
+        end.shown = None;
     }
 
     /// Adds a piece of output.
     pub fn push(&self, bytes: &[u8]) {
         let mut end = lock(&self.0);
+        end.shown = None;
         end.bytes.extend(bytes);
         let excess = end.bytes.len().saturating_sub(KEPT_BYTES);
-        end.is_cut |= excess > 0;
-        end.bytes.drain(..excess);
+        if excess > 0 {
+            // A line that is cut may begin in the middle of a secret.
+            let rest = end.bytes.iter().skip(excess);
+            let cut = rest
+                .take_while(|byte| !matches!(byte, b'\n' | b'\r'))
+                .count();
+            let n_dropped = end.bytes.len().min(excess + cut + 1);
+            end.bytes.drain(..n_dropped);
+        }
     }
 
     fn last_lines(&self, n_lines: usize) -> Vec<String> {
-        let (bytes, is_cut, secrets) = {
-            let end = lock(&self.0);
-            let bytes: Vec<u8> = end.bytes.iter().copied().collect();
-            (bytes, end.is_cut, end.secrets.clone())
+        let mut end = lock(&self.0);
+        let shown = match end.shown.take() {
+            Some(shown) => shown,
+            None => end.show_lines(),
         };
+        let last = shown.iter().skip(shown.len().saturating_sub(n_lines));
+        let last = last.cloned().collect();
+        end.shown = Some(shown);
+        last
+    }
+}
+
+impl OutputEnd {
+    /// Returns the lines that a terminal would show, as far as they may be looked at.
+    fn show_lines(&self) -> Vec<String> {
+        let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         let mut shown = Captured::of_screen(2 * KEPT_BYTES);
         shown.push(&bytes);
         shown.finish_capture();
         let mut text = shown.text();
-        if is_cut {
-            // The first line may begin in the middle of a secret.
-            text = text
-                .split_once('\n')
-                .map_or_else(String::new, |(_, rest)| rest.to_owned());
-        }
-        for (name, value) in &secrets {
+        for (name, value) in &self.secrets {
             text = text.replace(value.as_str(), &format!("[secret masked: {name}]"));
             text.truncate(without_begun(&text, value));
         }
@@ -108,10 +124,8 @@ impl LiveOutput {
             text = masked.text;
         }
         let lines = text.lines().filter(|line| !line.trim().is_empty());
-        let mut last: Vec<&str> = lines.rev().take(n_lines).collect();
-        last.reverse();
         let clean = |line: &str| clean_line(line.trim_end(), MAX_LINE_BYTES);
-        last.into_iter().map(clean).collect()
+        lines.map(clean).collect()
     }
 }
 
@@ -165,5 +179,8 @@ mod tests {
         );
         output.push(b"\nlast\n");
         assert_eq!(outputs.last_lines("main", "c1", 9), ["last"]);
+        // A progress bar writes its line again and again.
+        output.push(&b"50 %\r".repeat(KEPT_BYTES));
+        assert_eq!(outputs.last_lines("main", "c1", 9), ["50 %"]);
     }
 }

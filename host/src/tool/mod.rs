@@ -114,8 +114,9 @@ pub struct ToolCtx {
     pub known: Option<Arc<known::KnownFiles>>,
     /// Receiver of the writes of a tool whose changes are [recorded](FileTracking::Recorded).
     pub recorder: Option<Arc<dyn ChangeRecorder>>,
-    /// Receiver of the output while the tool runs. `None` if the call cannot be watched.
-    pub live: Option<Arc<live::LiveOutput>>,
+    /// Outputs of running calls, to which a tool may [add its own](Self::open_live). `None` if the call
+    /// cannot be watched.
+    pub live: Option<live::LiveOutputs>,
 }
 
 impl ToolCtx {
@@ -130,6 +131,14 @@ impl ToolCtx {
             recorder: None,
             live: None,
         }
+    }
+
+    /// Opens the output of the call for the user who watches. `None` if the call cannot be watched.
+    #[must_use]
+    pub fn open_live(&self) -> Option<Arc<live::LiveOutput>> {
+        let call = self.caller.call.as_deref().unwrap_or_default();
+        let outputs = self.live.as_ref()?;
+        Some(outputs.open(&self.caller.context.agent, call))
     }
 }
 

@@ -130,13 +130,6 @@ impl Bash {
         }
     }
 
-    /// Returns the callback that passes the output on while the command runs.
-    fn show_live(&self, live: &Arc<LiveOutput>) -> OnBytes {
-        live.mask_secrets(self.commands.env.secrets());
-        let live = live.clone();
-        Arc::new(move |_, bytes| live.push(bytes))
-    }
-
     async fn run_command(&self, asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
         let ProcessSurroundings {
             mut confine,
@@ -157,6 +150,7 @@ impl Bash {
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)
             .clamp(1, MAX_DEADLINE_SECONDS);
         let root = self.workspace.root();
+        let secrets = self.commands.env.secrets();
         let process = Process {
             program: self.commands.shell.clone().unwrap_or_else(|| "bash".into()),
             args: vec![OsString::from("-c"), asked.command.into()],
@@ -167,7 +161,7 @@ impl Bash {
             streams: Streams::Merged,
             capture_bytes: CAP_BYTES,
             on_line: None,
-            on_bytes: ctx.live.as_ref().map(|live| self.show_live(live)),
+            on_bytes: ctx.open_live().map(|live| pass_on(live, &secrets)),
             confine,
             keeper,
         };
@@ -190,12 +184,18 @@ impl Bash {
                 seconds,
                 refused: &refused,
                 limits: limits.as_ref(),
-                secrets: self.commands.env.secrets(),
+                secrets,
             }
             .output(),
             Err(error) => ToolOutput::error(with_notes(error.to_string(), &refused)),
         }
     }
+}
+
+/// Returns the callback that passes the output on while a command runs.
+fn pass_on(live: Arc<LiveOutput>, secrets: &[(String, String)]) -> OnBytes {
+    live.mask_secrets(secrets.to_vec());
+    Arc::new(move |_, bytes| live.push(bytes))
 }
 
 /// Search for files that a program leaves in its writable directories and that git would run.

@@ -5,6 +5,7 @@
 //! It must not know which program runs. Start from [`Passed`].
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +133,6 @@ impl Passed {
         if self.is_all {
             let mut env: Vec<_> = own_variables().collect();
             for (name, value) in unattended_variables() {
-                let name = name.to_string_lossy().into_owned();
                 set_variable(&mut env, name, value);
             }
             return env;
@@ -150,10 +150,17 @@ impl Passed {
     /// output.
     #[must_use]
     pub fn secrets(&self) -> Vec<(String, String)> {
-        let passed = self.passed(own_variables());
-        let texts = passed.filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
+        self.secrets_in(own_variables())
+    }
+
+    fn secrets_in(&self, env: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
+        let texts = self
+            .passed(env)
+            .filter_map(|(name, value)| Some((name, value.into_string().ok()?)));
         let is_secret = |(name, value): &(String, String)| {
-            value.len() >= MIN_SECRET_BYTES && looks_secret(name, value)
+            value.len() >= MIN_SECRET_BYTES
+                && looks_secret(name, value)
+                && !(self.is_all && is_place(name, value))
         };
         texts.filter(is_secret).collect()
     }
@@ -229,6 +236,14 @@ fn looks_secret(name: &str, value: &str) -> bool {
         || Scanner::shared().mask(value).is_some()
 }
 
+/// Whether a variable names a place or the desktop although its name is like that of a secret, such as
+/// `PWD`, `SSH_AUTH_SOCK` or `DESKTOP_SESSION`. Masking these would hide ordinary words and paths.
+fn is_place(name: &str, value: &str) -> bool {
+    let is_of_desktop = ["DBUS_", "DESKTOP_", "XDG_"];
+    is_of_desktop.iter().any(|prefix| name.starts_with(prefix))
+        || (value.starts_with('/') && Path::new(value).exists())
+}
+
 /// Whether a text contains a URL with a user or a password, `scheme://user:password@host`.
 fn has_user_info(text: &str) -> bool {
     text.split("://").skip(1).any(|rest| {
@@ -271,6 +286,21 @@ mod tests {
     fn passed(patterns: &[&str]) -> Passed {
         let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
         Passed::try_from(patterns).unwrap()
+    }
+
+    #[test]
+    fn with_everything_secrets_are_masked_and_places_are_not() {
+        let env = [
+            ("MY_API_TOKEN", "t0k3n-of-mine"),
+            ("PWD", "/usr/bin"),
+            ("SSH_AUTH_SOCK", "/usr/bin"),
+            ("DESKTOP_SESSION", "wordofmine"),
+            ("KEY_FILE", "/not/there/at/all"),
+        ];
+        let env = env.map(|(name, value)| (name.into(), value.into()));
+        let found = Passed::everything().secrets_in(env.into_iter());
+        let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["MY_API_TOKEN", "KEY_FILE"]);
     }
 
     #[test]

@@ -9,15 +9,13 @@ use std::time::Instant;
 use super::super::render::steps::call_arguments;
 use super::super::render::{DIM, format_count, one_line, printable_prose, style_text};
 use super::picker::PickerEntry;
+use super::screen::clip_row;
 use rind_lib::message::{ToolCall, ToolResult};
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 use rind_lib::tool::live::LiveOutputs;
 
 /// Lines of the output of a call that are shown while it runs and after it.
 const N_LINES: usize = 3;
-
-/// Columns before such a line.
-const INDENT: usize = 4;
 
 /// Seconds after which a running call shows its time.
 const CLOCK_AFTER: u64 = 1;
@@ -52,9 +50,10 @@ impl RunningCall {
         let seconds = self.since.elapsed().as_secs();
         let clock = match seconds {
             ..CLOCK_AFTER => String::new(),
-            _ => style_text(DIM, format_args!("  {}", clock_words(seconds))),
+            _ => format!("  {}", clock_words(seconds)),
         };
-        let mut rows = vec![format!("{}{clock}", self.line)];
+        let line = clip_row(&self.line, columns.saturating_sub(clock.len()));
+        let mut rows = vec![format!("{line}{}", style_text(DIM, clock))];
         let lines = live.last_lines(&self.agent, &self.call.id, N_LINES);
         rows.extend(lines.iter().map(|line| output_row(line, columns)));
         rows
@@ -70,11 +69,11 @@ fn clock_words(seconds: u64) -> String {
 
 /// A line of an output, cut to the width of the screen.
 pub(super) fn output_row(line: &str, columns: usize) -> String {
-    let width = columns.saturating_sub(INDENT + 1).max(1);
     let line = printable_prose(line).replace('\t', "    ");
-    let shown: String = line.chars().take(width).collect();
-    let more = if shown.len() < line.len() { "…" } else { "" };
-    style_text(DIM, format_args!("  │ {shown}{more}"))
+    let row = format!("  │ {line}");
+    let shown = clip_row(&row, columns.saturating_sub(1));
+    let more = if shown.len() < row.len() { "…" } else { "" };
+    style_text(DIM, format_args!("{shown}{more}"))
 }
 
 /// Returns the line that says how a command ended, such as `[exit code 3]`; none for other tools and
@@ -196,6 +195,8 @@ impl EndedCalls {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::super::render::bare_text;
     use super::*;
 
@@ -219,6 +220,49 @@ mod tests {
         assert!(rows.iter().all(|row| !row.contains('\u{1b}')), "{rows:?}");
         let long = output_row(&"x".repeat(50), 20);
         assert_eq!(bare_text(&long), format!("  │ {}…", "x".repeat(15)));
+    }
+
+    #[test]
+    fn a_running_call_shows_its_time_on_a_narrow_screen_too() {
+        let call = ToolCall::new("c", "bash", serde_json::Value::Null);
+        let mut running = RunningCall::new("main", call, "x".repeat(100));
+        let row = |running: &RunningCall| running.rows(&LiveOutputs::default(), 20).remove(0);
+        assert_eq!(bare_text(&row(&running)), "x".repeat(20));
+        let Some(earlier) = running.since.checked_sub(Duration::from_secs(65)) else {
+            return;
+        };
+        running.since = earlier;
+        let shown = bare_text(&row(&running));
+        assert!(
+            shown.starts_with("xxxxx") && shown.ends_with("  1 min 05 s"),
+            "{shown}"
+        );
+        assert_eq!(shown.chars().count(), 20);
+    }
+
+    #[test]
+    fn the_plugins_that_changed_a_result_are_named_with_it() {
+        let record = |plugin: &str, changed| TraceRecord {
+            point: "post-tool".into(),
+            plugin: plugin.into(),
+            outcome: TraceOutcome::Changed,
+            changed: vec![changed],
+            reason: None,
+            micros: 1.0,
+            turn: 1,
+            step: 1,
+            call_id: Some("c".into()),
+        };
+        let mut ended = EndedCalls::default();
+        ended.note_hook(&record("cutter", "content"));
+        ended.note_hook(&record("adviser", "inject"));
+        let call = |id: &str| ToolCall::new(id, "bash", serde_json::Value::Null);
+        ended.add_call(call("d"), result("d", "x"));
+        ended.add_call(call("c"), result("c", "x"));
+        let words = |number| ended.find_call(number).unwrap().changed_words();
+        assert_eq!(words("1"), None);
+        let by = "  this result was cut or changed by cutter";
+        assert_eq!(words("2").as_deref(), Some(by));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Commands of the person's own: the model is told of `!COMMAND` with the next words, and not of
 //! `!!COMMAND`.
 //!
-//! They run in the person's own shell, or confined like commands of `bash` where the settings say so,
-//! and are ended like those with all their processes. No policy and no hook judges them: only the person can type one.
+//! Commands run in the person's own shell, or confined like those of `bash` where the settings say so,
+//! and are ended with all their processes. No policy and no hook judges them: only the person can type one.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use rind_lib::tool::{Tool, ToolCtx};
 /// Maximum bytes of an output that are sent to the model.
 const MAX_TOLD_BYTES: usize = 32 << 10;
 
-/// Key of the output of the command that runs.
+/// Id of the call that the command that runs stands for.
 const OWN: &str = "!";
 
 /// A command that ended.
@@ -89,8 +89,8 @@ impl ChatShell {
         });
         let command = command.to_owned();
         let ctx = ToolCtx {
-            live: Some(self.live.open(OWN, OWN)),
-            ..ToolCtx::new(Caller::default(), cancel)
+            live: Some(self.live.clone()),
+            ..ToolCtx::new(Caller::default().for_call(OWN), cancel)
         };
         tokio::spawn(async move {
             let arguments = serde_json::json!({
@@ -116,7 +116,8 @@ impl ChatShell {
 
     /// Returns the last lines of the output of the command that runs.
     pub(super) fn last_lines(&self, n_lines: usize) -> Vec<String> {
-        self.live.last_lines(OWN, OWN, n_lines)
+        let own = Caller::default().context.agent;
+        self.live.last_lines(&own, OWN, n_lines)
     }
 
     /// Ends the command that runs. Returns whether there was one.
