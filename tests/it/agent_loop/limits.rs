@@ -217,7 +217,7 @@ async fn a_version_that_may_not_order_turns_does_not_take_the_place_of_one_that_
         "{refused:?}"
     );
     assert_eq!(session.turn("go").await.unwrap().output, "fine");
-    // Where it orders no turns, it may be replaced.
+    // A plugin that orders no turns may be replaced.
     let plain = host(AgentConfig::default()).await.unwrap();
     let session = plain.session().create().unwrap();
     session.replacer().replace(&second, "orderer").unwrap();

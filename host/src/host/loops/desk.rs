@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::names::LoopSessionNames;
 use super::order::{check_conversation, check_order};
-use super::spending::LoopSpending;
+use super::spending::{LoopSpending, ReservedCost};
 use super::turn::{LoopTurn, OwnSessions, TurnRunner};
 use crate::agent::TurnOutcome;
 use crate::event::Stamped;
@@ -66,14 +66,13 @@ pub(crate) struct LoopDesk {
     messages: tokio::sync::Mutex<mpsc::Receiver<LoopMessage>>,
     /// Whether the present run waits for the end of the host.
     is_told: AtomicBool,
-    turns: Arc<Mutex<DeskTurns>>,
+    turns: Mutex<DeskTurns>,
+    spending: LoopSpending,
 }
 
 /// Turns of a loop.
 #[derive(Default)]
 struct DeskTurns {
-    /// Costs of the turns.
-    spending: LoopSpending,
     /// Times at which turns started, within the last minute.
     started: VecDeque<Instant>,
     /// Turns that run, or whose reports were not returned, by the ids of their sessions.
@@ -82,28 +81,10 @@ struct DeskTurns {
 
 /// A turn that was started.
 struct RunningTurn {
-    /// Most that it may cost, in US dollars; `None` without a limit.
-    max_cost_usd: Option<f64>,
     cancel: CancellationToken,
     report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
     /// Set when the report is there.
     has_ended: CancellationToken,
-}
-
-/// Cost that a running turn has reserved. Gives it back when it is dropped, even if the task of the
-/// turn fails.
-struct ReservedCost {
-    turns: Arc<Mutex<DeskTurns>>,
-    max_cost_usd: Option<f64>,
-    /// Cost of the turn.
-    cost_usd: f64,
-}
-
-impl Drop for ReservedCost {
-    fn drop(&mut self) {
-        let spending = &mut lock(&self.turns).spending;
-        spending.end_turn(self.max_cost_usd, self.cost_usd, Instant::now());
-    }
 }
 
 /// Ends a turn even if its task fails.
@@ -139,6 +120,7 @@ impl LoopDesk {
         let host = session.host().clone();
         let (sender, messages) = mpsc::channel(MAX_MESSAGES);
         let runner = parts.runner.clone();
+        let spending = LoopSpending::new(host.0.config.max_loop_cost_usd);
         let desk = Self {
             plugin: plugin.to_owned(),
             names: LoopSessionNames::new(plugin, own.keeper(), host.workspace()),
@@ -149,7 +131,8 @@ impl LoopDesk {
             parts,
             messages: tokio::sync::Mutex::new(messages),
             is_told: AtomicBool::new(false),
-            turns: Arc::default(),
+            turns: Mutex::default(),
+            spending,
         };
         Some((Arc::new(desk), sender))
     }
@@ -208,7 +191,7 @@ impl LoopDesk {
         &self,
         session: &str,
         max_cost_usd: Option<f64>,
-    ) -> Result<Arc<RunningTurn>, HandleError> {
+    ) -> Result<(Arc<RunningTurn>, ReservedCost), HandleError> {
         let now = Instant::now();
         let mut turns = lock(&self.turns);
         if turns.running.contains_key(session) {
@@ -236,18 +219,16 @@ impl LoopDesk {
                 left.as_secs() + 1
             )));
         }
-        let limit = self.host.0.config.max_loop_cost_usd;
-        let spending = &mut turns.spending;
-        let max_cost_usd = spending.reserve_cost(&self.plugin, limit, max_cost_usd, now)?;
+        let spending = &self.spending;
+        let reserved = spending.reserve_cost(&self.plugin, max_cost_usd, now)?;
         turns.started.push_back(now);
         let turn = Arc::new(RunningTurn {
-            max_cost_usd,
             cancel: self.parts.shutdown.child_token(),
             report: Mutex::default(),
             has_ended: CancellationToken::new(),
         });
         turns.running.insert(session.to_owned(), turn.clone());
-        Ok(turn)
+        Ok((turn, reserved))
     }
 
     async fn begin_turn(&self, order: LoopTurnOrder) -> Result<String, HandleError> {
@@ -258,7 +239,7 @@ impl LoopDesk {
         }
         check_order(&self.host, &order)?;
         let session = self.session_id(&order.session).await?;
-        let running = self.admit_turn(&session, order.max_cost_usd)?;
+        let (running, mut reserved) = self.admit_turn(&session, order.max_cost_usd)?;
         let turn = LoopTurn {
             plugin: self.plugin.clone(),
             session: session.clone(),
@@ -266,22 +247,17 @@ impl LoopDesk {
             model: order.model,
             preset: order.preset,
             input_id: order.input_id,
-            max_cost_usd: running.max_cost_usd,
+            max_cost_usd: reserved.most(),
             cancel: running.cancel.clone(),
             watcher: self.parts.watcher.clone(),
-        };
-        let reserved = ReservedCost {
-            turns: self.turns.clone(),
-            max_cost_usd: running.max_cost_usd,
-            cost_usd: 0.0,
+            has_begun: reserved.has_begun(),
         };
         let guard = TurnGuard(running);
         let (work, id) = (self.runner.run_turn(turn), session.clone());
         tokio::spawn(async move {
-            let mut reserved = reserved;
             let ended = work.await;
             if let Ok(outcome) = &ended {
-                reserved.cost_usd = outcome.summary.cost_usd;
+                reserved.end_turn(outcome.summary.cost_usd);
             }
             drop(reserved);
             let report = ended.map(|outcome| report_of(id, outcome));

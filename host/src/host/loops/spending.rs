@@ -4,64 +4,126 @@
 //! together. The module must not know turns. Start from [`LoopSpending`].
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::lock::lock;
 use crate::point::handle::HandleError;
 
 /// Time in which costs are added up.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Costs of the turns of one loop, in US dollars.
-#[derive(Debug, Default)]
+/// Least amount for which a turn begins, in US dollars.
+const LEAST_USD: f64 = 0.000_001;
+
+/// Costs of the turns of one loop. Cheap to clone.
+#[derive(Clone, Debug)]
 pub(super) struct LoopSpending {
+    /// Most that a day may cost, in US dollars; `None` for no limit.
+    limit: Option<f64>,
+    costs: Arc<Mutex<LoopCosts>>,
+}
+
+/// Costs in US dollars.
+#[derive(Debug, Default)]
+struct LoopCosts {
     /// Costs of ended turns and when they ended.
     spent: VecDeque<(Instant, f64)>,
     /// Most that the running turns may still cost.
     reserved: f64,
 }
 
+/// Cost that a running turn has reserved. When this is dropped, the cost of the turn takes its place,
+/// even if the task of the turn fails.
+#[derive(Debug)]
+pub(super) struct ReservedCost {
+    spending: LoopSpending,
+    most: Option<f64>,
+    /// Cost of the turn; `None` until it ends in good order.
+    cost: Option<f64>,
+    /// Whether the turn has begun.
+    has_begun: Arc<AtomicBool>,
+}
+
 impl LoopSpending {
-    /// Reserves the cost of a turn that may spend `wanted`, and returns the most that it may spend:
-    /// `None` where there is no limit.
+    pub(super) fn new(limit: Option<f64>) -> Self {
+        Self {
+            limit,
+            costs: Arc::default(),
+        }
+    }
+
+    /// Reserves the cost of a turn that may spend `wanted`.
     ///
     /// # Errors
     /// Nothing is left of the limit. The message names `plugin`.
     pub(super) fn reserve_cost(
-        &mut self,
+        &self,
         plugin: &str,
-        limit: Option<f64>,
         wanted: Option<f64>,
         now: Instant,
-    ) -> Result<Option<f64>, HandleError> {
-        let Some(limit) = limit else {
-            return Ok(wanted);
-        };
-        let is_over = |(ended, _): &&(Instant, f64)| now.duration_since(*ended) >= DAY;
-        while self.spent.front().filter(is_over).is_some() {
-            self.spent.pop_front();
+    ) -> Result<ReservedCost, HandleError> {
+        let mut most = wanted;
+        if let Some(limit) = self.limit {
+            let mut costs = lock(&self.costs);
+            let is_over = |(ended, _): &&(Instant, f64)| now.duration_since(*ended) >= DAY;
+            while costs.spent.front().filter(is_over).is_some() {
+                costs.spent.pop_front();
+            }
+            let spent: f64 = costs.spent.iter().map(|(_, usd)| usd).sum();
+            let left = limit - spent - costs.reserved;
+            if left < LEAST_USD {
+                return Err(HandleError::Limit(format!(
+                    "turns of the loop of plugin `{plugin}` have cost {spent:.4} USD within a day and running ones may cost {:.4} \
+                     more, of the {limit} USD that `max_loop_cost_usd` under [agent] allows; turns run side by side only with a \
+                     `max-cost-usd` of their own",
+                    costs.reserved
+                )));
+            }
+            let own = wanted.unwrap_or(left).min(left);
+            costs.reserved += own;
+            most = Some(own);
         }
-        let spent: f64 = self.spent.iter().map(|(_, usd)| usd).sum();
-        let left = limit - spent - self.reserved;
-        if left <= 0.0 {
-            return Err(HandleError::Limit(format!(
-                "turns of the loop of plugin `{plugin}` have cost {spent:.4} USD within a day and running ones may cost {:.4} \
-                 more, of the {limit} USD that `max_loop_cost_usd` under [agent] allows; turns run side by side only with a \
-                 `max-cost-usd` of their own",
-                self.reserved
-            )));
-        }
-        let most = wanted.unwrap_or(left).min(left);
-        self.reserved += most;
-        Ok(Some(most))
+        Ok(ReservedCost {
+            spending: self.clone(),
+            most,
+            cost: None,
+            has_begun: Arc::default(),
+        })
+    }
+}
+
+impl ReservedCost {
+    /// Returns the most that the turn may cost, in US dollars; `None` for no limit.
+    pub(super) fn most(&self) -> Option<f64> {
+        self.most
     }
 
-    /// Notes that a turn has ended that had reserved `reserved` and has cost `usd`.
-    pub(super) fn end_turn(&mut self, reserved: Option<f64>, usd: f64, now: Instant) {
-        self.reserved = (self.reserved - reserved.unwrap_or(0.0)).max(0.0);
-        if usd > 0.0 {
-            self.spent.push_back((now, usd));
+    /// Returns the flag that is to be set when the turn begins.
+    pub(super) fn has_begun(&self) -> Arc<AtomicBool> {
+        self.has_begun.clone()
+    }
+
+    /// Notes the cost of a turn that has ended, in US dollars.
+    pub(super) fn end_turn(&mut self, usd: f64) {
+        self.cost = Some(usd);
+    }
+}
+
+impl Drop for ReservedCost {
+    fn drop(&mut self) {
+        let (Some(_), Some(most)) = (self.spending.limit, self.most) else {
+            return;
+        };
+        let mut costs = lock(&self.spending.costs);
+        costs.reserved = (costs.reserved - most).max(0.0);
+        // A turn that broke off after it began may have cost all that it was allowed to.
+        if self.has_begun.load(Ordering::Acquire) {
+            let usd = self.cost.unwrap_or(most);
+            costs.spent.push_back((Instant::now(), usd));
         }
     }
 }
@@ -72,21 +134,29 @@ mod tests {
 
     #[test]
     fn a_limit_holds_over_all_turns_of_a_day_and_over_those_side_by_side() {
-        let (mut spending, now) = (LoopSpending::default(), Instant::now());
-        let reserve = |spending: &mut LoopSpending, wanted, now| {
-            spending.reserve_cost("p", Some(1.0), wanted, now)
-        };
-        assert_eq!(reserve(&mut spending, Some(0.6), now), Ok(Some(0.6)));
-        assert_eq!(reserve(&mut spending, None, now), Ok(Some(0.4)));
-        let refused = reserve(&mut spending, Some(0.1), now);
+        let (spending, now) = (LoopSpending::new(Some(1.0)), Instant::now());
+        let reserve = |wanted, now| spending.reserve_cost("p", wanted, now);
+        let mut first = reserve(Some(0.6), now).unwrap();
+        let mut second = reserve(None, now).unwrap();
+        assert_eq!((first.most(), second.most()), (Some(0.6), Some(0.4)));
+        let refused = reserve(Some(0.1), now);
         assert!(matches!(refused, Err(HandleError::Limit(why)) if why.contains("`p`")));
-        spending.end_turn(Some(0.6), 0.7, now);
-        spending.end_turn(Some(0.4), 0.2, now);
-        let left = reserve(&mut spending, Some(0.5), now).unwrap().unwrap();
+        for turn in [&first, &second] {
+            turn.has_begun().store(true, Ordering::Release);
+        }
+        first.end_turn(0.7);
+        second.end_turn(0.2);
+        drop((first, second));
+        let left = reserve(Some(0.5), now).unwrap().most().unwrap();
         assert!((left - 0.1).abs() < 1e-9, "{left}");
-        spending.end_turn(Some(left), 0.0, now);
-        assert_eq!(reserve(&mut spending, Some(0.5), now + DAY), Ok(Some(0.5)));
-        let free = LoopSpending::default().reserve_cost("p", None, None, now);
-        assert_eq!(free, Ok(None));
+        // A turn that did not begin costs nothing, one that broke off all that it had reserved.
+        let broken = reserve(Some(0.1), now).unwrap();
+        broken.has_begun().store(true, Ordering::Release);
+        drop(broken);
+        assert!(reserve(Some(0.1), now).is_err());
+        let later = reserve(Some(0.5), now + 2 * DAY).unwrap();
+        assert_eq!(later.most(), Some(0.5));
+        let free = LoopSpending::new(None).reserve_cost("p", None, now);
+        assert_eq!(free.unwrap().most(), None);
     }
 }

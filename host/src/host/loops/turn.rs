@@ -4,6 +4,7 @@
 //! [`LoopTurn::run_in`]. Start from [`TurnRunner`].
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
@@ -39,6 +40,8 @@ pub struct LoopTurn {
     pub(super) max_cost_usd: Option<f64>,
     pub(super) cancel: CancellationToken,
     pub(super) watcher: Option<Sender<Stamped>>,
+    /// Set from the beginning of a turn on, which may cost something.
+    pub(super) has_begun: Arc<AtomicBool>,
 }
 
 impl LoopTurn {
@@ -90,6 +93,7 @@ impl LoopTurn {
         session: &mut Session,
         cancel: &CancellationToken,
     ) -> Result<TurnOutcome, String> {
+        let n_before = session.turn_number();
         let mut turn = session
             .turn(self.input)
             .source(Source::LoopPlugin)
@@ -103,7 +107,13 @@ impl LoopTurn {
         if let Some(usd) = self.max_cost_usd {
             turn = turn.max_cost_usd(usd);
         }
-        turn.await.map_err(|error| error_chain(&error))
+        self.has_begun.store(true, Ordering::Release);
+        let outcome = turn.await.map_err(|error| error_chain(&error))?;
+        // The outcome of an earlier turn with this input id: nothing ran, and nothing is paid again.
+        if outcome.turn <= n_before {
+            self.has_begun.store(false, Ordering::Release);
+        }
+        Ok(outcome)
     }
 }
 

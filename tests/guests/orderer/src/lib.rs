@@ -237,7 +237,7 @@ mod orderer {
                 go_on(&plain)
             }
             "note" => go_on(&plain.note("a note")),
-            // One step with all tools, and the next with none.
+            // A step with all tools, and the next with none.
             "all-then" => {
                 agent_turn::request(&plain)?;
                 agent_turn::run_calls()?;
