@@ -4,16 +4,18 @@
 //! character. Its first line is the key as a JSON string, the rest is the value.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::discover::Found;
 use crate::disk::{private_folder, replace_private};
 use crate::grant::Trust;
+use crate::lock::lock;
 use crate::point::handle::HandleError;
 
 /// Maximum length of a key, in bytes.
@@ -170,7 +172,7 @@ impl PluginStore {
         }
         private_folder(&self.folder).map_err(|e| store_error(&e))?;
         let path = self.key_path(key);
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock(&self.taken);
         let now = match taken.take() {
             Some(taken) if taken.counted.elapsed() < COUNT_HOLDS => taken,
             _ => TakenSpace::count_folder(&self.folder).map_err(|e| store_error(&e))?,
@@ -199,7 +201,7 @@ impl PluginStore {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(store_error(&e)),
             _ => {}
         }
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = lock(&self.taken);
         if let Some(taken) = &mut *taken {
             taken.remove_file(&path);
         }
@@ -214,25 +216,23 @@ impl PluginStore {
             Err(e) => return Err(store_error(&e)),
         };
         let names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         // Other processes may have removed files.
         if known.len() > names.len() {
             known.clear();
         }
         let mut keys = Vec::new();
         for name in names {
-            if !known.contains_key(&name) {
-                let Some(key) = key_of(&self.folder, &name) else {
-                    continue;
-                };
-                known.insert(name.clone(), key);
+            let key = match known.entry(name) {
+                Entry::Occupied(own) => own.into_mut(),
+                Entry::Vacant(free) => match key_of(&self.folder, free.key()) {
+                    Some(key) => free.insert(key),
+                    None => continue,
+                },
+            };
+            if key.starts_with(prefix) {
+                keys.push(key.clone());
             }
-            keys.extend(
-                known
-                    .get(&name)
-                    .filter(|key| key.starts_with(prefix))
-                    .cloned(),
-            );
         }
         keys.sort();
         Ok(keys)

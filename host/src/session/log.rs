@@ -119,7 +119,7 @@ impl SessionLog {
             .map_err(|source| Error::read_error(&path, source))?;
         file.read_to_end(&mut bytes)
             .map_err(|source| Error::read_error(&path, source))?;
-        // What a newer version means by a line that looks cut off is not known.
+        // In a newer version, a line that looks cut off may be whole.
         if let Some(found) = newer_version(&bytes) {
             return Err(Error::Newer { path, found });
         }
@@ -178,6 +178,9 @@ impl SessionLog {
 
 impl Journal for SessionLog {
     fn append(&mut self, line: &[u8]) -> Result<(), Error> {
+        if line.is_empty() && self.waiting.is_empty() {
+            return Ok(());
+        }
         self.check()?;
         let n_waiting = self.waiting.len();
         self.waiting.extend_from_slice(line);
@@ -201,13 +204,6 @@ impl Journal for SessionLog {
         }
         self.waiting.extend_from_slice(line);
         Ok(())
-    }
-
-    fn write_waiting(&mut self) -> Result<(), Error> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        self.append(&[])
     }
 
     fn end(&self) -> Position {

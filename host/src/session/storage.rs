@@ -126,7 +126,7 @@ impl Position {
 /// session.
 pub trait Journal: Send {
     /// Appends a frame: one or more whole lines. Frames that [wait](Self::append_with_next) go
-    /// before it.
+    /// before it; an empty frame appends these alone.
     ///
     /// # Errors
     /// Nothing of the frame is kept, and the caller may retry; or an earlier frame did not survive,
@@ -145,7 +145,9 @@ pub trait Journal: Send {
     ///
     /// # Errors
     /// Like [`append`](Self::append); the frames still wait.
-    fn write_waiting(&mut self) -> Result<(), Error>;
+    fn write_waiting(&mut self) -> Result<(), Error> {
+        self.append(&[])
+    }
 
     /// Returns the position after every frame, those that wait among them.
     fn end(&self) -> Position;

@@ -47,6 +47,9 @@ impl NatsJournal {
 
 impl Journal for NatsJournal {
     fn append(&mut self, frame: &[u8]) -> Result<(), Error> {
+        if frame.is_empty() && self.waiting.is_empty() {
+            return Ok(());
+        }
         let n_waiting = self.waiting.len();
         self.waiting.extend_from_slice(frame);
         if let Err(error) = self.queue.push(&self.waiting) {
@@ -64,13 +67,6 @@ impl Journal for NatsJournal {
         }
         self.waiting.extend_from_slice(frame);
         Ok(())
-    }
-
-    fn write_waiting(&mut self) -> Result<(), Error> {
-        match self.waiting.is_empty() {
-            true => Ok(()),
-            false => self.append(&[]),
-        }
     }
 
     fn end(&self) -> Position {
