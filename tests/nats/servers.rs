@@ -1,4 +1,4 @@
-//! One server, or a cluster of three, in a temporary folder.
+//! A server, or a cluster of three, in a temporary folder.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct ServerSetup {
 }
 
 impl ServerSetup {
-    /// One server.
+    /// A single server.
     pub const ONE: Self = Self {
         n_servers: 1,
         is_synced: false,

@@ -85,7 +85,7 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
             .await
             .unwrap();
     }
-    // Nobody runs this class.
+    // This class has no worker.
     inbox.send("other", "slow", "i-1", "hello").await.unwrap();
     wait_for("the dead letter", async || {
         inbox.dead(10).await.unwrap().len() == 1

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{OpenArgs, RunArgs};
@@ -19,7 +20,7 @@ use rind_lib::session::SessionStore;
 use rind_nats::worker::{
     ClusterStatus, DeadInput, HostTurns, NatsWorker, TurnInbox, WorkerConfig, WorkerStatus,
 };
-use rind_nats::{DeclaredSync, NatsConfig, NatsSessions};
+use rind_nats::{DeclaredSync, DurabilityReport, NatsConfig, NatsSessions};
 use rind_operator::settings::SessionChoice;
 
 /// Most dead letters of a session that are listed.
@@ -266,7 +267,8 @@ pub(super) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
         "session {session}, input {id}; the turn goes on if this program ends"
     ));
     let ended = inbox.wait_for_end(&sessions, &session, &id).await?;
-    render::print_answer(render::printable_text(&ended.output));
+    let answer = render::printable_text(ended.output.trim_end());
+    render::print_answer(format_args!("{answer}\n"));
     Ok(ended.summary.stop.into())
 }
 
@@ -284,7 +286,7 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
             let (_, inbox) = nats.inbox().await?;
             let id = input_id.unwrap_or_else(rind_lib::clock::new_id);
             inbox.send(&session, &class, &id, &text).await?;
-            render::print_answer(format!("input {id} is stored for session {session}"));
+            render::answer_line(format!("input {id} is stored for session {session}"));
         }
         ClusterCommand::Drain { nats, wanted } => {
             let (_, inbox) = nats.inbox().await?;
@@ -308,10 +310,19 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
         ClusterCommand::Replay { nats, session } => {
             let (_, inbox) = nats.inbox().await?;
             let n_sent = inbox.replay(&session).await?;
-            render::print_answer(format!("{n_sent} inputs were sent again"));
+            render::answer_line(format!("{n_sent} inputs were sent again"));
         }
     }
     Ok(ExitStatus::Done)
+}
+
+/// Status of a cluster as JSON.
+#[derive(Serialize)]
+struct ClusterReport<'a> {
+    #[serde(flatten)]
+    cluster: &'a ClusterStatus,
+    /// Consequences of a failure of the servers.
+    durability: &'a DurabilityReport,
 }
 
 async fn show_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
@@ -320,30 +331,33 @@ async fn show_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
     let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
     let report = report.context("look at the servers")??;
     if json {
-        return render::print_json(&status);
+        return render::print_json(&ClusterReport {
+            cluster: &status,
+            durability: &report,
+        });
     }
     print_status(&status);
-    render::print_answer(format!(
+    render::answer_line(format!(
         "server {}, {} replicas",
         report.version, report.replicas
     ));
     for finding in report.findings {
         match finding.is_warning {
             true => render::print_warning(&finding.text),
-            false => render::print_answer(finding.text),
+            false => render::answer_line(finding.text),
         }
     }
     Ok(())
 }
 
 fn print_status(status: &ClusterStatus) {
-    render::print_answer(format!(
+    render::answer_line(format!(
         "{} sessions, {} with inputs that wait, {} with dead letters",
         status.sessions, status.waiting, status.dead
     ));
     for queue in &status.queues {
         let class = render::printable_text(&queue.class);
-        render::print_answer(format!(
+        render::answer_line(format!(
             "class {class}: {} sessions to look at",
             queue.wakes
         ));
@@ -355,7 +369,7 @@ fn print_status(status: &ClusterStatus) {
 }
 
 fn print_worker(worker: &WorkerStatus) {
-    render::print_answer(format!(
+    render::answer_line(format!(
         "worker {} ({}): {} of {} slots busy, {} turns{}",
         render::printable_text(&worker.name),
         render::printable_text(&worker.class),
@@ -367,7 +381,7 @@ fn print_worker(worker: &WorkerStatus) {
 }
 
 fn print_dead(dead: &DeadInput) {
-    render::print_answer(format!(
+    render::answer_line(format!(
         "{} input {}, {} attempts: {}",
         render::printable_text(&dead.session),
         render::printable_text(&dead.input),

@@ -3,10 +3,12 @@
 //! Servers tell clients their version and the replicas of a stream, and not when they write to their
 //! disks: that the operator declares. A report says which failures lose what.
 
+use serde::Serialize;
+
 use crate::{DeclaredSync, NatsError, NatsSessions, ServerVersion, client};
 
 /// Consequences of the setup for acknowledged messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DurabilityReport {
     /// Version of the server that this program is connected to.
     pub version: String,
@@ -17,7 +19,7 @@ pub struct DurabilityReport {
 }
 
 /// A property of the setup.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DurabilityFinding {
     /// Whether the operator should change something.
     pub is_warning: bool,

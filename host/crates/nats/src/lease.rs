@@ -6,7 +6,7 @@
 //! append. Start from [`LeaseKeeper`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
@@ -19,6 +19,7 @@ use crate::link::{AppendAnswer, NatsLink};
 use crate::names::TenantNames;
 use crate::runtime::NatsRuntime;
 use crate::{NatsConfig, NatsError, client};
+use rind_lib::lock::lock;
 use rind_lib::session::SessionAddress;
 
 /// Header by which tools of NATS know that a key was removed.
@@ -58,14 +59,11 @@ impl HeldLease {
 
     /// Returns the time since the servers last knew of this program.
     pub(crate) fn age(&self) -> Duration {
-        self.renewed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .elapsed()
+        lock(&self.renewed).elapsed()
     }
 
     fn set_renewed(&self, sent: Instant) {
-        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = sent;
+        *lock(&self.renewed) = sent;
     }
 }
 
@@ -158,7 +156,7 @@ impl LeaseKeeper {
     }
 
     fn lock_held(&self) -> std::sync::MutexGuard<'_, Vec<Arc<HeldLease>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }
 
@@ -202,7 +200,7 @@ async fn renew_all(
         let Some(held) = held.upgrade() else {
             return;
         };
-        let leases = held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let leases = lock(&held).clone();
         drop(held);
         let mut renewals: FuturesUnordered<_> = leases
             .iter()

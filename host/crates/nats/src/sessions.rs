@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
+use rind_lib::lock::lock;
 use rind_lib::session::{
     BlobKind, Blobs, Error, Journal, ListedSession, OpenedJournal, Position, SessionAddress,
     SessionPage, Sessions,
@@ -53,7 +54,7 @@ pub(crate) struct StoreParts {
 
 impl StoreParts {
     fn lock_open(&self) -> MutexGuard<'_, HashMap<SessionAddress, (OpenQueue, Arc<HeldLease>)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     /// Forgets a session that is closed.
@@ -278,7 +279,7 @@ impl NatsSessions {
         };
         let lines = match self.read_from(&from, 0) {
             Ok(read) => read.bytes,
-            // It may have been removed. The entries that mention the subagent stay.
+            // The subagent may have been removed; the entries that mention it stay.
             Err(Error::Unknown { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -341,7 +342,7 @@ impl Sessions for NatsSessions {
     }
 
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
-        // Who holds the lease of a session that is not there is about to create it.
+        // The holder of the lease of a session that is not there is about to create it.
         let Some(lease) = self.acquire(at)? else {
             return Err(at.exists_error());
         };

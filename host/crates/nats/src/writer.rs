@@ -1,6 +1,6 @@
 //! The queue between a journal and the servers, and the task that empties it.
 //!
-//! One message is in flight for each session; lines that arrive meanwhile go into the next one
+//! A single message is in flight for each session; lines that arrive meanwhile go into the next one
 //! together. Once an append fails for good, nothing more is sent: it is unknown what is stored.
 //! Start from [`LineQueue`].
 
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use bytes::{Bytes, BytesMut};
+use rind_lib::lock::lock;
 use rind_lib::session::Error;
 use tokio::sync::Notify;
 
@@ -75,7 +76,7 @@ impl LineQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Puts lines into the queue. Blocks while the queue is full.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use rind_lib::lock::lock;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -65,7 +66,7 @@ impl ControlState {
     }
 
     fn status(&self, is_draining: bool) -> WorkerStatus {
-        let report = *rind_lib::lock::lock(&self.report);
+        let report = *lock(&self.report);
         WorkerStatus {
             name: self.name.clone(),
             class: self.class.clone(),

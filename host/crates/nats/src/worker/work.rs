@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, consumer};
 use futures_util::StreamExt;
+use rind_lib::lock::lock;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -228,7 +229,7 @@ async fn next_wake(
 
 impl ControlState {
     fn count(&self, outcome: &WorkOutcome) {
-        let mut report = rind_lib::lock::lock(&self.report);
+        let mut report = lock(&self.report);
         report.turns += outcome.n_turns;
         report.dead += outcome.n_dead;
         report.fenced += u64::from(outcome.is_fenced);
@@ -236,6 +237,6 @@ impl ControlState {
     }
 
     fn report(&self) -> WorkerReport {
-        *rind_lib::lock::lock(&self.report)
+        *lock(&self.report)
     }
 }
