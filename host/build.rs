@@ -170,10 +170,8 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
         has_target_flags: false,
     };
     // Also where cargo was told the folder with a flag, which it does not pass on.
-    let target_dir = out
-        .ancestors()
-        .find(|folder| folder.join("CACHEDIR.TAG").is_file())
-        .ok_or("the target folder is not known: no folder above OUT_DIR has a CACHEDIR.TAG")?;
+    let target_dir = find_target_dir(out)
+        .ok_or_else(|| format!("the target folder of {} is not known", out.display()))?;
     let mut cargo = Command::new(variable("CARGO")?);
     cargo
         .args(machine.arguments())
@@ -201,6 +199,22 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
         return Err(format!("cargo failed: {}\n{said}", output.status).into());
     }
     Ok(target_dir.to_owned())
+}
+
+/// Finds the target folder of a build script's output. Cargo marks those that it makes itself; one
+/// that was there before, such as a mounted volume, is known by `PROFILE/build/PACKAGE/out` below it.
+fn find_target_dir(out: &Path) -> Option<&Path> {
+    let marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
+    out.ancestors().find(marked).or_else(|| {
+        let above = out.ancestors().nth(4)?;
+        // With `--target`, the folder of the target lies between.
+        let is_of_target = above.file_name() == env::var_os("TARGET").as_deref();
+        if is_of_target {
+            above.parent()
+        } else {
+            Some(above)
+        }
+    })
 }
 
 /// Puts the files of a plugin into a folder. Cargo watches every one of them.

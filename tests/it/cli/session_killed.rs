@@ -315,7 +315,7 @@ fn a_kill_at_any_moment_of_anything_loses_nothing_and_leaves_nothing_over() {
         counts.0 += usize::from(was_running);
         counts.1 += 1;
     }
-    // What was begun goes on, and a copy more sweeps what killed copies left.
+    // The open turn goes on, and a further copy sweeps the rests of killed ones.
     machine.age_unlocked();
     let before = machine.lines();
     for action in ["go on", "turn", "turn", "fork", "import", "rm"] {

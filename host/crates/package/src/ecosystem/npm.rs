@@ -175,7 +175,7 @@ fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
         Some(_) => Some("is deprecated".to_owned()),
     };
     Ok(ListedFile {
-        url: served_url(url, base),
+        url: served_url(url, base, defaults::NPM),
         name: format!("{own}-{version}.tgz"),
         version,
         integrity,
@@ -186,8 +186,8 @@ fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
 
 /// Replaces the default registry in the URL of a file by the configured one, as npm does: mirrors
 /// pass on documents with the original URLs.
-fn served_url(mut url: Url, base: &Url) -> Url {
-    let default = defaults::NPM.and_then(|url| parse_url(url).ok());
+fn served_url(mut url: Url, base: &Url, default: Option<&str>) -> Url {
+    let default = default.and_then(|url| parse_url(url).ok());
     if default.is_some_and(|default| default.host_str() == url.host_str()) {
         // Setting the parts fails for URLs without a host only.
         let _ = url.set_scheme(base.scheme());
@@ -208,12 +208,13 @@ mod tests {
     #[test]
     fn files_of_the_default_registry_come_from_the_configured_one() {
         let base = parse_url("http://127.0.0.1:4873/npm/").unwrap();
-        let original = defaults::NPM.map(|url| parse_url(url).unwrap().join("/a/-/a.tgz").unwrap());
-        if let Some(url) = original {
-            let served = served_url(url, &base);
-            assert_eq!(served.as_str(), "http://127.0.0.1:4873/npm/a/-/a.tgz");
+        let default = Some("https://registry.example/");
+        let url = |text| parse_url(text).unwrap();
+        let served = served_url(url("https://registry.example/a/-/a.tgz"), &base, default);
+        assert_eq!(served.as_str(), "http://127.0.0.1:4873/npm/a/-/a.tgz");
+        let other = url("https://a.example/a.tgz");
+        for default in [default, None] {
+            assert_eq!(served_url(other.clone(), &base, default), other);
         }
-        let other = parse_url("https://a.example/a.tgz").unwrap();
-        assert_eq!(served_url(other.clone(), &base), other);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct RegistryAddress {
     pub(crate) proxies: Vec<String>,
 }
 
-/// One document or file to download.
+/// Document or file to download.
 #[derive(Clone, Copy)]
 pub(crate) struct DownloadAsk<'a> {
     pub(crate) url: &'a Url,
