@@ -8,7 +8,7 @@ use crate::agent::{PluginReplacement, PluginReplacements};
 use crate::event::{Event, Events};
 use crate::grant::Granted;
 use crate::lock::lock;
-use crate::plugin::load::{Loaded, PluginSet};
+use crate::plugin::load::{LoadedPlugin, PluginSet};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
 
@@ -101,7 +101,7 @@ impl PluginReplacer {
     /// There is nothing to replace, the new version cannot be loaded, it has more permissions than
     /// the one that runs, or it orders the turns of the session and the new version may not.
     pub fn replace(&self, set: &PluginSet, plugin: &str) -> Result<(), ReplaceError> {
-        let is_it = |loaded: &&Arc<Loaded>| loaded.manifest.name == plugin;
+        let is_it = |loaded: &&Arc<LoadedPlugin>| loaded.manifest.name == plugin;
         let unknown = || ReplaceError::Unknown {
             plugin: plugin.to_owned(),
         };
@@ -121,8 +121,8 @@ impl PluginReplacer {
             return Err(ReplaceError::NotLoaded { why });
         };
         let mut granted = lock(&self.granted);
-        let before = granted.get(plugin).unwrap_or(&running.granted);
-        let wider = new.granted.capabilities().iter();
+        let before = granted.get(plugin).unwrap_or(running.granted());
+        let wider = new.granted().capabilities().iter();
         let wider: Vec<String> = wider
             .filter(|capability| !before.has(capability))
             .map(ToString::to_string)
@@ -138,7 +138,7 @@ impl PluginReplacer {
         if self.ordering.as_deref() == Some(plugin) && !new.may_order_turns() {
             return Err(ReplaceError::AgentLoop);
         }
-        granted.insert(plugin.to_owned(), new.granted.clone());
+        granted.insert(plugin.to_owned(), new.granted().clone());
         let open = self.plugins.open_one(new, &self.handle);
         self.offers
             .replace_offers(plugin, open.commands, open.loops, open.limits);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Error;
 use super::discover::Found;
-use super::load::{LeftOut, Loaded, PluginSet, Why};
+use super::load::{LeftOut, LoadedPlugin, PluginSet, Why};
 use crate::near::nearest;
 
 /// Sorts plugins after their dependencies and removes plugins with unmet needs. Removing one plugin
@@ -17,9 +17,9 @@ pub(super) fn settle_dependencies(set: &mut PluginSet) {
     while let Some((at, error)) = first_unmet(&set.plugins) {
         leave_out(set, at, error);
     }
-    let mut ordered: Vec<Arc<Loaded>> = Vec::with_capacity(set.plugins.len());
+    let mut ordered: Vec<Arc<LoadedPlugin>> = Vec::with_capacity(set.plugins.len());
     loop {
-        let is_ready = |plugin: &Arc<Loaded>| {
+        let is_ready = |plugin: &Arc<LoadedPlugin>| {
             let is_before =
                 |name: &String| ordered.iter().any(|other| other.manifest.name == *name);
             let mut dependencies = plugin.manifest.dependencies.keys();
@@ -56,8 +56,8 @@ fn leave_out(set: &mut PluginSet, at: usize, error: Error) {
 }
 
 /// Returns the first plugin with an unmet need.
-fn first_unmet(plugins: &[Arc<Loaded>]) -> Option<(usize, Error)> {
-    let by_name: BTreeMap<&str, &Loaded> = plugins
+fn first_unmet(plugins: &[Arc<LoadedPlugin>]) -> Option<(usize, Error)> {
+    let by_name: BTreeMap<&str, &LoadedPlugin> = plugins
         .iter()
         .map(|plugin| (plugin.manifest.name.as_str(), &**plugin))
         .collect();

@@ -168,7 +168,7 @@ pub enum Error {
         #[source]
         cause: Box<Self>,
         /// The plugin, as far as it was loaded before the refusal.
-        plugin: Box<super::load::Loaded>,
+        plugin: Box<super::load::DecidedPlugin>,
     },
     /// A dependency is missing, too old, or part of a cycle.
     #[error("{message}")]

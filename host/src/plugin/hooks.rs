@@ -17,7 +17,7 @@ use super::bindings::rind::plugin::types as wt;
 use super::convert;
 use super::host::HostState;
 use super::instance::{self, InstanceSlot};
-use super::load::Loaded;
+use super::load::LoadedPlugin;
 use super::sanitize::CallSanitizer;
 use crate::point::caller::Caller;
 use crate::point::catalog;
@@ -202,12 +202,12 @@ pub(super) fn bind_hooks(
     registry: &mut Registry,
     slot: &Arc<InstanceSlot>,
     background: &Arc<InstanceSlot>,
-    plugin: &Loaded,
+    plugin: &LoadedPlugin,
     spec: &dyn Fn(&catalog::PointRow) -> HookSpec,
 ) {
     let hooks = plugin
-        .template
-        .iter()
+        .template()
+        .into_iter()
         .flat_map(|template| &template.exports.hooks);
     for (at, hook) in hooks.enumerate() {
         if let Some(row) = catalog::find(hook.point)

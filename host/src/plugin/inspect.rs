@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::cache::ComponentBytes;
 use super::contract::stamp::{self, Stamp};
-use super::load::Loaded;
-use super::manifest::FILE_NAME;
+use super::load::{CheckedPlugin, DecidedPlugin};
+use super::manifest::{FILE_NAME, HookOptions};
 use super::{authority, settings};
 use crate::config::PluginSettings;
 use crate::grant::decide::Standing;
@@ -199,25 +199,30 @@ pub struct Report {
     pub was_cached: bool,
 }
 
-/// Builds the report on a loaded plugin.
+/// Builds the report on a plugin: that which it has, or would have if the operator said yes to all
+/// that is open.
 #[must_use]
-pub fn inspect(plugin: &Loaded) -> Report {
+pub fn inspect(plugin: &DecidedPlugin) -> Report {
+    let expected = plugin.expected();
+    let spec_of = |row: &catalog::PointRow, options: &HookOptions, settings: &PluginSettings| {
+        plugin.spec_with((row.name, row.kind), options, settings, &expected)
+    };
     let is_exported =
         |row: &&catalog::PointRow| plugin.exports.iter().any(|export| export == row.name);
     let called: Vec<HookSpec> = catalog::CATALOG
         .iter()
         .filter(is_exported)
         .filter(|row| plugin.hook_settings(row.name).enabled)
-        .map(|row| plugin.hook_spec(row.name, row.kind, &plugin.manifest.hook(row.name)))
+        .map(|row| spec_of(row, &plugin.manifest.hook(row.name), &plugin.settings))
         .collect();
     let hooks = catalog::CATALOG.iter().filter(is_exported).map(|row| {
         let options = plugin.manifest.hook(row.name);
-        let spec = plugin.hook_spec(row.name, row.kind, &options);
+        let spec = spec_of(row, &options, &plugin.settings);
         let is_async = spec.is_async;
         let enabled = plugin.hook_settings(row.name).enabled;
         let holds_text = enabled && streaming::holds_stream(&spec, called.iter());
         let untouched = PluginSettings::default();
-        let own = OwnOptions::from(plugin.spec_with(row.name, row.kind, &options, &untouched));
+        let own = OwnOptions::from(spec_of(row, &options, &untouched));
         let holds = OwnOptions::from(spec);
         HookReport {
             point: row.name.to_owned(),
@@ -254,7 +259,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         let name = file.path.file_name()?;
         Some(name.to_string_lossy().into_owned())
     });
-    let has_folders = !plugin.granted.folders().is_empty();
+    let has_folders = !expected.folders().is_empty();
     let imports = plugin.imports.iter().map(|import| ImportReport {
         interface: import.clone(),
         gives: authority::gives(import, has_folders),
@@ -285,10 +290,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
         stopped: None,
         side_effects: plugin.manifest.side_effects.clone(),
         grants: grants.collect(),
-        combined: combined(
-            &plugin.decision.clone().with_yes("").granted(),
-            plugin.request.has_hooks,
-        ),
+        combined: combined(&expected, plugin.request.has_hooks),
         hooks: hooks.collect(),
         settings: settings.collect(),
         tools: tools.collect(),
@@ -314,7 +316,7 @@ pub fn inspect(plugin: &Loaded) -> Report {
 /// Whether the manifest inside a component equals `plugin.toml`; `None` if the component contains
 /// none or can no longer be read.
 #[must_use]
-pub fn has_own_manifest(plugin: &Loaded) -> Option<bool> {
+pub fn has_own_manifest(plugin: &CheckedPlugin) -> Option<bool> {
     let path = plugin.manifest.component_path(&plugin.folder)?;
     let component = ComponentBytes::read_component(&path, None).ok()?;
     let carried = stamp::manifest_of(&component.bytes)?;

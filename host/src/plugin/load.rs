@@ -1,110 +1,43 @@
 //! Loads plugins from folders: every found plugin is checked, compiled, linked and asked for its
 //! tools; one that fails is reported and not loaded, the rest run.
 
+mod checked;
+mod decided;
 mod left_out;
+mod linked;
+mod listed;
 mod options;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
-use serde_json::Value;
-
+pub use self::checked::CheckedPlugin;
+pub use self::decided::DecidedPlugin;
 pub use self::left_out::{LeftOut, Why};
+pub use self::linked::LoadedPlugin;
+pub(in crate::plugin) use self::linked::{Linking, PluginResources};
+pub use self::listed::ListedPlugin;
+pub(in crate::plugin) use self::listed::{CompiledComponent, ComponentFacts};
 pub use self::options::{LoadOptions, OnCompile};
-use super::access_log::MAX_RECORDS;
 use super::cache::CompileCache;
-use super::commands::CommandSpec;
-use super::component::{ForeignComponent, ForeignFunctions};
-use super::contract::stamp::Stamp;
+use super::component::ForeignComponent;
 use super::discover::{Found, discover};
 use super::engine::engine;
-use super::fixed::{CallCount, FixedWorld};
-use super::host::PluginBacking;
 use super::installed::{self, Installed};
-use super::instance::InstanceTemplate;
-use super::loader::PluginLoader;
+use super::loader::{LoadResult, PluginLoader};
 use super::manifest::Manifest;
-use super::meter::Meter;
-use super::prompts::PromptFile;
 use super::relied::{self, Absent};
-use super::store::PluginStore;
-use super::{Error, imports, protected};
+use super::{Error, protected};
 use crate::config::PluginSettings;
-use crate::egress::PluginEgress;
-use crate::folder::GrantedFolders;
+use crate::grant::Trust;
 use crate::grant::ask::Given;
-use crate::grant::decide::Decision;
-use crate::grant::held::HeldFolder;
 use crate::grant::policy::Required;
-use crate::grant::{Granted, Request, Trust};
-use crate::message::ToolSpec;
-
-/// A plugin that is ready to run.
-pub struct Loaded {
-    /// Manifest of the plugin.
-    pub manifest: Manifest,
-    /// Trust of the plugin.
-    pub trust: Trust,
-    /// Folder of the plugin.
-    pub folder: PathBuf,
-    /// Content of the folder, if only verified or trusted content counts.
-    pub held: Option<Arc<HeldFolder>>,
-    /// Digest of its component; empty without one.
-    pub digest: String,
-    /// Every interface it imports, as it names them.
-    pub imports: Vec<String>,
-    /// Every interface of ours that it exports, without package and version.
-    pub exports: Vec<String>,
-    /// Stamp of its component.
-    pub stamp: Option<Stamp>,
-    /// Place in the policy that mutes it: its questions are not asked.
-    pub muted_by: Option<String>,
-    /// Tools of the plugin.
-    pub tools: Vec<ToolSpec>,
-    /// Slash commands of the plugin.
-    pub commands: Vec<CommandSpec>,
-    /// Templates of prompts that it carries.
-    pub prompts: Arc<[PromptFile]>,
-    /// Linear memory that one instance may take, in bytes.
-    pub memory_limit: u64,
-    /// Time that loading took.
-    pub load_time: Duration,
-    /// Whether its native code came from the cache.
-    pub was_cached: bool,
-    /// Whether a policy says that nothing runs without it.
-    pub(super) is_required: bool,
-    pub(super) settings: PluginSettings,
-    pub(super) config: Arc<Value>,
-    /// Requested permissions.
-    pub request: Request,
-    /// Decision on the request.
-    pub decision: Decision,
-    /// Granted permissions.
-    pub granted: Arc<Granted>,
-    /// Egress of its requests; `None` without the network, and while its tools are listed.
-    pub(super) egress: Option<Arc<PluginEgress>>,
-    pub(super) store: PluginStore,
-    pub(super) folders: Arc<GrantedFolders>,
-    /// Folder of the plugin among the host's, with its store and its `data`.
-    pub(super) own_folder: PathBuf,
-    pub(super) template: Option<Arc<InstanceTemplate>>,
-    /// Functions of a component that knows no contract; `None` for a plugin.
-    pub(super) foreign: Option<ForeignFunctions>,
-    /// Environment variables of such a component.
-    pub(super) environment: Arc<[(String, String)]>,
-    pub(super) meter: Option<Arc<Meter>>,
-    pub(super) fixed: Option<FixedWorld>,
-}
-
-debug_some!(Loaded, self, name = self.manifest.name, trust = self.trust);
 
 /// All plugins that were found, loaded or not.
 #[derive(Debug, Default)]
 pub struct PluginSet {
     /// Plugins that run, dependencies before those that need them, otherwise by name.
-    pub plugins: Vec<Arc<Loaded>>,
+    pub plugins: Vec<Arc<LoadedPlugin>>,
     /// Plugins that do not.
     pub left_out: Vec<LeftOut>,
     /// Plugins that the operator relies on and that were not found.
@@ -220,11 +153,11 @@ impl PluginSet {
                 .load_plugin(manifest, settings, &found, None, &mut self.given)
                 .await
             {
-                Ok(plugin) if plugin.decision.is_waiting() => {
+                Ok(LoadResult::Waits(plugin)) => {
                     may_block = relied::does_block(&plugin);
                     Why::Held(Box::new(plugin))
                 }
-                Ok(plugin) => return self.plugins.push(Arc::new(plugin)),
+                Ok(LoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
                 Err(error) => Why::Failed(error),
             }
         };
@@ -251,74 +184,11 @@ impl PluginSet {
             let loaded =
                 loader.load_plugin(manifest, settings, &found, Some(component), &mut self.given);
             match loaded.await {
-                Ok(plugin) if plugin.decision.is_waiting() => Why::Held(Box::new(plugin)),
-                Ok(plugin) => return self.plugins.push(Arc::new(plugin)),
+                Ok(LoadResult::Waits(plugin)) => Why::Held(Box::new(plugin)),
+                Ok(LoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
                 Err(error) => Why::Failed(error),
             }
         };
         self.left_out.push(LeftOut::new(name, found, why, false));
-    }
-}
-
-impl Loaded {
-    /// Whether it is a component that knows no contract.
-    #[must_use]
-    pub fn is_foreign(&self) -> bool {
-        self.foreign.is_some()
-    }
-
-    /// Functions of such a component that are not offered, each with the reason.
-    #[must_use]
-    pub fn refused_functions(&self) -> &[String] {
-        self.foreign.as_ref().map_or(&[], |own| &own.refused)
-    }
-
-    /// Whether it defines the same points as another version.
-    pub(crate) fn defines_points_of(&self, other: &Self) -> bool {
-        let points = |plugin: &Self| serde_json::to_string(&plugin.manifest.points).ok();
-        points(self) == points(other)
-    }
-
-    /// Whether anything of its component is ever called: a hook, a tool, a command, an
-    /// implementation of a point or a loop. Without a component there is nothing to call, and the
-    /// plugin carries prompts or skills alone.
-    #[must_use]
-    pub fn is_called(&self) -> bool {
-        let is_used = |export: &String| match export.as_str() {
-            "tools" => !self.tools.is_empty(),
-            "commands" => !self.commands.is_empty(),
-            "implement" => !self.manifest.implements.is_empty(),
-            _ => true,
-        };
-        self.manifest.component.is_none() || self.is_foreign() || self.exports.iter().any(is_used)
-    }
-
-    /// Creates the state that the plugin's instances in one session share.
-    pub(super) fn new_backing(
-        &self,
-        handle: Arc<dyn crate::point::handle::AgentHandle>,
-    ) -> Arc<PluginBacking> {
-        Arc::new(PluginBacking {
-            plugin: Arc::from(self.manifest.name.as_str()),
-            keeper: self
-                .own_folder
-                .file_name()
-                .map_or_else(|| Arc::from(""), |name| Arc::from(&*name.to_string_lossy())),
-            granted: self.granted.clone(),
-            config: self.config.clone(),
-            store: self.store.clone(),
-            folders: self.folders.clone(),
-            egress: self.egress.as_ref().map(|own| own.open(handle.clone())),
-            handle,
-            log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
-            file_records_left: AtomicU32::new(MAX_RECORDS + 1),
-            is_muted: self.muted_by.is_some(),
-            status: std::sync::Mutex::default(),
-            reported: std::sync::Mutex::default(),
-            meter: self.meter.clone(),
-            fixed: self.fixed,
-            calls: CallCount::default(),
-            environment: self.environment.clone(),
-        })
     }
 }

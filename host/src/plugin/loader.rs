@@ -1,6 +1,6 @@
-//! Loads one plugin from its folder: it is checked, compiled, asked for its tools, granted, linked.
+//! Loads one plugin from its folder. Each step turns it into the type of the next state: checked,
+//! listed, decided, linked. What a plugin may touch is made in the last step alone.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,24 +10,25 @@ use wasmtime::component::types::ComponentItem;
 
 use super::authority::{self, Export};
 use super::cache::{CompileCache, ComponentBytes};
-use super::component::{ForeignComponent, ForeignFunctions, check_foreign_import, list_functions};
+use super::commands::CommandSpec;
+use super::component::{ForeignComponent, check_foreign_import, list_functions};
 use super::discover::Found;
 use super::exports::ComponentExports;
 use super::instance::{InstanceSlot, InstanceTemplate};
-use super::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
-use super::load::{LoadOptions, Loaded, OnCompile};
+use super::load::{
+    CheckedPlugin, CompiledComponent, ComponentFacts, DecidedPlugin, Linking, ListedPlugin,
+    LoadOptions, LoadedPlugin, OnCompile, PluginResources,
+};
 use super::manifest::Manifest;
-use super::store::{PluginStore, data_folder, own_folder};
-use super::{Error, commands, contract, files, imports, prompts, protected, relied, tools};
+use super::{Error, commands, contract, files, protected, relied, tools};
 use crate::config::PluginSettings;
-use crate::egress::PluginEgress;
-use crate::folder::{FolderPlaces, FolderQuota, GrantedFolders};
+use crate::grant::Granted;
 use crate::grant::ask::Given;
-use crate::grant::decide::{Decision, Standing};
+use crate::grant::decide::Standing;
 use crate::grant::policy::Asker;
-use crate::grant::{Granted, OfferedTool, Request};
 use crate::message::ToolSpec;
 use crate::point::caller::Caller;
+use crate::point::failure::Failure;
 use crate::point::handle::NoHandle;
 
 /// Deadline for listing a plugin's tools when it is loaded.
@@ -40,6 +41,15 @@ pub(super) struct PluginLoader<'a> {
     pub(super) options: &'a LoadOptions,
 }
 
+/// Plugin that was loaded as far as it comes without another answer of the operator.
+pub(super) enum LoadResult {
+    Runs(LoadedPlugin),
+    Waits(DecidedPlugin),
+}
+
+/// Tools and commands that a component lists.
+type Listed = (Vec<ToolSpec>, Vec<CommandSpec>);
+
 impl PluginLoader<'_> {
     pub(super) async fn load_plugin(
         &self,
@@ -48,174 +58,226 @@ impl PluginLoader<'_> {
         found: &Found,
         foreign: Option<&ForeignComponent>,
         given: &mut Vec<Given>,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<LoadResult, Error> {
         let started = Instant::now();
-        let requested = manifest.requested();
-        let request = Request {
-            plugin: manifest.name.clone(),
-            version: manifest.version.to_string(),
-            description: manifest.description.clone(),
-            trust: manifest
-                .trust
-                .map_or(found.trust, |own| own.max(found.trust)),
-            source: super::relied::source_words(found),
-            digest: String::new(),
-            manifest: whole_manifest(&manifest)?,
-            side_effects: manifest.side_effects.clone(),
-            capabilities: requested.clone(),
-            tools: Vec::new(),
-            has_hooks: false,
-        };
-        let own = own_folder(&self.options.data, &manifest.name, found);
-        let name = manifest.name.clone();
-        let place = self.options.setting_places(&name, found.trust);
-        let mut plugin = Loaded {
-            config: Arc::new(super::settings::plugin_config(
-                &manifest,
-                &settings.config,
-                &|keys| place(&[&["config"], keys].concat()),
-            )?),
-            request,
-            decision: Decision::default(),
-            // Its requested imports are linked, so that it can list its tools; no folder is opened
-            // for them yet.
-            granted: Arc::new(Granted::new(requested)),
-            folders: Arc::new(self.plugin_folders(&own, &manifest, &Granted::default())),
-            store: PluginStore::of(&own).closed(),
-            own_folder: own,
-            trust: found.trust,
-            folder: found.folder.clone(),
-            held: self.options.held_for(&found.folder).cloned(),
-            digest: String::new(),
-            imports: Vec::new(),
-            exports: Vec::new(),
-            muted_by: None,
-            tools: Vec::new(),
-            commands: Vec::new(),
-            prompts: match foreign {
-                // The file may lie in any folder.
-                Some(_) => Arc::default(),
-                None => prompts::read(
-                    &found.folder.join(prompts::FOLDER),
-                    self.options.held_for(&found.folder).map(|held| &**held),
-                ),
-            },
-            foreign: foreign.map(|_| ForeignFunctions::default()),
-            environment: foreign
-                .map(|own| own.environment.clone())
-                .unwrap_or_default()
-                .into(),
-            memory_limit: manifest
-                .limits
-                .memory
-                .unwrap_or(DEFAULT_MEMORY_BYTES)
-                .clamp(1 << 20, MAX_MEMORY_BYTES),
-            load_time: Duration::ZERO,
-            was_cached: false,
-            stamp: None,
-            meter: self.options.meter.clone(),
-            fixed: self.options.fixed,
-            template: None,
-            is_required: false,
-            egress: None,
-            manifest,
-            settings,
-        };
-        let mut component = None;
-        if let Some(path) = plugin.manifest.component_path(&found.folder) {
-            let held = plugin.held.clone();
-            let held = held.as_deref();
-            if !files::is_there(&path, held) {
-                return Err(Error::NotBuilt {
-                    component: path,
-                    folder: found.folder.clone(),
-                });
-            }
-            let bytes = ComponentBytes::read_component(&path, held)?;
-            component = Some(self.compile_plugin(&mut plugin, &bytes).await?);
-        }
-        check_declared(&plugin)?;
-        // Not how long the operator takes to answer.
-        plugin.load_time = started.elapsed();
-        match self
-            .grant_plugin(&mut plugin, given, component.as_ref())
-            .await
-        {
-            Err(error) if plugin.decision.of(Standing::Denied).next().is_some() => {
-                Err(Error::Denied {
-                    cause: Box::new(error),
-                    plugin: Box::new(plugin),
+        let checked = CheckedPlugin::check(manifest, settings, found, foreign, self.options)?;
+        let listed = self
+            .list_plugin(checked, foreign.is_some(), started)
+            .await?;
+        check_declared(&listed)?;
+        let decided = self
+            .decide_plugin(listed, relied::source_words(found), given)
+            .await?;
+        let template = |plugin: &DecidedPlugin, granted: &Granted| self.relink(plugin, granted);
+        match LoadedPlugin::link(decided, self.options, template) {
+            Linking::Done(plugin) => Ok(LoadResult::Runs(plugin)),
+            Linking::Waiting(plugin) => Ok(LoadResult::Waits(plugin)),
+            Linking::Failed(plugin, error) => {
+                let is_denied = plugin.decision.of(Standing::Denied).next().is_some();
+                Err(match is_denied {
+                    true => Error::Denied {
+                        cause: Box::new(error),
+                        plugin: Box::new(plugin),
+                    },
+                    false => error,
                 })
             }
-            granted => granted.map(|()| plugin),
         }
     }
 
-    /// Decides which resources the plugin may use, which may ask the operator, and links it with
-    /// exactly those.
-    async fn grant_plugin(
+    /// Compiles the component and checks everything that can be seen without running it; then runs
+    /// it once to list its tools, which are part of the question to the operator. The session of
+    /// that run is empty: the requested imports are linked, but reach no resource.
+    async fn list_plugin(
         &self,
-        plugin: &mut Loaded,
+        plugin: CheckedPlugin,
+        is_foreign: bool,
+        started: Instant,
+    ) -> Result<ListedPlugin, Error> {
+        let mut facts = ComponentFacts {
+            foreign: is_foreign.then(Default::default),
+            ..ComponentFacts::default()
+        };
+        let Some(path) = plugin.manifest.component_path(&plugin.folder) else {
+            let listed = Listed::default();
+            return Ok(ListedPlugin::new(
+                plugin,
+                facts,
+                listed,
+                None,
+                started.elapsed(),
+            ));
+        };
+        let held = plugin.held.as_deref();
+        if !files::is_there(&path, held) {
+            return Err(Error::NotBuilt {
+                component: path,
+                folder: plugin.folder.clone(),
+            });
+        }
+        let bytes = ComponentBytes::read_component(&path, held)?;
+        let component = self.compile_plugin(&plugin, &bytes, &mut facts).await?;
+        let requested = Granted::new(plugin.manifest.requested());
+        let linked =
+            self.build_template(&plugin, &component, &requested, &facts.imports, is_foreign);
+        let template = match is_foreign {
+            true => linked?,
+            false => linked.map_err(|error| skew_error(&bytes.bytes, error))?,
+        };
+        let nothing = PluginResources::none(&plugin.own_folder, &plugin.manifest, self.options);
+        let backing = plugin.new_backing(&nothing, false, Arc::new(NoHandle));
+        let slot = InstanceSlot::new(template.clone(), backing);
+        let listed = match &facts.foreign {
+            Some(functions) => {
+                try_start(&slot).await?;
+                let tools = functions.tools.iter().map(|(spec, _)| spec.clone());
+                (tools.collect(), Vec::new())
+            }
+            None => list_offers(&plugin.manifest, &slot)
+                .await
+                .map_err(|error| skew_error(&bytes.bytes, error))?,
+        };
+        let compiled = CompiledComponent {
+            component,
+            template,
+            requested,
+        };
+        // Not how long the operator takes to answer.
+        let load_time = started.elapsed();
+        Ok(ListedPlugin::new(
+            plugin,
+            facts,
+            listed,
+            Some(compiled),
+            load_time,
+        ))
+    }
+
+    /// Compiles the component and checks its imports and exports.
+    async fn compile_plugin(
+        &self,
+        plugin: &CheckedPlugin,
+        bytes: &ComponentBytes,
+        facts: &mut ComponentFacts,
+    ) -> Result<Component, Error> {
+        facts.digest.clone_from(&bytes.digest);
+        facts.stamp = contract::stamp::read_stamp(&bytes.bytes)?;
+        let (component, was_cached) = self
+            .cache
+            .load_component(&self.engine, bytes, &self.options.compiler, || {
+                if let Some(OnCompile(tell)) = &self.options.on_compile {
+                    tell(&plugin.manifest.name);
+                }
+            })
+            .await?;
+        facts.was_cached = was_cached;
+        let requested = Granted::new(plugin.manifest.requested());
+        let ty = component.component_type();
+        for (import, _) in ty.imports(&self.engine) {
+            if facts.foreign.is_some() {
+                check_foreign_import(&plugin.manifest, import)?;
+            } else {
+                authority::check_import(&plugin.manifest, import)?;
+                authority::check_granted(&requested, import)?;
+            }
+            facts.imports.push(import.to_owned());
+        }
+        if facts.foreign.is_some() {
+            let manifest = &plugin.manifest;
+            let functions = list_functions(manifest, &component, &self.engine, &bytes.bytes)?;
+            facts.foreign = Some(functions);
+            return Ok(component);
+        }
+        for (export, item) in ty.exports(&self.engine) {
+            if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
+                authority::check_shape(export)?;
+                continue;
+            }
+            match authority::check_export(&plugin.manifest, export)? {
+                Export::Hook(row) => facts.exports.push(row.name.to_owned()),
+                Export::Other(name) => facts.exports.push(name.to_owned()),
+                Export::Foreign => {}
+            }
+        }
+        // An interface that lacks a function, or is there twice, is the fault of the component's
+        // world and not of its types.
+        ComponentExports::exports_of(&component, &self.engine).map_err(start_error)?;
+        Ok(component)
+    }
+
+    /// Decides on the permissions of the plugin, which may ask the operator.
+    async fn decide_plugin(
+        &self,
+        listed: ListedPlugin,
+        source: String,
         given: &mut Vec<Given>,
-        component: Option<&Component>,
-    ) -> Result<(), Error> {
-        plugin.request.digest.clone_from(&plugin.digest);
-        plugin.request.tools = plugin.tools.iter().map(offered_tool).collect();
-        plugin.request.has_hooks = plugin.exports.iter().any(|e| authority::shows_session(e));
+    ) -> Result<DecidedPlugin, Error> {
+        let name = &listed.manifest.name;
+        let request = listed.request(source)?;
         let grants = &self.options.grants;
-        let policy = protected::protected_policy(&plugin.manifest.name, &grants.policy);
-        plugin.muted_by = policy.mutes(&plugin.manifest.name, plugin.trust);
-        let (decision, yes) = grants.settle(&plugin.request, &policy).await;
-        let is_guard = relied::does_block(plugin);
+        let policy = protected::protected_policy(name, &grants.policy);
+        let muted_by = policy.mutes(name, listed.trust);
+        let (decision, yes) = grants.settle(&request, &policy).await;
+        let is_guard = relied::does_block(&listed);
         given.extend(yes.map(|yes| Given { is_guard, ..yes }));
-        let content = plugin.request.content();
+        let content = request.content();
         let asker = Asker {
-            plugin: &plugin.manifest.name,
-            trust: plugin.trust,
+            plugin: name,
+            trust: listed.trust,
             content: &content,
         };
         let required = grants.policy.required();
-        plugin.is_required = required.iter().any(|required| required.is(asker));
-        let granted = decision.granted();
-        plugin.decision = decision;
-        if plugin.decision.is_waiting() {
-            return Ok(());
-        }
-        let folders = self.plugin_folders(&plugin.own_folder, &plugin.manifest, &granted);
-        plugin.folders = Arc::new(folders);
-        plugin.egress = granted.has_network().then(|| {
-            PluginEgress::new(
-                self.options.egress.clone(),
-                Arc::from(plugin.manifest.name.as_str()),
-                Arc::new(granted.clone()),
-                plugin.manifest.limits.requests,
-            )
-        });
-        plugin.store = PluginStore::of(&plugin.own_folder);
-        if granted != *plugin.granted {
-            for import in plugin.imports.iter().filter(|_| !plugin.is_foreign()) {
-                authority::check_decided(&plugin.decision, import)?;
-            }
-            for export in &plugin.exports {
-                authority::check_decided_export(&plugin.decision, export)?;
-            }
-            plugin.granted = Arc::new(granted);
-            if let Some(component) = component {
-                plugin.template = Some(self.build_template(plugin, component)?);
-            }
-        }
-        Ok(())
+        let is_required = required.iter().any(|required| required.is(asker));
+        Ok(DecidedPlugin::new(
+            listed,
+            request,
+            decision,
+            muted_by,
+            is_required,
+        ))
     }
 
-    /// Links a component with the plugin's grants.
+    /// Links the component with exactly the granted permissions, after a check that it needs no more.
+    fn relink(
+        &self,
+        plugin: &DecidedPlugin,
+        granted: &Granted,
+    ) -> Result<Option<Arc<InstanceTemplate>>, Error> {
+        if let Some(compiled) = &plugin.compiled
+            && let Some(template) = compiled.template_for(granted)
+        {
+            return Ok(Some(template));
+        }
+        for import in plugin.imports.iter().filter(|_| !plugin.is_foreign()) {
+            authority::check_decided(&plugin.decision, import)?;
+        }
+        for export in &plugin.exports {
+            authority::check_decided_export(&plugin.decision, export)?;
+        }
+        let Some(compiled) = &plugin.compiled else {
+            return Ok(None);
+        };
+        self.build_template(
+            plugin,
+            &compiled.component,
+            granted,
+            &plugin.imports,
+            plugin.is_foreign(),
+        )
+        .map(Some)
+    }
+
+    /// Links a component with these permissions.
     fn build_template(
         &self,
-        plugin: &Loaded,
+        plugin: &CheckedPlugin,
         component: &Component,
+        granted: &Granted,
+        imports: &[String],
+        is_foreign: bool,
     ) -> Result<Arc<InstanceTemplate>, Error> {
         let has_sockets = plugin.manifest.compat.sockets.is_some();
-        let is_foreign = plugin.is_foreign();
-        let pre = imports::build_linker(&self.engine, &plugin.granted, has_sockets, is_foreign)?
+        let pre = super::imports::build_linker(&self.engine, granted, has_sockets, is_foreign)?
             .instantiate_pre(component)
             .map_err(start_error)?;
         let waits = |import: &String| authority::find(import).is_some_and(|row| row.waits);
@@ -225,138 +287,45 @@ impl PluginLoader<'_> {
             exports,
             memory_limit: plugin.memory_limit,
             is_cold: self.options.is_cold,
-            waits_for_others: plugin.imports.iter().any(waits),
+            waits_for_others: imports.iter().any(waits),
         }))
-    }
-
-    /// The granted folders of a plugin. None is opened before it is used.
-    fn plugin_folders(&self, own: &Path, manifest: &Manifest, granted: &Granted) -> GrantedFolders {
-        let options = self.options;
-        let places = FolderPlaces {
-            workspace: options.workspace.clone(),
-            data: data_folder(own),
-            // No plugin has this name.
-            empty: options.data.join(".empty"),
-            protected: options.protected.clone(),
-            quota: FolderQuota::quota_of(manifest.limits.data, manifest.limits.files),
-        };
-        GrantedFolders::new(granted, places)
-    }
-
-    /// Compiles the component and checks everything that can be seen without running it; then runs
-    /// it once to list its tools, which are part of the question to the operator. The session of
-    /// that run is empty: the requested imports are linked, but reach no resource.
-    async fn compile_plugin(
-        &self,
-        plugin: &mut Loaded,
-        bytes: &ComponentBytes,
-    ) -> Result<Component, Error> {
-        plugin.stamp = contract::stamp::read_stamp(&bytes.bytes)?;
-        let (component, was_cached) = self
-            .cache
-            .load_component(&self.engine, bytes, &self.options.compiler, || {
-                if let Some(OnCompile(tell)) = &self.options.on_compile {
-                    tell(&plugin.manifest.name);
-                }
-            })
-            .await?;
-        let ty = component.component_type();
-        for (import, _) in ty.imports(&self.engine) {
-            if plugin.is_foreign() {
-                check_foreign_import(&plugin.manifest, import)?;
-            } else {
-                authority::check_import(&plugin.manifest, import)?;
-                authority::check_granted(&plugin.granted, import)?;
-            }
-            plugin.imports.push(import.to_owned());
-        }
-        if plugin.is_foreign() {
-            self.start_foreign(plugin, &component, bytes).await?;
-            plugin.was_cached = was_cached;
-            return Ok(component);
-        }
-        for (export, item) in ty.exports(&self.engine) {
-            if !matches!(item.ty, ComponentItem::ComponentInstance(_)) {
-                authority::check_shape(export)?;
-                continue;
-            }
-            match authority::check_export(&plugin.manifest, export)? {
-                Export::Hook(row) => plugin.exports.push(row.name.to_owned()),
-                Export::Other(name) => plugin.exports.push(name.to_owned()),
-                Export::Foreign => {}
-            }
-        }
-        // An interface that lacks a function, or is there twice, is the fault of the component's
-        // world and not of its types.
-        ComponentExports::exports_of(&component, &self.engine).map_err(start_error)?;
-        let template = self.build_template(plugin, &component);
-        let template = template.map_err(|error| skew_error(&bytes.bytes, error))?;
-        plugin.template = Some(template.clone());
-        plugin.digest.clone_from(&bytes.digest);
-        plugin.was_cached = was_cached;
-        let slot = InstanceSlot::new(template, plugin.new_backing(Arc::new(NoHandle)));
-        let list = async {
-            let busy = slot
-                .acquire_instance(&Caller::default())
-                .await
-                .map_err(|failure| Error::Start {
-                    message: failure.to_string(),
-                })?;
-            let tools = tools::list_tools(&plugin.manifest, busy).await?;
-            let busy = slot
-                .acquire_instance(&Caller::default())
-                .await
-                .map_err(|failure| Error::Start {
-                    message: failure.to_string(),
-                })?;
-            Ok((tools, commands::list_commands(busy).await?))
-        };
-        let skewed = |error| skew_error(&bytes.bytes, error);
-        let too_slow = |_| Error::Start {
-            message: format!(
-                "it took longer than {} s to start and list its tools and commands",
-                LIST_DEADLINE.as_secs()
-            ),
-        };
-        (plugin.tools, plugin.commands) = tokio::time::timeout(LIST_DEADLINE, list)
-            .await
-            .map_err(too_slow)?
-            .map_err(skewed)?;
-        Ok(component)
     }
 }
 
-impl PluginLoader<'_> {
-    /// Lists the functions of a component that knows no contract, and starts it once.
-    async fn start_foreign(
-        &self,
-        plugin: &mut Loaded,
-        component: &Component,
-        bytes: &ComponentBytes,
-    ) -> Result<(), Error> {
-        let functions = list_functions(&plugin.manifest, component, &self.engine, &bytes.bytes)?;
-        plugin.tools = functions
-            .tools
-            .iter()
-            .map(|(spec, _)| spec.clone())
-            .collect();
-        plugin.foreign = Some(functions);
-        let template = self.build_template(plugin, component)?;
-        plugin.template = Some(template.clone());
-        plugin.digest.clone_from(&bytes.digest);
-        let slot = InstanceSlot::new(template, plugin.new_backing(Arc::new(NoHandle)));
-        let caller = Caller::default();
-        let started = tokio::time::timeout(LIST_DEADLINE, slot.acquire_instance(&caller)).await;
-        let start = |message: String| Error::Start { message };
-        let busy = started.map_err(|_| {
-            start(format!(
-                "it took longer than {} s to start",
-                LIST_DEADLINE.as_secs()
-            ))
-        })?;
-        let busy = busy.map_err(|failure| start(failure.to_string()))?;
-        busy.settle_call(Ok(()))
-            .map_err(|failure| start(failure.to_string()))
+/// Lists the tools and commands of a plugin, within [`LIST_DEADLINE`].
+async fn list_offers(manifest: &Manifest, slot: &InstanceSlot) -> Result<Listed, Error> {
+    let caller = Caller::default();
+    let list = async {
+        let busy = slot.acquire_instance(&caller).await.map_err(failed_start)?;
+        let tools = tools::list_tools(manifest, busy).await?;
+        let busy = slot.acquire_instance(&caller).await.map_err(failed_start)?;
+        Ok((tools, commands::list_commands(busy).await?))
+    };
+    let listed = tokio::time::timeout(LIST_DEADLINE, list).await;
+    listed.map_err(|_| too_slow("start and list its tools and commands"))?
+}
+
+/// Starts a component that knows no contract once, within [`LIST_DEADLINE`].
+async fn try_start(slot: &InstanceSlot) -> Result<(), Error> {
+    let caller = Caller::default();
+    let started = tokio::time::timeout(LIST_DEADLINE, slot.acquire_instance(&caller)).await;
+    let busy = started.map_err(|_| too_slow("start"))?;
+    let busy = busy.map_err(failed_start)?;
+    busy.settle_call(Ok(())).map_err(failed_start)
+}
+
+fn too_slow(what: &str) -> Error {
+    Error::Start {
+        message: format!(
+            "it took longer than {} s to {what}",
+            LIST_DEADLINE.as_secs()
+        ),
+    }
+}
+
+fn failed_start(failure: Failure) -> Error {
+    Error::Start {
+        message: failure.to_string(),
     }
 }
 
@@ -375,23 +344,8 @@ fn skew_error(component: &[u8], error: Error) -> Error {
     }
 }
 
-/// The whole manifest as text; comments and order do not count.
-fn whole_manifest(manifest: &Manifest) -> Result<String, Error> {
-    serde_json::to_string(manifest).map_err(|e| Error::Start {
-        message: format!("its manifest cannot be kept: {e}"),
-    })
-}
-
-fn offered_tool(tool: &ToolSpec) -> OfferedTool {
-    OfferedTool {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        parameters: tool.parameters.to_string(),
-    }
-}
-
 /// Checks that every hook with options in the manifest is exported.
-fn check_declared(plugin: &Loaded) -> Result<(), Error> {
+fn check_declared(plugin: &ListedPlugin) -> Result<(), Error> {
     let declared = plugin.manifest.hooks.keys().map(|point| {
         (
             format!("[hooks.{}]", point.get_ref()),

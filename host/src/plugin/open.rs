@@ -8,28 +8,26 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Error;
-use super::agent_loop::{self, PluginAgentLoop};
+use super::agent_loop::PluginAgentLoop;
 use super::commands::PluginCommand;
 use super::component::ForeignTool;
 use super::hooks::{self, WasmImplement};
 use super::host::PluginBacking;
 use super::instance::{InstanceSlot, InstanceTemplate};
-use super::load::{Loaded, PluginSet};
-use super::loops::{self, PluginLoop};
+use super::load::{LoadedPlugin, PluginSet};
+use super::loops::PluginLoop;
 use super::manifest::{HookOptions, Manifest, PointDeclaration};
 use super::startable::StartableSet;
 use super::store::PluginStore;
 use super::tools::WasmTool;
 use crate::config::{HookSettings, PluginSettings};
-use crate::grant::{Capability, ExternalCall};
 use crate::point::agent_loop::AgentLoop;
 use crate::point::catalog::{self, PointRow};
 use crate::point::defined::{DefinedPoint, DefinedPoints};
 use crate::point::dispatch::PointKind;
-use crate::point::failure::OnFailure;
 use crate::point::handle::AgentHandle;
 use crate::point::payload::CheckArguments;
-use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE, HookSpec, Registry};
+use crate::point::registry::{HOOK_DEADLINE, HookSpec, Registry};
 use crate::tool::{SharedTool, schema};
 
 /// Deadline of a hook in the background; a manifest can only lower it and [`HOOK_DEADLINE`], except
@@ -91,8 +89,8 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
                 open.points
                     .add(&plugin.manifest.name, name, defined_point(name, point)?);
             }
-            if let Some(template) = &plugin.template {
-                let backing = plugin.new_backing(handle.clone());
+            if let Some(template) = plugin.template() {
+                let backing = plugin.open_backing(handle.clone());
                 plugin.open_plugin(
                     template,
                     backing,
@@ -103,7 +101,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
         }
         // If two tools have the same name, the one of the more trusted plugin is taken.
         let trust = |tool: &SharedTool| {
-            let of = |plugin: &&Arc<Loaded>| {
+            let of = |plugin: &&Arc<LoadedPlugin>| {
                 Some(plugin.manifest.name.as_str()) == tool.spec().plugin.as_deref()
             };
             self.plugins.iter().find(of).map(|plugin| plugin.trust)
@@ -115,10 +113,14 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
 
 impl PluginSet {
     /// Makes one plugin ready for a session of this set, in place of the one of its name.
-    pub(crate) fn open_one(&self, plugin: &Loaded, handle: &Arc<dyn AgentHandle>) -> OpenPlugins {
+    pub(crate) fn open_one(
+        &self,
+        plugin: &LoadedPlugin,
+        handle: &Arc<dyn AgentHandle>,
+    ) -> OpenPlugins {
         let mut open = OpenPlugins::default();
-        if let Some(template) = &plugin.template {
-            let backing = plugin.new_backing(handle.clone());
+        if let Some(template) = plugin.template() {
+            let backing = plugin.open_backing(handle.clone());
             plugin.open_plugin(
                 template,
                 backing,
@@ -132,7 +134,8 @@ impl PluginSet {
     /// The store of each plugin, by its name.
     #[must_use]
     pub fn stores(&self) -> BTreeMap<String, PluginStore> {
-        let store = |plugin: &Arc<Loaded>| (plugin.manifest.name.clone(), plugin.store.clone());
+        let store =
+            |plugin: &Arc<LoadedPlugin>| (plugin.manifest.name.clone(), plugin.store().clone());
         self.plugins.iter().map(store).collect()
     }
 
@@ -151,27 +154,7 @@ impl PluginSet {
     }
 }
 
-impl Loaded {
-    /// Whether it has a loop, which runs during `rind serve`.
-    #[must_use]
-    pub fn has_loop(&self) -> bool {
-        self.exports.iter().any(|export| export == loops::INTERFACE)
-    }
-
-    /// Whether it has a loop of the agent, which may order turns.
-    #[must_use]
-    pub fn has_agent_loop(&self) -> bool {
-        let mut exports = self.exports.iter();
-        exports.any(|export| export == agent_loop::INTERFACE)
-    }
-
-    /// Whether its loop of the agent may order turns.
-    #[must_use]
-    pub fn may_order_turns(&self) -> bool {
-        let call = Capability::ExternalCall(ExternalCall::AgentLoop);
-        self.has_agent_loop() && self.granted.has(&call)
-    }
-
+impl LoadedPlugin {
     fn open_plugin(
         &self,
         template: &Arc<InstanceTemplate>,
@@ -227,7 +210,7 @@ impl Loaded {
                 deadline: super::tools::call_deadline(&self.manifest),
             }));
         }
-        let may = super::tools::tool_rights(&self.granted, self.request.has_hooks);
+        let may = super::tools::tool_rights(self.granted(), self.request.has_hooks);
         for (spec, function) in self.foreign.iter().flat_map(|own| &own.tools) {
             open.tools.push(Arc::new(ForeignTool {
                 spec: spec.clone(),
@@ -235,7 +218,7 @@ impl Loaded {
                 slot: slot.clone(),
                 deadline: super::tools::call_deadline(&self.manifest),
                 may: may.clone(),
-                tracking: super::tools::tool_tracking(&self.granted),
+                tracking: super::tools::tool_tracking(self.granted()),
             }));
         }
         for spec in self.tools.iter().filter(|_| !self.is_foreign()) {
@@ -244,63 +227,14 @@ impl Loaded {
                 slot: slot.clone(),
                 deadline: super::tools::call_deadline(&self.manifest),
                 may: may.clone(),
-                tracking: super::tools::tool_tracking(&self.granted),
+                tracking: super::tools::tool_tracking(self.granted()),
                 repetition: super::tools::call_repetition(&self.manifest, &spec.name),
             }));
         }
     }
 
-    /// A hook's options: the operator's for the hook over the operator's for the plugin over the
-    /// manifest's over the defaults. The operator can only lower a deadline; the manifest can raise
-    /// the deadline of a hook that may wait for a model.
-    pub(super) fn hook_spec(
-        &self,
-        point: &str,
-        kind: PointKind,
-        options: &HookOptions,
-    ) -> HookSpec {
-        self.spec_with(point, kind, options, &self.settings)
-    }
-
-    /// Describes a hook under other settings of the operator.
-    pub(super) fn spec_with(
-        &self,
-        point: &str,
-        kind: PointKind,
-        options: &HookOptions,
-        plugin: &PluginSettings,
-    ) -> HookSpec {
-        let hook = settings_for(plugin, point);
-        let ceiling = ceiling(options, self.granted.has_external_call());
-        let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
-        let operator = seconds(hook.timeout_seconds.or(plugin.timeout_seconds));
-        let wanted = [operator, options.timeout, self.manifest.limits.timeout];
-        let priority = hook.priority.or(plugin.priority).or(options.priority);
-        let on_failure = hook.on_failure.or(plugin.on_failure).or(options.on_failure);
-        // Nothing runs without a plugin that is required, and that is as true of each of its hooks.
-        let on_failure = on_failure.filter(|_| !self.is_required);
-        let by_default = match self.is_required {
-            true => OnFailure::Block,
-            false => match catalog::find(point) {
-                Some(row) => row.default_on_failure(),
-                None => kind.default_on_failure(),
-            },
-        };
-        HookSpec {
-            plugin: Arc::from(self.manifest.name.as_str()),
-            point: point.to_owned(),
-            priority: priority.unwrap_or(DEFAULT_PRIORITY),
-            deadline: wanted.into_iter().flatten().fold(ceiling, Duration::min),
-            on_failure: on_failure.unwrap_or(by_default),
-            is_async: options.is_async,
-            may_change: self.granted.has(&Capability::Session),
-            may: options.may.clone(),
-        }
-    }
-
-    /// Returns the operator's settings for one hook, by the name or an alias of its point.
-    pub(super) fn hook_settings(&self, point: &str) -> HookSettings {
-        settings_for(&self.settings, point)
+    fn hook_spec(&self, point: &str, kind: PointKind, options: &HookOptions) -> HookSpec {
+        self.spec_with((point, kind), options, &self.settings, self.granted())
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::contract;
 use super::inspect::{Report, inspect};
-use super::load::Loaded;
+use super::load::LoadedPlugin;
 use crate::point::catalog::CATALOG;
 use crate::point::dispatch::PointKind;
 use crate::point::registry::DEFAULT_PRIORITY;
@@ -49,8 +49,8 @@ pub struct PointActor {
 /// Lists the points at which a loaded plugin acts, and all points that loaded plugins define. Points
 /// of the host come first, in the order of a turn.
 #[must_use]
-pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a Loaded>) -> Vec<PointUse> {
-    let loaded: Vec<(&Loaded, Report)> = plugins
+pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) -> Vec<PointUse> {
+    let loaded: Vec<(&LoadedPlugin, Report)> = plugins
         .into_iter()
         .map(|plugin| (plugin, inspect(plugin)))
         .collect();
@@ -98,7 +98,7 @@ fn is_points(import: &str) -> bool {
 }
 
 /// Returns the enabled hooks of a point of the host.
-fn hooks_at(point: &str, loaded: &[(&Loaded, Report)]) -> Vec<PointActor> {
+fn hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PointActor> {
     let hooks = loaded.iter().flat_map(|(_, report)| {
         let own = report.hooks.iter();
         own.filter(|hook| hook.point == point && hook.enabled)
@@ -111,7 +111,7 @@ fn hooks_at(point: &str, loaded: &[(&Loaded, Report)]) -> Vec<PointActor> {
 }
 
 /// Returns the implementations of a point that a plugin defines.
-fn implementers_of(full_name: &str, loaded: &[(&Loaded, Report)]) -> Vec<PointActor> {
+fn implementers_of(full_name: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PointActor> {
     let all = loaded.iter().filter_map(|(plugin, report)| {
         let options = plugin.manifest.implements.get(full_name)?;
         Some(PointActor {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::Error;
 use super::discover::Found;
-use super::load::{LeftOut, LoadOptions, Loaded, PluginSet, Why};
+use super::load::{LeftOut, ListedPlugin, LoadOptions, PluginSet, Why};
 use super::manifest::{HookOptions, Manifest};
 use super::protected;
 use crate::config::PluginSettings;
@@ -291,7 +291,7 @@ pub(super) fn may_block(manifest: &Manifest, settings: &PluginSettings) -> bool 
 }
 
 /// Whether a hook of the plugin blocks on failure, where its exports are known.
-pub(super) fn does_block(plugin: &Loaded) -> bool {
+pub(super) fn does_block(plugin: &ListedPlugin) -> bool {
     let exports = plugin.exports.iter();
     let mut points = exports.filter(|export| catalog::find(export).is_some());
     points.any(|point| blocks_at(point, &plugin.manifest.hook(point), &plugin.settings))

@@ -3,7 +3,7 @@
 //! of a run decides what is managed there, so only a digest says which plugin it must be.
 
 use super::Error;
-use super::load::{Loaded, PluginSet};
+use super::load::{LoadedPlugin, PluginSet};
 use crate::grant::policy::{Asker, Required};
 
 impl PluginSet {
@@ -68,7 +68,7 @@ impl PluginSet {
 }
 
 /// The first point at which the plugin would act and its hook is switched off.
-fn switched_off(plugin: &Loaded) -> Option<&str> {
+fn switched_off(plugin: &LoadedPlugin) -> Option<&str> {
     let mut points = plugin.exports.iter().map(String::as_str);
     points.find(|point| !plugin.hook_settings(point).enabled)
 }

@@ -15,7 +15,7 @@ use super::Error;
 use super::convert;
 use super::exports::ExportedFunctions;
 use super::instance::{BusyInstance, InstanceSlot};
-use super::load::{Loaded, PluginSet};
+use super::load::{LoadedPlugin, PluginSet};
 use super::manifest::Manifest;
 use super::sanitize::CallSanitizer;
 use crate::grant::{self, Access, Granted, Root, SideEffect};
@@ -79,7 +79,7 @@ impl PluginSet {
     /// win, in the order of the session: by trust, then by name.
     #[must_use]
     pub fn tool_collisions(&self) -> Vec<ToolCollision> {
-        let mut plugins: Vec<&Loaded> = self.plugins.iter().map(|plugin| &**plugin).collect();
+        let mut plugins: Vec<&LoadedPlugin> = self.plugins.iter().map(|plugin| &**plugin).collect();
         plugins.sort_by_key(|plugin| plugin.trust);
         let built_in = BUILT_IN_TOOLS.iter().map(|name| (*name, None));
         let mut taken: BTreeMap<&str, Option<&str>> = built_in.collect();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::needed::NeededPlugins;
 use super::run::CaseRunner;
 use super::suite::{CaseRun, CaseSuite, SuiteError};
-use rind_lib::plugin::load::{Loaded, PluginSet};
+use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::point::catalog;
 
 /// Name of a plugin's loop in the coverage; no tool can have this name.
@@ -79,7 +79,7 @@ impl CaseSuite {
     ) -> Result<Option<PluginCoverage>, SuiteError> {
         let needed = NeededPlugins::needed_by(&self.folder);
         let set = PluginSet::load(&runner.load_options(&self.folder, &needed)).await?;
-        let is_it = |plugin: &&Arc<Loaded>| plugin.manifest.name == self.manifest.name;
+        let is_it = |plugin: &&Arc<LoadedPlugin>| plugin.manifest.name == self.manifest.name;
         let Some(plugin) = set.plugins.iter().find(is_it) else {
             return Ok(None);
         };
@@ -122,7 +122,7 @@ impl CaseSuite {
 
 /// Counts the outcomes that a hook may have: those of its kind, without what its manifest takes
 /// from it.
-fn outcomes_of(plugin: &Loaded, point: &str, ran: &[CaseRun]) -> Option<HookOutcomes> {
+fn outcomes_of(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomes> {
     let row = catalog::find(point)?;
     let options = plugin.manifest.hooks.iter();
     let mut options = options.filter(|(name, _)| name.get_ref() == row.name);

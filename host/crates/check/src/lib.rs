@@ -23,7 +23,7 @@ use fix::ManifestFix;
 pub use loaded::BUILT_IN_COMMANDS;
 use place::TomlPlaces;
 use rind_lib::plugin::Error;
-use rind_lib::plugin::load::{LoadOptions, Loaded, PluginSet, Why};
+use rind_lib::plugin::load::{LoadOptions, LoadedPlugin, PluginSet, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::surface::Surface;
 
@@ -228,7 +228,7 @@ fn take_loaded(
     surface: Option<&Surface>,
     set: &PluginSet,
 ) -> OfferedNames {
-    let checked = |plugin: &Loaded| plugin.manifest.name == manifest.name;
+    let checked = |plugin: &LoadedPlugin| plugin.manifest.name == manifest.name;
     if let Some(plugin) = set.plugins.iter().find(|plugin| checked(plugin)) {
         loaded::check_loaded(found, plugin, surface);
         let tools = plugin.tools.iter().map(|tool| tool.name.clone());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::FaultCollector;
 use super::place::find_function;
 use rind_lib::plugin::Error;
-use rind_lib::plugin::load::Loaded;
+use rind_lib::plugin::load::LoadedPlugin;
 use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::tools::BUILT_IN_TOOLS;
@@ -48,14 +48,18 @@ const MIN_DESCRIPTION_CHARS: usize = 12;
 /// Checks the tools and commands of a loaded plugin.
 pub(super) fn check_loaded(
     found: &mut FaultCollector<'_>,
-    plugin: &Loaded,
+    plugin: &LoadedPlugin,
     surface: Option<&Surface>,
 ) {
     check_tools(found, plugin, surface);
     check_commands(found, plugin, surface);
 }
 
-fn check_commands(found: &mut FaultCollector<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+fn check_commands(
+    found: &mut FaultCollector<'_>,
+    plugin: &LoadedPlugin,
+    surface: Option<&Surface>,
+) {
     let exports_commands = surface.is_some_and(|s| s.own_exports().any(|e| e == "commands"));
     if exports_commands && plugin.commands.is_empty() {
         let file = plugin.manifest.component.clone().unwrap_or_default();
@@ -114,7 +118,7 @@ fn check_arguments(
     }
 }
 
-fn check_tools(found: &mut FaultCollector<'_>, plugin: &Loaded, surface: Option<&Surface>) {
+fn check_tools(found: &mut FaultCollector<'_>, plugin: &LoadedPlugin, surface: Option<&Surface>) {
     let exports_tools = surface.is_some_and(|surface| surface.own_exports().any(|e| e == "tools"));
     if exports_tools && plugin.tools.is_empty() {
         let file = plugin.manifest.component.clone().unwrap_or_default();

@@ -10,7 +10,7 @@ use rind_lib::config::Config;
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::grant::decide::Decision;
-use rind_lib::plugin::load::{Loaded, PluginSet, Why};
+use rind_lib::plugin::load::{DecidedPlugin, PluginSet, Why};
 use rind_operator::load::PluginLoad;
 use rind_operator::setup::OperatorSetup;
 
@@ -57,8 +57,8 @@ pub(super) fn decision_of(set: &PluginSet) -> Option<&Decision> {
 }
 
 /// Returns the plugin, whether it runs or waits for permissions.
-pub(super) fn loaded_plugin(set: &PluginSet) -> Option<&Loaded> {
-    let runs = set.plugins.first().map(|plugin| &**plugin);
+pub(super) fn loaded_plugin(set: &PluginSet) -> Option<&DecidedPlugin> {
+    let runs = set.plugins.first().map(|plugin| &***plugin);
     runs.or_else(|| {
         set.left_out.iter().find_map(|left| match &left.why {
             Why::Held(plugin) => Some(&**plugin),

@@ -118,7 +118,7 @@ pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStat
             name == args.plugin
         }
     };
-    let loaded = plugins.plugins.iter().map(|plugin| (&**plugin, None));
+    let loaded = plugins.plugins.iter().map(|plugin| (&***plugin, None));
     let held = plugins.left_out.iter().filter_map(|left| match &left.why {
         Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. }) => {
             Some((&**plugin, Some(render::plugins::left_out_reason(left))))

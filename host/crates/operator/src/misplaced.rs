@@ -8,7 +8,7 @@ use rind_lib::clock::format_millis;
 use rind_lib::config::{Config, PluginSettings, PluginsConfig, Section};
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::inspect::{HookReport, inspect};
-use rind_lib::plugin::load::{Loaded, PluginSet};
+use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::point::catalog;
 use rind_lib::script::Script;
 use rind_lib::skill::{self, Skills};
@@ -93,7 +93,7 @@ fn of_skills(skills: &Skills, known: &[(Option<&str>, &str)]) -> Vec<String> {
 }
 
 /// Deadlines that are longer than hooks may have.
-fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<String> {
+fn too_long(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -> Vec<String> {
     let name = plugin.manifest.name.as_str();
     let hooks = inspect(plugin).hooks;
     let longest = |point: Option<&str>| {
@@ -128,7 +128,7 @@ fn too_long(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<
 }
 
 /// Settings for hooks that the plugin does not have.
-fn without_hook(config: &Config, plugin: &Loaded, settings: &PluginSettings) -> Vec<String> {
+fn without_hook(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -> Vec<String> {
     let manifest = &plugin.manifest;
     let has_none = |point: &&String| {
         let name = catalog::find(point).map_or(point.as_str(), |row| row.name);

@@ -9,7 +9,7 @@ use rind_lib::config::{Config, PluginsConfig};
 use rind_lib::grant::Trust;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::plugin::discover::{Source, discover};
-use rind_lib::plugin::load::{LeftOut, Loaded, PluginSet, Why};
+use rind_lib::plugin::load::{DecidedPlugin, LeftOut, PluginSet, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::{Error, protected};
 
@@ -113,7 +113,7 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
             "there are several plugins called `{name}`, so that --grant {name} does not say which; see `rind plugin list`"
         );
     }
-    let idle = |plugin: &Loaded| match flag.idle(&plugin.decision) {
+    let idle = |plugin: &DecidedPlugin| match flag.idle(&plugin.decision) {
         None => Ok(()),
         Some(idle) => bail_usage!(
             "--grant {name}: plugin {name} does not ask for `{idle}`, or a policy denies it; see `rind plugin inspect {name} \

@@ -232,7 +232,7 @@ impl PreparedRun {
         let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == plugin) else {
             bail_usage!("plugin `{plugin}` does not run, so there is nothing to watch");
         };
-        let granted = loaded.granted.capabilities().iter();
+        let granted = loaded.granted().capabilities().iter();
         let granted: Vec<String> = granted.map(ToString::to_string).collect();
         let flag = (!granted.is_empty()).then(|| format!("{plugin}={}", granted.join(",")));
         let flag = flag.map(|flag| flag.parse::<GrantFlag>()).transpose();

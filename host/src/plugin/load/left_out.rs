@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Loaded;
+use super::DecidedPlugin;
 use crate::grant::decide::Standing;
 use crate::plugin::Error;
 use crate::plugin::discover::Found;
@@ -59,7 +59,7 @@ pub enum Why {
     },
     /// The plugin needs permissions that only the operator can grant, and they were not granted.
     /// Its decision lists the missing permissions.
-    Held(Box<Loaded>),
+    Held(Box<DecidedPlugin>),
 }
 
 impl std::fmt::Display for Why {

@@ -15,7 +15,7 @@ use super::super::{open, plugin, render, run};
 use rind_lib::event::Event;
 use rind_lib::host::Host;
 use rind_lib::lock::lock;
-use rind_lib::plugin::load::{Loaded, Why};
+use rind_lib::plugin::load::{LoadedPlugin, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::startable::StartableSet;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
@@ -59,7 +59,7 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
     }
     render::plugins::warn_left_out(&plugins);
     let plugins = StartableSet::check(Arc::new(plugins))?;
-    let is_it = |plugin: &&Arc<Loaded>| plugin.manifest.name == args.name;
+    let is_it = |plugin: &&Arc<LoadedPlugin>| plugin.manifest.name == args.name;
     check_tool(&args, plugins.plugins.iter().find(is_it))?;
     let setup = load.setup();
     check_apart(&setup.paths)?;
@@ -115,7 +115,7 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
     Ok(ExitStatus::status_of(!is_error))
 }
 
-fn check_tool(args: &CallArgs, plugin: Option<&Arc<Loaded>>) -> anyhow::Result<()> {
+fn check_tool(args: &CallArgs, plugin: Option<&Arc<LoadedPlugin>>) -> anyhow::Result<()> {
     let Some(plugin) = plugin else {
         let text = format!(
             "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",

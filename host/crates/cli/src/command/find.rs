@@ -14,7 +14,7 @@ use super::{
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::paths::{Paths, file_stem};
 use rind_lib::plugin::commands::CommandSpec;
-use rind_lib::plugin::load::{Loaded, PluginSet};
+use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
 use rind_lib::skill::{Severity, Skill, Skills, Source, Unusable};
 use rind_lib::text::clean_line;
@@ -32,7 +32,7 @@ pub(super) fn of_plugins(plugins: &PluginSet) -> Vec<CommandEntry> {
 }
 
 /// Lists the commands of one plugin.
-pub(super) fn of_plugin(plugin: &Loaded) -> Vec<CommandEntry> {
+pub(super) fn of_plugin(plugin: &LoadedPlugin) -> Vec<CommandEntry> {
     let origin = CommandOrigin::Plugin(plugin.trust, plugin.manifest.name.clone());
     let own = plugin.commands.iter();
     let own = own.map(|spec| plugin_entry(plugin, spec, &origin));
@@ -40,8 +40,8 @@ pub(super) fn of_plugin(plugin: &Loaded) -> Vec<CommandEntry> {
         .collect()
 }
 
-fn plugin_entry(plugin: &Loaded, spec: &CommandSpec, origin: &CommandOrigin) -> CommandEntry {
-    let granted = plugin.granted.capabilities().iter();
+fn plugin_entry(plugin: &LoadedPlugin, spec: &CommandSpec, origin: &CommandOrigin) -> CommandEntry {
+    let granted = plugin.granted().capabilities().iter();
     CommandEntry {
         name: spec.name.clone(),
         description: spec.description.clone(),

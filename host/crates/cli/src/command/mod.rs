@@ -39,7 +39,7 @@ use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::lock::lock;
 use rind_lib::paths::Paths;
-use rind_lib::plugin::load::{Loaded, PluginSet};
+use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::provider::{Provider, Selected};
 use rind_lib::skill::{Skill, Skills, key};
 use rind_lib::tool::policy::ModeSwitch;
@@ -330,7 +330,7 @@ impl CommandSet {
     }
 
     /// Replaces the commands and templates of a plugin by those of its new version.
-    pub(super) async fn replace_plugin(&self, plugin: &Loaded) {
+    pub(super) async fn replace_plugin(&self, plugin: &LoadedPlugin) {
         let mut entries = find::of_plugin(plugin);
         find::check_templates(&mut entries, &self.helper).await;
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);

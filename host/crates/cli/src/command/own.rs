@@ -213,7 +213,7 @@ fn list_permissions(commands: &CommandSet) -> String {
     let mut lines = vec![format!("mode {}", commands.describe_mode()), String::new()];
     let n_before = lines.len();
     for plugin in &commands.about.plugins.plugins {
-        let granted = plugin.granted.capabilities();
+        let granted = plugin.granted().capabilities();
         for capability in granted {
             let words = rind_lib::grant::in_words(capability);
             lines.push(format!("plugin {} may {words}", plugin.manifest.name));

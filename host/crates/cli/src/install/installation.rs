@@ -19,7 +19,6 @@ use rind_lib::grant::decide::Standing;
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::discover::{self, discover};
-use rind_lib::plugin::load::Loaded;
 use rind_lib::plugin::manifest::Manifest;
 use rind_operator::grants;
 use rind_operator::setup::OperatorSetup;
@@ -297,7 +296,7 @@ impl PluginInstallation {
         let waiting = waiting.into_iter().flatten().cloned().collect();
         Ok((
             waiting,
-            alone::loaded_plugin(&set).is_none_or(Loaded::is_called),
+            alone::loaded_plugin(&set).is_none_or(|plugin| plugin.is_called()),
         ))
     }
 

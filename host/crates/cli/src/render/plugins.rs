@@ -14,7 +14,7 @@ use rind_author::BuildError;
 use rind_author::build::BuildReport;
 use rind_lib::grant::decide::Standing;
 use rind_lib::plugin::inspect::{HookReport, Report};
-use rind_lib::plugin::load::{LeftOut, Loaded, OnCompile, PluginSet, Why};
+use rind_lib::plugin::load::{LeftOut, LoadedPlugin, OnCompile, PluginSet, Why};
 use rind_lib::plugin::relied::{ABSENT, Absent, Reliance};
 use rind_lib::point::failure::OnFailure;
 use rind_lib::script::Script;
@@ -149,7 +149,7 @@ pub(super) fn failure_words(on_failure: OnFailure) -> &'static str {
 }
 
 /// Prints one line on standard error for a loaded plugin: its purpose and load time.
-pub(in super::super) fn print_loaded(plugin: &Loaded) {
+pub(in super::super) fn print_loaded(plugin: &LoadedPlugin) {
     let (ms, from) = (
         plugin.load_time.as_secs_f64() * 1000.0,
         from(plugin.was_cached),

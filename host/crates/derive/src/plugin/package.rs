@@ -10,7 +10,7 @@ use rind_lib::grant::{Granted, SideEffect, combined, in_words};
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::commands::CommandSpec;
 use rind_lib::plugin::inspect::inspect;
-use rind_lib::plugin::load::Loaded;
+use rind_lib::plugin::load::DecidedPlugin;
 use rind_lib::plugin::manifest::Manifest;
 
 /// Maximum size of an argument or result in an example, in bytes.
@@ -62,7 +62,7 @@ impl PluginPackage {
     /// Collects the facts. `manifest` is the author's own, and examples are taken from `cases`.
     pub fn new(
         manifest: &Manifest,
-        loaded: &Loaded,
+        loaded: &DecidedPlugin,
         readme: Option<String>,
         cases: &[CaseFile],
         skills: Vec<String>,

@@ -56,7 +56,7 @@ pub(crate) fn list_plugins(state: &ApiState) -> PluginList {
         trust: loaded.trust.to_string(),
         digest: loaded.digest.clone(),
         granted: loaded
-            .granted
+            .granted()
             .capabilities()
             .iter()
             .map(ToString::to_string)

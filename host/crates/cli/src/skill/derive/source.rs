@@ -15,7 +15,7 @@ use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::paths::{file_name, file_stem};
 use rind_lib::plugin::contract::stamp;
-use rind_lib::plugin::load::{Loaded, PluginSet, Why};
+use rind_lib::plugin::load::{DecidedPlugin, PluginSet, Why};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::{Error, protected};
@@ -216,7 +216,7 @@ async fn load_fetched(folder: &Path, fetched: &FetchedPlugin) -> anyhow::Result<
 }
 
 /// Returns the loaded plugin, even if it lacks permissions.
-fn offered_plugin(set: &PluginSet) -> anyhow::Result<&Loaded> {
+fn offered_plugin(set: &PluginSet) -> anyhow::Result<&DecidedPlugin> {
     if let Some(plugin) = set.plugins.first() {
         return Ok(plugin);
     }

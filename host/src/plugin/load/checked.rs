@@ -1,0 +1,136 @@
+//! A plugin as its folder and the operator's settings describe it, before its component is read.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use serde_json::Value;
+
+use super::LoadOptions;
+use super::linked::PluginResources;
+use crate::config::{HookSettings, PluginSettings};
+use crate::grant::Trust;
+use crate::grant::held::HeldFolder;
+use crate::plugin::access_log::MAX_RECORDS;
+use crate::plugin::component::ForeignComponent;
+use crate::plugin::discover::Found;
+use crate::plugin::fixed::{CallCount, FixedWorld};
+use crate::plugin::host::PluginBacking;
+use crate::plugin::limits::{DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES};
+use crate::plugin::manifest::Manifest;
+use crate::plugin::meter::Meter;
+use crate::plugin::prompts::{self, PromptFile};
+use crate::plugin::store::own_folder;
+use crate::plugin::{Error, imports, open, settings};
+use crate::point::handle::AgentHandle;
+
+/// Plugin whose manifest was read and whose settings fit it.
+pub struct CheckedPlugin {
+    /// Manifest of the plugin.
+    pub manifest: Manifest,
+    /// Trust of the plugin.
+    pub trust: Trust,
+    /// Folder of the plugin.
+    pub folder: PathBuf,
+    /// Content of the folder, if only verified or trusted content counts.
+    pub held: Option<Arc<HeldFolder>>,
+    /// Templates of prompts that it carries.
+    pub prompts: Arc<[PromptFile]>,
+    /// Linear memory that one instance may take, in bytes.
+    pub memory_limit: u64,
+    pub(in crate::plugin) settings: PluginSettings,
+    pub(in crate::plugin) config: Arc<Value>,
+    /// Folder of the plugin among the host's, with its store and its `data`.
+    pub(in crate::plugin) own_folder: PathBuf,
+    /// Environment variables of a component that knows no contract.
+    environment: Arc<[(String, String)]>,
+    meter: Option<Arc<Meter>>,
+    fixed: Option<FixedWorld>,
+}
+
+impl CheckedPlugin {
+    /// Checks the operator's settings against the manifest, and reads the templates of prompts.
+    ///
+    /// # Errors
+    /// The settings do not fit `[config]` of the manifest.
+    pub(in crate::plugin) fn check(
+        manifest: Manifest,
+        settings: PluginSettings,
+        found: &Found,
+        foreign: Option<&ForeignComponent>,
+        options: &LoadOptions,
+    ) -> Result<Self, Error> {
+        let config = {
+            let place = options.setting_places(&manifest.name, found.trust);
+            settings::plugin_config(&manifest, &settings.config, &|keys| {
+                place(&[&["config"], keys].concat())
+            })?
+        };
+        let held = options.held_for(&found.folder).cloned();
+        let memory = manifest.limits.memory.unwrap_or(DEFAULT_MEMORY_BYTES);
+        Ok(Self {
+            config: Arc::new(config),
+            own_folder: own_folder(&options.data, &manifest.name, found),
+            trust: found.trust,
+            folder: found.folder.clone(),
+            prompts: match foreign {
+                // The file may lie in any folder.
+                Some(_) => Arc::default(),
+                None => prompts::read(&found.folder.join(prompts::FOLDER), held.as_deref()),
+            },
+            held,
+            environment: foreign
+                .map(|own| own.environment.clone())
+                .unwrap_or_default()
+                .into(),
+            memory_limit: memory.clamp(1 << 20, MAX_MEMORY_BYTES),
+            meter: options.meter.clone(),
+            fixed: options.fixed,
+            manifest,
+            settings,
+        })
+    }
+
+    /// Creates the state that the plugin's instances in one session share. They touch nothing
+    /// outside of the plugin but `resources`, and the session through `handle`.
+    pub(in crate::plugin) fn new_backing(
+        &self,
+        resources: &PluginResources,
+        is_muted: bool,
+        handle: Arc<dyn AgentHandle>,
+    ) -> Arc<PluginBacking> {
+        Arc::new(PluginBacking {
+            plugin: Arc::from(self.manifest.name.as_str()),
+            keeper: self
+                .own_folder
+                .file_name()
+                .map_or_else(|| Arc::from(""), |name| Arc::from(&*name.to_string_lossy())),
+            granted: resources.granted().clone(),
+            config: self.config.clone(),
+            store: resources.store().clone(),
+            folders: resources.folders().clone(),
+            egress: resources.egress().map(|own| own.open(handle.clone())),
+            handle,
+            log_lines_left: AtomicU32::new(imports::MAX_LOG_LINES),
+            file_records_left: AtomicU32::new(MAX_RECORDS + 1),
+            is_muted,
+            status: std::sync::Mutex::default(),
+            reported: std::sync::Mutex::default(),
+            meter: self.meter.clone(),
+            fixed: self.fixed,
+            calls: CallCount::default(),
+            environment: self.environment.clone(),
+        })
+    }
+
+    /// Returns the operator's settings for one hook, by the name or an alias of its point.
+    pub(in crate::plugin) fn hook_settings(&self, point: &str) -> HookSettings {
+        open::settings_for(&self.settings, point)
+    }
+
+    /// Whether it defines the same points as another version.
+    pub(crate) fn defines_points_of(&self, other: &Self) -> bool {
+        let points = |plugin: &Self| serde_json::to_string(&plugin.manifest.points).ok();
+        points(self) == points(other)
+    }
+}

@@ -1,0 +1,110 @@
+//! A plugin about whose permissions was decided. It may still wait for an answer of the operator,
+//! or lack a permission without which it cannot run.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::listed::ListedPlugin;
+use crate::config::PluginSettings;
+use crate::grant::decide::Decision;
+use crate::grant::{Capability, Granted, Request};
+use crate::plugin::manifest::HookOptions;
+use crate::plugin::open::{ceiling, settings_for};
+use crate::point::catalog;
+use crate::point::dispatch::PointKind;
+use crate::point::failure::OnFailure;
+use crate::point::registry::{DEFAULT_PRIORITY, HookSpec};
+
+/// Plugin with the decision on its permissions. It has no resources.
+pub struct DecidedPlugin {
+    listed: ListedPlugin,
+    /// Requested permissions.
+    pub request: Request,
+    /// Decision on the request.
+    pub decision: Decision,
+    /// Place in the policy that mutes it: its questions are not asked.
+    pub muted_by: Option<String>,
+    /// Whether a policy says that nothing runs without it.
+    pub(in crate::plugin) is_required: bool,
+}
+
+debug_some!(
+    DecidedPlugin,
+    self,
+    name = self.manifest.name,
+    trust = self.trust
+);
+
+impl Deref for DecidedPlugin {
+    type Target = ListedPlugin;
+
+    fn deref(&self) -> &ListedPlugin {
+        &self.listed
+    }
+}
+
+impl DecidedPlugin {
+    /// Joins a plugin with the decision on it.
+    pub(in crate::plugin) fn new(
+        listed: ListedPlugin,
+        request: Request,
+        decision: Decision,
+        muted_by: Option<String>,
+        is_required: bool,
+    ) -> Self {
+        Self {
+            listed,
+            request,
+            decision,
+            muted_by,
+            is_required,
+        }
+    }
+
+    /// Returns the permissions that it has, and would have if the operator said yes to those that
+    /// are open.
+    #[must_use]
+    pub fn expected(&self) -> Granted {
+        self.decision.clone().with_yes("").granted()
+    }
+
+    /// Describes a hook of a plugin that has `granted`, under `plugin` as the operator's settings:
+    /// those for the hook over those for the plugin over the manifest's over the defaults. The
+    /// operator can only lower a deadline; the manifest can raise the deadline of a hook that may
+    /// wait for a model.
+    pub(in crate::plugin) fn spec_with(
+        &self,
+        (point, kind): (&str, PointKind),
+        options: &HookOptions,
+        plugin: &PluginSettings,
+        granted: &Granted,
+    ) -> HookSpec {
+        let hook = settings_for(plugin, point);
+        let ceiling = ceiling(options, granted.has_external_call());
+        let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
+        let operator = seconds(hook.timeout_seconds.or(plugin.timeout_seconds));
+        let wanted = [operator, options.timeout, self.manifest.limits.timeout];
+        let priority = hook.priority.or(plugin.priority).or(options.priority);
+        let on_failure = hook.on_failure.or(plugin.on_failure).or(options.on_failure);
+        // Nothing runs without a plugin that is required, and that is as true of each of its hooks.
+        let on_failure = on_failure.filter(|_| !self.is_required);
+        let by_default = match self.is_required {
+            true => OnFailure::Block,
+            false => match catalog::find(point) {
+                Some(row) => row.default_on_failure(),
+                None => kind.default_on_failure(),
+            },
+        };
+        HookSpec {
+            plugin: Arc::from(self.manifest.name.as_str()),
+            point: point.to_owned(),
+            priority: priority.unwrap_or(DEFAULT_PRIORITY),
+            deadline: wanted.into_iter().flatten().fold(ceiling, Duration::min),
+            on_failure: on_failure.unwrap_or(by_default),
+            is_async: options.is_async,
+            may_change: granted.has(&Capability::Session),
+            may: options.may.clone(),
+        }
+    }
+}

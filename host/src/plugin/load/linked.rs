@@ -1,0 +1,183 @@
+//! A plugin that runs: linked with its granted permissions and nothing else.
+//!
+//! The only module that gives a plugin resources. [`PluginResources`] come from a decision in which
+//! nothing is open, or are none.
+
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::LoadOptions;
+use super::decided::DecidedPlugin;
+use crate::egress::PluginEgress;
+use crate::folder::{FolderPlaces, FolderQuota, GrantedFolders};
+use crate::grant::{Capability, ExternalCall, Granted};
+use crate::plugin::host::PluginBacking;
+use crate::plugin::instance::InstanceTemplate;
+use crate::plugin::manifest::Manifest;
+use crate::plugin::store::{PluginStore, data_folder};
+use crate::point::handle::AgentHandle;
+
+/// Resources outside of a plugin that its instances may touch.
+pub(in crate::plugin) struct PluginResources {
+    granted: Arc<Granted>,
+    store: PluginStore,
+    folders: Arc<GrantedFolders>,
+    egress: Option<Arc<PluginEgress>>,
+}
+
+impl PluginResources {
+    /// Returns no resources, for the run in which a plugin lists its tools: it can read the
+    /// values that it stored in earlier sessions, and nothing else.
+    pub(in crate::plugin) fn none(own: &Path, manifest: &Manifest, options: &LoadOptions) -> Self {
+        let granted = Granted::default();
+        Self {
+            store: PluginStore::of(own).closed(),
+            folders: Arc::new(plugin_folders(own, manifest, &granted, options)),
+            egress: None,
+            granted: Arc::new(granted),
+        }
+    }
+
+    /// Returns the resources that a decision grants; `None` while the operator must be asked.
+    fn of_decision(plugin: &DecidedPlugin, options: &LoadOptions) -> Option<Self> {
+        if plugin.decision.is_waiting() {
+            return None;
+        }
+        let granted = Arc::new(plugin.decision.granted());
+        let (own, manifest) = (&plugin.own_folder, &plugin.manifest);
+        let egress = granted.has_network().then(|| {
+            PluginEgress::new(
+                options.egress.clone(),
+                Arc::from(manifest.name.as_str()),
+                granted.clone(),
+                manifest.limits.requests,
+            )
+        });
+        Some(Self {
+            store: PluginStore::of(own),
+            folders: Arc::new(plugin_folders(own, manifest, &granted, options)),
+            egress,
+            granted,
+        })
+    }
+
+    pub(in crate::plugin) fn granted(&self) -> &Arc<Granted> {
+        &self.granted
+    }
+
+    pub(in crate::plugin) fn store(&self) -> &PluginStore {
+        &self.store
+    }
+
+    pub(in crate::plugin) fn folders(&self) -> &Arc<GrantedFolders> {
+        &self.folders
+    }
+
+    /// Returns the egress of its requests; `None` without the network.
+    pub(in crate::plugin) fn egress(&self) -> Option<&Arc<PluginEgress>> {
+        self.egress.as_ref()
+    }
+}
+
+/// The granted folders of a plugin. None is opened before it is used.
+fn plugin_folders(
+    own: &Path,
+    manifest: &Manifest,
+    granted: &Granted,
+    options: &LoadOptions,
+) -> GrantedFolders {
+    let places = FolderPlaces {
+        workspace: options.workspace.clone(),
+        data: data_folder(own),
+        // No plugin has this name.
+        empty: options.data.join(".empty"),
+        protected: options.protected.clone(),
+        quota: FolderQuota::quota_of(manifest.limits.data, manifest.limits.files),
+    };
+    GrantedFolders::new(granted, places)
+}
+
+/// Plugin that is ready to run.
+pub struct LoadedPlugin {
+    decided: DecidedPlugin,
+    resources: PluginResources,
+    template: Option<Arc<InstanceTemplate>>,
+}
+
+debug_some!(
+    LoadedPlugin,
+    self,
+    name = self.manifest.name,
+    trust = self.trust
+);
+
+impl Deref for LoadedPlugin {
+    type Target = DecidedPlugin;
+
+    fn deref(&self) -> &DecidedPlugin {
+        &self.decided
+    }
+}
+
+/// Outcome of linking.
+pub(in crate::plugin) enum Linking<E> {
+    /// The plugin runs.
+    Done(LoadedPlugin),
+    /// The operator must be asked first.
+    Waiting(DecidedPlugin),
+    /// Permissions were refused without which the plugin cannot run.
+    Failed(DecidedPlugin, E),
+}
+
+impl LoadedPlugin {
+    /// Gives a plugin the granted resources, and links it with their imports. `template` returns the
+    /// template of its instances, linked with the permissions that it is given.
+    pub(in crate::plugin) fn link<E>(
+        decided: DecidedPlugin,
+        options: &LoadOptions,
+        template: impl FnOnce(&DecidedPlugin, &Granted) -> Result<Option<Arc<InstanceTemplate>>, E>,
+    ) -> Linking<E> {
+        let Some(resources) = PluginResources::of_decision(&decided, options) else {
+            return Linking::Waiting(decided);
+        };
+        match template(&decided, resources.granted()) {
+            Ok(template) => Linking::Done(Self {
+                decided,
+                resources,
+                template,
+            }),
+            Err(error) => Linking::Failed(decided, error),
+        }
+    }
+
+    /// Returns the granted permissions.
+    #[must_use]
+    pub fn granted(&self) -> &Arc<Granted> {
+        self.resources.granted()
+    }
+
+    pub(in crate::plugin) fn store(&self) -> &PluginStore {
+        self.resources.store()
+    }
+
+    /// Returns the template of its instances; `None` for a plugin that has no component.
+    pub(in crate::plugin) fn template(&self) -> Option<&Arc<InstanceTemplate>> {
+        self.template.as_ref()
+    }
+
+    /// Whether its loop of the agent may order turns.
+    #[must_use]
+    pub fn may_order_turns(&self) -> bool {
+        let call = Capability::ExternalCall(ExternalCall::AgentLoop);
+        self.has_agent_loop() && self.granted().has(&call)
+    }
+
+    /// Creates the state that the plugin's instances in one session share.
+    pub(in crate::plugin) fn open_backing(
+        &self,
+        handle: Arc<dyn AgentHandle>,
+    ) -> Arc<PluginBacking> {
+        self.new_backing(&self.resources, self.muted_by.is_some(), handle)
+    }
+}

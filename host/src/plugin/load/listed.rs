@@ -1,0 +1,177 @@
+//! A plugin whose component was compiled and ran once, to list its tools and commands. Nobody has
+//! decided yet on its permissions.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::component::Component;
+
+use super::checked::CheckedPlugin;
+use crate::grant::{Granted, OfferedTool, Request};
+use crate::message::ToolSpec;
+use crate::plugin::commands::CommandSpec;
+use crate::plugin::component::ForeignFunctions;
+use crate::plugin::contract::stamp::Stamp;
+use crate::plugin::instance::InstanceTemplate;
+use crate::plugin::{Error, agent_loop, authority, loops};
+
+/// Facts in the bytes of a component, read without running it.
+#[derive(Default)]
+pub(in crate::plugin) struct ComponentFacts {
+    pub(in crate::plugin) digest: String,
+    pub(in crate::plugin) imports: Vec<String>,
+    pub(in crate::plugin) exports: Vec<String>,
+    pub(in crate::plugin) stamp: Option<Stamp>,
+    /// Functions of a component that knows no contract; `None` for a plugin.
+    pub(in crate::plugin) foreign: Option<ForeignFunctions>,
+    pub(in crate::plugin) was_cached: bool,
+}
+
+/// Compiled component, and its template with everything that the manifest requests: the one with
+/// which its tools were listed.
+pub(in crate::plugin) struct CompiledComponent {
+    pub(in crate::plugin) component: Component,
+    pub(in crate::plugin) template: Arc<InstanceTemplate>,
+    /// Permissions with whose imports the template is linked.
+    pub(in crate::plugin) requested: Granted,
+}
+
+impl CompiledComponent {
+    /// Returns the template if it is linked with exactly these permissions.
+    pub(in crate::plugin) fn template_for(
+        &self,
+        granted: &Granted,
+    ) -> Option<Arc<InstanceTemplate>> {
+        (self.requested == *granted).then(|| self.template.clone())
+    }
+}
+
+/// Plugin with all that it offers. It has no resources.
+pub struct ListedPlugin {
+    checked: CheckedPlugin,
+    /// Digest of its component; empty without one.
+    pub digest: String,
+    /// Every interface it imports, as it names them.
+    pub imports: Vec<String>,
+    /// Every interface of ours that it exports, without package and version.
+    pub exports: Vec<String>,
+    /// Stamp of its component.
+    pub stamp: Option<Stamp>,
+    /// Tools of the plugin.
+    pub tools: Vec<ToolSpec>,
+    /// Slash commands of the plugin.
+    pub commands: Vec<CommandSpec>,
+    /// Time that loading took, without the time in which the operator answered.
+    pub load_time: Duration,
+    /// Whether its native code came from the cache.
+    pub was_cached: bool,
+    pub(in crate::plugin) foreign: Option<ForeignFunctions>,
+    /// `None` for a plugin that has no component.
+    pub(in crate::plugin) compiled: Option<CompiledComponent>,
+}
+
+impl Deref for ListedPlugin {
+    type Target = CheckedPlugin;
+
+    fn deref(&self) -> &CheckedPlugin {
+        &self.checked
+    }
+}
+
+impl ListedPlugin {
+    /// Joins the facts about a plugin.
+    pub(in crate::plugin) fn new(
+        checked: CheckedPlugin,
+        facts: ComponentFacts,
+        (tools, commands): (Vec<ToolSpec>, Vec<CommandSpec>),
+        compiled: Option<CompiledComponent>,
+        load_time: Duration,
+    ) -> Self {
+        Self {
+            checked,
+            digest: facts.digest,
+            imports: facts.imports,
+            exports: facts.exports,
+            stamp: facts.stamp,
+            tools,
+            commands,
+            load_time,
+            was_cached: facts.was_cached,
+            foreign: facts.foreign,
+            compiled,
+        }
+    }
+
+    /// Returns the request that the operator decides on: all that the plugin asks for, and its
+    /// content. `source` says where the plugin comes from.
+    ///
+    /// # Errors
+    /// The manifest cannot be written as text.
+    pub(in crate::plugin) fn request(&self, source: String) -> Result<Request, Error> {
+        let manifest = &self.manifest;
+        Ok(Request {
+            plugin: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            description: manifest.description.clone(),
+            trust: manifest.trust.map_or(self.trust, |own| own.max(self.trust)),
+            source,
+            digest: self.digest.clone(),
+            // Comments and the order of keys do not count.
+            manifest: serde_json::to_string(manifest).map_err(|e| Error::Start {
+                message: format!("its manifest cannot be kept: {e}"),
+            })?,
+            side_effects: manifest.side_effects.clone(),
+            capabilities: manifest.requested(),
+            tools: self.tools.iter().map(offered_tool).collect(),
+            has_hooks: self.exports.iter().any(|e| authority::shows_session(e)),
+        })
+    }
+
+    /// Whether it is a component that knows no contract.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
+    /// Functions of such a component that are not offered, each with the reason.
+    #[must_use]
+    pub fn refused_functions(&self) -> &[String] {
+        self.foreign.as_ref().map_or(&[], |own| &own.refused)
+    }
+
+    /// Whether anything of its component is ever called: a hook, a tool, a command, an
+    /// implementation of a point or a loop. Without a component there is nothing to call, and the
+    /// plugin carries prompts or skills alone.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        let is_used = |export: &String| match export.as_str() {
+            "tools" => !self.tools.is_empty(),
+            "commands" => !self.commands.is_empty(),
+            "implement" => !self.manifest.implements.is_empty(),
+            _ => true,
+        };
+        self.manifest.component.is_none() || self.is_foreign() || self.exports.iter().any(is_used)
+    }
+
+    /// Whether it has a loop, which runs during `rind serve`.
+    #[must_use]
+    pub fn has_loop(&self) -> bool {
+        self.exports.iter().any(|export| export == loops::INTERFACE)
+    }
+
+    /// Whether it has a loop of the agent, which may order turns.
+    #[must_use]
+    pub fn has_agent_loop(&self) -> bool {
+        let mut exports = self.exports.iter();
+        exports.any(|export| export == agent_loop::INTERFACE)
+    }
+}
+
+fn offered_tool(tool: &ToolSpec) -> OfferedTool {
+    OfferedTool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.to_string(),
+    }
+}
