@@ -248,7 +248,7 @@ fn what_a_removed_plugin_stored_comes_back_with_its_source_and_goes_to_no_other(
     remove();
     let ran = plugin(&rind, "install", &one).exits(0);
     assert!(
-        ran.stderr.contains("stored before is there again"),
+        ran.stderr.contains("its earlier stored data is restored"),
         "{}",
         ran.stderr
     );
@@ -265,7 +265,7 @@ fn what_a_removed_plugin_stored_comes_back_with_its_source_and_goes_to_no_other(
     store("of somebody");
     let ran = plugin(&rind, "install", &one).exits(0);
     assert!(
-        ran.stderr.contains("not for this one: it was put aside"),
+        ran.stderr.contains("not for this one: it was moved to"),
         "{}",
         ran.stderr
     );

@@ -446,7 +446,7 @@ async fn an_update_without_the_attestation_of_the_version_before_is_told() {
     let ran = mock.run(&rind, &["plugin", "update"]).exits(0);
     assert!(
         ran.stderr
-            .contains("nothing of npm:hello@0.2.0: ask its owner why"),
+            .contains("not where npm:hello@0.2.0 was built: ask its owner why"),
         "{}",
         ran.stderr
     );

@@ -61,7 +61,7 @@ fn a_component_older_than_its_sources_is_not_tested_checked_packed_or_installed(
     assert!(ran.stdout.contains("✗ hello: build"), "{}", ran.stdout);
     assert!(
         ran.stdout.contains(
-            "its component is older than its sources, and cannot be built: plugin `hello`: "
+            "its component is older than its sources and cannot be rebuilt: plugin `hello`: "
         ),
         "{}",
         ran.stdout

@@ -39,7 +39,7 @@ impl EventFile {
         if let Err(error) = written {
             self.file = None;
             render::print_warning(&format!(
-                "cannot write to {} of --events, so it ends before this event: {error}",
+                "cannot write to {} of --events; this event and later ones are missing there: {error}",
                 self.path.display()
             ));
         }

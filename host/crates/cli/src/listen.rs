@@ -36,7 +36,7 @@ impl FromStr for ListenAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path.is_empty() {
-                true => Err("`unix:` is followed by a path".to_owned()),
+                true => Err("`unix:` must be followed by a path".to_owned()),
                 false => Ok(Self::Unix(path.into())),
             };
         }

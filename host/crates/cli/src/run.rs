@@ -74,7 +74,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         },
         Some(line) => {
             if !demands.images.is_empty() {
-                bail_usage!("a slash command takes no images: pass --image with a prompt");
+                bail_usage!("slash commands do not accept images: pass --image with a prompt");
             }
             let commands = prepared.commands().await?;
             let call = commands.parse_call(line).map_err(Usage)?;
@@ -83,7 +83,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
             }
             if commands.is_about_session(&call) && args.resume.is_none() {
                 bail_usage!(
-                    "{} is about a session: pass --resume with its id or `last`",
+                    "{} needs a session: pass --resume with its id or `last`",
                     line.escape_debug()
                 );
             }
@@ -350,7 +350,7 @@ pub(super) async fn run_turn(
         ExitStatus::Done => {}
         // The refused text is part of the session now.
         ExitStatus::Blocked => render::print_note(
-            "this session contains the blocked text and will be blocked again; start another: rind run \"…\"",
+            "this session contains the blocked text and will be blocked again; start a new session: rind run \"…\"",
         ),
         _ => render::print_note(&format!("to continue: rind run --resume {id} \"…\"")),
     }

@@ -87,7 +87,7 @@ fn print_sent(
     }
     let Some(names) = sent.filter(|names| !names.is_empty()) else {
         bail_usage!(
-            "session {id} does not hold the text of that prompt; `rind session prompt {id}` shows its parts"
+            "session {id} does not contain the text of that prompt; `rind session prompt {id}` shows its parts"
         );
     };
     for name in names {

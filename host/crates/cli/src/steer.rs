@@ -287,7 +287,7 @@ impl InputSteering {
 
 fn parse_command(line: &str) -> Result<SteerCommand, String> {
     let command: SteerCommand = serde_json::from_str(line).map_err(|error| {
-        format!("the line is none of {{\"steer\": …}}, {{\"follow_up\": …}}, {{\"cancel\": true}}: {error}")
+        format!("the line is not one of {{\"steer\": …}}, {{\"follow_up\": …}}, {{\"cancel\": true}}: {error}")
     })?;
     if !matches!(
         command.id,

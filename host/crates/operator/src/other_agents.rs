@@ -47,7 +47,7 @@ pub fn tell_unused(setup: &OperatorSetup) {
         .map(|agent| format!("`rind import {agent} --project --dry-run`"));
     let commands: Vec<String> = commands.collect();
     setup.environment.warn_once(&format!(
-        "this project has settings of other agents, which are not used here: {}; {} shows what can be taken over (told once)",
+        "this project has settings of other agents, which are not used here: {}; {} shows which of them can be imported (shown once)",
         places.join(", "),
         commands.join(" or "),
     ));

@@ -137,7 +137,7 @@ pub async fn trusted(
         let digest = held.digest().to_owned();
         projects
             .trust(&paths.workspace, digest, rind_lib::clock::now_text())
-            .context("keep that the project is trusted")?;
+            .context("store that the project is trusted")?;
     }
     Ok(Some(held))
 }
@@ -156,7 +156,7 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     // An empty folder is not among the files that were read, so look at the disk as well.
     if let Some(path) = file_names(paths).into_iter().find(|path| path.is_dir()) {
         bail_usage!(
-            "{} is a folder, and settings are a file; move it away",
+            "{} is a folder, but must be a settings file; move it away",
             path.display()
         );
     }
@@ -169,15 +169,13 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     let config = Config::new(layers.clone());
     config
         .check_known(SECTIONS)
-        .context("read the settings that the project brings; what else it wants to set belongs into your own config.toml")?;
+        .context("read the settings of the project; settings that a project cannot have belong in your own config.toml")?;
     let own = project_plugins(paths, held);
     let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
     let PluginsConfig(settings) = config.section()?;
     if let Some(name) = settings.keys().find(is_foreign) {
         bail_usage!(
-            "{} sets something for the plugin `{}`, which is not one of the project's; what you want of your own plugins \
-             belongs \
-             into your own config.toml",
+            "{} has settings for the plugin `{}`, which is not one of the project's; settings of your own plugins belong in your own config.toml",
             paths.project_config().display(),
             name.escape_debug()
         );

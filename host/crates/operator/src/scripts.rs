@@ -99,7 +99,7 @@ fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Polic
 pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
     for open in writable(setup, scripts)? {
         setup.environment.warn(&format!(
-            "{}: the agent can change {}, because {} is in {}; keep what guards it elsewhere",
+            "{}: the agent can change {}, because {} is in {}; keep files that guard the agent elsewhere",
             open.place,
             open.what,
             open.file.display(),

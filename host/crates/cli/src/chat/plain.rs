@@ -152,7 +152,7 @@ fn read_lines() -> Receiver<String> {
 fn report_ignored(line: &str) {
     let line = render::one_line(line, 400);
     at_once(format_args!(
-        "typed too early for an answer, and ignored: {line}\n"
+        "ignored, because it was typed before the question appeared: {line}\n"
     ));
 }
 

@@ -273,7 +273,7 @@ impl LiveChat {
             return;
         }
         if line == "/" && text.starts_with('/') {
-            let words = "type the name of a command behind the slash; /help lists them";
+            let words = "type the name of a command after the slash; /help lists the commands";
             return self.view.say_line(warning_text(words));
         }
         if line.starts_with('!') && !text.starts_with(' ') {
@@ -315,7 +315,7 @@ impl LiveChat {
             self.is_dropped = !self.history.add_pieces(&self.editor.pieces());
             self.editor.discard_text();
             if self.is_dropped {
-                let words = "cleared, and not kept in the history: Ctrl-_ brings it back";
+                let words = "the text is cleared and not kept in the history; Ctrl-_ restores it";
                 self.view.say_line(style_text(DIM, words));
             }
             self.interrupted = Some(Instant::now());

@@ -104,7 +104,7 @@ impl LiveChat {
         let letters = one_line(&search.letters, WIDTH);
         let words = format!("  history: {letters}▏ Ctrl-R goes on, Enter takes it, Esc leaves");
         Some(match search.is_failed {
-            true => style_text(WARN, format_args!("{words} · nothing older has it")),
+            true => style_text(WARN, format_args!("{words} · no older match")),
             false => style_text(DIM, words),
         })
     }

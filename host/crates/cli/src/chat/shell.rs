@@ -73,7 +73,7 @@ impl ChatShell {
             None => (line.trim(), true),
         };
         if command.is_empty() {
-            return Err("type a command behind `!`, as in `!git status`".to_owned());
+            return Err("type a command after `!`, as in `!git status`".to_owned());
         }
         if let Some(RunningShell { command, .. }) = &self.running {
             return Err(format!(

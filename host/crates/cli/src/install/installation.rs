@@ -158,7 +158,7 @@ impl PluginInstallation {
         if let Some(expected) = wanted.name {
             ensure!(
                 name == expected,
-                "{} is another plugin now: `{name}`; remove {expected}, or install it from elsewhere",
+                "{} now contains another plugin, `{name}`; remove {expected}, or install it from another source",
                 fetched.source
             );
         }
@@ -227,7 +227,7 @@ impl PluginInstallation {
         // plugin.
         let stored = match locked {
             None => data::settle_data(&self.stores(), &name, &new.source)
-                .with_context(|| format!("cannot move what plugins of the name {name} stored"))?,
+                .with_context(|| format!("cannot move the stored data of plugins named {name}"))?,
             // An operator who changes the source confirms that it is the same plugin, so its data
             // stays.
             Some(_) => Vec::new(),
@@ -336,7 +336,7 @@ impl PluginInstallation {
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
         let config = user_setup()?.config;
         let aside = data::put_aside(&self.stores(), name, Some(&source))
-            .with_context(|| format!("{name} is removed, and what it stored cannot be moved"))?;
+            .with_context(|| format!("{name} is removed, but its stored data cannot be moved"))?;
         Ok(RemovedPlugin {
             name: name.to_owned(),
             n_answers,
@@ -368,16 +368,14 @@ fn install_change(
     let (name, version) = (&manifest.name, &manifest.version);
     ensure!(
         locked.source.is_same(&fetched.source) || wanted.may_change_source,
-        "{name} was installed from {}, and {} may be somebody else's plugin of the same name; add --change-source if it is not, or \
-         `rind plugin remove {name}` first",
+        "{name} was installed from {}, and {} may be another author's plugin of the same name; pass --change-source if it is the same plugin, or run `rind plugin remove {name}` first",
         locked.source,
         fetched.source
     );
     check_registry(locked, fetched, wanted.may_change_source)?;
     ensure!(
         *version >= locked.version,
-        "{name} {version} is older than the installed {}; an older version may have faults that were corrected since. To go back \
-         to it, `rind plugin remove {name}` first",
+        "{name} {version} is older than the installed {}; an older version may have faults that were corrected since; to downgrade, run `rind plugin remove {name}` first",
         locked.version
     );
     if *version > locked.version {
@@ -385,8 +383,7 @@ fn install_change(
     }
     ensure!(
         digest == locked.digest,
-        "{name} {version} is installed already, and {} has other files under the same version; raise `version` in plugin.toml, or \
-         `rind plugin remove {name}` first",
+        "{name} {version} is already installed, and {} has other files under the same version; raise `version` in plugin.toml, or run `rind plugin remove {name}` first",
         fetched.source
     );
     let digests = [&locked.package, &fetched.package];
@@ -439,7 +436,7 @@ fn package_notices(locked: Option<&LockedEntries>, fetched: &FetchedPlugin) -> V
     };
     let lost = is_lost.then(|| {
         format!(
-            "the registry says of the installed version where it was built, and nothing of {}: ask its owner why",
+            "the registry says where the installed version was built, but not where {} was built: ask its owner why",
             fetched.source
         )
     });

@@ -265,7 +265,7 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     let state = match (refused, &call.result) {
         (Some(refused), _) => style_text(BAD, refused),
         (None, None) if call.duration_ms.is_some() => style_text(DIM, "ended"),
-        (None, None) if call.has_begun => style_text(WARN, "it began and has no result"),
+        (None, None) if call.has_begun => style_text(WARN, "it began, but has no result"),
         (None, None) => style_text(WARN, "it has not begun"),
         (None, Some(_)) if call.is_error => style_text(BAD, "failed"),
         (None, Some(_)) => style_text(GOOD, "result"),
