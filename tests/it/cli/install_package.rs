@@ -532,7 +532,7 @@ async fn credentials_of_the_clients_go_to_their_registry_only_and_are_never_show
     let ran = install(&npmrc("hunter3")).exits(1);
     assert!(
         ran.stderr
-            .contains("refuses package hello to the configured credentials"),
+            .contains("refuses access to package hello with the configured credentials"),
         "{}",
         ran.stderr
     );

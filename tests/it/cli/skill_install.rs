@@ -220,8 +220,7 @@ fn what_somebody_wrote_or_changed_is_never_replaced_and_kept_when_that_is_forced
     fs::write(own.join("SKILL.md"), "mine").unwrap();
     let ran = install(&rind, &source, &["--yes"]).exits(1);
     assert!(
-        ran.stderr
-            .contains("is there already and was not installed"),
+        ran.stderr.contains("already exists and was not installed"),
         "{}",
         ran.stderr
     );
@@ -487,9 +486,9 @@ fn of_a_repository_what_is_committed_is_taken_bare_or_not_and_at_any_revision() 
     assert_eq!(read(), REVIEW);
     for (rev, what) in [
         ("nope", "has no branch, tag or commit `nope`"),
-        ("--output=x", "is no name of a commit"),
-        ("HEAD:skills", "is no name of a commit"),
-        ("../../HEAD", "is no name of a commit"),
+        ("--output=x", "is not a revision"),
+        ("HEAD:skills", "is not a revision"),
+        ("../../HEAD", "is not a revision"),
         ("0000000", "has no commit 0000000"),
     ] {
         let ran = install(&rind, &source, &["--yes", &format!("--rev={rev}")]).exits(1);
@@ -556,11 +555,7 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
     assert!(ran.stderr.contains("has no signature"), "{}", ran.stderr);
     sign(&theirs, &signed);
     let ran = install(&rind, &signed, &args).exits(1);
-    assert!(
-        ran.stderr.contains("is not a signature of these bytes"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("does not match"), "{}", ran.stderr);
     sign(&ours, &signed);
     let ran = install(&rind, &signed, &args).exits(0);
     assert!(
@@ -572,7 +567,8 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
     let folder = review(&rind);
     let ran = install(&rind, &folder, &args).exits(1);
     assert!(
-        ran.stderr.contains("is a folder, which cannot be signed"),
+        ran.stderr
+            .contains("is a folder, and folders cannot be signed"),
         "{}",
         ran.stderr
     );

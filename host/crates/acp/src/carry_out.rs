@@ -24,7 +24,7 @@ pub(crate) async fn ask_carry_out(
         .kind(ToolKind::SwitchMode)
         .status(ToolCallStatus::Pending)
         .content(vec![text_content(
-            "The plan above is carried out in the mode that you choose.",
+            "Choose the mode in which the plan above is carried out.",
         )]);
     let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
     let options = vec![

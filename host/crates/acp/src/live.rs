@@ -344,7 +344,7 @@ impl LiveSession {
             tracing::warn!(
                 session = &*self.id,
                 error,
-                "a session did not close in good order"
+                "a session did not close cleanly"
             );
         }
     }

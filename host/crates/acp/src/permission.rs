@@ -242,7 +242,7 @@ fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<Too
         text.push_str(&printable_text(&line));
     };
     if let Some(plugin) = &question.plugin {
-        add(format!("The tool is of the plugin {plugin}."));
+        add(format!("The tool belongs to the plugin {plugin}."));
     }
     if let Some(by) = &question.by {
         add(format!("The plugin {by} makes the call."));

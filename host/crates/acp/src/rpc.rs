@@ -58,7 +58,7 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
     })?;
     let Value::Object(mut fields) = value else {
         let why = match value {
-            Value::Array(_) => "batches are not taken; send one message a line",
+            Value::Array(_) => "batches are not supported; send one message per line",
             _ => "it is not an object",
         };
         return Err(BadLine::invalid(RequestId::Null, why));

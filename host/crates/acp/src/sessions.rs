@@ -75,12 +75,12 @@ impl AcpSessions {
         let invalid = |why: String| WireError::new(-32602, why);
         if request.has_system_prompt {
             return Err(invalid(
-                "`systemPrompt` is not taken, as the capabilities say: put it into AGENTS.md or a plugin".to_owned(),
+                "`systemPrompt` is not supported (see the capabilities): put its text into AGENTS.md or a plugin".to_owned(),
             ));
         }
         if request.n_more_folders > 0 {
             return Err(invalid(
-                "`additionalDirectories` is not taken, as the capabilities say: a session has one folder"
+                "`additionalDirectories` is not supported (see the capabilities): a session has one folder"
                     .to_owned(),
             ));
         }
@@ -91,7 +91,7 @@ impl AcpSessions {
             self.end_open(id).await?;
         }
         if self.open.lock().await.len() >= MAX_OPEN {
-            let why = format!("{MAX_OPEN} sessions are open; close one that is not needed");
+            let why = format!("{MAX_OPEN} sessions are open, which is the maximum; close one");
             return Err(WireError::new(-32603, why));
         }
         let asked = Arc::new(OnceLock::new());
@@ -257,7 +257,7 @@ fn unknown_session(id: &str) -> WireError {
     WireError::new(
         -32002,
         format!(
-            "there is no session `{id}` here; session/new begins one, session/list names those that can be loaded"
+            "there is no session `{id}` here; session/new begins one, session/list lists the sessions that can be loaded"
         ),
     )
 }
@@ -325,10 +325,10 @@ fn read_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String> {
             },
         }),
         McpServer::Sse(own) => Err(format!(
-            "the MCP server `{}` speaks SSE, which is not taken, as the capabilities say: use Streamable HTTP",
+            "the MCP server `{}` speaks SSE, which is not supported (see the capabilities): use Streamable HTTP",
             clean_line(&own.name, 60)
         )),
-        _ => Err("an MCP server of an unknown kind is not taken".to_owned()),
+        _ => Err("an MCP server has an unknown kind".to_owned()),
     };
     servers.into_iter().map(one).collect()
 }

@@ -109,7 +109,7 @@ fn step_fault(step: &CaseStep) -> Option<String> {
         return Some(NOTHING_EXPECTED.to_owned());
     }
     if step.expect.snapshot {
-        return Some("`expect.snapshot` is of the first step alone".to_owned());
+        return Some("`expect.snapshot` is allowed in the first step only".to_owned());
     }
     let is_known =
         |event: &GivenEvent| event.is_of_plugin() || catalog::find(&event.point).is_some();

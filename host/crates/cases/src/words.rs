@@ -37,7 +37,7 @@ fn unknown_point(point: &str) -> Option<String> {
     }
     if let Some(row) = catalog::find(point) {
         return Some(format!(
-            "`expect.hooks`: the point `{point}` is called `{}` here",
+            "`expect.hooks`: write the point `{point}` as `{}`",
             row.name
         ));
     }

@@ -115,7 +115,7 @@ async fn request_answer(
         sleep(PAUSE).await;
     }
     Err(GuardError::Daemon(format!(
-        "the daemon was replaced again and again: {last}"
+        "the daemon was replaced repeatedly: {last}"
     )))
 }
 

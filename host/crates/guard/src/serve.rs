@@ -98,7 +98,7 @@ pub async fn serve_guard(
         }
         if Instant::now() >= until {
             let seconds = TAKE_OVER.as_secs();
-            tracing::error!("the daemon before this one did not end within {seconds} s");
+            tracing::error!("the previous daemon did not end within {seconds} s");
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

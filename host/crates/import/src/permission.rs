@@ -39,7 +39,8 @@ pub(crate) fn add_claude_rule(
     if decision == Rule::Allow
         && let Some(ask) = asks.iter().find(|ask| may_be_narrower(text, ask))
     {
-        let why = format!("it is asked about there because of `{ask}`, and would be allowed here");
+        let why =
+            format!("the other agent asks about it because of `{ask}`, but Rind would allow it");
         return plan.lose(path, text, why);
     }
     match claude_rules(text, decision, origin) {
@@ -172,7 +173,7 @@ fn path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> 
 fn workspace_glob(pattern: &str) -> Result<String, String> {
     if pattern.starts_with("//") || pattern.starts_with('~') {
         return Err(
-            "it names files outside of the workspace, where file tools cannot reach".to_owned(),
+            "it names files outside the workspace, which file tools cannot reach".to_owned(),
         );
     }
     if pattern.starts_with('!') || pattern.contains("..") {
@@ -196,7 +197,7 @@ pub(crate) fn add_opencode_rules(
     plan: &mut ImportPlan,
 ) {
     let Some(table) = permission.as_object() else {
-        return plan.lose(path, "permission", "it is no table of tools");
+        return plan.lose(path, "permission", "it is not a table of tools");
     };
     for (tool, wanted) in table {
         match wanted.as_object() {
@@ -228,7 +229,7 @@ fn add_opencode_rule(
             plan.lose(
                 path,
                 from.clone(),
-                "a denial wins here over every narrower rule, so that this one asks",
+                "in Rind a denial overrides every narrower rule, so this rule asks instead",
             );
             Rule::Ask
         }

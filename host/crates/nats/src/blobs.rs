@@ -174,7 +174,7 @@ impl Blobs for NatsBlobs {
             .runtime
             .wait(async move { link.purge(&stream, &filter).await });
         if let Err(error) = removed {
-            tracing::debug!(%error, "a value that nobody needs was not removed");
+            tracing::debug!(%error, "an unused value was not removed");
         }
     }
 

@@ -109,7 +109,7 @@ impl Drop for NatsJournal {
             Ok(())
         });
         if let Err(error) = released {
-            tracing::debug!(%error, "a lease was not given back and ends by itself");
+            tracing::debug!(%error, "a lease was not released; it expires by itself");
         }
     }
 }

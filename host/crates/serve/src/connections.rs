@@ -64,7 +64,7 @@ impl ApiListener {
                 return Err(taken(path, "is no socket"));
             }
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(taken(path, "is the socket of a server that runs"));
+                return Err(taken(path, "is the socket of a running server"));
             }
             std::fs::remove_file(path)?;
         }

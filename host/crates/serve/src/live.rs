@@ -183,7 +183,7 @@ impl LiveSessions {
     ) -> Result<(String, Arc<LiveSession>), ApiError> {
         if open.len() >= MAX_OPEN {
             return Err(ApiError::too_many(format!(
-                "{MAX_OPEN} sessions are open; close one that is not needed"
+                "{MAX_OPEN} sessions are open, which is the maximum; close one"
             )));
         }
         let events = Arc::new(EventLog::new(rind_lib::clock::now_ms()));
@@ -299,7 +299,9 @@ fn resume(id: &str) -> OpenSession {
 
 fn unsent(error: TrySendError<SessionOrder>) -> ApiError {
     match error {
-        TrySendError::Full(_) => ApiError::too_many(format!("{MAX_WAITING} inputs wait already")),
+        TrySendError::Full(_) => ApiError::too_many(format!(
+            "{MAX_WAITING} inputs are already waiting; try again later"
+        )),
         TrySendError::Closed(_) => {
             ApiError::conflict("closing", "the session is closing; send the input again")
         }

@@ -131,7 +131,7 @@ pub(crate) async fn run_session(
         tracing::warn!(
             session = &*id,
             error = error_chain(&error),
-            "a session did not close in good order"
+            "a session did not close cleanly"
         );
     }
     shared.events.close_log();
@@ -157,7 +157,7 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
             ..TurnOrder::default()
         };
         if let Err(why) = run_turn(session, order, &cancel).await {
-            tracing::warn!(error = why, "a turn with texts that came late failed");
+            tracing::warn!(error = why, "a turn started by late texts failed");
         }
     }
     shared.turns.end_turn();

@@ -13,7 +13,7 @@ use super::turns::{ClaimedSession, TurnFailure, WorkerTurns};
 use crate::names::last_id;
 use crate::{NatsError, NatsSessions};
 
-/// Pause before a session is looked at again that another program works on.
+/// Pause before a session is checked again that another program works on.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Interval in which the lease of a session is checked during a turn.
@@ -75,7 +75,7 @@ impl SessionWork {
             }
         };
         let end = worked.unwrap_or_else(|error| {
-            tracing::warn!(session = at.as_str(), %error, "a session is looked at again");
+            tracing::warn!(session = at.as_str(), %error, "a session is checked again");
             WakeEnd::Again(BUSY_PAUSE)
         });
         let answered = match end {
@@ -83,7 +83,7 @@ impl SessionWork {
             WakeEnd::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
         };
         if let Err(error) = answered {
-            tracing::debug!(%error, "a wake was not answered and comes back");
+            tracing::debug!(%error, "a wake message was not acknowledged and will be redelivered");
         }
         outcome
     }
@@ -223,6 +223,6 @@ impl SessionWork {
 fn tell_fenced(at: &SessionAddress) {
     tracing::warn!(
         session = at.as_str(),
-        "another worker has continued the session; nothing more is written here, and that one has its turn"
+        "another worker has continued the session and runs its turn; this worker stops writing to it"
     );
 }
