@@ -1,7 +1,7 @@
 //! Questions of a turn: approvals of tool calls, and questions of plugins.
 //!
-//! What the policy denies is never asked, and what a question covers was decided by the host before:
-//! the client can only answer. Anything but one of the options counts as a no.
+//! Calls that the policy denies are never asked about, and the host decides which calls a question
+//! covers: the client can only answer. An answer that is not one of the options counts as a no.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -39,7 +39,7 @@ pub(crate) struct AcpApprover {
     pub(crate) workspace: PathBuf,
 }
 
-/// The session that a question is of.
+/// Session that asks a question.
 pub(crate) struct AskedSession {
     pub(crate) id: Arc<str>,
     pub(crate) view: Arc<Mutex<EventView>>,

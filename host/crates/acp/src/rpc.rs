@@ -121,7 +121,8 @@ pub(crate) fn response_line(id: &RequestId, outcome: &Result<Value, WireError>) 
     line.to_string()
 }
 
-/// Writes a value of the protocol as JSON. Only a path that is not UTF-8 has none, and none is sent.
+/// Writes a value of the protocol as JSON. This fails only for paths that are not UTF-8, which are
+/// never sent.
 pub(crate) fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_else(|error| {
         tracing::warn!(%error, "a value cannot be written as JSON");

@@ -53,7 +53,7 @@ pub(crate) struct Connection {
 struct RunningRequest {
     /// Ends it.
     cancel: CancellationToken,
-    /// Session that it is a prompt of.
+    /// Session, if the request is a prompt.
     session: Option<String>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct SessionRequest {
     pub(crate) servers: Vec<McpServer>,
     pub(crate) has_system_prompt: bool,
     pub(crate) n_more_folders: usize,
-    /// Id of the session to go on with.
+    /// Id of the session to resume.
     pub(crate) resume: Option<String>,
     /// Whether the history is sent.
     pub(crate) is_replayed: bool,
@@ -163,7 +163,7 @@ impl AcpSessions {
         Ok(heads.map_err(|error| failed(error.to_string()))?.rows)
     }
 
-    /// Closes a session that is open already, so that it can be opened anew.
+    /// Closes a session that is already open, so that it can be reopened.
     async fn end_open(&self, id: &str) -> Result<(), WireError> {
         let live = self.open.lock().await.get(id).cloned();
         let Some(live) = live else {

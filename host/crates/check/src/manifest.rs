@@ -58,8 +58,8 @@ fn line_number(message: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// Returns the line of the text that a message quotes, or otherwise of the section or key that the
-/// message begins with.
+/// Returns the line of the text quoted by a message, or else the line of the section or key at the
+/// beginning of the message.
 fn spoken_of(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
     let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
     let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));

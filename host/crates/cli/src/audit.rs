@@ -1,5 +1,4 @@
-//! `rind session audit`: shows the log that the plugin audit-log wrote of a session, and whether it
-//! was tampered with.
+//! `rind session audit`: shows the audit log of a session, and whether the log was tampered with.
 
 mod texts;
 

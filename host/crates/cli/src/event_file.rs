@@ -11,7 +11,7 @@ use super::exit_code::Usage;
 use super::render;
 use rind_lib::event::Stamped;
 
-/// A file that events are appended to. Once it could not be written, it is not written any more.
+/// A file to which events are appended. After the first failed write nothing more is written.
 pub(super) struct EventFile {
     path: PathBuf,
     file: Option<File>,

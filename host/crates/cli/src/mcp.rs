@@ -161,7 +161,7 @@ async fn settle_offer(
 pub(super) enum ServerStanding {
     /// The operator said yes to the offer.
     Pinned,
-    /// The settings have changed since the yes.
+    /// The settings have changed since the server was approved.
     OtherSettings,
     /// No answer yet.
     Unknown,
@@ -193,7 +193,7 @@ pub(super) struct ListedServer<'a> {
     pub(super) standing: ServerStanding,
     #[serde(flatten)]
     pub(super) settings: &'a ServerSettings,
-    /// Tools that were said yes to.
+    /// Tools that were approved.
     pub(super) tools: Vec<&'a str>,
     pub(super) given: Option<&'a str>,
 }

@@ -133,9 +133,9 @@ fn mode_words(opened: &open::OpenedSession) -> String {
     reason = "there is one of them in a process"
 )]
 pub(super) enum RunInput {
-    /// A prompt, and what is demanded of its turn.
+    /// A prompt with the demands on its turn.
     Prompt(String, TurnDemands),
-    /// No prompt: the interrupted turn goes on.
+    /// Continue the interrupted turn, without a prompt.
     Continue(TurnDemands),
     Command {
         commands: CommandSet,
@@ -147,7 +147,7 @@ pub(super) enum RunInput {
     },
 }
 
-/// Images for a turn, and what is demanded of it.
+/// Images of a turn and demands on it.
 #[derive(Default)]
 pub(super) struct TurnDemands {
     images: Vec<Attachment>,

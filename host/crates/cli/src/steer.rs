@@ -36,7 +36,7 @@ const LAST_READ: Duration = Duration::from_millis(100);
 /// A line, or the reason why it cannot be read.
 pub(super) type Line = Result<String, String>;
 
-/// Lines as they are read.
+/// Channel of the lines in reading order.
 pub(super) type Lines = Receiver<Line>;
 
 /// Reads lines from a file, a named pipe or, for `-`, standard input.
@@ -206,7 +206,7 @@ impl InputSteering {
         }
     }
 
-    /// Answers the lines that an event is about.
+    /// Answers the lines to which an event refers.
     pub(super) fn take_event(&mut self, stamped: &Stamped) {
         if !stamped.is_main() {
             return;

@@ -28,7 +28,7 @@ pub struct GuardPlaces {
 }
 
 impl GuardPlaces {
-    /// Returns the agent's folder with settings of the person, whatever the project.
+    /// Returns the agent's folder with the person's own settings, independent of any project.
     pub(crate) fn user_folder(&self, agent: GuardedAgent) -> PathBuf {
         let usual = match agent {
             GuardedAgent::ClaudeCode => self.home.join(".claude"),

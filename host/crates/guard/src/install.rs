@@ -44,7 +44,7 @@ pub enum InstallState {
 /// A hook that is installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledHook {
-    /// Point that the hook stands for.
+    /// Point of Rind to which the hook corresponds.
     pub point: GuardPoint,
     /// Event of the agent.
     pub event: String,

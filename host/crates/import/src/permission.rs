@@ -1,7 +1,8 @@
 //! Permissions of other agents as rules for tool calls.
 //!
-//! Owns the meaning of `Bash(git push:*)` and of OpenCode's tables. A rule that cannot be written
-//! here as narrowly as it was there is a loss: nothing that was asked about is allowed by an import.
+//! Owns the meaning of `Bash(git push:*)` and of OpenCode's tables. A rule that would be wider in
+//! Rind than in the other agent is reported as a loss: an import never allows a call about which
+//! the other agent asked.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ const READING: &[&str] = &["read_file", "search", "list_files"];
 pub(crate) enum RuleOrigin {
     /// Settings of the person, which hold in every project there as here.
     Person,
-    /// Settings of a project. What they allow would be allowed in every project here.
+    /// Settings of a project. Their rules that allow would apply to every project in Rind.
     Project,
 }
 

@@ -129,7 +129,7 @@ impl OperatorHost {
         Arc::new(self.policy.only_guarding())
     }
 
-    /// Warns of rules, scripts and skills that are about none of these tools.
+    /// Warns about rules, scripts and skills that match none of these tools.
     pub fn warn_misplaced(&self, tools: &[Arc<ToolSpec>]) {
         let names = ToolNames {
             config: &self.setup.config,

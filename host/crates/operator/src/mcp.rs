@@ -23,7 +23,7 @@ use rind_mcp::{
     probe_server,
 };
 
-/// Folder of the settings that stands for the workspace.
+/// Word in the settings that denotes the workspace.
 const WORKSPACE: &str = "workspace";
 
 /// Reason why a server is not used, at the end of the warning, when the question about it was not

@@ -35,7 +35,7 @@ const OTHER_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".claude/a
 /// files.
 #[derive(Debug, Default)]
 pub struct ProjectContents {
-    /// Folders of the project that it is in.
+    /// Folders of the project that contain files for Rind.
     pub places: Vec<&'static str>,
     /// Names and descriptions of plugins.
     pub plugins: Vec<(String, String)>,
@@ -53,7 +53,7 @@ pub struct ProjectQuestion<'a> {
     pub paths: &'a Paths,
     /// Earlier answer.
     pub trust: &'a ProjectTrust,
-    /// Files of the project, as they are used after a yes.
+    /// Files of the project that are used if the answer is yes.
     pub files: &'a HeldFolder,
     /// Things that it brings.
     pub contents: ProjectContents,

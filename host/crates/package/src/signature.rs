@@ -30,7 +30,7 @@ impl Section for InstallConfig {
 pub struct SignatureSubject<'a> {
     /// Kind, for messages: `plugin` or `skill`.
     pub kind: &'static str,
-    /// Name that it is installed under.
+    /// Name under which it is installed.
     pub name: &'a str,
     pub source: &'a PluginSource,
     /// Signed bytes; `None` if the source is not a single file.

@@ -1,9 +1,9 @@
 //! Questions of all open sessions that wait for an answer: approvals of tool calls, and questions
 //! of plugins.
 //!
-//! A question is on the board for as long as the turn waits for it. Answering one is all that the
-//! API can do about a call: what the policy denies is never asked, and what a question covers was
-//! decided by the host before.
+//! A question is on the board for as long as the turn waits for it. The API can only answer: calls
+//! that the policy denies are never asked about, and the host decides which calls a question
+//! covers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -262,7 +262,7 @@ fn unfit<T>(text: impl Into<String>) -> Result<T, AnswerError> {
     Err(AnswerError::Unfit(text.into()))
 }
 
-/// Asks whoever uses the API, for one session.
+/// Approver of one session that asks the users of the API.
 pub struct ApiApprover {
     board: Arc<QuestionBoard>,
     events: Arc<EventLog>,

@@ -12,7 +12,7 @@ use super::MAIN;
 use rind_lib::message::{Content, Message, Part, Role};
 use rind_lib::session::{Body, Entry};
 
-/// Text of a session that the log may have a line of.
+/// Text of a session for which the log may have a line.
 struct SessionText<'a> {
     turn: u32,
     message: &'a str,

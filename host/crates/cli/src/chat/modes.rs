@@ -68,7 +68,7 @@ impl LiveChat {
     }
 }
 
-/// Waits for the answer about a plan; never returns while none is asked about.
+/// Waits for the answer to the question about a plan; never returns if there is no such question.
 pub(super) async fn wait_plan(
     plan: &mut Option<oneshot::Receiver<AskedAnswer>>,
 ) -> Option<AskedAnswer> {

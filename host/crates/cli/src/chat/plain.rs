@@ -47,12 +47,12 @@ const MAX_AHEAD: usize = 64;
 struct PlainChat {
     /// Id of the session.
     id: String,
-    /// Whether there is a conversation to go on with.
+    /// Whether there is a conversation that can be continued.
     has_history: bool,
     cost_usd: f64,
     /// Mode of approval.
     switch: ModeSwitch,
-    /// Name of the model that was chosen in this chat, as it was typed.
+    /// Name of the model that the person chose in this chat, as typed.
     chosen_model: Option<String>,
     worker: ChatWorker,
     steering: SteerHandle,
@@ -329,7 +329,7 @@ impl PlainChat {
         self.leave_if_over();
     }
 
-    /// Says that a line is waited for.
+    /// Shows the prompt for the next line.
     fn show_prompt(&self) {
         if self.is_typed && self.leaving.is_none() && !self.worker.is_running() {
             at_once("> ");

@@ -243,7 +243,8 @@ impl LiveChat {
         let kept = question.kept_rows(size);
         kept.into_iter().for_each(|row| self.view.say_line(row));
         self.view.say_line(style_text(BOLD, "  no"));
-        // End the turn before the answer lets it go on: the model would be asked once more.
+        // Stop the turn before answering, because the answer would let it send another request to
+        // the model.
         self.stop_turn();
         question.refuse_question("the user ended the turn");
         self.close_question();
@@ -337,7 +338,8 @@ impl LiveChat {
         is_new
     }
 
-    /// Moves a line up, takes back the last waiting text, or goes back in the history.
+    /// Moves a line up, moves the last queued text back into the editor, or goes to an older text
+    /// of the history.
     fn take_older(&mut self) {
         if self.editor.go_line(true) {
             return;

@@ -19,7 +19,7 @@ use rind_lib::tool::{Tool, ToolCtx};
 /// Maximum bytes of an output that are sent to the model.
 const MAX_TOLD_BYTES: usize = 32 << 10;
 
-/// Id of the call that the command that runs stands for.
+/// Call id under which the running command is shown.
 const OWN: &str = "!";
 
 /// A command that ended.

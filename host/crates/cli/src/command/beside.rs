@@ -1,5 +1,5 @@
-//! Built-in commands that read the open session from beside it, so that they answer while a turn
-//! runs too.
+//! Built-in commands that read the open session without owning it, so that they also answer while a
+//! turn runs.
 //!
 //! Start from [`OpenFacts`].
 

@@ -32,7 +32,7 @@ const MAX_PATHS: usize = 50;
 /// Turns that `/rewind` lists.
 const MAX_TURNS: usize = 20;
 
-/// Parts of a turn to take back.
+/// Parts of a turn to undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RewindParts {
     Conversation,
@@ -132,11 +132,11 @@ fn list_turns(session: &Session) -> anyhow::Result<String> {
     })
 }
 
-/// Turns to take back, and what stands against it.
+/// Turns to undo, and the reason why the conversation cannot be, if there is one.
 struct RewindScope {
     turn: u32,
     turns: Vec<Undone>,
-    /// Reason why the conversation cannot be taken back.
+    /// Reason why the conversation cannot be rewound.
     refusal: Option<String>,
     plan: RewindPlan,
     /// Reason why the changes of files are not known.
@@ -155,7 +155,7 @@ async fn go_back(
     let (plan, unplanned) = match planned {
         Ok(plan) => (plan, None),
         Err(error) if words.parts.is_some_and(RewindParts::has_files) => return Err(error),
-        // Files that cannot be read must not stand in the way of the conversation.
+        // The conversation can be rewound even if files cannot be read.
         Err(error) => (RewindPlan::default(), Some(format!("{error:#}"))),
     };
     let (turns, refusal) = match session.turns_since(turn) {
@@ -215,7 +215,8 @@ async fn plan_files(checkpoints: &Arc<Checkpoints>, turn: u32) -> anyhow::Result
     Ok(planned.await.context("look at the files")??)
 }
 
-/// Takes back files first: if that is interrupted, the turn is still there to be taken back again.
+/// Restores the files first: if that is interrupted, the turn is still in the conversation and can
+/// be undone again.
 async fn take_back(
     session: &mut Session,
     checkpoints: Arc<Checkpoints>,
@@ -279,7 +280,7 @@ fn conversation_text(undone: &[Undone]) -> String {
     }
 }
 
-/// Says what came back, what stays and why, and what cannot come back.
+/// Describes which files were restored, which stay and why, and which cannot be restored.
 fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
     let mut lines = Vec::new();
     let n_restored = result.restored.len() as u64;

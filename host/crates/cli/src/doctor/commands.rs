@@ -8,7 +8,7 @@ use rind_lib::tool::sandbox::SandboxNeed;
 use rind_operator::confinement::{self, CommandConfinement};
 use rind_operator::setup::OperatorSetup;
 
-/// Parts of Landlock, with the version that they came with.
+/// Features of Landlock, each with the ABI version that introduced it.
 const PARTS: [(u32, &str); 5] = [
     (3, "files"),
     (4, "TCP ports"),
@@ -144,7 +144,8 @@ fn check_limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Doct
     DoctorCheck::ok_check(found)
 }
 
-/// Reports whether each command is in a control group. Not a weakness: the limits hold without one.
+/// Reports whether each command is in a control group. Without one, other mechanisms enforce the
+/// limits, so this is no weakness.
 fn check_cgroup(report: &Report) -> DoctorCheck {
     let place = match CgroupPlace::here() {
         Ok(_) if !report.cgroup => Err("a command could not be moved into a cgroup"),

@@ -99,7 +99,7 @@ async fn check_compiler(load: &PluginLoad) -> DoctorCheck {
     }
 }
 
-/// Plugins that a session in this folder would have, and the settings that they were loaded with.
+/// Plugins of a session in this folder, with the settings used to load them.
 pub(super) struct DoctorPlugins {
     pub(super) plugins: Arc<PluginSet>,
     load: PluginLoad,
@@ -111,7 +111,7 @@ impl DoctorPlugins {
         self.load.held()
     }
 
-    /// Returns the setup that they were loaded by.
+    /// Returns the setup used to load the plugins.
     pub(super) fn setup(&self) -> &OperatorSetup {
         self.load.setup()
     }

@@ -169,8 +169,8 @@ pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
     }
 }
 
-/// Returns the name of this build and of the folders that it works with. Another file of the program
-/// is another build, and a daemon with other folders has other plugins and rules.
+/// Returns a name for this build together with its folders. Another file of the program is another
+/// build, and a daemon with other folders has other plugins and rules.
 pub(super) fn build_name(paths: &Paths) -> Result<String, String> {
     use std::os::unix::fs::MetadataExt;
     let program = rind_program()?;
@@ -223,7 +223,7 @@ impl DaemonStart for StartedDaemon {
     }
 }
 
-/// Opens the log of the daemon, which begins anew when it has become large.
+/// Opens the log of the daemon, and truncates it if it is large.
 fn open_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     let path = folder.log();

@@ -318,8 +318,8 @@ impl PluginInstallation {
             .replace_entry(&self.lock_path, (name, name), new, put)
     }
 
-    /// Removes an installed plugin, with the operator's answers about it. Its data are put aside,
-    /// and the key of its name stays.
+    /// Removes an installed plugin, with the operator's answers about it. Its data is moved aside,
+    /// and its name stays pinned to its key.
     pub(super) fn remove_plugin(&mut self, name: &str) -> anyhow::Result<RemovedPlugin> {
         let Some(locked) = self.lock.entries.get(name) else {
             return Err(Usage(self.unknown_plugin(name)).into());
@@ -426,8 +426,9 @@ fn check_registry(
     Ok(())
 }
 
-/// Collects warnings about a package: its version was yanked or deprecated, or the registry has no
-/// attestation any more. An attacker with a stolen token cannot make one.
+/// Collects warnings about a package: its version was yanked or deprecated, or has no attestation
+/// although the installed version had one. An attacker with a stolen token cannot make an
+/// attestation.
 fn package_notices(locked: Option<&LockedEntries>, fetched: &FetchedPlugin) -> Vec<String> {
     let before = locked.and_then(|locked| locked.package.as_ref());
     let is_lost = match (before, &fetched.package) {

@@ -31,7 +31,7 @@ use rind_operator::start::ReadyRun;
 /// Name of the file with the token, in the data folder.
 const TOKEN_FILE: &str = "mcp-token";
 
-/// Mark of the sessions: they are no conversations to go on with.
+/// Mark of the sessions, which `last` and resuming skip.
 const ASIDE: &str = "mcp serve";
 
 /// Built-in tool that is about skills of the session, which clients get as prompts.

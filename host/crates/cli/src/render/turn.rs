@@ -203,7 +203,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Shown text stays: nothing is taken back on a terminal, nor in a pipe.
+    /// Text that was shown stays visible, because neither a terminal nor a pipe can erase it.
     fn show_correction(&mut self, text: &str) {
         if self.streamed.is_empty() {
             return;

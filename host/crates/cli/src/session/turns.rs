@@ -44,7 +44,7 @@ pub(super) fn time(ms: i64) -> String {
         .map_or_else(|_| ms.to_string(), |time| format!("{time:.0}"))
 }
 
-/// Returns what is said of a turn beside its number.
+/// Returns the facts that are shown next to the number of a turn.
 pub(super) fn about(turn: &TurnView) -> String {
     let mut about = vec![time(turn.started)];
     about.push(match &turn.stop {
@@ -281,7 +281,7 @@ pub(super) fn maker_kind(by: &str) -> &'static str {
     if by.contains(':') { "" } else { "plugin " }
 }
 
-/// Says what a hook decided, and why.
+/// Describes the decision of a hook with its reason.
 pub(super) fn decided(decision: &Decision) -> String {
     let Decision {
         plugin,

@@ -21,7 +21,7 @@ pub struct WorkerStatus {
     pub class: String,
     /// Number of sessions that it can work on at once.
     pub slots: usize,
-    /// Number of sessions that it works on.
+    /// Number of busy slots.
     pub busy: usize,
     /// Whether it takes no new work.
     pub is_draining: bool,

@@ -1,4 +1,4 @@
-//! The work that one wake stands for: all inputs of a session, in order.
+//! The work for one wake message: all inputs of a session, in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) struct SessionWork {
     pub(crate) stop: CancellationToken,
     /// Running turns are interrupted once it is set.
     pub(crate) now: CancellationToken,
-    /// Interval in which the servers are told that work goes on.
+    /// Interval of the acknowledgements that extend the deadline of the wake message.
     pub(crate) beat: Duration,
 }
 
@@ -167,7 +167,7 @@ impl SessionWork {
         Ok(WakeEnd::Done)
     }
 
-    /// Runs a turn; `None` if it was interrupted because the worker must let go of the session.
+    /// Runs a turn; `None` if it was interrupted because the worker must release the session.
     async fn run_turn(
         &self,
         at: &SessionAddress,

@@ -24,7 +24,7 @@ pub struct LockedSkill {
     /// Directory in the source; none for the source itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
-    /// Commit that it was installed from.
+    /// Commit of the installed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub digest: String,

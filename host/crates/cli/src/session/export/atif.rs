@@ -89,7 +89,7 @@ fn final_metrics(view: &SessionView, n_steps: usize) -> Value {
 /// Steps of a trajectory, in the order of the session.
 struct Steps<'a> {
     steps: Vec<Map<String, Value>>,
-    /// Whether the last step is one of the agent that more calls belong to.
+    /// Whether the last step is a step of the agent to which further calls belong.
     is_open: bool,
     /// Model and metrics of a request whose answer has no step yet.
     request: Option<(String, Value)>,
