@@ -131,7 +131,7 @@ impl TurnRun<'_> {
             .await;
         self.take_halt(&mut outcome);
         if let Some(keeping) = self.keeping.take() {
-            // Its errors are logged there.
+            // The task logs its own errors.
             let _ = keeping.await;
         }
         let synced = session.synced().await;
@@ -141,7 +141,7 @@ impl TurnRun<'_> {
             summary: outcome.summary.clone(),
             output: outcome.output.clone(),
         });
-        // The first fault is the cause of the others.
+        // Report the first fault only, because it caused the others.
         if let Some(error) = fault {
             return Err(error);
         }

@@ -1,7 +1,7 @@
-//! Inputs with an id, which a session takes once.
+//! Inputs with an id, each of which a session runs once.
 //!
 //! A caller that does not know whether its input arrived sends it again: the session gives the
-//! outcome of the turn that took it, or goes on with that turn if it was interrupted.
+//! outcome of the turn that took it, or continues that turn if it was interrupted.
 
 use super::outcome::{Error, TurnOutcome};
 use super::spec::{AgentSpec, TurnSpec};

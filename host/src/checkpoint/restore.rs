@@ -1,8 +1,7 @@
-//! Puts files back as they were before a turn.
-//!
-//! Each file is written beside its place and renamed over it, so that a killed process leaves no half
-//! of one, and the same rewind can run again. Right before a change the present state is read once
-//! more: a file that changed after the plan was made stays. Start from [`OpenedStore::make_changes`].
+//! Restores files to their state before a turn. Each file is replaced atomically, so that a killed
+//! process leaves no partial file and the same rewind can run again. Right before each change the
+//! present state is read again: a file that changed after the plan was made is not restored. Start
+//! from [`OpenedStore::make_changes`].
 
 use std::io::{self, ErrorKind, Write};
 
@@ -170,7 +169,7 @@ impl OpenedStore {
     }
 }
 
-/// Checks that a path is still as it was when the plan was made.
+/// Checks that a path has not changed since the plan was made.
 fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String> {
     let most = match expected {
         FileState::Unkept { .. } => 0,

@@ -28,7 +28,7 @@ pub enum ReplaceError {
         /// Cause, in words.
         why: String,
     },
-    /// The new version was granted more than the one that runs.
+    /// The new version was granted more than the running version.
     #[error(
         "it was granted what the running version was not: {}; start the session anew to be asked",
         capabilities.join(", ")

@@ -112,7 +112,7 @@ pub enum Error {
         /// Reason for the refusal, and its remedy.
         why: String,
     },
-    /// The component exports an interface without permission, or one that contradicts the manifest.
+    /// The component exports an interface without permission, or in contradiction to the manifest.
     #[error("it exports `{export}`, {why}")]
     Export {
         /// Name of the interface.
@@ -167,7 +167,7 @@ pub enum Error {
         /// denies it.
         #[source]
         cause: Box<Self>,
-        /// The plugin, as far as it was loaded before the refusal.
+        /// The partly loaded plugin.
         plugin: Box<super::load::Loaded>,
     },
     /// A dependency is missing, too old, or part of a cycle.

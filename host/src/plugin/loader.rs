@@ -135,7 +135,7 @@ impl PluginLoader<'_> {
             component = Some(self.compile_plugin(&mut plugin, &bytes).await?);
         }
         check_declared(&plugin)?;
-        // Not how long the operator takes to answer.
+        // Exclude the time that the operator takes to answer.
         plugin.load_time = started.elapsed();
         match self
             .grant_plugin(&mut plugin, given, component.as_ref())
@@ -235,7 +235,7 @@ impl PluginLoader<'_> {
         let places = FolderPlaces {
             workspace: options.workspace.clone(),
             data: data_folder(own),
-            // No plugin has this name.
+            // Plugins cannot have this name.
             empty: options.data.join(".empty"),
             protected: options.protected.clone(),
             quota: FolderQuota::quota_of(manifest.limits.data, manifest.limits.files),

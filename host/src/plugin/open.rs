@@ -101,7 +101,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
                 );
             }
         }
-        // If two tools have the same name, the one of the more trusted plugin is taken.
+        // If two tools have the same name, the tool of the more trusted plugin wins.
         let trust = |tool: &SharedTool| {
             let of = |plugin: &&Arc<Loaded>| {
                 Some(plugin.manifest.name.as_str()) == tool.spec().plugin.as_deref()
@@ -114,7 +114,8 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
 }
 
 impl PluginSet {
-    /// Makes one plugin ready for a session of this set, in place of the one of its name.
+    /// Prepares one plugin for a session of this set, as a replacement of the plugin with the same
+    /// name.
     pub(crate) fn open_one(&self, plugin: &Loaded, handle: &Arc<dyn AgentHandle>) -> OpenPlugins {
         let mut open = OpenPlugins::default();
         if let Some(template) = &plugin.template {

@@ -56,7 +56,7 @@ impl Bundle {
         &self.left_out
     }
 
-    /// Writes the session. What is appended meanwhile is not in it.
+    /// Writes the session without entries that are appended meanwhile.
     pub fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
         if self.form == BundleForm::Lines {
             return self.lines(out).map_err(|source| self.failed(source));
@@ -162,7 +162,7 @@ impl SessionStore {
         }
         let folder = self.folder_of(id)?;
         let mut all = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
-        // Entries come first: what they refer to is on the disk before them.
+        // Read the entries first: everything that they refer to was written before them.
         all.sort_by_key(|part| part.kind);
         let mut left_out = Vec::new();
         all.retain(|part| match part.kind {

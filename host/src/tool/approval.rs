@@ -65,7 +65,7 @@ impl Question {
         reasons: &[AttributedText],
     ) -> Self {
         let tool = one_line(&spec.name);
-        // What a hook asks is about this one call, and asked again at the next.
+        // The question of a hook is about this call only, so "always" is not offered.
         let covers = match reasons.is_empty() {
             true => subject.covers(&tool),
             false => Err("a plugin asks about each call".to_owned()),
@@ -124,7 +124,7 @@ impl Question {
         self
     }
 
-    /// Names the tool call, so that a view of its events can show the question beside it.
+    /// Sets the id of the tool call, so that a view of its events can show the question next to it.
     #[must_use]
     pub fn of_call(mut self, id: &str) -> Self {
         self.call = Some(id.to_owned());

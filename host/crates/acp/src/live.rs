@@ -124,7 +124,7 @@ impl LiveSession {
         self.send(SessionUpdate::AgentMessageChunk(chunk(text)));
     }
 
-    /// Ends the prompt that runs in good order.
+    /// Ends the running prompt cleanly.
     fn cancel_prompt(&self) {
         if let Some(running) = &*lock(&self.running) {
             running.cancel();

@@ -1,4 +1,4 @@
-//! The connection: reads messages, runs each request in a task of its own, and ends in good order.
+//! The connection: reads messages, runs each request in a task of its own, and ends cleanly.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

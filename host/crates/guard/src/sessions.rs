@@ -23,7 +23,7 @@ use super::event::{HookAct, HookEvent, OwnCall};
 use super::serve::{GuardBackend, GuardOrder};
 use super::tools::{PATH, own_path};
 
-/// Time without a request after which a session is closed. The next request goes on with it.
+/// Time without a request after which a session is closed. The next request continues it.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Most open sessions.

@@ -239,7 +239,7 @@ pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
     paths.own_folders().to_vec()
 }
 
-/// Returns a symlink inside of the workspace on the way to one of these folders.
+/// Returns a symlink inside the workspace on the way to one of these folders.
 fn link_to_own(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
     let is_inside = |path: &Path| {
         let parent = path.parent().map(real_path);

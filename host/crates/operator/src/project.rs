@@ -27,7 +27,7 @@ use rind_lib::skill;
 /// are the user's.
 pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Folders of a project outside of `.rind` that other programs read too: skills, and presets of
+/// Folders of a project outside `.rind` that other programs read too: skills, and presets of
 /// subagents. They are trusted together with it.
 const OTHER_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".claude/agents"];
 

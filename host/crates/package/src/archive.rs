@@ -95,8 +95,8 @@ pub(super) fn pick_plugin(files: Files, origin: &Path) -> anyhow::Result<PluginC
 }
 
 /// Reads all entries of an archive, except those in directories that `hides` skips. Refuses
-/// archives that are too large or torn, that have a path outside of the archive's root, or that
-/// other programs would read differently.
+/// archives that are too large or torn, that have a path outside the archive's root, or that other
+/// programs would read differently.
 pub(super) fn read_entries(bytes: &[u8], hides: Hides) -> anyhow::Result<ArchiveEntries> {
     match is_tar(bytes) {
         true => unpack_entries(bytes, hides),
@@ -248,7 +248,7 @@ fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
 }
 
 /// Selects the files of the plugin: all of them, or those in the only directory with a manifest.
-/// Files outside of that directory, for example a license or the metadata that macOS adds, do not
+/// Files outside that directory, for example a license or the metadata that macOS adds, do not
 /// belong to the plugin.
 fn plugin_in(mut files: Files, origin: &Path) -> anyhow::Result<Files> {
     files.retain(|names, _| {

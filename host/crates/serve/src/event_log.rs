@@ -52,7 +52,7 @@ pub struct EventLog {
 struct KeptEvents {
     events: VecDeque<NumberedEvent>,
     bytes: usize,
-    /// Number of the last event that is not kept any more, or the start of the log.
+    /// Number of the last event that is no longer kept, or the start of the log.
     dropped: u64,
     last: u64,
     is_closed: bool,

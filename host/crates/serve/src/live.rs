@@ -253,7 +253,7 @@ impl LiveSession {
         &self.shared.events
     }
 
-    /// Ends the running turn in good order. Returns whether one runs.
+    /// Ends the running turn cleanly. Returns whether one runs.
     pub(crate) fn interrupt_turn(&self) -> bool {
         self.shared.turns.interrupt_turn()
     }

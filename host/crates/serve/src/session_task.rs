@@ -48,7 +48,7 @@ pub(crate) enum SessionWork {
 /// Work that was ordered.
 pub(crate) struct SessionOrder {
     pub(crate) work: SessionWork,
-    /// Ends the turn in good order.
+    /// Ends the turn cleanly.
     pub(crate) cancel: CancellationToken,
     pub(crate) reply: TurnReply,
 }
@@ -90,7 +90,7 @@ impl OrderedTurns {
         !lock(&self.0).is_empty()
     }
 
-    /// Ends the running turn in good order. Returns whether one runs.
+    /// Ends the running turn cleanly. Returns whether one runs.
     pub(crate) fn interrupt_turn(&self) -> bool {
         let turns = lock(&self.0);
         turns.front().inspect(|cancel| cancel.cancel()).is_some()

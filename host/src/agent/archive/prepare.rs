@@ -91,7 +91,7 @@ impl ArchiveBatch {
         self.task.is_finished()
     }
 
-    /// Ends it and returns when it has ended: nothing of it holds the session open then.
+    /// Stops the batch and waits for its end, so that it no longer holds the session open.
     pub(super) async fn stop_batch(&mut self) {
         self.task.abort();
         self.wait_for_batch().await;

@@ -16,7 +16,7 @@ use crate::point::caller::Caller;
 /// Placeholder for a summary that could not be made.
 pub(super) const UNAVAILABLE: &str = "[summary unavailable]";
 
-/// Prefix of a summary that is not the JSON that was asked for.
+/// Prefix of a summary that is not the requested JSON.
 const UNPARSED: &str = "[unparsed] ";
 
 /// Most tokens of a summary.

@@ -131,8 +131,8 @@ impl CompactionState {
 }
 
 impl CompactionState {
-    /// The conversation as it is, for a request outside of it to another model: the window of that
-    /// model is no reason to shorten what the model of the turn is sent.
+    /// Returns the uncompacted conversation, for a request to another model aside. The window of
+    /// that model must not cause a compaction for the model of the turn.
     pub(super) async fn whole_messages(&self, ctx: &TurnCtx, model: &str) -> Vec<Message> {
         let provider = ctx.scope.spec.provider.clone();
         provider.learn(model, &ctx.scope.cancel).await;
@@ -378,8 +378,8 @@ async fn replace_part(
     Ok(true)
 }
 
-/// The line that says where the model can read what a summary replaces; empty if it has no tool for
-/// that.
+/// Returns the line that tells the model how to query the replaced messages; empty if it has no
+/// tool for that.
 fn where_kept(ctx: &TurnCtx, part: &[Message]) -> String {
     let scope = &ctx.scope;
     let has_tool = scope.skills.tools().get(QUERY).is_some();

@@ -17,7 +17,7 @@ use crate::point::caller::Caller;
 use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
 use crate::session::Child;
 
-/// Time in which a subagent ends that is told to stop.
+/// Time that a subagent has to end after it was told to stop.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A subagent of a plugin, as the session knows it, and as this process does.

@@ -1,4 +1,4 @@
-//! Checks of what a loop orders, before anything is opened.
+//! Checks the parameters of a turn that a loop orders, before a session is opened.
 
 use std::path::Path;
 

@@ -40,7 +40,7 @@ const MAX_FILES: usize = 100_000;
 pub struct Imported {
     /// Id of the session.
     pub id: String,
-    /// Messages about lines that cannot be read; they are kept as they are.
+    /// Notices about unreadable lines, which are kept unchanged.
     pub notices: Vec<String>,
 }
 

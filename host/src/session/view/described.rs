@@ -6,7 +6,7 @@ use super::Item;
 use crate::message::{Content, Message};
 use crate::session::entry::Body;
 
-/// Returns a value as it stands in JSON, without quotes.
+/// Returns the JSON form of a value, without quotes.
 pub(super) fn name_of(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value)
         .map_or_else(|_| String::new(), |value| crate::json::plain_text(&value))

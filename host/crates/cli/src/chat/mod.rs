@@ -104,7 +104,7 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Returns the line at the end of a chat: the session, its cost, and how to go on.
+/// Returns the line at the end of a chat: the session, its cost, and how to continue.
 fn farewell_line(id: &str, cost_usd: f64) -> String {
     let cost = render::format_dollars(cost_usd);
     let cost = cost.map_or_else(String::new, |usd| format!(" · {usd}"));
@@ -196,7 +196,7 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
         let found = find(&wanted);
         match ask_session(&found, &paths.workspace, &wanted, missed.as_deref()).await {
             Some(PickedSession::Of(id)) => return Ok(Some(id)),
-            // The list stays, so that its numbers go on to name the sessions on the screen.
+            // The list stays, so that its numbers continue to name the sessions on the screen.
             Some(PickedSession::Search(text)) if find(&text).is_empty() => missed = Some(text),
             Some(PickedSession::Search(text)) => (wanted, missed) = (text, None),
             Some(PickedSession::None) | None => return Ok(None),

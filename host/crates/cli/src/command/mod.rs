@@ -55,9 +55,9 @@ pub(super) struct CommandSet {
     list: RwLock<CommandList>,
     about: CommandFacts,
     helper: TemplateHelper,
-    /// The way to ask the person; none outside of a session.
+    /// The way to ask the person; none outside a session.
     asker: Mutex<Asker>,
-    /// The open session; none outside of one.
+    /// The open session; none outside one.
     open: Mutex<Option<OpenFacts>>,
     /// Names of the models that the server listed; empty before it was asked.
     models: Mutex<Vec<String>>,

@@ -106,7 +106,7 @@ impl TurnRenderer {
     /// Prepares for the lines of an event of the main agent.
     fn before_event(&mut self, event: &Event) {
         match event {
-            // Discard the streamed text: after a retry the answer begins anew.
+            // Discard the streamed text: after a retry the answer starts again.
             Event::StepStart { .. } | Event::Retry { .. } => {
                 self.end_line();
                 self.streamed.clear();

@@ -28,8 +28,8 @@ pub struct EndedTurn {
 }
 
 impl TurnInbox {
-    /// Waits until the turn of an input has ended and returns it. The turn goes on if the future is
-    /// dropped.
+    /// Waits until the turn of an input has ended and returns it. The turn continues if the future
+    /// is dropped.
     ///
     /// # Errors
     /// Workers gave the input up, the session cannot be read, or the servers do not answer.

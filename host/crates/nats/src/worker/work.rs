@@ -1,4 +1,4 @@
-//! The worker: takes a wake for each free slot, and ends in good order.
+//! The worker: takes a wake for each free slot, and ends cleanly.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
