@@ -50,7 +50,7 @@ pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<Input
     };
     let (summary, output) = *ended;
     let text = format!(
-        "the input `{}` was taken before, by turn {}; its outcome is given again",
+        "the input `{}` already ran in turn {}; its outcome is returned again",
         clean_line(id, MAX_SHOWN_ID),
         taken.turn
     );

@@ -214,8 +214,7 @@ pub(super) fn check_cost_limit(
     let next = request_cost(spec, request, [&*request.model], &usage);
     if next.unpriced_tokens > 0 || spent.unpriced_tokens > 0 {
         return Err(format!(
-            "the turn may cost at most ${limit}, and the price of the model `{}` is not known; give it one under [prices], or \
-             leave the limit out",
+            "the turn may cost at most ${limit}, but the price of the model `{}` is unknown; set its price under [prices], or remove the limit",
             request.model
         ));
     }

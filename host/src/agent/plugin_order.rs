@@ -289,14 +289,14 @@ impl PluginOrder<'_, '_> {
             let is_known = |known: &String| known == model || known == EVERY_MODEL;
             if *model != spec.model && !known.any(is_known) {
                 return Err(HandleError::Denied(format!(
-                    "the operator lets no loop ask the model `{}`; `loop_models` under [agent] in the settings names those that it may ask",
+                    "the loop may not ask the model `{}`; the operator lists permitted models as `loop_models` under [agent] in the settings",
                     clean_line(model, MAX_SHOWN)
                 )));
             }
         }
         if order.is_aside && self.candidates.len() >= MAX_CANDIDATES {
             return Err(HandleError::Limit(format!(
-                "{MAX_CANDIDATES} answers outside of the conversation are kept; accept one, or ask for one inside"
+                "at most {MAX_CANDIDATES} answers outside the conversation are kept; accept one, or request one inside the conversation"
             )));
         }
         let preset = order.preset.as_deref();
@@ -351,7 +351,7 @@ impl PluginOrder<'_, '_> {
         }
         let Some(reviewed) = self.candidates.remove(&id) else {
             return Ok(Err(HandleError::NotFound(format!(
-                "there is no answer {id} outside of the conversation, or the conversation went on since"
+                "there is no answer {id} outside the conversation, or the conversation has continued since"
             ))));
         };
         self.candidates.clear();

@@ -72,7 +72,7 @@ impl TurnRun<'_> {
         self.keeping = Some(tokio::task::spawn_blocking(move || {
             for text in &texts {
                 if let Err(error) = blobs.put_text(text) {
-                    tracing::warn!(%error, "cannot keep the text of a system prompt");
+                    tracing::warn!(%error, "cannot store the text of a system prompt");
                 }
             }
         }));

@@ -51,7 +51,7 @@ impl TrackedCall {
             Ok(started) => Self::Compared(started),
             Err(error) => {
                 let text = format!(
-                    "the changes of {} cannot be brought back: {error}",
+                    "the changes of {} cannot be undone later: {error}",
                     call.name
                 );
                 scope.spec.events.emit(Event::notice(Level::Warn, text));

@@ -411,7 +411,7 @@ impl Checkpoints {
 
     fn note_too_large(&self, keeper: &mut KeeperState, why: ScanFailure) {
         lock(&self.notices).push(format!(
-            "changes of files by commands cannot be brought back in this session: {why}; those by file tools can"
+            "changes of files by commands cannot be undone in this session: {why}; changes by file tools can"
         ));
         keeper.is_too_large = Some(why);
     }
@@ -419,7 +419,7 @@ impl Checkpoints {
     fn note_disk<T>(&self, keeper: &mut KeeperState, error: &io::Error, answer: T) -> T {
         if !std::mem::replace(&mut keeper.has_told_of_disk, true) {
             lock(&self.notices).push(format!(
-                "changes of files cannot be brought back: what they were cannot be kept in {}: {error}",
+                "changes of files cannot be undone, because the checkpoint cannot be written to {}: {error}",
                 self.folder.display()
             ));
         }

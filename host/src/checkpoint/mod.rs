@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// The checkpoints cannot be opened, or a call of the session is running.
     #[error(
-        "files cannot be brought back: the checkpoints in {} cannot be opened, or a call is running",
+        "files cannot be restored: the checkpoints in {} cannot be opened, or a call is running",
         _0.display()
     )]
     Unavailable(PathBuf),

@@ -87,7 +87,7 @@ impl OpenedStore {
         match unlinkat(&walked.folder, walked.name.as_str(), flags) {
             Ok(()) => Ok(()),
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                Err("the folder stays: there are other files in it".to_owned())
+                Err("the folder is not removed, because it has other files in it".to_owned())
             }
             Err(errno) => Err(format!("it cannot be removed: {}", io::Error::from(errno))),
         }
@@ -143,7 +143,7 @@ impl OpenedStore {
                 let set = chmodat(&walked.folder, walked.name.as_str(), mode, AtFlags::empty());
                 set.map_err(|errno| format!("its mode cannot be set: {}", io::Error::from(errno)))
             }
-            _ => Err("it is no folder any more".to_owned()),
+            _ => Err("it is no longer a folder".to_owned()),
         }
     }
 
@@ -180,7 +180,7 @@ fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String
         // A folder has another mode while the files in it are removed.
         Ok(present) if present.is_same(expected) || present.is_folder() && expected.is_folder() => {
             match present {
-                FileState::Other => Err("it is no file, folder or link".to_owned()),
+                FileState::Other => Err("it is not a file, folder or link".to_owned()),
                 _ => Ok(()),
             }
         }

@@ -151,7 +151,7 @@ impl OpenedStore {
                 Err(error) => {
                     plan.lost.push(LostChange {
                         subject: path.to_owned(),
-                        why: format!("its place cannot be opened: {error}"),
+                        why: format!("its folder cannot be opened: {error}"),
                     });
                     continue;
                 }

@@ -50,8 +50,7 @@ pub enum Error {
     },
     /// The plugin whose loop is to order the turns cannot do so.
     #[error(
-        "`loop = \"{plugin}\"` under [agent] in the settings: {why}. No turn runs in another order than the one that was chosen; take the \
-         line out to have the built-in order"
+        "`loop = \"{plugin}\"` under [agent] in the settings: {why}. Rind does not fall back to another order; remove the line to use the built-in order"
     )]
     AgentLoop {
         /// Name of the plugin.

@@ -378,7 +378,7 @@ fn skew_error(component: &[u8], error: Error) -> Error {
 /// The whole manifest as text; comments and order do not count.
 fn whole_manifest(manifest: &Manifest) -> Result<String, Error> {
     serde_json::to_string(manifest).map_err(|e| Error::Start {
-        message: format!("its manifest cannot be kept: {e}"),
+        message: format!("its manifest cannot be stored: {e}"),
     })
 }
 

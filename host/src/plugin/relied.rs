@@ -104,9 +104,7 @@ impl Absent {
                 "it is no longer installed".to_owned()
             }
             Reliance::Remembered { source } => {
-                format!(
-                    "{source} no longer exists, or its project is not trusted in its present state"
-                )
+                format!("{source} no longer exists, or its project has changed and is not trusted")
             }
             _ => ABSENT.to_owned(),
         }

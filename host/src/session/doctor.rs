@@ -292,18 +292,21 @@ fn files_of(
                 if !is_wanted {
                     found.too_much(path, format!("no entry refers to {path}"));
                 } else if !is_intact(&folder.join(path), name) {
-                    let what = format!("{path} was changed: its content does not fit its name");
+                    let what = format!("{path} is corrupt: its hash does not match its name");
                     found.fault(what, None);
                 }
             }
             PartKind::Foreign => {
-                found.too_much(path, format!("{path} is no file of a session"));
+                found.too_much(path, format!("{path} is not a file of a session"));
             }
             PartKind::Odd => {
-                found.too_much(path, format!("{path} is a link, a pipe or no file at all"));
+                found.too_much(
+                    path,
+                    format!("{path} is a link, a pipe or another special file"),
+                );
             }
             PartKind::Left if !path.starts_with("kept/") && path.ends_with(".half") => {
-                let what = format!("{path} is what a write left that did not end");
+                let what = format!("{path} is left over from an unfinished write");
                 found.too_much(path, what);
             }
             PartKind::Left | PartKind::Lock | PartKind::Entries | PartKind::Checkpoint => {}

@@ -84,7 +84,7 @@ async fn without_an_answer_the_next_turns_try_again_and_the_third_archives_witho
         assert!(running.lines()[1].ends_with("\n\n[summary unavailable]"));
         let notices = notices(&running);
         assert!(
-            notices[0].starts_with("there is no summary of the archived turn after 3 tries: "),
+            notices[0].starts_with("no summary of the archived turn could be written in 3 tries: "),
             "{notices:?}"
         );
         assert!(notices[0].contains(why), "{notices:?}");

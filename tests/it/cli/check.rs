@@ -97,7 +97,7 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     ---- stdout
     wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which wants version 0.9.0 of the contract; this host supports 0.1.1, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
     wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
-    wrong/drifted/hello.wasm: it was built from other sources than those in the folder: build it again with `rind plugin build wrong/drifted` [component]
+    wrong/drifted/hello.wasm: its sources have changed since it was built: build it again with `rind plugin build wrong/drifted` [component]
     wrong/drifted/plugin.toml:2: `version` is 0.1.0 here and 0.2.0 in Cargo.toml [version]
     wrong/ghost/plugin.toml:9: options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section [missing-export]
     wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]

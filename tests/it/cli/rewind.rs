@@ -134,7 +134,7 @@ fn a_turn_is_shown_and_taken_back_with_its_files_except_what_the_person_changed(
       sed.txt: changed
     these stay as they are:
       person.txt: it was changed since
-      moved: the folder stays: there are other files in it
+      moved: the folder is not removed, because it has other files in it
     these cannot be restored:
       big.txt: it was too large to be kept
     commands ran: files that git ignores, files outside of the workspace and effects elsewhere stay
@@ -162,7 +162,7 @@ fn a_turn_is_shown_and_taken_back_with_its_files_except_what_the_person_changed(
     brought back 1 path:
       person.txt: changed
     these stay as they are:
-      moved: the folder stays: there are other files in it
+      moved: the folder is not removed, because it has other files in it
     these cannot be restored:
       big.txt: it was too large to be kept
     commands ran: files that git ignores, files outside of the workspace and effects elsewhere stay
@@ -286,7 +286,7 @@ fn a_workspace_that_is_too_large_is_told_of_once() {
     if !have_commands_run(&rind) {
         return;
     }
-    let notice = "changes of files by commands cannot be brought back in this session";
+    let notice = "changes of files by commands cannot be undone in this session";
     assert_eq!(ran.stderr.matches(notice).count(), 1, "{}", ran.stderr);
     rind.script(ECHO);
     assert_snapshot!(rind.run(&["run", "--resume", "last", "/undo files"]).exits(0).stdout, @"

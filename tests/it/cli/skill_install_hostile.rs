@@ -351,7 +351,7 @@ fn what_does_not_parse_is_not_installed() {
     let rind = Rind::default();
     for (text, what) in [
         ("no front matter", "there is no front matter"),
-        ("---\ndescription: d\n", "the front matter has no end"),
+        ("---\ndescription: d\n", "the front matter is not closed"),
         (
             "---\nskill_format: corteza.skill/v2\ndescription: d\n---\nx\n",
             "which this program cannot read",

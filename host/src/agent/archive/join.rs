@@ -323,7 +323,7 @@ fn write_kept(session: &Session, turn: u32, reason: &str, tries: u32, is_over: b
     });
     // The turn on disk is complete and unchanged; a later write will report that the disk is full.
     if let Err(error) = written {
-        tracing::warn!(turn, %error, "cannot record the archival of a turn");
+        tracing::warn!(turn, %error, "cannot record that a turn was archived");
     }
 }
 

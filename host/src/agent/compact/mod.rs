@@ -230,7 +230,7 @@ impl CompactionState {
         let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
         let part = range.and_then(|range| messages.get(range));
         let Some(part) = part.filter(|part| total(part) >= LEAST_REPLACED) else {
-            let text = "there is too little to replace: the first input and the last exchange stay";
+            let text = "nothing to compact: the first input and the last exchange are always kept";
             return Ok(text.to_owned());
         };
         let part = part.to_vec();

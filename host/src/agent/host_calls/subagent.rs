@@ -124,7 +124,7 @@ impl PluginCalls<'_> {
             live.stop("its plugin stopped it");
             let ended = tokio::time::timeout(PATIENCE, live.wait_ended()).await;
             ended.map_err(|_| {
-                HandleError::Failed("it was told to stop and still runs".to_owned())
+                HandleError::Failed("it was told to stop, but is still running".to_owned())
             })?;
         }
         Ok(report_agent(&known))
@@ -134,7 +134,7 @@ impl PluginCalls<'_> {
     fn find_agent(&self, id: &str) -> Result<KnownAgent, HandleError> {
         let child = find_own(self.scope, id).map_err(HandleError::NotFound)?;
         if child.plugin.as_deref() != Some(&**self.plugin) {
-            let why = format!("{} is no subagent of this plugin", child.agent);
+            let why = format!("{} is not a subagent of this plugin", child.agent);
             return Err(HandleError::Denied(why));
         }
         let live = self.scope.family.subagents.find_live(&child.agent);

@@ -205,7 +205,7 @@ fn verdict_in(text: &str) -> Result<Option<String>, String> {
     match (done, reason.is_empty()) {
         (true, _) => Ok(None),
         (false, false) => Ok(Some(reason)),
-        (false, true) => Err("it says that the answer is not done and gives no reason".to_owned()),
+        (false, true) => Err("it rejects the answer without a reason".to_owned()),
     }
 }
 

@@ -88,11 +88,11 @@ impl SkillMemory {
         forgotten
             .map(|id| {
                 let what = match spec.skills.find(id) {
-                    Some(_) => "is another one than when this session used it",
+                    Some(_) => "has changed since this session used it",
                     None => "is gone since this session used it",
                 };
                 format!(
-                    "the skill {} {what}: answers about it hold no more, and tools that it attached are gone until it is used again",
+                    "the skill {} {what}: earlier answers about it are void, and its attached tools are unavailable until it is used again",
                     clean_line(id, 64)
                 )
             })

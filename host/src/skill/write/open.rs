@@ -78,14 +78,14 @@ pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument,
     if !skill.side_effects.is_empty() {
         lose(
             "side_effects",
-            "what it changes is not told before its first use".to_owned(),
+            "its side effects are not shown before its first use".to_owned(),
             false,
         );
     }
     if old.get("trust").is_some() {
         lose(
             "trust",
-            "its trust is that of the place where it lies".to_owned(),
+            "its trust depends only on its location".to_owned(),
             true,
         );
     }
@@ -110,7 +110,7 @@ pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument,
     if skill.generated_from.is_some() {
         lose(
             "generated_from",
-            "it does not say what it was derived from".to_owned(),
+            "it does not name its source".to_owned(),
             false,
         );
     }
@@ -186,7 +186,7 @@ fn move_requires(
     let Some(place) = free else {
         return lose(
             "requires",
-            "it does not say what it needs".to_owned(),
+            "it does not declare its requirements".to_owned(),
             false,
         );
     };

@@ -20,7 +20,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         "torn",
         "---\nname: torn\n",
         "unusable",
-        "the front matter has no end",
+        "the front matter is not closed",
     ),
     (
         "newer",

@@ -99,7 +99,7 @@ fn one_link_among_the_skills_of_a_project_takes_no_other_away() {
     let ran = rind.run(&list);
     for part in [
         "skills/etc: is a link that leads out",
-        "bar/up: is a link to a folder that it is in",
+        "bar/up: is a link to one of its parent folders",
         "two/SKILL.json: is a link that leads out",
     ] {
         assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);

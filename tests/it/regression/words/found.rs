@@ -146,7 +146,7 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
         ),
         (
             "config/plugins/linked",
-            "[RIND_HOME]/config/plugins/linked has no effect: this link leads to nothing",
+            "[RIND_HOME]/config/plugins/linked has no effect: it is a dangling symlink",
             "",
         ),
         (
@@ -184,7 +184,7 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
 
 #[test]
 fn something_else_in_the_place_of_a_projects_folder_is_told() {
-    let told = "the project's .rind is not used: [WORKSPACE]/.rind: is a link or no folder";
+    let told = "the project's .rind is not used: [WORKSPACE]/.rind: is a link or not a folder";
     for is_link in [true, false] {
         let rind = Rind::with_script(ANSWER);
         let path = rind.workspace().join(".rind");
