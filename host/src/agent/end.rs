@@ -237,8 +237,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Stores the streamed part of an answer that was cut off: the user has read it and may refer
-    /// to it. The text as hooks left it, if there is one.
+    /// Stores the streamed part of an interrupted answer, because the user has read it and may
+    /// refer to it. Returns that text as changed by hooks, if there is any.
     async fn keep_partial(&mut self) -> Result<Option<String>, EarlyStop> {
         let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {

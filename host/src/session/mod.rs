@@ -193,7 +193,7 @@ pub enum Error {
         workspace: PathBuf,
         /// Id of the last session of another folder.
         last: String,
-        /// The session was forked: the file begins with copies of the entries of another session.
+        /// Folder in which that session worked.
         elsewhere: String,
     },
     /// The given prefix matches several session ids.

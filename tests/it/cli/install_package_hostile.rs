@@ -149,7 +149,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
         (
             "/meta/api-version",
             json!("2.0"),
-            "the index has the version 2.0",
+            "the index has the format version 2.0",
         ),
         ("/name", json!("other"), "answered with the package `other`"),
         (

@@ -126,7 +126,7 @@ impl OperatorHost {
     /// hold, and nothing else is decided.
     #[must_use]
     pub fn guarding_policy(&self) -> Arc<dyn Policy> {
-        Arc::new(self.policy.only_guarding())
+        Arc::new(self.policy.to_guard_policy())
     }
 
     /// Warns about rules, scripts and skills that match none of these tools.

@@ -17,7 +17,7 @@ use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 
 /// Key of v1 that the open format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lost {
+pub struct FormatLoss {
     /// Key of the front matter.
     pub key: &'static str,
     /// Description of the loss.
@@ -44,10 +44,10 @@ const WITHOUT: [&str; 10] = [
 const REQUIRES: [&str; 2] = ["requires", "rind"];
 
 /// Creates the document of the open format.
-pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument, Vec<Lost>) {
+pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument, Vec<FormatLoss>) {
     let mut lost = Vec::new();
     let mut lose = |key, text: String, is_restriction| {
-        lost.push(Lost {
+        lost.push(FormatLoss {
             key,
             text,
             is_restriction,
@@ -233,7 +233,7 @@ fn list_node(texts: &[String]) -> NodeKind {
 pub(super) fn find_difference(
     before: &Skill,
     after: &Skill,
-    lost: &[Lost],
+    lost: &[FormatLoss],
 ) -> Option<&'static str> {
     let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
     let (mut want, mut got) = (before.clone(), after.clone());

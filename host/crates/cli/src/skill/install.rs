@@ -121,7 +121,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
             );
         }
     }
-    store.look_again();
+    store.refresh_taken_names();
     for one in all {
         let kept = store.put_skill(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
         render::skill_install::show_installed(

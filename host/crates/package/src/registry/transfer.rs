@@ -187,7 +187,10 @@ impl RegistryTransfer {
                 .join(&ask.path)
                 .context("no valid URL can be built from the path")?,
         };
-        ensure!(self.is_own(&url), "the request would leave the registry");
+        ensure!(
+            self.is_own(&url),
+            "the request would go to another host than the registry"
+        );
         let mut request = self.client.request(ask.method.clone(), url);
         if let Some(accept) = ask.accept {
             request = request.header(ACCEPT, accept);

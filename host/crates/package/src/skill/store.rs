@@ -120,7 +120,7 @@ impl SkillStore {
     }
 
     /// Lists the names in use again: the user may have written a skill while a question was open.
-    pub fn look_again(&mut self) {
+    pub fn refresh_taken_names(&mut self) {
         self.taken = taken_names(&self.skills);
     }
 
