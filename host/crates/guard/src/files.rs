@@ -84,7 +84,8 @@ impl FileChange {
         }))
     }
 
-    /// Makes the change, and keeps a copy of the text before in this folder. Returns the copy.
+    /// Writes the changed file, after saving a copy of the old text in the folder `copies`. Returns
+    /// the path of the copy.
     ///
     /// # Errors
     /// The file has changed since the change was shown, or it cannot be written.

@@ -72,7 +72,7 @@ impl Default for TriggerConfig {
     }
 }
 
-/// SummaryStyle of a summary.
+/// Style of a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SummaryStyle {
@@ -87,7 +87,7 @@ pub enum SummaryStyle {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SummaryConfig {
-    /// SummaryStyle of the summary. Default: structured; with the provider `ollama` always paragraph.
+    /// Style of the summary. Default: structured; with the provider `ollama` always paragraph.
     pub style: SummaryStyle,
     /// Name of the model that writes it, one of the same provider. Absent: that of the agent.
     pub model: Option<String>,
