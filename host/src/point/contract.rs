@@ -102,7 +102,7 @@ named! {
         Done,
         /// The step limit was reached.
         MaxSteps,
-        /// A hook or a policy refused to continue.
+        /// A hook or a policy refused to go on.
         Blocked,
         /// The user interrupted.
         Cancelled,
