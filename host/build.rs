@@ -169,7 +169,8 @@ fn compile(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Error>> {
         cargo_home: env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home),
         has_target_flags: false,
     };
-    // Also where cargo was told the folder with a flag, which it does not pass on.
+    // Works even if the folder was passed to cargo as a flag, which cargo does not pass on to build
+    // scripts.
     let target_dir = find_target_dir(out)
         .ok_or_else(|| format!("the target folder of {} is not known", out.display()))?;
     let mut cargo = Command::new(variable("CARGO")?);

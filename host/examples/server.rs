@@ -1,7 +1,7 @@
 //! A server that keeps many sessions: one host, and a session for each connection.
 //!
 //! `cargo run -p rind --example server` listens on loopback; `nc 127.0.0.1 7878` talks to it. The
-//! first line of a client is the id of a session to go on with, or empty for a new one; every other
+//! first line of a client is the id of a session to continue, or empty for a new one; every other
 //! line is a turn, whose text is sent as it comes.
 #![allow(clippy::print_stdout, reason = "it says where it listens")]
 
@@ -79,7 +79,7 @@ async fn serve(host: &Host, client: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Sends new text of the answer. A client that is gone ends its turn in good order.
+/// Sends new text of the answer. A client that is gone ends its turn cleanly.
 async fn show(client: &mut OwnedWriteHalf, event: Event, cancel: &CancellationToken) {
     if let Event::TextDelta { text } = event
         && client.write_all(text.as_bytes()).await.is_err()

@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         while let Some((key, UniqueKeys(value))) = entries.next_entry::<String, UniqueKeys>()? {
             if values.contains_key(&key) {
                 let key = key.escape_debug();
-                return Err(A::Error::custom(format!("the key `{key}` stands twice")));
+                return Err(A::Error::custom(format!("duplicate key `{key}`")));
             }
             values.insert(key, value);
         }

@@ -56,7 +56,7 @@ pub mod provider;
 pub mod session;
 pub mod tool;
 
-// Files as they were before calls changed them.
+// State of files before calls changed them.
 pub mod checkpoint;
 
 // Skills.
@@ -79,7 +79,7 @@ pub mod script;
 // The host, which puts the parts together.
 pub mod host;
 
-// Loops of plugins, which run side by side.
+// Loops of plugins, which run concurrently.
 pub mod loops;
 
 pub use host::{Host, PluginFolders, Session};

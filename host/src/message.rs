@@ -104,7 +104,7 @@ impl ToolResult {
 pub enum Content {
     /// Plain text.
     Text {
-        /// Text as it was said.
+        /// Text of the message, unchanged.
         text: String,
     },
     /// The model's reasoning.
@@ -154,7 +154,7 @@ pub struct Writer {
     pub provider: String,
     /// Name of the wire that the answer came over, such as `anthropic-messages`.
     pub wire: String,
-    /// Name of the model, as it was asked for.
+    /// Requested name of the model.
     pub model: String,
 }
 

@@ -1,9 +1,7 @@
-//! Names that are nearly a known one, and so probably misspelt.
-//!
-//! Owns how far two names may differ. It must not know what the names are of. Start from
-//! [`nearest`].
+//! Names that are close to a known name, and so probably misspelt. Owns how far two names may
+//! differ. It must not know what the names identify. Start from [`nearest`].
 
-/// Most letters in which a misspelt name differs from the one that was meant.
+/// Maximum number of letters in which a misspelt name differs from the intended one.
 const MAX_MISSPELT: usize = 2;
 
 /// Letters of a name for each that may differ.

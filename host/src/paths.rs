@@ -116,7 +116,7 @@ impl Paths {
         self.data.join("grants.json")
     }
 
-    /// Returns the path of the mark that this workspace was told of these things.
+    /// Returns the path of the file that marks a notice as shown for this workspace.
     #[must_use]
     pub fn told_mark(&self, things: &[&str]) -> PathBuf {
         let mut hasher = blake3::Hasher::new();

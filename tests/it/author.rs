@@ -310,7 +310,7 @@ async fn a_missing_javascript_tool_is_told_with_the_command_that_brings_it() {
     put(&dir.join("x.js"), "");
     let (report, _) = run(&[&dir], None).await;
     let expected = format!(
-        "plugin `x`: esbuild is missing; bring it with `npm install`, in {}",
+        "plugin `x`: esbuild is missing; install it with `npm install`, in {}",
         dir.display()
     );
     assert_eq!(report.failed[0].to_string(), expected);

@@ -173,7 +173,7 @@ async fn a_hook_on_results_puts_parts_in_place_and_makes_up_no_blob() {
     let reversed: Vec<Part> = parts.iter().rev().cloned().collect();
     assert_eq!(finish("draw").await, Parts::from(reversed));
     for (name, why) in [
-        ("forge", "a blob in place that the result does not have"),
+        ("forge", "it adds a blob that the result did not have"),
         ("torn", "JSON part"),
     ] {
         assert_eq!(finish(name).await, Parts::from(parts.clone()));

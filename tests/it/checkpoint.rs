@@ -374,7 +374,7 @@ fn a_folder_that_cannot_be_written_is_told_of_once_and_stops_no_call() {
     }
     let notices = place.checkpoints.take_notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
-    assert!(notices[0].contains("cannot be brought back"), "{notices:?}");
+    assert!(notices[0].contains("cannot be undone"), "{notices:?}");
     assert!(place.checkpoints.plan_rewind(1).is_err());
 }
 

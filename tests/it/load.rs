@@ -328,7 +328,7 @@ async fn dependencies_are_loaded_first_and_missing_old_or_circular_ones_are_name
     );
     assert_eq!(
         why(&plugins, "x"),
-        "its dependencies go in a circle: `x`, `y`"
+        "its dependencies form a cycle: `x`, `y`"
     );
 }
 

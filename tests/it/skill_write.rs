@@ -7,7 +7,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use rind::grant::Trust;
 use rind::skill::{
-    Interaction, Invocation, Lost, Skill, SkillFile, Source, WriteError, difference, to_open, to_v1,
+    FormatLoss, Interaction, Invocation, Skill, SkillFile, Source, WriteError, difference, to_open,
+    to_v1,
 };
 use serde_json::{Value, json};
 
@@ -360,7 +361,7 @@ const CLAUDE: [&str; 10] = [
 
 /// Checks that `after` is `before` but for what is told to be lost, which has its default then.
 fn check_but_for(
-    lost: &[Lost],
+    lost: &[FormatLoss],
     before: &Skill,
     after: &Skill,
     text: &str,

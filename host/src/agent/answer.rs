@@ -123,12 +123,12 @@ impl AnswerState {
         self.n_cut >= MAX_CUT
     }
 
-    /// Whether the last answer was the first empty one in a row.
+    /// Whether the last answer was empty and the one before it was not.
     pub(super) fn is_empty_once(&self) -> bool {
         self.n_empty == 1
     }
 
-    /// Whether the model gave more than one empty answer in a row.
+    /// Whether the model gave two or more empty answers in succession.
     pub(super) fn is_empty_again(&self) -> bool {
         self.n_empty > 1
     }

@@ -121,7 +121,7 @@ impl AnswerCheck {
         schema.map_or(Ok(()), |schema| schema.check_answer(text).map(drop))
     }
 
-    /// The user follows up: another answer is to come, which is checked anew.
+    /// Resets the check after a follow-up of the user, because another answer will come.
     pub(super) fn begin_again(&mut self) {
         self.n_repeats = 0;
     }

@@ -1,4 +1,4 @@
-//! The host asks a model for itself: one request without tools, outside of the conversation, on the
+//! The host asks a model for itself: one request without tools, outside the conversation, on the
 //! path of all requests.
 
 use super::compact::cut_middle;
@@ -36,7 +36,8 @@ pub(super) struct HostQuestion<'a> {
     pub(super) max_tokens: u32,
 }
 
-/// Longest transcript that a model is asked about: the size at which a conversation is compacted.
+/// Maximum length of a transcript in a question to a model: the size at which a conversation is
+/// compacted.
 pub(super) fn transcript_bytes(spec: &AgentSpec) -> usize {
     let profile = spec.provider.profile(&spec.model);
     let config = &spec.config.compact;

@@ -30,9 +30,9 @@ pub(crate) struct EndedCall<T> {
 }
 
 impl LiveAgent {
-    /// Prepares the session for a call of a plugin: models, tools and subagents are there for it as
-    /// in a turn, until `cancel` is set. The call has the limits of a turn, less the usage in
-    /// `spent`. In the first call, `session-start` is part of it.
+    /// Prepares the session for a call of a plugin: models, tools and subagents are available to it
+    /// as in a turn, until `cancel` is set. The call has the limits of a turn, reduced by the usage
+    /// in `spent`. The first call also runs `session-start`.
     ///
     /// # Errors
     /// The session cannot be written.

@@ -65,7 +65,7 @@ pub(crate) struct SpentUses {
     host_calls: HostCallCounts,
     /// Subagents that models ran.
     n_spawned: u32,
-    /// Questions that models asked about the turns that subagents hold.
+    /// Number of questions of models about archived turns.
     n_questions: u32,
     /// Time in which they are counted, for messages: a turn, when it is empty.
     within: &'static str,
@@ -150,7 +150,7 @@ impl TurnBudget {
         tally.max_cost_usd.map(|limit| (limit, tally.cost))
     }
 
-    /// Counts tokens and their cost, also for the turns that this one is part of.
+    /// Counts tokens and their cost, also in the turns of the parents.
     pub(super) fn add_used(&self, usage: Usage, cost: Cost) {
         let mut tally = lock(&self.tally);
         tally.usage += usage;

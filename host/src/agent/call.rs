@@ -101,7 +101,7 @@ impl CallRefusal {
 }
 
 impl AllowedCall {
-    /// The call as one that did not run, because steering came before it began.
+    /// Converts the call to one that was skipped because steering arrived before it began.
     pub(super) fn skipped_call(self) -> RanCall {
         CallRefusal::new("user", SKIPPED).refused_call(self.call, self.notes)
     }
@@ -220,7 +220,8 @@ impl<'a> ToolGate<'a> {
         });
     }
 
-    /// Judges a call; one that is refused comes back as if it had run.
+    /// Judges a call. A refused call is returned as a call that ran, with the refusal as its
+    /// result.
     pub(super) async fn judge_call(&self, call: ToolCall) -> Result<AllowedCall, Box<RanCall>> {
         self.emit_call(&call).await;
         let mut proposed = call.clone();
@@ -411,7 +412,7 @@ impl<'a> ToolGate<'a> {
         if !self.scope.spec.policy.may_cover(judged) {
             question = question.only_now("asks every time: a rule may deny it");
         }
-        // The person is not asked about a call that would be refused anyway.
+        // Do not ask the person about a call that would be refused anyway.
         let ctx = self.tool_ctx(call);
         if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {
             return Err(CallRefusal::new("host", why));

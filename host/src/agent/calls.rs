@@ -1,7 +1,7 @@
 //! The tool calls of a step: the order in which they are judged and run, and the results that the
 //! model gets.
 //!
-//! Neighboring calls that only read run side by side, a few at a time; their results keep the order
+//! Neighboring calls that only read run concurrently, a few at a time; their results keep the order
 //! of the calls. Calls that have not begun when the person says something are skipped, each with a
 //! result that says so.
 //!
@@ -23,8 +23,8 @@ use crate::point::dispatch::Dispatched;
 use crate::point::outcome::Injection;
 use crate::point::payload::FinishedCall;
 
-/// Tool calls of the model in one turn. It outlives the turn's body, which may be dropped at any
-/// await.
+/// Runner of the model's tool calls in one turn. It outlives the turn's body, which may be dropped
+/// at any await.
 #[derive(Default)]
 pub(super) struct TurnCalls {
     /// Calls that ran and whose results are not in the session yet.
@@ -45,7 +45,7 @@ impl TurnCalls {
         RunningMark(self.is_running.clone())
     }
 
-    /// Takes the calls whose results never came into the session.
+    /// Takes the calls whose results were not written to the session.
     pub(super) fn take_ran(&mut self) -> Vec<RanCall> {
         std::mem::take(&mut self.ran)
     }
@@ -92,7 +92,7 @@ impl TurnCalls {
         Ok(inject)
     }
 
-    /// Judges a call; one that is refused or skipped is put with those that ran.
+    /// Judges a call. A refused or skipped call is added to the calls that ran.
     async fn judge_turn_call(
         &mut self,
         ctx: &TurnCtx,

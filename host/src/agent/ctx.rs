@@ -14,8 +14,7 @@ use crate::point::dispatch::Dispatched;
 use crate::point::outcome::{Injection, Level};
 use crate::session::Body;
 
-/// The turn itself as a caller of hooks, and as the one that writes messages. The parts of a turn
-/// act through it.
+/// Context of a turn: calls its hooks and writes its messages. All parts of a turn act through it.
 pub(super) struct TurnCtx {
     /// State shared with those who act for plugins in this turn.
     pub(super) scope: Arc<TurnScope>,
@@ -55,8 +54,8 @@ impl TurnCtx {
         out
     }
 
-    /// Calls the hooks of a point at which only a failing hook can refuse: one that blocks when it
-    /// fails ends the turn, so that a text that it did not see goes no further.
+    /// Calls the hooks of a point at which hooks cannot refuse. If a hook that blocks on failure
+    /// fails, the turn ends, so that a text that it did not see goes no further.
     pub(super) async fn pass_point<P: Point>(
         &self,
         what: &str,
@@ -84,7 +83,7 @@ impl TurnCtx {
         self.emit_message_as(message, None).await;
     }
 
-    /// Emits a message with its text as it was shown, when hooks have let all of it through.
+    /// Emits a message with the text that was shown, once hooks have released all of it.
     pub(super) async fn emit_message_as(&self, message: Message, shown: Option<String>) {
         let caller = self.caller();
         let shown = self

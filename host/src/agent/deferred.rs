@@ -107,8 +107,8 @@ impl AgentSpec {
     }
 }
 
-/// Returns the call that a call of [`USE`] stands for. One without name or arguments stays as it is
-/// and is refused by its schema.
+/// Unwraps a call of [`USE`] to the call of the named tool. A call without name or arguments is
+/// returned unchanged, and its schema refuses it.
 pub(super) fn named_call(call: ToolCall) -> ToolCall {
     if call.name != USE {
         return call;

@@ -54,8 +54,8 @@ impl<'a> DirectTurn<'a> {
 
 impl DirectTurn<'_> {
     /// Calls the hooks of a point in this step of the turn, and waits for those in the background.
-    /// Messages that they add are told of as in any turn. `call` is the id of the tool call that
-    /// the payload is about.
+    /// Messages that they add emit events as in any turn. `call` is the id of the tool call in the
+    /// payload.
     ///
     /// # Errors
     /// The session cannot be written.

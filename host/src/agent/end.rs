@@ -131,7 +131,7 @@ impl TurnRun<'_> {
             .await;
         self.take_halt(&mut outcome);
         if let Some(keeping) = self.keeping.take() {
-            // Its errors are logged there.
+            // The task logs its own errors.
             let _ = keeping.await;
         }
         let synced = session.synced().await;
@@ -141,7 +141,7 @@ impl TurnRun<'_> {
             summary: outcome.summary.clone(),
             output: outcome.output.clone(),
         });
-        // The first fault is the cause of the others.
+        // Report the first fault only, because it caused the others.
         if let Some(error) = fault {
             return Err(error);
         }
@@ -237,8 +237,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Stores the streamed part of an answer that was cut off: the user has read it and may refer
-    /// to it. The text as hooks left it, if there is one.
+    /// Stores the streamed part of an interrupted answer, because the user has read it and may
+    /// refer to it. Returns that text as changed by hooks, if there is any.
     async fn keep_partial(&mut self) -> Result<Option<String>, EarlyStop> {
         let partial = std::mem::take(&mut self.progress.partial);
         if partial.trim().is_empty() {

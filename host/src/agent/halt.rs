@@ -1,9 +1,6 @@
-//! The failure of a hook that only observes and is set to block when it fails: the turn must not
-//! continue after it.
-//!
-//! Such a hook has no verdict to give, and the code that calls it asks for none. It may even run in
-//! the background. So the code that writes trace records puts its failure here, and the turn
-//! watches.
+//! Failure of an observing hook with `on_failure = "block"`, after which the turn must not
+//! continue. Such a hook returns no verdict to its caller, and may even run in the background. So
+//! the code that writes trace records stores the failure here, and the turn watches it.
 
 use tokio::sync::watch;
 
@@ -32,7 +29,7 @@ impl AgentHalt {
         self.0.borrow().is_some()
     }
 
-    /// Returns the reason; it goes on counting.
+    /// Returns the reason without clearing it.
     pub(super) fn reason(&self) -> Option<String> {
         self.0.borrow().clone()
     }

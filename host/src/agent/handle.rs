@@ -60,8 +60,7 @@ impl SessionHandle {
         }
     }
 
-    /// Sets the agent in whose turns plugins act, and the points that they define; there is none
-    /// before. Only the first call counts.
+    /// Sets the agent and the plugin-defined points. Only the first call has an effect.
     pub(crate) fn set_agent(&self, agent: &LiveAgent, points: DefinedPoints) {
         let dispatcher = Arc::downgrade(&agent.dispatcher);
         let turns = agent.family.active_turns.clone();

@@ -37,9 +37,9 @@ impl TurnRun<'_> {
     }
 
     /// `turn-start`, then `pre-assess` → the built-in assessment → `post-assess`, then the user's
-    /// message. An input that a hook refuses never becomes a message, so the model never sees it. The
-    /// input of a turn that goes on passes the same hooks: they may have changed since, and the text
-    /// that is kept of it is the one before any hook.
+    /// message. An input that a hook refuses never becomes a message, so the model never sees it.
+    /// The input of a continued turn passes the same hooks again, because hooks may have changed
+    /// since; the session keeps the input as it was before any hook.
     pub(super) async fn take_input(&mut self) -> Result<Decision, EarlyStop> {
         let started = self
             .ctx
@@ -69,7 +69,8 @@ impl TurnRun<'_> {
             reasons: assessment.reasons,
         });
 
-        // The input of a turn that goes on is in the conversation already, as hooks left it then.
+        // The input of a continued turn is already in the conversation, as changed by the hooks at
+        // that time.
         if !self.continued().is_some_and(|before| before.is_taken) {
             let attached = self.attached.clone();
             let mut message = self.said_message(self.input.text.clone(), attached).await;

@@ -1,7 +1,7 @@
-//! Inputs with an id, which a session takes once.
+//! Inputs with an id, each of which a session runs once.
 //!
 //! A caller that does not know whether its input arrived sends it again: the session gives the
-//! outcome of the turn that took it, or goes on with that turn if it was interrupted.
+//! outcome of the turn that took it, or continues that turn if it was interrupted.
 
 use super::outcome::{Error, TurnOutcome};
 use super::spec::{AgentSpec, TurnSpec};
@@ -50,7 +50,7 @@ pub(super) fn decide_on_input(agent: &AgentSpec, spec: TurnSpec) -> Result<Input
     };
     let (summary, output) = *ended;
     let text = format!(
-        "the input `{}` was taken before, by turn {}; its outcome is given again",
+        "the input `{}` already ran in turn {}; its outcome is returned again",
         clean_line(id, MAX_SHOWN_ID),
         taken.turn
     );

@@ -170,7 +170,7 @@ impl LiveAgent {
         Ok(undone)
     }
 
-    /// Returns the files as they were before the calls of the session.
+    /// Returns the checkpoints of files from before the calls of the session.
     pub(crate) fn checkpoints(&self) -> Arc<Checkpoints> {
         self.family.checkpoints.clone()
     }
@@ -230,8 +230,8 @@ impl LiveAgent {
         }
     }
 
-    /// Moves the archived turns out of the conversation whose summaries are there. For a safe point
-    /// of the turn `scope`.
+    /// Archives the turns whose summaries are ready. Call it only at a safe point of the turn
+    /// `scope`.
     pub(super) async fn join_archived(&mut self, scope: &Arc<TurnScope>) {
         self.archival
             .join_ready(&self.spec, scope, &mut self.compaction)
@@ -325,7 +325,7 @@ impl LiveAgent {
         self.report_failures().await;
     }
 
-    /// Tells the `error` point of hooks that failed outside of a turn.
+    /// Tells the `error` point of hooks that failed outside a turn.
     pub(super) async fn report_failures(&self) {
         let caller = self.caller();
         for report in self.sink.take_failures(0) {

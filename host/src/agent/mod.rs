@@ -75,7 +75,7 @@ mod watchers;
 
 pub use answer_schema::AnswerSchema;
 pub use archive::{
-    ArchivalConfig, ListConfig, Style, SummaryConfig, TriggerConfig, check as check_archival,
+    ArchivalConfig, ListConfig, SummaryConfig, SummaryStyle, TriggerConfig, check as check_archival,
 };
 pub(crate) use between::EndedCall;
 pub(crate) use budget::SpentUses;

@@ -13,8 +13,7 @@ pub enum Error {
     Session(#[from] session::Error),
     /// The turn that took an input with this id was interrupted, and other turns came after it.
     #[error(
-        "the input `{id}` was taken by turn {turn}, which was interrupted, and other turns came after it; look at that turn, and \
-         give the input another id to run it again"
+        "the input `{id}` ran in turn {turn}, which was interrupted, and other turns followed; check that turn, and use another id to run the input again"
     )]
     InputTaken {
         /// Id of the input.

@@ -66,7 +66,7 @@ pub struct OutsideCall {
 pub struct OutsideResult {
     /// Content, as hooks left it.
     pub content: Parts,
-    /// Bytes of the blobs in the content, in order; `None` for one that cannot be read.
+    /// Bytes of the blobs in the content, in order; `None` for an unreadable blob.
     pub bytes: Vec<Option<Vec<u8>>>,
     /// Whether the call failed or was refused.
     pub is_error: bool,
@@ -125,7 +125,8 @@ pub struct OutsideClient {
 pub struct OutsideTools(watch::Receiver<OfferedTools>);
 
 impl OutsideCalls {
-    /// Makes both ends. Only tools for which `is_offered` holds are told and can be called.
+    /// Makes both ends of the channel. Only tools for which `is_offered` returns true are listed
+    /// and can be called.
     #[must_use]
     pub fn new(
         is_offered: impl Fn(&ToolSpec) -> bool + Send + Sync + 'static,
@@ -193,7 +194,7 @@ impl OutsideClient {
         Ok(verdict)
     }
 
-    /// Whether the session has ended, so that no request is taken any more.
+    /// Whether the session has ended and accepts no further requests.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.calls.is_closed()

@@ -2,8 +2,8 @@
 //! them.
 //!
 //! A request that is dropped, because the user interrupts the turn, was still sent and is paid for.
-//! So a guard counts: however the request ends, it is counted once. Usage that no provider reports
-//! is estimated and marked so; a budget that took it as zero would never be spent.
+//! So a drop guard counts each request exactly once, however it ends. Usage that no provider
+//! reports is estimated and marked so; a budget that took it as zero would never be spent.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -175,7 +175,8 @@ impl Drop for PendingRequest<'_> {
     }
 }
 
-/// The cost by the price of one of `models`, or else by the one that the server itself tells.
+/// Computes the cost from the price of one of `models`, or else from the price that the server
+/// reports.
 fn request_cost<'n>(
     spec: &AgentSpec,
     request: &Request,
@@ -196,8 +197,8 @@ fn request_cost<'n>(
     }
 }
 
-/// Refuses a request that would pass the cost limit of its turn: with the estimated cost of its
-/// input, because what the model will write is not known before.
+/// Refuses a request that would exceed the cost limit of its turn. It uses the estimated cost of
+/// the input only, because the length of the answer is not known in advance.
 pub(super) fn check_cost_limit(
     spec: &AgentSpec,
     budget: &TurnBudget,
@@ -213,8 +214,7 @@ pub(super) fn check_cost_limit(
     let next = request_cost(spec, request, [&*request.model], &usage);
     if next.unpriced_tokens > 0 || spent.unpriced_tokens > 0 {
         return Err(format!(
-            "the turn may cost at most ${limit}, and the price of the model `{}` is not known; give it one under [prices], or \
-             leave the limit out",
+            "the turn may cost at most ${limit}, but the price of the model `{}` is unknown; set its price under [prices], or remove the limit",
             request.model
         ));
     }

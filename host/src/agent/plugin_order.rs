@@ -2,8 +2,8 @@
 //! turn carries them out.
 //!
 //! Owns the rules of that order: the primitives that must come first, the number of primitives
-//! between two requests, and the models that a loop may name. A loop that breaks one of them, fails or
-//! returns too early ends the turn. The guards are inside of the primitives, which the built-in
+//! between two requests, and the models that a loop may name. A loop that breaks one of them, fails
+//! or returns too early ends the turn. The guards are inside the primitives, which the built-in
 //! order uses as well. Start from [`run_plugin_order`].
 
 use std::collections::BTreeMap;
@@ -31,7 +31,8 @@ use crate::text::clean_line;
 /// Time that a loop has to return after the turn is over.
 const END_GRACE: Duration = Duration::from_secs(5);
 
-/// Number of the answer that was there when an interrupted turn goes on. Steps count from 1.
+/// Number of the answer that already existed when an interrupted turn continues. Steps count from
+/// 1.
 const READY: u32 = 0;
 
 /// Entry of `loop_models` that lets loops ask every model.
@@ -83,7 +84,7 @@ struct PluginOrder<'t, 'a> {
     has_prompt: bool,
     /// Number of primitives since the last request.
     n_since: u32,
-    /// Answers outside of the conversation, by the numbers of their steps.
+    /// Answers outside the conversation, by the numbers of their steps.
     candidates: BTreeMap<u32, ReviewedReply>,
     /// Whether the answer went out and nothing follows.
     is_over: bool,
@@ -175,7 +176,7 @@ impl PluginOrder<'_, '_> {
     }
 
     async fn carry_out(&mut self, primitive: TurnPrimitive) -> Result<(), EarlyStop> {
-        // `send` fails if the loop is gone, and then nobody waits for the answer.
+        // Ignore a failed `send`: the loop is gone and does not wait for the answer.
         match primitive {
             TurnPrimitive::IsResumed(reply) => {
                 let _ = reply.send(Ok(self.turn.continued().is_some()));
@@ -243,8 +244,8 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Forgets answers that were made before the last message of the conversation, also the one
-    /// that was there when the turn was interrupted, and the cut text that would be continued.
+    /// Discards answers from before the last message of the conversation, including an answer from
+    /// before an interruption, and cut text that would be continued.
     fn forget_answers(&mut self) {
         self.candidates.clear();
         self.turn.ready_answer = None;
@@ -288,14 +289,14 @@ impl PluginOrder<'_, '_> {
             let is_known = |known: &String| known == model || known == EVERY_MODEL;
             if *model != spec.model && !known.any(is_known) {
                 return Err(HandleError::Denied(format!(
-                    "the operator lets no loop ask the model `{}`; `loop_models` under [agent] in the settings names those that it may ask",
+                    "the loop may not ask the model `{}`; the operator lists permitted models as `loop_models` under [agent] in the settings",
                     clean_line(model, MAX_SHOWN)
                 )));
             }
         }
         if order.is_aside && self.candidates.len() >= MAX_CANDIDATES {
             return Err(HandleError::Limit(format!(
-                "{MAX_CANDIDATES} answers outside of the conversation are kept; accept one, or ask for one inside"
+                "at most {MAX_CANDIDATES} answers outside the conversation are kept; accept one, or request one inside the conversation"
             )));
         }
         let preset = order.preset.as_deref();
@@ -350,7 +351,7 @@ impl PluginOrder<'_, '_> {
         }
         let Some(reviewed) = self.candidates.remove(&id) else {
             return Ok(Err(HandleError::NotFound(format!(
-                "there is no answer {id} outside of the conversation, or the conversation went on since"
+                "there is no answer {id} outside the conversation, or the conversation has continued since"
             ))));
         };
         self.candidates.clear();
@@ -381,8 +382,9 @@ impl PluginOrder<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// Reflects on the last answer. The message that asks for another step makes the answers outside
-    /// of the conversation out of date; a cut text stays, because the next answer continues it.
+    /// Reflects on the last answer. The message that asks for another step makes the answers
+    /// outside the conversation out of date; a cut text stays, because the next answer continues
+    /// it.
     async fn reflect(&mut self) -> Result<Option<String>, EarlyStop> {
         let why = self.turn.reflect_answer().await?;
         if why.is_some() {

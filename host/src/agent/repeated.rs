@@ -1,9 +1,9 @@
-//! Calls that ran when their turn was cut off, and that run again when it goes on.
+//! Calls that were running when their turn was interrupted, and that run again when it continues.
 //!
-//! A call runs again only if its tool says that this does no harm: always, or when a check of the tool
-//! finds that the effect is absent. It passes the same gate as any call, and its result takes the place
-//! of the message that it may have run. Of every other call that message stays. Start from
-//! [`CallRepeater`].
+//! A call runs again only if its tool says that this does no harm: always, or when a check of the
+//! tool finds that the effect is absent. It passes the same gate as any call, and its result takes
+//! the place of the message that it may have run. For every other call that message remains. Start
+//! from [`CallRepeater`].
 
 use std::sync::Arc;
 

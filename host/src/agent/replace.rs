@@ -18,7 +18,7 @@ use crate::point::outcome::Level;
 use crate::point::registry::Registry;
 use crate::tool::SharedTool;
 
-/// A plugin in place of the one of its name.
+/// Replacement of a running plugin by another version of it.
 pub(crate) struct PluginReplacement {
     pub(crate) plugin: String,
     pub(crate) hooks: Registry,

@@ -100,9 +100,10 @@ pub(super) fn cut_result(finish: Finish, n_tokens: u64) -> Option<String> {
     ))
 }
 
-/// Makes a message one that every provider takes back. Empty texts go. A call without an id, or
-/// with the id of another call of the conversation, gets an id of its own: results are matched by
-/// id, small model servers leave ids out, and others count them anew in each answer.
+/// Normalizes a message so that every provider accepts it in later requests. Empty texts are
+/// removed. A call without an id, or with the id of another call of the conversation, gets an id of
+/// its own: results are matched by id, small model servers leave ids out, and others count them
+/// anew in each answer.
 pub(super) fn mend_message(message: &mut Message, earlier: &[Message]) {
     let is_empty = |part: &Content| matches!(part, Content::Text { text } if text.is_empty());
     message.content.retain(|part| !is_empty(part));

@@ -34,8 +34,9 @@ use crate::point::outcome::Level;
 use crate::session::Session;
 use crate::tool::approval::SessionApprovals;
 
-/// Time that subagents have to end cleanly once they were told to stop. Their tools have 5 s of it;
-/// the rest is for a busy machine and a slow disk, since one that is abandoned leaves an open turn.
+/// Time that subagents have to end cleanly once they were told to stop. Their tools get 5 s of it;
+/// the rest is for a busy machine and a slow disk, because an abandoned subagent leaves an open
+/// turn.
 const AGENT_GRACE: Duration = Duration::from_secs(20);
 
 /// The turns that run in a session, by the agent's name. Cheap to clone.
@@ -43,7 +44,7 @@ const AGENT_GRACE: Duration = Duration::from_secs(20);
 pub(crate) struct ActiveTurns(Arc<Mutex<HashMap<Arc<str>, Weak<TurnScope>>>>);
 
 impl ActiveTurns {
-    /// The turn of an agent: the one that runs, or the last one as long as no other has begun.
+    /// Returns the running turn of an agent, or its last turn if none is running.
     pub(super) fn turn_of(&self, agent: &str) -> Option<Arc<TurnScope>> {
         lock(&self.0).get(agent)?.upgrade()
     }
@@ -73,7 +74,7 @@ pub(super) struct AgentFamily {
     pub(super) presets: StartPresets,
     /// Skills that were used in the session.
     pub(super) skills: Arc<SkillMemory>,
-    /// Files as they were before the calls of the session.
+    /// Checkpoints of files from before the calls of the session.
     pub(super) checkpoints: Arc<Checkpoints>,
     /// Subagents of the session that this process knows.
     pub(super) subagents: Arc<SubagentRegistry>,

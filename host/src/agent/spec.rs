@@ -143,7 +143,7 @@ pub(crate) struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// The agent as a caller of hooks and tools, outside of a turn. `session` is the id of the main
+    /// The agent as a caller of hooks and tools, outside a turn. `session` is the id of the main
     /// agent's.
     pub(super) fn call_context(&self, session: Arc<str>) -> CallContext {
         CallContext {

@@ -21,7 +21,7 @@ struct SteeringQueues {
     next: u64,
 }
 
-/// A text that waits, with a number that no other has: it can be taken back while hooks look at it.
+/// Queued text with a unique number, so that it can be withdrawn while hooks judge it.
 #[derive(Clone, Debug)]
 pub(super) struct QueuedText {
     pub(super) number: u64,
@@ -124,8 +124,8 @@ impl SteerHandle {
         !self.lock().steering.is_empty()
     }
 
-    /// Takes back everything that was queued and not taken yet, steering first. For a user who
-    /// interrupted the turn and wants to write something else.
+    /// Removes all queued texts and returns them, steering first, so that a user who interrupted
+    /// the turn can edit them.
     #[must_use]
     pub fn take_all(&self) -> Vec<TurnInput> {
         let mut queues = self.lock();
@@ -144,8 +144,8 @@ impl SteerHandle {
         self.lock().queue_mut(queue).front().cloned()
     }
 
-    /// Takes a text out of its queue. Returns whether it was still there: its author may have taken
-    /// it back, and then neither this text nor one that was queued since may be used in its place.
+    /// Removes a text from its queue. Returns whether it was still there. If its author has
+    /// withdrawn it, neither this text nor one that was queued since may be used.
     pub(super) fn take_queued(&self, queue: SteeringQueue, taken: &QueuedText) -> bool {
         let mut queues = self.lock();
         let waiting = queues.queue_mut(queue);

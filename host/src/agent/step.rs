@@ -41,7 +41,7 @@ pub(super) struct StepOrder {
     pub(super) preset: Option<Arc<SubagentPreset>>,
     /// Plugin and text of a message for this request only.
     pub(super) note: Option<(Arc<str>, String)>,
-    /// Plugin that asks outside of the conversation; `None` for a request of the conversation.
+    /// Plugin that asks outside the conversation; `None` for a request of the conversation.
     pub(super) aside: Option<Arc<str>>,
 }
 
@@ -52,8 +52,8 @@ pub(super) struct ReviewedReply {
     /// Text of the model before the hooks.
     written: String,
     finish: Finish,
-    /// Names of the tools that the request offered, and the preset that selected them, for an answer
-    /// outside of the conversation.
+    /// Names of the tools that the request offered, and the preset that selected them, for an
+    /// answer outside the conversation.
     offered: Option<(Vec<String>, Option<Arc<SubagentPreset>>)>,
 }
 
@@ -99,8 +99,8 @@ impl TurnRun<'_> {
         Ok(StepCost { model, usage })
     }
 
-    /// Asks the model outside of the conversation: nobody is shown the answer, and its calls do not
-    /// run unless [`keep_reply`](Self::keep_reply) makes it a part of the conversation.
+    /// Asks the model outside the conversation: the answer is not shown and its calls do not run,
+    /// unless [`keep_reply`](Self::keep_reply) adds it to the conversation.
     pub(super) async fn request_aside(
         &mut self,
         order: &StepOrder,
@@ -142,7 +142,7 @@ impl TurnRun<'_> {
 
     /// Sends the request of a step. Returns the model that was asked, and its answer.
     async fn ask_for_answer(&mut self, order: &StepOrder) -> Result<(String, Response), EarlyStop> {
-        // Once, however often the request is made: a note is told to those who watch.
+        // Emit the event for the note once, even if the request is retried.
         let note = match &order.note {
             Some((plugin, text)) => {
                 let note = Injection {
@@ -174,7 +174,7 @@ impl TurnRun<'_> {
         named.unwrap_or_else(|| self.ctx.scope.skills.model())
     }
 
-    /// Whether a request is outside of the conversation and for another model than the turn's. The
+    /// Whether a request is outside the conversation and for another model than the turn's. The
     /// window of that model must not change the conversation.
     fn is_for_another(&self, order: &StepOrder) -> bool {
         order.aside.is_some() && self.planned_model(order) != self.ctx.scope.skills.model()
@@ -280,7 +280,7 @@ impl TurnRun<'_> {
         refuse_turn("request", blocked_by(&reasoned))?;
         let wanted = reasoned.value;
         for (plugin, mut injection) in reasoned.inject {
-            // A message about a request outside of the conversation stays outside as well.
+            // A message about a request outside the conversation stays outside as well.
             injection.keep &= order.aside.is_none();
             let message = self.ctx.inject_one(&plugin, injection).await?;
             request.messages.push(message);
@@ -480,7 +480,7 @@ impl TurnRun<'_> {
         })
     }
 
-    /// Makes an answer a part of the conversation. Without calls, its step ends.
+    /// Adds an answer to the conversation. If it has no calls, its step ends.
     pub(super) async fn keep_reply(&mut self, reviewed: ReviewedReply) -> Result<(), EarlyStop> {
         let ReviewedReply {
             reply,

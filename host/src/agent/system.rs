@@ -63,16 +63,16 @@ impl TurnRun<'_> {
         Ok(())
     }
 
-    /// Keeps the text of the prompt, so that a person can read what was sent. Beside the request,
-    /// which does not wait for the disk. A text that cannot be kept is missing there and nowhere
-    /// else.
+    /// Stores the exact text of the prompt, so that a person can read it later. This runs in
+    /// parallel to the request, which does not wait for the disk. If it fails, only this copy is
+    /// missing.
     fn keep_sent(&mut self) {
         let blobs = self.ctx.scope.family.root.blobs().clone();
         let texts: Vec<String> = self.system.iter().map(|block| block.text.clone()).collect();
         self.keeping = Some(tokio::task::spawn_blocking(move || {
             for text in &texts {
                 if let Err(error) = blobs.put_text(text) {
-                    tracing::warn!(%error, "cannot keep the text of a system prompt");
+                    tracing::warn!(%error, "cannot store the text of a system prompt");
                 }
             }
         }));
@@ -117,8 +117,7 @@ impl TurnRun<'_> {
         parts
     }
 
-    /// Keeps the stable parts as the first turn made them: a change there would make the provider
-    /// read everything anew.
+    /// Reuses the stable parts of the first turn: a change would invalidate the provider's cache.
     fn freeze_parts(&mut self, parts: Vec<PromptPart>) -> Vec<PromptPart> {
         let (stable, rest): (Vec<_>, Vec<_>) = parts
             .into_iter()

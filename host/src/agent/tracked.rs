@@ -51,7 +51,7 @@ impl TrackedCall {
             Ok(started) => Self::Compared(started),
             Err(error) => {
                 let text = format!(
-                    "the changes of {} cannot be brought back: {error}",
+                    "the changes of {} cannot be undone later: {error}",
                     call.name
                 );
                 scope.spec.events.emit(Event::notice(Level::Warn, text));
@@ -68,7 +68,7 @@ impl TrackedCall {
         }
     }
 
-    /// Records what the call changed, and tells the person what cannot be kept.
+    /// Records the changes of the call, and notifies the person of changes that cannot be undone.
     pub(super) async fn end_call(self, scope: &TurnScope) {
         let checkpoints = scope.family.checkpoints.clone();
         match self {

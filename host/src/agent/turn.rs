@@ -2,7 +2,7 @@
 //!
 //! The order of a turn is made of primitives: [`TurnRun::take_input`], [`TurnRun::build_system`],
 //! [`TurnRun::request_answer`], [`TurnRun::run_open_calls`], [`TurnRun::reflect_answer`] and
-//! [`TurnRun::finish_answer`]. Hooks, policy, limits and the journal are inside of them, so that no
+//! [`TurnRun::finish_answer`]. Hooks, policy, limits and the journal are inside them, so that no
 //! order skips a guard. `run` has the built-in order, `plugin_order` the order of a plugin's loop.
 //!
 //! The future of an order may be dropped at any await: data that must survive belongs into
@@ -43,7 +43,7 @@ pub(super) enum TurnWork {
         command: Option<String>,
         /// Id that the caller gave the input.
         input_id: Option<String>,
-        /// Interrupted turn that goes on.
+        /// Interrupted turn that this turn continues.
         continues: Option<Box<InterruptedTurn>>,
     },
     /// Replaces older messages with a summary and answers nothing.
@@ -79,7 +79,7 @@ pub(super) struct TurnRun<'a> {
     pub(super) outputs: Vec<String>,
     /// Answer that the model gave before the turn was interrupted.
     pub(super) ready_answer: Option<String>,
-    /// Whether the model was told of subagents that still run.
+    /// Whether running subagents were reported to the model.
     told_of_agents: bool,
     /// Ends the subagents when the turn is dropped.
     pub(super) agents_guard: Option<DropGuard>,
@@ -215,7 +215,7 @@ impl<'a> TurnRun<'a> {
             return Ok(AnswerEnd::Again(why));
         }
         // The user may have sent more while hooks checked the answer. At the step limit that input
-        // waits for the next turn, and this answer stands.
+        // waits for the next turn, and this answer is final.
         let draft = self.answer.take_accepted().unwrap_or_default();
         if self.has_step() && self.take_steering().await? {
             return Ok(AnswerEnd::again(SAID_MORE));

@@ -1,4 +1,4 @@
-//! Folders below a root that no walk may enter: Rind's own, when they are inside of the workspace.
+//! Folders below a root that no walk may enter: Rind's own, when they are inside the workspace.
 //!
 //! A folder is recognized by its resolved name and by its device and inode number, so that neither
 //! a bind mount nor a file system that ignores case gives it another name. The module must not know
@@ -88,7 +88,7 @@ impl HiddenFolders {
         metadata.is_ok_and(|metadata| self.has_id((metadata.dev(), metadata.ino())))
     }
 
-    /// Whether an open folder is a hidden one or inside of one.
+    /// Whether an open folder is a hidden one or inside one.
     fn hide_parents(&self, folder: &Dir) -> bool {
         let Ok(mut here) = folder.try_clone().map(Dir::into_std_file) else {
             return true;

@@ -24,8 +24,8 @@ pub struct CheckpointConfig {
     /// Most bytes that a session keeps for its checkpoints.
     #[serde(deserialize_with = "number::within::<1, 0x10_0000_0000, _, _>")]
     pub max_session_bytes: u64,
-    /// Longest time for a snapshot, in seconds. A workspace that takes longer is treated as one that
-    /// is too large.
+    /// Longest time for a snapshot, in seconds. A workspace that takes longer is treated as too
+    /// large.
     #[serde(deserialize_with = "number::within::<1, 600, _, _>")]
     pub max_seconds: u64,
 }

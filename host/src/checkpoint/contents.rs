@@ -48,7 +48,8 @@ fn hash_of(digest: &str) -> Option<ContentHash> {
 }
 
 impl ContentStore {
-    /// Opens the store in `folder` to add to it, at most up to `most` bytes. Only one process may.
+    /// Opens the store in `folder` for writing, up to `most` bytes in total. Only one process may
+    /// have it open.
     pub(super) fn open(folder: &Path, most: u64) -> io::Result<Self> {
         let path = folder.join(CONTENTS);
         let mut options = OpenOptions::new();
@@ -135,13 +136,13 @@ impl ContentStore {
         Ok(())
     }
 
-    /// Returns the error of the disk after which nothing is added any more.
+    /// Returns the disk error that stopped all further writes, if there was one.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// Waits until everything that was added is on the disk. After an error nothing more is added: it
-    /// is unknown what is on the disk.
+    /// Syncs all added contents to the disk. After an error nothing more is added, because the
+    /// state of the disk is unknown.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.is_unsynced)
             && let Err(error) = self.file.sync_data()
@@ -164,7 +165,7 @@ impl ContentStore {
         (*blake3::hash(&content).as_bytes() == hash).then_some(content)
     }
 
-    /// Writes the file anew with these contents only, atomically.
+    /// Rewrites the file atomically with these contents only.
     pub(super) fn keep_only(&mut self, wanted: &HashSet<String>) -> io::Result<()> {
         let mut wanted: Vec<(u64, u64)> = wanted
             .iter()

@@ -34,7 +34,7 @@ pub struct Checkpoints {
     /// Number of calls that run between two snapshots. Beside the lock, which is held for the whole
     /// time of a snapshot, so that a call can be dropped on an async thread.
     n_running: AtomicUsize,
-    /// Notices that the person was not told of yet.
+    /// Notices that were not shown to the person yet.
     notices: Mutex<Vec<String>>,
 }
 
@@ -56,7 +56,7 @@ struct KeeperState {
     opened: Option<OpenedStore>,
     /// Whether opening failed: it is not tried again.
     has_failed: bool,
-    /// Reason why no snapshots are taken any more.
+    /// Reason why snapshots were given up.
     is_too_large: Option<ScanFailure>,
     /// Records of calls between two snapshots that have no end yet.
     open_calls: Vec<u64>,
@@ -153,7 +153,7 @@ impl Checkpoints {
         std::mem::take(&mut *lock(&self.notices))
     }
 
-    /// Notes that a call begins that may change any file, and keeps what they are.
+    /// Records the start of a call that may change any file, and takes a snapshot before it.
     #[must_use]
     pub fn begin_call(self: &Arc<Self>, origin: &CallOrigin) -> StartedCall {
         let mut started = StartedCall {
@@ -268,8 +268,8 @@ impl Checkpoints {
         self.note_result(keeper, ended);
     }
 
-    /// Drops the contents that no record needs, which are those of unchanged files. For the end of
-    /// the session.
+    /// Drops the contents that no record needs, which are those of unchanged files. Called at the
+    /// end of the session.
     pub fn close(&self) -> io::Result<()> {
         let mut keeper = self.lock();
         if self.is_running() {
@@ -411,7 +411,7 @@ impl Checkpoints {
 
     fn note_too_large(&self, keeper: &mut KeeperState, why: ScanFailure) {
         lock(&self.notices).push(format!(
-            "changes of files by commands cannot be brought back in this session: {why}; those by file tools can"
+            "changes of files by commands cannot be undone in this session: {why}; changes by file tools can"
         ));
         keeper.is_too_large = Some(why);
     }
@@ -419,7 +419,7 @@ impl Checkpoints {
     fn note_disk<T>(&self, keeper: &mut KeeperState, error: &io::Error, answer: T) -> T {
         if !std::mem::replace(&mut keeper.has_told_of_disk, true) {
             lock(&self.notices).push(format!(
-                "changes of files cannot be brought back: what they were cannot be kept in {}: {error}",
+                "changes of files cannot be undone, because the checkpoint cannot be written to {}: {error}",
                 self.folder.display()
             ));
         }

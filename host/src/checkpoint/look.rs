@@ -36,7 +36,7 @@ impl CheckpointReader {
         })
     }
 
-    /// Returns the turns in which files were changed, or may have been.
+    /// Returns the turns that changed files or may have changed them.
     #[must_use]
     pub fn turns(&self) -> Vec<u32> {
         let of_calls = self.records.iter().filter(|own| is_of_call(own));

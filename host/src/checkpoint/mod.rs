@@ -1,13 +1,13 @@
-//! Checkpoints: what files of the workspace were before calls changed them, and the way back.
+//! Checkpoints: the state of workspace files before calls changed them, and how it is restored.
 //!
-//! Owns the folder `checkpoints` in the folder of a session: the contents of files, a record for each
-//! call that changed some, and the last snapshot of the workspace. File tools say what they are about
-//! to write; for any other call the workspace before and after it is compared. The module must not
+//! Owns the folder `checkpoints` in the folder of a session: the contents of files, a record for
+//! each call that changed some, and the last snapshot of the workspace. File tools announce each
+//! write; for any other call the workspace is compared before and after it. The module must not
 //! know the conversation, nor how a person is asked.
 //!
-//! Invariants: contents and the beginning of a record are on the disk before a change begins. A path
-//! whose present state is not what the last call left is put back only on explicit request. Nothing
-//! outside of the workspace is read or written, and no link is followed.
+//! Invariants: contents and the beginning of a record are on the disk before a change begins. A
+//! path that changed after the last call is restored only on explicit request. Nothing outside the
+//! workspace is read or written, and no link is followed.
 //!
 //! Start from [`Checkpoints`]; a session that is not open is read with [`CheckpointReader`].
 
@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// The checkpoints cannot be opened, or a call of the session is running.
     #[error(
-        "files cannot be brought back: the checkpoints in {} cannot be opened, or a call is running",
+        "files cannot be restored: the checkpoints in {} cannot be opened, or a call is running",
         _0.display()
     )]
     Unavailable(PathBuf),

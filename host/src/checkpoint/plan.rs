@@ -1,7 +1,7 @@
-//! Plan of a rewind: what a path was before a turn, and whether its present state is what the turns
-//! since left.
+//! Plan of a rewind: the state of each path before a turn, and whether its present state was left
+//! by a later turn.
 //!
-//! Owns the rule that protects what a person changed. Nothing here touches the disk. Start from
+//! Owns the rule that protects changes of a person. Nothing here touches the disk. Start from
 //! [`fold_changes`] and [`PathHistory::judge_present`].
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::state::FileState;
 /// Reason why a path is not put back without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedSince {
-    /// Present state is not what the last call left.
+    /// The path changed after the last call.
     Now,
     /// Another program or a person changed it between two calls.
     Between,
@@ -48,11 +48,11 @@ pub(super) struct PathHistory {
 /// Judgment on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathJudgment {
-    /// The path is as it was.
+    /// The path has not changed.
     Same,
     /// The path can be put back.
     Safe,
-    /// Putting it back would lose what somebody else changed.
+    /// Restoring the path would lose changes that the turns did not make.
     Changed(ChangedSince),
 }
 

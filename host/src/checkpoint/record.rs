@@ -31,7 +31,7 @@ pub struct FileChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeSource {
-    /// A file tool said what it is about to write.
+    /// A file tool announced a write.
     Write,
     /// The workspace before and after a call was compared.
     Snapshot,
@@ -142,7 +142,7 @@ pub(super) struct ChangeLog {
 }
 
 impl ChangeLog {
-    /// Opens the file in `folder`. Only one process may.
+    /// Opens the file in `folder`. Only one process may have it open.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(CHANGES);
         let mut options = OpenOptions::new();
@@ -180,7 +180,7 @@ impl ChangeLog {
         Ok(id)
     }
 
-    /// Ends a record. `changes` replaces those that it began with.
+    /// Ends a record and replaces its announced changes with `changes`.
     pub(super) fn end_record(
         &mut self,
         id: u64,
@@ -199,7 +199,7 @@ impl ChangeLog {
             return Err(error);
         }
         self.len += text.len() as u64;
-        // Parse what was written, so that memory and file never differ.
+        // Parse the written text back, so that memory and file never differ.
         add_to_records(&mut self.records, &text);
         Ok(())
     }

@@ -1,8 +1,7 @@
-//! Puts files back as they were before a turn.
-//!
-//! Each file is written beside its place and renamed over it, so that a killed process leaves no half
-//! of one, and the same rewind can run again. Right before a change the present state is read once
-//! more: a file that changed after the plan was made stays. Start from [`OpenedStore::make_changes`].
+//! Restores files to their state before a turn. Each file is replaced atomically, so that a killed
+//! process leaves no partial file and the same rewind can run again. Right before each change the
+//! present state is read again: a file that changed after the plan was made is not restored. Start
+//! from [`OpenedStore::make_changes`].
 
 use std::io::{self, ErrorKind, Write};
 
@@ -88,7 +87,7 @@ impl OpenedStore {
         match unlinkat(&walked.folder, walked.name.as_str(), flags) {
             Ok(()) => Ok(()),
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                Err("the folder stays: there are other files in it".to_owned())
+                Err("the folder is not removed, because it has other files in it".to_owned())
             }
             Err(errno) => Err(format!("it cannot be removed: {}", io::Error::from(errno))),
         }
@@ -144,7 +143,7 @@ impl OpenedStore {
                 let set = chmodat(&walked.folder, walked.name.as_str(), mode, AtFlags::empty());
                 set.map_err(|errno| format!("its mode cannot be set: {}", io::Error::from(errno)))
             }
-            _ => Err("it is no folder any more".to_owned()),
+            _ => Err("it is no longer a folder".to_owned()),
         }
     }
 
@@ -170,7 +169,7 @@ impl OpenedStore {
     }
 }
 
-/// Checks that a path is still as it was when the plan was made.
+/// Checks that a path has not changed since the plan was made.
 fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String> {
     let most = match expected {
         FileState::Unkept { .. } => 0,
@@ -181,7 +180,7 @@ fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String
         // A folder has another mode while the files in it are removed.
         Ok(present) if present.is_same(expected) || present.is_folder() && expected.is_folder() => {
             match present {
-                FileState::Other => Err("it is no file, folder or link".to_owned()),
+                FileState::Other => Err("it is not a file, folder or link".to_owned()),
                 _ => Ok(()),
             }
         }

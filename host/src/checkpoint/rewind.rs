@@ -25,7 +25,7 @@ pub struct PlannedChange {
     pub changed: Option<ChangedSince>,
 }
 
-/// Change that cannot be taken back.
+/// Change that cannot be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostChange {
     /// Path, or the call whose changes are unknown.
@@ -37,11 +37,11 @@ pub struct LostChange {
 /// Plan of a rewind of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewindPlan {
-    /// First turn whose changes are taken back.
+    /// First turn whose changes are undone.
     pub turn: u32,
     /// Changes, in the order of their paths.
     pub changes: Vec<PlannedChange>,
-    /// Changes that cannot be taken back.
+    /// Changes that cannot be undone.
     pub lost: Vec<LostChange>,
     /// Whether commands ran, which may have changed more than a snapshot sees.
     pub has_commands: bool,
@@ -67,12 +67,12 @@ impl RewindPlan {
 pub struct RewindResult {
     /// Changes that were made.
     pub restored: Vec<PlannedChange>,
-    /// Paths that stay as they are, each with the reason.
+    /// Paths that are not restored, each with the reason.
     pub kept: Vec<(String, String)>,
 }
 
 impl Checkpoints {
-    /// Plans to put files back as they were before a turn. Blocks.
+    /// Plans how to restore files to their state before a turn. Blocks.
     ///
     /// # Errors
     /// The records or the workspace cannot be read, or a call is running.
@@ -151,7 +151,7 @@ impl OpenedStore {
                 Err(error) => {
                     plan.lost.push(LostChange {
                         subject: path.to_owned(),
-                        why: format!("its place cannot be opened: {error}"),
+                        why: format!("its folder cannot be opened: {error}"),
                     });
                     continue;
                 }

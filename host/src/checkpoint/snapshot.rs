@@ -1,7 +1,7 @@
 //! Snapshots of a workspace: the state of every file that git does not ignore, within limits.
 //!
-//! A file whose attributes are those of the last snapshot is not read again. Owns the limits and what
-//! is left out. Start from [`SnapshotScan`].
+//! A file with the same attributes as in the last snapshot is not read again. Owns the limits and
+//! the rules for skipped files. Start from [`SnapshotScan`].
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

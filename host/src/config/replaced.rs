@@ -34,7 +34,7 @@ impl Layer {
         self.is_json && !toml.is_json && own.with_extension("") == other.with_extension("")
     }
 
-    /// Describes what is lost of `list` of a weaker layer, if this layer replaces it.
+    /// Describes the lost elements of the list `list` of a weaker layer, if this layer replaces it.
     fn replaces(&self, weaker: &Self, keys: &[&str], list: &[toml::Value]) -> Option<String> {
         let own = self.value_at(keys)?.as_array();
         let is_kept = |element| own.is_some_and(|own| own.contains(element));

@@ -119,7 +119,9 @@ pub fn keep_temporary_apart(workspace: &Path, own: &Path) -> io::Result<()> {
         }
     };
     tempfile::env::override_temp_dir(place).map_err(|_| {
-        io::Error::other("temporary files of this process were moved before, into the workspace")
+        io::Error::other(
+            "the temporary folder of this process was already moved into the workspace",
+        )
     })
 }
 

@@ -112,7 +112,7 @@ impl Template {
         }
         if n_secrets > MAX_PLACEHOLDERS {
             return Err(format!(
-                "has {n_secrets} placeholders, at most {MAX_PLACEHOLDERS} are filled"
+                "has {n_secrets} placeholders, more than the maximum of {MAX_PLACEHOLDERS}"
             ));
         }
         let is_plain = |part: &TemplatePart| match part {
@@ -232,8 +232,7 @@ impl Template {
             };
             if !(MIN_SECRET_BYTES..=MAX_SECRET_BYTES).contains(&secret.0.len()) {
                 return Err(refuse(format!(
-                    "{at}: the secret `{name}` has less than {MIN_SECRET_BYTES} or more than {MAX_SECRET_BYTES} bytes and \
-                     cannot be kept from the plugin, so it is not sent"
+                    "{at}: the secret `{name}` has less than {MIN_SECRET_BYTES} or more than {MAX_SECRET_BYTES} bytes and cannot be masked in answers, so it is not sent"
                 )));
             }
             whole.push_str(secret.reveal());

@@ -111,7 +111,7 @@ pub(super) fn check_headers(
             ));
         }
         let Ok(value) = HeaderValue::from_bytes(&value) else {
-            return refuse(format!("the value of the header `{shown}` is none"));
+            return refuse(format!("the value of the header `{shown}` is invalid"));
         };
         if checked.try_append(name, value).is_err() {
             return too_many(format!("more than {MAX_HEADERS} headers"));

@@ -77,7 +77,7 @@ impl CredentialMask {
             .build(&patterns)
             .map_err(|_| {
                 let text =
-                    "the secrets of the request cannot be kept from the plugin, so it is not sent";
+                    "the secrets of the request cannot be masked in its answer, so the request is not sent";
                 Error::new(ErrorKind::Credential, text)
             })?;
         self.finder = Some(SecretFinder { patterns, of });

@@ -91,7 +91,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body after decoding.
     pub body: Vec<u8>,
-    /// Request slot that the response occupies as long as it is held.
+    /// Request slot; the response occupies it until it is dropped.
     pub place: RequestSlot,
 }
 

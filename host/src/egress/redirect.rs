@@ -43,11 +43,11 @@ pub(super) fn next(
     let location = std::str::from_utf8(location)
         .ok()
         .filter(|text| !text.chars().any(char::is_control))
-        .ok_or_else(|| refuse_redirect("the answer redirects to what is not a URL"))?;
+        .ok_or_else(|| refuse_redirect("the answer redirects to an invalid URL"))?;
     let url = from
         .url
         .join(location)
-        .map_err(|e| refuse_redirect(format!("the answer redirects to what is not a URL: {e}")))?;
+        .map_err(|e| refuse_redirect(format!("the answer redirects to an invalid URL: {e}")))?;
     let target = RequestTarget::new(url)
         .map_err(|e| refuse_redirect(format!("the answer redirects elsewhere: {e}")))?;
     if from.scheme == Scheme::Https && target.scheme == Scheme::Http {

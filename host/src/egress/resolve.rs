@@ -42,7 +42,7 @@ impl reqwest::dns::Resolve for PinnedAddresses {
         Box::pin(async move {
             match addresses {
                 Some(all) => Ok(Box::new(all.into_iter()) as Addrs),
-                None => Err("it was not looked up before".into()),
+                None => Err("the host name was not resolved before".into()),
             }
         })
     }

@@ -82,7 +82,7 @@ impl RequestTarget {
         let name = url.host_str().unwrap_or_default();
         if let Some(name) = name.strip_suffix('.').map(str::to_owned) {
             url.set_host(Some(&name))
-                .map_err(|e| bad_target(format!("the host of the URL is none: {e}")))?;
+                .map_err(|e| bad_target(format!("the host of the URL is invalid: {e}")))?;
         }
         let name = url.host_str().unwrap_or_default();
         let host = name.trim_start_matches('[').trim_end_matches(']');

@@ -77,7 +77,7 @@ impl ResolvedPath {
     }
 
     /// Stores the current metadata, for an operation that removes or replaces the file. Blocks.
-    pub fn look_again(&mut self) -> Result<(), FolderError> {
+    pub fn refresh_metadata(&mut self) -> Result<(), FolderError> {
         match self.metadata() {
             Ok(metadata) => self.before = Some(metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -86,7 +86,7 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Returns the metadata stored by [`Self::look_again`].
+    /// Returns the metadata stored by [`Self::refresh_metadata`].
     #[must_use]
     pub fn before(&self) -> Option<&Metadata> {
         self.before.as_ref()
@@ -154,7 +154,7 @@ impl ResolvedPath {
     }
 
     /// Checks that this may be renamed to `new`. Returns the metadata of the file that would be
-    /// replaced. [`Self::look_again`] must have run for both.
+    /// replaced. [`Self::refresh_metadata`] must have run for both.
     pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
         let old = self.before().ok_or(Errno::NOENT)?;

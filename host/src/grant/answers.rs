@@ -116,13 +116,13 @@ impl Answers {
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
             Ok(Some(text)) => serde_json::from_str::<AnswersContent>(&text).map_err(|e| {
                 refuse(format!(
-                    "is damaged ({e}); move it away, and every question is asked again"
+                    "is corrupt ({e}); move it away, and all questions are asked again"
                 ))
             })?,
         };
         if content.version > VERSION {
             return Err(refuse(format!(
-                "was written by a newer version ({}, this one knows {VERSION})",
+                "was written by a newer version of rind (format {}, this one supports {VERSION})",
                 content.version
             )));
         }

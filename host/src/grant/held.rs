@@ -71,7 +71,7 @@ impl HeldFolder {
             // For a symlink, Linux reports one of these errors, other systems another.
             Errno::LOOP | Errno::NOTDIR | Errno::MLINK => refuse_project(
                 root,
-                "is a link or no folder; what lies elsewhere cannot be trusted",
+                "is a link or not a folder; files outside the project cannot be trusted",
             ),
             other => unreadable_project(root, other),
         })?;
@@ -265,7 +265,7 @@ struct ProjectLinks<'a> {
 impl ProjectLinks<'_> {
     /// Opens the target of a path without leaving the project.
     fn open_path(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
-        const ELSEWHERE: &str = "is a link that leads out of the project, or nowhere; what lies elsewhere cannot be trusted";
+        const ELSEWHERE: &str = "is a link out of the project, or a dangling link; files outside the project cannot be trusted";
         let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| refuse_project(path, ELSEWHERE))?;
         let walked = beneath::walk_beneath(&self.project_fd, below, true, MissingParents::Refused);
@@ -273,7 +273,10 @@ impl ProjectLinks<'_> {
         // A target that contains the symlink would be held within itself.
         let place = self.project.join(walked.names.iter().collect::<PathBuf>());
         if path != place && path.starts_with(&place) {
-            return Err(refuse_project(path, "is a link to a folder that it is in"));
+            return Err(refuse_project(
+                path,
+                "is a link to one of its parent folders",
+            ));
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         rustix::fs::openat(&walked.folder, walked.name.as_str(), flags, Mode::empty())

@@ -77,7 +77,7 @@ impl Projects {
                 refuse_project(
                     path,
                     format!(
-                        "is damaged ({e}); move it away, and every project is asked about again"
+                        "is corrupt ({e}); move it away, and every project is asked about again"
                     ),
                 )
             })?,

@@ -159,7 +159,7 @@ fn keep_in_store(parts: &SharedParts) -> KeepInStore {
         match stores.get(name) {
             Some(store) => {
                 if let Err(error) = store.set(key, value) {
-                    tracing::warn!(plugin = name, key, %error, "a value was not stored in the plugin's store");
+                    tracing::warn!(plugin = name, key, %error, "a plugin's value could not be stored");
                 }
             }
             None if native.is_none() => {

@@ -69,7 +69,7 @@ enum BuiltInTools {
 }
 
 impl HostBuilder {
-    /// Asks this model. A session may ask another one.
+    /// Sets the provider and the model. A session may use another model.
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         self.provider = Some((provider, model.into()));
@@ -84,8 +84,8 @@ impl HostBuilder {
         self
     }
 
-    /// Has agents work in this folder. The default is an empty temporary one that goes with the
-    /// host.
+    /// Sets the working folder of agents. The default is an empty temporary folder that is deleted
+    /// with the host.
     #[must_use]
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());

@@ -25,7 +25,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The workspace is one of the host's own folders, or inside of one.
+    /// The workspace is one of the host's own folders, or inside one.
     #[error(
         "the workspace {} is in the host's own folder {}, so that tools and plugins could reach settings, sessions and \
          grants; choose another workspace",
@@ -37,7 +37,7 @@ pub enum Error {
         /// The folder of the host.
         own: PathBuf,
     },
-    /// Plugins cannot be loaded, or one that is required or relied on does not run.
+    /// Plugins cannot be loaded, or a required or relied-on plugin does not run.
     #[error("cannot start without its plugins")]
     Plugins(#[from] plugin::Error),
     /// A native hook has the name of a plugin.
@@ -50,8 +50,7 @@ pub enum Error {
     },
     /// The plugin whose loop is to order the turns cannot do so.
     #[error(
-        "`loop = \"{plugin}\"` under [agent] in the settings: {why}. No turn runs in another order than the one that was chosen; take the \
-         line out to have the built-in order"
+        "`loop = \"{plugin}\"` under [agent] in the settings: {why}. Rind does not fall back to another order; remove the line to use the built-in order"
     )]
     AgentLoop {
         /// Name of the plugin.
@@ -80,9 +79,9 @@ pub enum Error {
     Answers(#[from] AnswersError),
 }
 
-/// Checks that the workspace is none of the host's own folders and not inside of one: a tool that
-/// may read or write the workspace would reach sessions, keys and grants. A folder of the host's own
-/// that is inside of the workspace is hidden from tools, commands and plugins.
+/// Checks that the workspace is none of the host's own folders and not inside one: a tool that may
+/// read or write the workspace would reach sessions, keys and grants. A folder of the host's own
+/// that is inside the workspace is hidden from tools, commands and plugins.
 ///
 /// # Errors
 /// [`Error::Overlap`] names both.

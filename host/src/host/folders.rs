@@ -46,7 +46,7 @@ impl PluginFolders {
         self
     }
 
-    /// Leaves a plugin out, also one that is relied on.
+    /// Does not load a plugin, even if it is relied on.
     #[must_use]
     pub fn without(mut self, name: impl Into<String>) -> Self {
         self.0.without.push(name.into());

@@ -17,7 +17,7 @@ use crate::point::outcome::Level;
 #[non_exhaustive]
 pub enum ReplaceError {
     /// The session has no plugin of this name.
-    #[error("no plugin `{plugin}` runs in this session; start it anew with the plugin")]
+    #[error("no plugin `{plugin}` runs in this session; start a new session with the plugin")]
     Unknown {
         /// Name of the plugin.
         plugin: String,
@@ -28,7 +28,7 @@ pub enum ReplaceError {
         /// Cause, in words.
         why: String,
     },
-    /// The new version was granted more than the one that runs.
+    /// The new version was granted more than the running version.
     #[error(
         "it was granted what the running version was not: {}; start the session anew to be asked",
         capabilities.join(", ")
@@ -38,7 +38,7 @@ pub enum ReplaceError {
         capabilities: Vec<String>,
     },
     /// The new version defines other points, which plugins of the session may be bound to.
-    #[error("the points that it defines have changed; start the session anew")]
+    #[error("the points that it defines have changed; start a new session")]
     Points,
     /// The plugin orders the turns of the session, and the new version may not.
     #[error(

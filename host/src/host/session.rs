@@ -174,14 +174,14 @@ impl Session {
         self.agent.spec().session.id()
     }
 
-    /// Returns the open session as it is stored, to read it while a turn runs.
+    /// Returns the stored session, to read it while a turn runs.
     #[doc(hidden)]
     #[must_use]
     pub fn stored(&self) -> Arc<session::Session> {
         self.agent.spec().session.clone()
     }
 
-    /// The host that it is of.
+    /// Host of the session.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
@@ -299,7 +299,7 @@ impl Session {
         self.agent.spec().session.turn()
     }
 
-    /// Returns the files as they were before the calls of the session changed them.
+    /// Returns the checkpoints of files from before the calls of the session.
     #[must_use]
     pub fn checkpoints(&self) -> Arc<Checkpoints> {
         self.agent.checkpoints()
@@ -349,7 +349,7 @@ impl Session {
         self.replacer.clone()
     }
 
-    /// Asks another model from the next turn on.
+    /// Changes the model, with effect from the next turn.
     pub fn set_model(&mut self, provider: Arc<dyn Provider>, model: impl Into<String>) {
         let spec = self.agent.spec_mut();
         (spec.provider, spec.model) = (provider, model.into());
@@ -375,8 +375,8 @@ impl Session {
         self.agent.spec().session.interrupted()
     }
 
-    /// Goes on with the interrupted turn when it is awaited; `None` if there is none. Nothing that
-    /// finished runs again, and the model is told which calls may have run.
+    /// Continues the interrupted turn when awaited; `None` if there is none. Finished calls do not
+    /// run again, and the model is told which calls may have run.
     pub fn continue_turn(&mut self) -> Option<Turn<'_>> {
         let spec = TurnSpec::of_interrupted(self.interrupted()?);
         let mut turn = self.turn("");
@@ -470,9 +470,9 @@ impl Turn<'_> {
         self
     }
 
-    /// Gives the input an id of the caller's own. A session takes an input with an id once: a turn
-    /// with the id of a turn that ended gives that one's outcome again, and with that of an
-    /// interrupted one goes on with it.
+    /// Sets the id of the input. A session runs an input with an id once: a second turn with the id
+    /// of an ended turn returns the outcome of that turn, and with the id of an interrupted turn
+    /// continues that turn.
     pub fn input_id(mut self, id: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.input_id = Some(id.into());
@@ -512,8 +512,8 @@ impl Turn<'_> {
         Ok(self)
     }
 
-    /// Ends the turn in good order when `cancel` is set: every tool call keeps a result, and the
-    /// outcome says that it was cancelled.
+    /// Ends the turn cleanly when `cancel` is set: every tool call keeps a result, and the outcome
+    /// says that it was cancelled.
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.cancel = cancel.clone();

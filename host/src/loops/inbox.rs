@@ -21,7 +21,7 @@ pub enum InboxError {
     },
     /// Too many messages wait.
     #[error(
-        "{MAX_MESSAGES} messages wait for the loop of `{plugin}` already, which takes none at present"
+        "{MAX_MESSAGES} messages are already waiting for the loop of `{plugin}`; try again when it has read some"
     )]
     Full {
         /// Name of the plugin.

@@ -51,7 +51,7 @@ pub const LIMITS_PERIOD: Duration = Duration::from_secs(3600);
 #[non_exhaustive]
 pub enum Error {
     /// No loaded plugin has a loop.
-    #[error("no plugin that runs has a loop")]
+    #[error("no running plugin has a loop")]
     NoLoop,
     /// A session cannot be opened.
     #[error(transparent)]

@@ -76,7 +76,7 @@ impl LoopRuns<'_> {
             let bytes = session.file_bytes();
             if bytes > self.max_session_bytes {
                 return EndReason::Failed(format!(
-                    "its session has {bytes} bytes, more than the {} of one loop; starting again begins another",
+                    "its session has {bytes} bytes, more than the maximum of {}; restart `rind serve` to begin a new session",
                     self.max_session_bytes
                 ));
             }

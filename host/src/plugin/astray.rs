@@ -64,7 +64,7 @@ pub(super) fn find_astray(sources: &[Source], held: Option<&HeldFolder>) -> Vec<
         let dangling = files::dangling_in(&source.path, held).into_iter();
         said.extend(dangling.map(|name| {
             format!(
-                "{} has no effect: this link leads to nothing; restore its target or remove it",
+                "{} has no effect: it is a dangling symlink; restore its target or remove it",
                 source.path.join(name).display()
             )
         }));

@@ -81,9 +81,7 @@ pub fn check_decided(decision: &Decision, interface: &str) -> Result<(), Error> 
         let needs = find(interface).map_or(Needs::Nothing, |row| row.needs);
         match list_denials(decision, |capability| needs.is_met_by(capability)) {
             None => Err(error),
-            Some(why) => {
-                refuse_interface(interface, format!("which the policy keeps from it: {why}"))
-            }
+            Some(why) => refuse_interface(interface, format!("which the policy denies: {why}")),
         }
     })
 }
@@ -95,7 +93,7 @@ pub fn check_decided_export(decision: &Decision, export: &str) -> Result<(), Err
             None => error,
             Some(why) => Error::Export {
                 export: export.to_owned(),
-                why: format!("which the policy keeps from it: {why}"),
+                why: format!("which the policy denies: {why}"),
             },
         }
     })

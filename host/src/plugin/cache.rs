@@ -47,7 +47,7 @@ pub(crate) struct CompileCache {
 /// Bytes of a component with their path and digest.
 #[derive(Clone, Debug)]
 pub struct ComponentBytes {
-    /// Path of the file that they were read from.
+    /// Path of the component file.
     pub path: PathBuf,
     /// Bytes of the whole component.
     pub bytes: Vec<u8>,

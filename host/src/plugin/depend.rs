@@ -37,7 +37,7 @@ pub(super) fn settle_dependencies(set: &mut PluginSet) {
         .map(|plugin| format!("`{}`", plugin.manifest.name))
         .collect();
     while !set.plugins.is_empty() {
-        let message = format!("its dependencies go in a circle: {}", cycle.join(", "));
+        let message = format!("its dependencies form a cycle: {}", cycle.join(", "));
         leave_out(set, 0, Error::Dependency { message });
     }
     set.plugins = ordered;

@@ -44,7 +44,7 @@ impl FixedWorld {
         let default = Self::default();
         let now = clock.map_or(Ok(default.now), |text| {
             let wrong =
-                || format!("`{text}` is no time from 1970 on: write it as `2026-01-31T12:00:00Z`");
+                || format!("`{text}` is not a time since 1970: write it as `2026-01-31T12:00:00Z`");
             let time: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
             let since = time.as_duration();
             Duration::try_from(since).map_err(|_| wrong())

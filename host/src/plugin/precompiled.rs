@@ -22,8 +22,8 @@ impl Precompiled {
     /// native code.
     ///
     /// # Safety
-    /// Each code was compiled by this engine, with its settings, from the component of that digest, and nobody could change it
-    /// since.
+    /// Each code was compiled by this engine, with its settings, from the component of that digest,
+    /// and could not be changed since.
     #[expect(
         unsafe_code,
         reason = "only its maker knows where native code comes from"

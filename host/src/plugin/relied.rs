@@ -38,7 +38,7 @@ pub enum Reliance {
     Guard,
     /// The plugin blocked on failure, and an answer of the operator for it is valid.
     Remembered {
-        /// The folder that it was in; empty for one that was installed.
+        /// Former folder of the plugin; empty if it was installed.
         source: String,
     },
     /// The administrator alone can switch the plugin off.
@@ -104,9 +104,7 @@ impl Absent {
                 "it is no longer installed".to_owned()
             }
             Reliance::Remembered { source } => {
-                format!(
-                    "{source} no longer exists, or its project is not trusted in its present state"
-                )
+                format!("{source} no longer exists, or its project has changed and is not trusted")
             }
             _ => ABSENT.to_owned(),
         }
@@ -181,9 +179,9 @@ impl PluginSet {
         self.absent = absent.collect();
     }
 
-    /// Guards that the operator said yes to, which were not even found: their folder is gone, or
-    /// their project changed and is not trusted any more. One that was named with `--plugin` is not
-    /// meant where it is not named.
+    /// Finds granted guards that were not found: their folder is gone, or their project changed and
+    /// is no longer trusted. A plugin that was named with `--plugin` counts only in runs that name
+    /// it.
     fn forgotten_plugins(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
@@ -224,7 +222,7 @@ fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
     match &left.why {
         // The operator's own words, for this run.
         Why::Without => return None,
-        // A project may switch its own plugins off, but not one that the operator set up.
+        // A project may switch off its own plugins, but not a plugin that the operator set up.
         Why::Disabled { .. } | Why::Disallowed { .. } => {
             let is_by_project = matches!(left.why, Why::Disabled { .. });
             return configured_reliance(name, options).filter(|_| is_by_project);

@@ -138,7 +138,7 @@ impl PluginStore {
 
     fn check_open(&self) -> Result<(), HandleError> {
         if self.is_closed {
-            let why = "nothing is kept while a plugin is only asked for its tools";
+            let why = "values cannot be stored while the plugin only lists its tools";
             return Err(HandleError::Denied(why.to_owned()));
         }
         Ok(())

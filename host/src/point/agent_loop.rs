@@ -17,7 +17,7 @@ use crate::message::{ToolCall, Usage};
 /// of steps; without this limit, a loop could run without end between two of them.
 pub const MAX_PRIMITIVES: u32 = 64;
 
-/// Maximum number of answers outside of the conversation that a turn keeps.
+/// Maximum number of answers outside the conversation that a turn keeps.
 pub const MAX_CANDIDATES: usize = 16;
 
 /// Maximum size of a text that a loop adds, in bytes.
@@ -59,7 +59,7 @@ pub type PrimitiveReply<T> = oneshot::Sender<Result<T, HandleError>>;
 /// A primitive that a loop asks for.
 #[derive(Debug)]
 pub enum TurnPrimitive {
-    /// Whether the turn goes on with one that was interrupted.
+    /// Whether the turn continues one that was interrupted.
     IsResumed(PrimitiveReply<bool>),
     /// Takes the input of the turn, and steering at later calls.
     TakeInput(PrimitiveReply<Option<TakenInput>>),
@@ -67,7 +67,7 @@ pub enum TurnPrimitive {
     BuildPrompt(PrimitiveReply<()>),
     /// Asks the model.
     Request(AnswerOrder, PrimitiveReply<TurnAnswer>),
-    /// Makes an answer outside of the conversation a part of it.
+    /// Makes an answer outside the conversation a part of it.
     Accept(u32, PrimitiveReply<()>),
     /// Runs the calls of the last answer.
     RunCalls(PrimitiveReply<Vec<CallReport>>),
@@ -115,7 +115,7 @@ pub struct AnswerOrder {
     pub preset: Option<String>,
     /// Message of the plugin for this request only.
     pub note: Option<String>,
-    /// Whether the answer stays outside of the conversation.
+    /// Whether the answer stays outside the conversation.
     pub is_aside: bool,
 }
 

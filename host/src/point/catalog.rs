@@ -45,7 +45,7 @@ pub struct PointRow {
 
 impl PointRow {
     /// Returns the default of `on_failure`, usually that of the kind. `output-delta` blocks by
-    /// default: text that was shown cannot be taken back, so a failed hook must not release it.
+    /// default: text that was shown cannot be withdrawn, so a failed hook must not release it.
     #[must_use]
     pub fn default_on_failure(&self) -> OnFailure {
         if self.name == OutputDelta::NAME {

@@ -394,8 +394,8 @@ pub trait AgentHandle: Send + Sync {
         Box::pin(async { no_session() })
     }
 
-    /// Begins the limits of the running call anew, which are those of one turn: a run of a loop may
-    /// last for days.
+    /// Resets the limits of the running call, which are those of one turn: a run of a loop may last
+    /// for days.
     fn renew_uses(&self, caller: &Caller) {
         _ = caller;
     }
@@ -417,7 +417,7 @@ pub trait AgentHandle: Send + Sync {
 /// Time at which a change of a plugin's session state is written to the session file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateWrite {
-    /// Before the plugin goes on.
+    /// Before the plugin continues.
     AtOnce,
     /// Together with the next entry of the session.
     WithNextEntry,

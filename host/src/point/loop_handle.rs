@@ -88,7 +88,7 @@ pub trait LoopHandle: Send + Sync {
     /// time to return after that.
     fn shutdown(&self) -> CancellationToken;
 
-    /// Checks whether the loop may go on: its session must not be full.
+    /// Checks whether the loop may continue: its session must not be full.
     ///
     /// # Errors
     /// The session of the loop has reached its limit.

@@ -1,8 +1,8 @@
 //! Decides from the bound hooks whether the model's text may be shown while it streams.
 //!
-//! Text that was shown cannot be taken back. So the text streams only if every hook that could
-//! still change or refuse it has given up that right, or its plugin also has a hook at
-//! `output-delta`. Start from [`StreamPath::streaming_of`].
+//! Text that was shown cannot be withdrawn. So the text streams only if every hook that could still
+//! change or refuse it has given up that right, or its plugin also has a hook at `output-delta`.
+//! Start from [`StreamPath::streaming_of`].
 
 use std::sync::Arc;
 

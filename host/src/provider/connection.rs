@@ -59,7 +59,7 @@ fn read_authorities(path: &Path) -> Result<Vec<Certificate>, String> {
     let pem = std::fs::read(path).map_err(|error| error.to_string())?;
     let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())?;
     if certificates.is_empty() {
-        return Err("no certificate in PEM format is in it".to_owned());
+        return Err("it contains no certificate in PEM format".to_owned());
     }
     Ok(certificates)
 }

@@ -55,7 +55,7 @@ pub struct ServerProfile {
 }
 
 impl ServerProfile {
-    /// Returns the profile of a model, as far as it is known by now.
+    /// Returns the profile of a model, with the facts known so far.
     pub(crate) fn profile_of(&self, model: &str) -> ModelProfile {
         let told = lock(&self.told)
             .get(model)

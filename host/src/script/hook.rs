@@ -192,7 +192,7 @@ impl<P: ScriptPoint> Hook<P> for AtPoint {
             };
             P::read(outcome).map_err(|error| {
                 Failure::Malformed(format!(
-                    "what it wrote is no outcome of `{}`: {error}; see `rind schema hooks`",
+                    "its output is not an outcome of `{}`: {error}; see `rind schema hooks`",
                     P::NAME
                 ))
             })

@@ -200,7 +200,7 @@ async fn look_within<T>(look: impl Future<Output = T>, most: Duration) -> Result
 }
 
 fn script_failure(error: impl std::fmt::Display) -> Failure {
-    Failure::Unavailable(format!("its input cannot be handed over: {error}"))
+    Failure::Unavailable(format!("cannot write its input: {error}"))
 }
 
 /// Writes the input to a private file. A file, not a pipe, because a program that reads no input
@@ -217,12 +217,12 @@ pub(super) fn parse_outcome(text: &str) -> Result<Value, Failure> {
         return Ok(Value::Object(serde_json::Map::new()));
     }
     let value = json::parse_json(text.trim(), MAX_OUTCOME_BYTES)
-        .map_err(|error| Failure::Malformed(format!("what it wrote {error}")))?;
+        .map_err(|error| Failure::Malformed(format!("its output {error}")))?;
     if value.is_object() {
         Ok(value)
     } else {
         Err(Failure::Malformed(
-            "what it wrote is no JSON object".to_owned(),
+            "its output is not a JSON object".to_owned(),
         ))
     }
 }
@@ -243,7 +243,7 @@ pub(super) fn ended_failure(ending: Ending, errors: &str) -> Failure {
             Failure::Crash(with_errors(format!("ended by signal {signal}")))
         }
         Ending::Exceeded(limit) => Failure::Limit(limit.to_string()),
-        Ending::Deadline => Failure::Error("it did not end in time".to_owned()),
+        Ending::Deadline => Failure::Error("it did not end before its deadline".to_owned()),
         Ending::Cancelled => Failure::Unavailable("it was stopped".to_owned()),
     }
 }

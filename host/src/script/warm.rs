@@ -91,7 +91,7 @@ impl WarmScript {
             None => {
                 if state.n_starts == MAX_STARTS {
                     return Err(Failure::Unavailable(format!(
-                        "it was started {MAX_STARTS} times in this session and did not stay"
+                        "it exited {MAX_STARTS} times in this session and is not started again"
                     )));
                 }
                 state.n_starts += 1;
@@ -248,7 +248,7 @@ async fn read_answer(
         }
         return Ok(match answer {
             ScriptAnswer { id: other, .. } if other != id => Err(Failure::Malformed(format!(
-                "it answered call {other}, which was not made"
+                "it answered the unknown call {other}"
             ))),
             ScriptAnswer {
                 error: Some(error), ..

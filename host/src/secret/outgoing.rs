@@ -32,7 +32,7 @@ pub fn check_outgoing(parts: &[(&str, &[u8])]) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a secret would leave in {}; credentials are added by the host, from what the manifest lists under `network.credentials`",
+        "{} contains a secret; let the host add credentials: list them under `network.credentials` in the manifest",
         said.join(" and ")
     ))
 }

@@ -56,7 +56,7 @@ impl Bundle {
         &self.left_out
     }
 
-    /// Writes the session. What is appended meanwhile is not in it.
+    /// Writes the session without entries that are appended meanwhile.
     pub fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
         if self.form == BundleForm::Lines {
             return self.lines(out).map_err(|source| self.failed(source));
@@ -127,7 +127,7 @@ pub fn save(
     let failed = |source| Error::write_error(path, source);
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
         return Err(failed(io::Error::other(
-            "something that is no regular file has this name; give another one",
+            "this name exists and is not a regular file; choose another name",
         )));
     }
     let folder = path
@@ -154,7 +154,7 @@ impl SessionStore {
         if id.contains('/') {
             return Err(Error::Bundle {
                 what: format!("`{id}`"),
-                why: "a subagent is exported with its session; leave `/agents/…` out".to_owned(),
+                why: "subagents are exported with their session; omit `/agents/…`".to_owned(),
             });
         }
         if self.files().is_err() {
@@ -162,7 +162,7 @@ impl SessionStore {
         }
         let folder = self.folder_of(id)?;
         let mut all = parts(&folder).map_err(|source| Error::read_error(&folder, source))?;
-        // Entries come first: what they refer to is on the disk before them.
+        // Read the entries first: everything that they refer to was written before them.
         all.sort_by_key(|part| part.kind);
         let mut left_out = Vec::new();
         all.retain(|part| match part.kind {
@@ -209,7 +209,7 @@ impl SessionStore {
 /// Makes a store of files that is removed with the folder.
 fn temporary_files() -> Result<(TemporaryFolder, SessionFiles), Error> {
     let folder = TemporaryFolder::new(".rind-sessions-").map_err(|source| Error::Bundle {
-        what: "a session of a store without files".to_owned(),
+        what: "a session in a store without files".to_owned(),
         why: format!("no temporary folder can be made: {source}"),
     })?;
     let files = SessionFiles::new(folder.path()).unsynced();

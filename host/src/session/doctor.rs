@@ -1,8 +1,7 @@
-//! Examination of sessions: what is damaged, what is missing, what is too much.
-//!
-//! Owns what counts as a fault of a session and which faults can be repaired. An examination reads
-//! only and takes no lock; `repair` changes a session that nobody has open, and keeps what it takes
-//! out. A session that cannot be examined hides no other one. Start from [`SessionStore::examine`].
+//! Examination of sessions: damaged, missing and superfluous data. Owns which states are faults of
+//! a session and which faults can be repaired. An examination only reads and takes no lock;
+//! `repair` changes a session that no process has open, and keeps everything that it removes. A
+//! session that cannot be examined hides no other one. Start from [`SessionStore::examine`].
 
 mod chain;
 mod repair;
@@ -24,7 +23,7 @@ use super::{Error, SessionStore};
 /// Maximum number of faults of one kind that are listed one by one.
 const MAX_LISTED: usize = 20;
 
-/// Size and number of what a session keeps of one kind.
+/// Size and number of the data of one kind in a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Growth {
     /// Number of entries or files.
@@ -36,7 +35,7 @@ pub struct Growth {
 /// Fault of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Description: what is wrong and where.
+    /// Description of the fault and its location.
     pub what: String,
     /// Description of the repair; `None` if nothing can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +51,7 @@ pub struct Examination {
     pub id: String,
     /// Faults, most of which a repair can mend.
     pub faults: Vec<Fault>,
-    /// Facts that are no faults: what a resume would cut, and what is left of earlier repairs.
+    /// Facts that are not faults: calls that a resume would close, and remains of earlier repairs.
     pub notes: Vec<String>,
     /// Size by type of entry and kind of file.
     pub growth: BTreeMap<String, Growth>,
@@ -65,7 +64,7 @@ pub struct Examination {
 }
 
 impl Examination {
-    /// Adds what was found in a file of entries.
+    /// Adds the findings about a file of entries.
     fn add(&mut self, own: Self) {
         self.faults.extend(own.faults);
         self.notes.extend(own.notes);
@@ -160,8 +159,8 @@ impl SessionStore {
     }
 }
 
-/// Examines one file of entries, and returns what they refer to. `above` is its folder within the
-/// session, with a `/` at its end; empty for the session itself.
+/// Examines one file of entries, and returns the data to which they refer. `above` is its folder
+/// within the session, with a `/` at its end; empty for the session itself.
 fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
     let mut wanted = Wanted::default();
     let path = folder.join(above).join("session.jsonl");
@@ -233,7 +232,7 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
     wanted
 }
 
-/// Says what a resume would close or leave out.
+/// Describes the calls that a resume would close and the lines that it would skip.
 fn resume(above: &str, mut transcript: SessionTranscript, found: &mut Examination) {
     if !above.is_empty() {
         return;
@@ -293,18 +292,21 @@ fn files_of(
                 if !is_wanted {
                     found.too_much(path, format!("no entry refers to {path}"));
                 } else if !is_intact(&folder.join(path), name) {
-                    let what = format!("{path} was changed: its content does not fit its name");
+                    let what = format!("{path} is corrupt: its hash does not match its name");
                     found.fault(what, None);
                 }
             }
             PartKind::Foreign => {
-                found.too_much(path, format!("{path} is no file of a session"));
+                found.too_much(path, format!("{path} is not a file of a session"));
             }
             PartKind::Odd => {
-                found.too_much(path, format!("{path} is a link, a pipe or no file at all"));
+                found.too_much(
+                    path,
+                    format!("{path} is a link, a pipe or another special file"),
+                );
             }
             PartKind::Left if !path.starts_with("kept/") && path.ends_with(".half") => {
-                let what = format!("{path} is what a write left that did not end");
+                let what = format!("{path} is left over from an unfinished write");
                 found.too_much(path, what);
             }
             PartKind::Left | PartKind::Lock | PartKind::Entries | PartKind::Checkpoint => {}

@@ -1,9 +1,9 @@
 //! The heads of all sessions, with a cache so that a thousand are listed at once.
 //!
-//! Owns the file `.heads.json` beside the sessions. It is made anew when it is missing, damaged or
-//! of another version, and a head in it counts only while the size and the time of the session's
-//! file are those that it was made from. The cache serves lists and is never trusted for anything
-//! else; that it cannot be written is no error. Start from [`SessionStore::heads`].
+//! Owns the file `.heads.json` beside the sessions. It is rebuilt when it is missing, damaged or of
+//! another version, and a head in it counts only while the size and the time of the session's file
+//! are those that it was made from. The cache serves lists and is never trusted for anything else;
+//! that it cannot be written is no error. Start from [`SessionStore::heads`].
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};

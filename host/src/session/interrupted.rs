@@ -1,4 +1,5 @@
-//! The last turn of a session as long as it has not ended: what an interruption leaves to continue.
+//! The last turn of a session if it has not ended, so that it can be continued after an
+//! interruption.
 //!
 //! Owns the facts about that turn and the words in which the model is told of its calls. It must
 //! not know how a turn is continued (`agent` does). Start from [`InterruptedTurn::follow_entry`].
@@ -140,7 +141,7 @@ impl InterruptedTurn {
         }
     }
 
-    /// Returns the result that the model gets for a call without one: what is known of it.
+    /// Returns the result that the model gets for an interrupted call: the known facts about it.
     pub(super) fn call_result(last: Option<&Self>, call: &str) -> &'static str {
         match last.and_then(|last| last.calls.get(call)) {
             None => NOT_BEGUN,

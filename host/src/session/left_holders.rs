@@ -1,5 +1,5 @@
-//! Holders that a process left unfinished when it was killed: it wrote the copy of a turn, or the
-//! beginning of it, and not the entry that names it.
+//! Holders that a killed process left unfinished: it wrote all or a part of the copy of a turn, but
+//! not the entry that names the copy.
 //!
 //! The turn itself is still in the session and due to be archived, so the copy is of no use. A
 //! holder of any other turn is never taken for one of these, even if no entry names it: the entry

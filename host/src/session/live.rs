@@ -323,8 +323,8 @@ impl Session {
         inner.cut_conversation(known, why, |_| why)
     }
 
-    /// Marks a turn that started and did not end as cut, and closes its calls with what is known of
-    /// each. Does nothing if the last turn ended.
+    /// Marks a turn that started and did not end as cut, and closes each of its calls with the
+    /// known facts about it. Does nothing if the last turn ended.
     pub fn cut_turn(&self) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
         if !inner.transcript.is_turn_open && inner.transcript.open_calls().is_empty() {

@@ -35,8 +35,8 @@ pub(super) enum DiskWait {
     /// Entries survive a power failure.
     #[default]
     Waits,
-    /// No wait for the disk: the session is removed when its host ends, and nobody reads it after a
-    /// power failure. Waiting takes most of the time of a short session.
+    /// Do not sync: the session is removed when its host ends, so it is not needed after a power
+    /// failure. Waiting takes most of the time of a short session.
     Skips,
 }
 

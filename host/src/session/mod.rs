@@ -147,7 +147,7 @@ pub enum Error {
         found: u32,
     },
     /// The turn to undo was partly replaced by a summary.
-    #[error("turn {turn} cannot be taken out: a summary has replaced a part of it")]
+    #[error("turn {turn} cannot be undone: a summary has replaced a part of it")]
     Summarized {
         /// Number of the turn.
         turn: u32,
@@ -193,7 +193,7 @@ pub enum Error {
         workspace: PathBuf,
         /// Id of the last session of another folder.
         last: String,
-        /// The session was forked: the file begins with copies of the entries of another session.
+        /// Folder in which that session worked.
         elsewhere: String,
     },
     /// The given prefix matches several session ids.
@@ -230,7 +230,7 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A blob is corrupt: its hash does not match its name.
-    #[error("{} was changed: its content does not fit its name", path.display())]
+    #[error("{} is corrupt: its hash does not match its name", path.display())]
     Blob {
         /// Path of the blob.
         path: PathBuf,

@@ -29,7 +29,7 @@ fn clean_title(title: &str) -> String {
 }
 
 impl Session {
-    /// Gives this session a title, and returns it as it is kept.
+    /// Sets the title of this session, and returns the stored title.
     pub fn set_title(&self, title: &str) -> Result<String, Error> {
         let title = clean_title(title);
         self.append(Body::Title {

@@ -35,7 +35,7 @@ pub enum PartKind {
     Checkpoint,
     /// Lock of the writer.
     Lock,
-    /// Rest of a write that did not end, or what a repair took out.
+    /// Remains of an unfinished write, or data that a repair removed.
     Left,
     /// File that no version of the program makes.
     Foreign,
@@ -51,7 +51,7 @@ pub(super) struct FilePart {
     /// Path within the folder of the session, with `/`.
     pub(super) path: String,
     pub(super) kind: PartKind,
-    /// Size in bytes; 0 for what is no file.
+    /// Size in bytes; 0 if it is not a file.
     pub(super) bytes: u64,
 }
 

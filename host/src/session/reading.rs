@@ -28,7 +28,7 @@ pub struct Reading {
     pub entries: Vec<Numbered>,
     /// Messages about the lines that cannot be read.
     pub notices: Vec<String>,
-    /// Whether the last line has no line feed: a write did not end, or goes on.
+    /// Whether the last line has no line feed, because a write is unfinished or still running.
     pub is_torn: bool,
 }
 

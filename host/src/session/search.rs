@@ -26,7 +26,7 @@ use super::{Error, SessionStore};
 /// Maximum depth of nested subagents that are searched.
 const MAX_DEPTH: usize = 8;
 
-/// Number of sessions that are looked at together, so that what is found in the first ones is told soon.
+/// Number of sessions in one batch, small enough that the first matches are reported soon.
 const BATCH: usize = 64;
 
 /// Number of bytes before and after a found text that a snippet shows.
@@ -98,12 +98,12 @@ impl Wanted {
     }
 }
 
-/// Receiver of what is found.
+/// Receiver of the matches.
 type Tell<'a> = &'a mut dyn FnMut(Found) -> ControlFlow<()>;
 
 impl SessionStore {
-    /// Searches all sessions, the last written first. `tell` gets what is found at once, and may
-    /// end the search.
+    /// Searches all sessions, the last written first. `tell` gets each match at once, and may end
+    /// the search.
     pub fn search(
         &self,
         wanted: &Wanted,

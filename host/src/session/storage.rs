@@ -226,8 +226,8 @@ pub trait Blobs: Debug + Send + Sync {
     /// The values cannot be listed.
     fn names(&self) -> Result<Vec<String>, Error>;
 
-    /// Says that the session does not refer to a value any more. A store may remove it now, later
-    /// or never.
+    /// Declares that the session no longer refers to a value. A store may remove the value now,
+    /// later or never.
     fn release(&self, name: &str);
 
     /// Returns the error for a value whose content does not fit its name.

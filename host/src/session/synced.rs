@@ -42,7 +42,8 @@ impl SyncedFile {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let again = || io::Error::other("the disk failed before; open the session again");
+        let again =
+            || io::Error::other("an earlier write to the disk failed; open the session again");
         Err(lock(&self.why).take().unwrap_or_else(again))
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns the model of a turn that `show` and `export` share: what was said, calls with what hooks
 //! decided about them, subagents, archived turns, and the parts of the system prompt. It is made of
-//! entries alone, and must not know how it is shown. Texts are those of the file: whoever shows them
-//! cleans them. Start from [`SessionView::new`].
+//! entries alone, and must not know how it is shown. Texts are not sanitized; code that shows them
+//! must do that. Start from [`SessionView::new`].
 
 mod build;
 mod described;
@@ -65,7 +65,7 @@ pub struct TurnView {
     /// Holder that keeps the turn, if it was archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived_in: Option<String>,
-    /// Whether the turn was taken back.
+    /// Whether the turn was undone.
     pub is_undone: bool,
     /// Events of the turn, in order.
     pub items: Vec<ItemView>,
@@ -119,7 +119,7 @@ pub enum Item {
         usage: Usage,
         /// Cost in US dollars, if a price is known.
         cost_usd: Option<f64>,
-        /// Plugin whose loop of the agent sent the request outside of the conversation.
+        /// Plugin whose loop of the agent sent the request outside the conversation.
         #[serde(skip_serializing_if = "Option::is_none")]
         aside: Option<String>,
     },
@@ -157,7 +157,7 @@ pub enum Item {
         reason: String,
         /// Number of removed messages.
         removed: usize,
-        /// Text that stands in their place.
+        /// Text that replaces them.
         summary: String,
         /// Holder that keeps the removed messages.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,7 +217,7 @@ pub struct Decision {
     pub point: String,
     /// Outcome, as in traces.
     pub outcome: String,
-    /// Names of what it changed.
+    /// Names of the changed parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Reason in the plugin's words, or the failure.

@@ -83,7 +83,7 @@ pub fn check(
             places.find_place(&["requires"], ""),
             format!("{missing} is missing"),
         );
-        let hint = "the model is not told of the skill until it is there";
+        let hint = "the model does not get the skill until the tool exists";
         add(at, Severity::Warning, text, hint);
     }
     if let Some(around) = around {

@@ -45,4 +45,4 @@ pub use scope::{Spare, ToolPattern, ToolScope};
 pub use snapshot::Skills;
 #[doc(hidden)]
 pub use write::front_matter;
-pub use write::{Lost, WriteError, difference, to_open, to_v1};
+pub use write::{FormatLoss, WriteError, difference, to_open, to_v1};

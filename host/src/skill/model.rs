@@ -242,7 +242,7 @@ pub struct Skill {
     /// Line of the file where the body begins, from 1.
     #[serde(skip)]
     pub body_line: usize,
-    /// Base directory of the bundle, as it was found.
+    /// Base directory of the bundle.
     pub dir: PathBuf,
     /// Canonical path of the bundle's directory. Files of the bundle are read only while its path
     /// still resolves to this one.
@@ -295,8 +295,8 @@ pub struct Skill {
     /// Effort that it requests for its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// Globs of the files that it is about. The skill is omitted from the catalogue until one of
-    /// them is touched.
+    /// Globs of the files to which the skill applies. The skill is omitted from the catalogue until
+    /// one of them is touched.
     pub paths: Vec<String>,
     /// Requirements.
     pub requires: Requires,

@@ -65,7 +65,7 @@ impl Question {
         reasons: &[AttributedText],
     ) -> Self {
         let tool = one_line(&spec.name);
-        // What a hook asks is about this one call, and asked again at the next.
+        // The question of a hook is about this call only, so "always" is not offered.
         let covers = match reasons.is_empty() {
             true => subject.covers(&tool),
             false => Err("a plugin asks about each call".to_owned()),
@@ -124,7 +124,7 @@ impl Question {
         self
     }
 
-    /// Names the tool call, so that a view of its events can show the question beside it.
+    /// Sets the id of the tool call, so that a view of its events can show the question next to it.
     #[must_use]
     pub fn of_call(mut self, id: &str) -> Self {
         self.call = Some(id.to_owned());
@@ -210,7 +210,7 @@ impl Approver for AllowAll {
 
 /// Permission to run without a question for the rest of a session. All texts are single lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Approved {
+pub struct SessionApproval {
     /// Name of the tool.
     pub tool: String,
     /// Covered part of the calls, in words.
@@ -225,7 +225,7 @@ pub struct Approved {
 /// description or schema has changed counts as another tool.
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
-    always: Mutex<BTreeMap<[u8; 32], Approved>>,
+    always: Mutex<BTreeMap<[u8; 32], SessionApproval>>,
     /// Held during a question, because plugins can make calls concurrently.
     asking: tokio::sync::Mutex<()>,
 }
@@ -240,7 +240,7 @@ impl SessionApprovals {
         }
         let answer = approver.ask(question).await;
         if answer == ApprovalAnswer::Always {
-            let approved = question.parts.iter().map(|part| Approved {
+            let approved = question.parts.iter().map(|part| SessionApproval {
                 tool: question.tool.clone(),
                 plugin: question.plugin.clone(),
                 by: question.by.clone(),
@@ -272,22 +272,22 @@ impl SessionApprovals {
 
     /// Returns everything that may run without a question, sorted by tool and scope.
     #[must_use]
-    pub fn approved(&self) -> Vec<Approved> {
-        let mut approved: Vec<Approved> = self.lock().values().cloned().collect();
+    pub fn approved(&self) -> Vec<SessionApproval> {
+        let mut approved: Vec<SessionApproval> = self.lock().values().cloned().collect();
         approved.sort();
         approved
     }
 
     /// Revokes an answer, so that covered calls are asked about again. Returns whether it was in
     /// force.
-    pub fn revoke(&self, approved: &Approved) -> bool {
+    pub fn revoke(&self, approved: &SessionApproval) -> bool {
         let mut always = self.lock();
         let n_before = always.len();
         always.retain(|_, held| held != approved);
         always.len() < n_before
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], Approved>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], SessionApproval>> {
         // No code can panic while the lock is held, and the map stays consistent anyway.
         self.always.lock().unwrap_or_else(PoisonError::into_inner)
     }

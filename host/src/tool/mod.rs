@@ -196,8 +196,8 @@ pub trait Tool: Send + Sync {
         FileTracking::Snapshot
     }
 
-    /// Returns whether a call that was cut off while it ran may run again when its turn goes on. Not
-    /// asked of a tool that only reads.
+    /// Returns whether a call that was cut off while it ran may run again when its turn continues.
+    /// Not asked of a tool that only reads.
     fn repetition(&self) -> CallRepetition {
         CallRepetition::Never
     }

@@ -341,7 +341,7 @@ impl ToolPolicy {
     /// Returns the policy for calls of another agent, which allows them by its own rules: the rules
     /// that deny or ask hold, and everything else passes.
     #[must_use]
-    pub fn only_guarding(&self) -> Self {
+    pub fn to_guard_policy(&self) -> Self {
         let rules = self.rules.iter().cloned();
         Self {
             rules: rules.filter(|rule| rule.decision != Rule::Allow).collect(),

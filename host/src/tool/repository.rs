@@ -89,7 +89,7 @@ impl ChangedRoots {
     }
 
     /// Returns the root handle for a file, and its canonical directory relative to that root;
-    /// `None` if it is outside of all roots.
+    /// `None` if it is outside all roots.
     fn root_place(&self, path: &Path) -> Option<(&Dir, PathBuf)> {
         let folder = path.parent()?.canonicalize().ok()?;
         self.open.iter().find_map(|(root, dir)| {

@@ -41,7 +41,7 @@ pub struct Workspace {
     /// Path as given by the caller, made absolute; may contain symlinks.
     given: PathBuf,
     dir: Dir,
-    /// Folders of Rind's own inside of the root, which no path may reach.
+    /// Folders of Rind's own inside the root, which no path may reach.
     hidden: HiddenFolders,
 }
 
@@ -63,7 +63,7 @@ impl Workspace {
         })
     }
 
-    /// Hides those of these folders that are inside of the workspace: no path reaches them, and no
+    /// Hides those of these folders that are inside the workspace: no path reaches them, and no
     /// listing names them. Creates the missing ones, so that nothing can be put in their place.
     ///
     /// # Errors

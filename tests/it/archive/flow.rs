@@ -278,7 +278,7 @@ async fn it_can_be_interrupted_anywhere_and_nothing_is_lost() {
         });
         let mut setup = with_summary(script, summary)
             .hook::<at::BeforeArchive>("looks", |_, _| Ok(o::SliceOutcome::default()));
-        setup.config.archival.summary.style = rind::agent::Style::Paragraph;
+        setup.config.archival.summary.style = rind::agent::SummaryStyle::Paragraph;
         let (store, workspace) = (setup.store(), setup.workspace());
         let mut running = setup.build();
         running.turn("go on").await;

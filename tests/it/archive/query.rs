@@ -230,9 +230,7 @@ async fn without_an_id_all_holders_are_searched_and_the_best_passage_comes_first
     let running = queried_all(vec![json!({"id": " ", "search": "zebra"})], Vec::new()).await;
     let found = last_result(&running);
     assert!(
-        found.starts_with(
-            "nothing that was moved out of the conversation has a word of `zebra`; 3 "
-        ),
+        found.starts_with("no archived text contains a word of `zebra`; 3 "),
         "{found}"
     );
     for search in ["?!", "\u{1b}[2J"] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use rind::agent::Style;
+use rind::agent::SummaryStyle;
 use rind::provider::scripted::{ReplyError, ReplyFinish, Scripted};
 use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ async fn a_structured_summary_is_json_and_anything_else_is_marked() {
 
 #[tokio::test]
 async fn a_paragraph_stays_as_it_is_written() {
-    let set = |setup: &mut Setup| setup.config.archival.summary.style = Style::Paragraph;
+    let set = |setup: &mut Setup| setup.config.archival.summary.style = SummaryStyle::Paragraph;
     let (text, _) = summary_of(Reply::text("I read it. It says alpha."), set).await;
     assert_eq!(text, "I read it. It says alpha.");
 }
@@ -84,7 +84,7 @@ async fn without_an_answer_the_next_turns_try_again_and_the_third_archives_witho
         assert!(running.lines()[1].ends_with("\n\n[summary unavailable]"));
         let notices = notices(&running);
         assert!(
-            notices[0].starts_with("there is no summary of the archived turn after 3 tries: "),
+            notices[0].starts_with("no summary of the archived turn could be written in 3 tries: "),
             "{notices:?}"
         );
         assert!(notices[0].contains(why), "{notices:?}");

@@ -97,14 +97,14 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     ---- stdout
     wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which wants version 0.9.0 of the contract; this host supports 0.1.1, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
     wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
-    wrong/drifted/hello.wasm: it was built from other sources than those in the folder: build it again with `rind plugin build wrong/drifted` [component]
+    wrong/drifted/hello.wasm: its sources have changed since it was built: build it again with `rind plugin build wrong/drifted` [component]
     wrong/drifted/plugin.toml:2: `version` is 0.1.0 here and 0.2.0 in Cargo.toml [version]
     wrong/ghost/plugin.toml:9: options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section [missing-export]
     wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
     wrong/misspelt/plugin.toml:8: unknown field `priorty`, expected one of `priority`, `on_failure`, `async`, `timeout`, `may` [manifest]
     wrong/modest/plugin.toml:5: the component exports `rind:plugin/pre-reason@0.1.1`, a mutate point, which needs `side_effects = ["session"]` in plugin.toml [missing-permission]
     wrong/silent/plugin.toml:27: README.md does not explain the setting `block_after` [readme]
-    wrong/slow/plugin.toml:9: `timeout` is above the [T] that a hook of this plugin may take, which hold in its place [limits]
+    wrong/slow/plugin.toml:9: `timeout` is above the maximum of [T] for a hook of this plugin, which is used instead [limits]
     wrong/twice/plugin.toml:8: `data` is in `write` as `data` already, which includes reading: remove it here [unused-permission]
     wrong/unasked/plugin.toml:11: the component imports `rind:plugin/model@0.1.1`, which needs `model = true` under `[external]` in plugin.toml [missing-permission]
     wrong/unfit/plugin.toml:18: the default of `edits` does not fit: 0 is less than the minimum of 1 [schema]
@@ -151,7 +151,7 @@ fn the_first_party_plugins_have_no_faults() {
     assert_snapshot!(checked.screen().replace(root.to_str().unwrap(), "[PLUGINS]"), @r#"
     exit 1
     ---- stdout
-    [PLUGINS]/web/plugin.toml:8: asks for every host: name those that it talks to, or allow this rule if the person decides where to [broad-permission]
+    [PLUGINS]/web/plugin.toml:8: requests every host: list the hosts that it uses, or allow this rule if the person chooses the hosts [broad-permission]
     ---- stderr
     ✗ 23 plugins checked, 1 fault
     "#);
@@ -187,7 +187,7 @@ fn what_asks_for_less_is_fixed_and_the_rest_of_the_manifest_stays() {
     assert_snapshot!(ran.stderr, @r#"
     fixed wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
     fixed wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
-    fixed wrong/slow/plugin.toml:9: `timeout` is above the 5 s that a hook of this plugin may take, which hold in its place [limits]
+    fixed wrong/slow/plugin.toml:9: `timeout` is above the maximum of 5 s for a hook of this plugin, which is used instead [limits]
     fixed wrong/twice/plugin.toml:8: `data` is in `write` as `data` already, which includes reading: remove it here [unused-permission]
     ✗ 12 plugins checked, 9 faults
     "#);

@@ -81,8 +81,8 @@ fn a_command_that_cannot_be_called_says_what_to_type() {
     assert_snapshot!(said("/reviw src"), @"error: there is no command /reviw (did you mean /review?); /help lists all, and a line that begins with a blank is a prompt");
     assert_snapshot!(said("/review"), @"error: `path` is missing; usage: /review <path> [depth=quick|thorough]");
     assert_snapshot!(said("/review src deep"), @r#"error: the arguments do not fit: at `/depth`: "deep" is not one of "quick" or "thorough"; usage: /review <path> [depth=quick|thorough]"#);
-    assert_snapshot!(said("/torn"), @"error: /torn cannot be used: [RIND_HOME]/config/prompts/torn.md:4:8: `nmae` is no argument of this template; it declares none, and the text behind its name is `arguments`");
-    assert_snapshot!(said("/cost"), @"error: /cost is about a session: pass --resume with its id or `last`");
+    assert_snapshot!(said("/torn"), @"error: /torn cannot be used: [RIND_HOME]/config/prompts/torn.md:4:8: `nmae` is not an argument of this template; it declares no arguments, and the text after its name is `arguments`");
+    assert_snapshot!(said("/cost"), @"error: /cost needs a session: pass --resume with its id or `last`");
     assert_snapshot!(said("/model other"), @"error: a run has one model: pass --model other with the prompt");
     assert!(!rind.home().join("data/sessions").exists());
 }
@@ -109,8 +109,8 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
       /model [name]                   Show the model, or ask another one from the next turn on
       /mode [name]                    List the modes of approval, or switch to one
       /status                         Show session, model, mode, folder and plugins
-      /plugins                        List plugins that run, and why others do not
-      /permissions                    List the mode, what plugins were granted, and the rules for tool calls
+      /plugins                        List the running plugins, and why others do not run
+      /permissions                    List the mode, the permissions of plugins, and the rules for tool calls
       /skills                         List skills: who may run them, and which are active
       /done                           End the skills that stay active from turn to turn
       /cost                           Show tokens and cost of this session
@@ -119,16 +119,16 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
       /diff [turn]                    Show which files a turn changed, with the changed lines
       /undo [parts]                   Take back the last turn: the conversation, the files, or both
       /rewind [turn]                  Go back to before a turn, as /undo does; without a number, list turns
-      /continue                       Go on with the turn that was interrupted when the program ended
-      /fork                           Go on in a copy of this session up to now
+      /continue                       Continue the turn that was interrupted when the program ended
+      /fork                           Copy this session and continue in the copy
       /rename <title>                 Give this session a title
       /copy                           Put the last answer into the clipboard, through the terminal
       /export [file]                  Write the conversation to a Markdown file
-      /resume [session]               List sessions of this folder, or go on with one
+      /resume [session]               List sessions of this folder, or continue one
       /new                            Begin a new conversation; this one is kept
       /clear                          The same as /new
       /init                           Let the model look at the project and write AGENTS.md, its notes for agents
-      /reload                         Read settings, plugins, skills and templates again, and go on here
+      /reload                         Reload settings, plugins, skills and templates, and continue this session
       /quit                           End the program
 
     Your prompts:
@@ -163,16 +163,16 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
     exit 0
     ---- stdout
     took the last turn out of the conversation (2 messages): two
-    files, what plugins keep and what it cost stay as they are
+    files, data of plugins and the cost stay as they are
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (resumed with 4 messages)
     ");
     assert_snapshot!(said("/undo").stdout, @r"
     took the last turn out of the conversation (2 messages): one
-    files, what plugins keep and what it cost stay as they are
+    files, data of plugins and the cost stay as they are
     ");
-    assert_snapshot!(said("/undo").stdout, @"there is no turn to take out of the conversation");
+    assert_snapshot!(said("/undo").stdout, @"there is no turn to undo");
     said("three");
     let exported = said("/export out.md").stdout;
     assert!(exported.starts_with("wrote 2 messages to "), "{exported}");

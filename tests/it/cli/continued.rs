@@ -168,7 +168,7 @@ fn an_input_with_an_id_is_taken_once() {
     assert_eq!(again.stdout, "The answer.\n");
     assert_eq!(rind.entries("step").len(), 1);
     assert!(
-        again.stderr.contains("taken before, by turn 1"),
+        again.stderr.contains("already ran in turn 1"),
         "{}",
         again.stderr
     );
@@ -208,7 +208,7 @@ fn an_input_whose_turn_was_passed_over_is_not_run_a_second_time() {
     let ran = rind
         .run(&["run", "work", "--resume", "last", "--input-id", "a"])
         .exits(1);
-    assert!(ran.stderr.contains("was taken by turn 1"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ran in turn 1"), "{}", ran.stderr);
     assert_eq!(user_texts(&rind), ["work", "leave it"]);
 }
 

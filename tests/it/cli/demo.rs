@@ -220,7 +220,7 @@ fn a_variable_that_replaces_the_core_plugins_names_a_folder_and_doctor_says_what
     assert_eq!(list.lines().count(), 1, "{list}");
     let doctor = rind.run(&["doctor"]).exits(0).stdout;
     assert!(
-        doctor.contains("▲ plugins            1 plugin would run here; RIND_MANAGED takes the place of those that rind carries: \
+        doctor.contains("▲ plugins            1 plugin would run here; RIND_MANAGED replaces the plugins that are embedded in rind: \
                          audit-log, content-safety"),
         "{doctor}"
     );

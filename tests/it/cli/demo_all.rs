@@ -116,7 +116,7 @@ fn without_one_plugin_all_others_do_what_they_did() {
     let shown: String = with_all.values().map(String::as_str).collect();
     assert_snapshot!(shown, @r#"
     audit-log message-end, post-output, turn-end
-      left behind    a log of [N] lines; checked: each holds the hash of the one before
+      left behind    a log of [N] lines; verified: each line holds the hash of the line before it
     content-safety output-delta, pre-output
       logged         1 [email masked], 1 [phone masked]
       changed        text at output-delta, text at pre-output
@@ -191,7 +191,7 @@ fn a_core_plugin_that_is_there_and_does_nothing_fails_the_demo_by_name() {
     let deeds = deeds(&ran);
     assert_eq!(deeds["loop-detection"], "loop-detection never called\n");
     assert_eq!(deeds["quartermaster"], "quartermaster not loaded\n");
-    let end = "\n8 of 10 core plugins acted\n▲ quartermaster is not loaded; `rind plugin list` says why\n▲ loop-detection is loaded and was not active in this turn\n";
+    let end = "\n8 of 10 core plugins acted\n▲ quartermaster is not loaded; `rind plugin list` says why\n▲ loop-detection is loaded but was not active in this turn\n";
     assert!(ran.stderr.ends_with(end), "{}", ran.stderr);
 }
 

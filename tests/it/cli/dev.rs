@@ -261,7 +261,7 @@ fn what_the_agent_could_change_is_not_built() {
             .finish(command.env("CARGO_NET_OFFLINE", "true"))
             .exits(2);
         let expected = format!(
-            "and the agent may write in {}, so it could change what the build runs outside of the sandbox; choose a workspace apart",
+            "and the agent may write in {}, so it could change code that the build runs outside the sandbox; choose a separate workspace",
             workspace.display()
         );
         let expected =

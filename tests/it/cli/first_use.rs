@@ -60,8 +60,8 @@ fn a_file_to_start_from_is_written_once() {
     assert_snapshot!(rind.run(&["init"]).screen(), @r##"
     exit 0
     ---- stderr
-    wrote [WORKSPACE]/.rind/config.toml; every setting in it is a comment: take the # away before a key to set it
-    a project's settings count for those who trust the project; model, tools and confinement are set with `rind init --user`
+    wrote [WORKSPACE]/.rind/config.toml; every setting in it is commented out: remove the # before a key to set it
+    settings of a project apply to users who trust the project; set model, tools and confinement with `rind init --user`
     "##);
     let path = rind.workspace().join(".rind/config.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -77,7 +77,7 @@ fn a_file_to_start_from_is_written_once() {
     assert_snapshot!(rind.run(&["init"]).screen(), @r##"
     exit 2
     ---- stderr
-    error: [WORKSPACE]/.rind/config.toml is there already; nothing was changed
+    error: [WORKSPACE]/.rind/config.toml already exists; nothing was changed
     "##);
     let shown = json(&rind, &["config", "show", "--json", "--trust-project"]);
     let all = shown.as_array().unwrap();
@@ -102,7 +102,7 @@ fn tools_are_listed_with_origin_effect_and_what_the_rules_say() {
     assert_snapshot!(rind.run(&["tools"]).screen(), @"
     exit 0
     ---- stdout
-    bash (execute) built in  ask by the default for effect execute; 1 rule on some of its calls
+    bash (execute) built in  ask by the default for effect execute; 1 rule for some of its calls
       Runs a shell command in the workspace folder and answers with its output, standard error included, …
     edit_file (write) built in  ask by the default for effect write
       Replaces a text in a file of the workspace by another. Give enough lines around the change for the …
@@ -142,7 +142,7 @@ async fn models_are_those_that_the_server_lists() {
     claude-sonnet-4-5  200000 tokens, $3 in, $15 out for a million tokens
     small-model  32768 tokens
     ---- stderr
-    ▲ anthropic does not list claude-sonnet-5-5, which a session would ask
+    ▲ anthropic does not list claude-sonnet-5-5, the model of new sessions
     2 models of anthropic (anthropic was asked for); choose one with --model or `model` in [provider]
     ");
     let received = server.received();

@@ -68,7 +68,7 @@ fn at_a_terminal_it_is_asked_with_everything_that_matters_and_always_is_remember
         return;
     };
     for said in [
-        "? injection-guard 0.1.0 asks for more than it gets by itself",
+        "? injection-guard 0.1.0 requests permissions that are not granted automatically",
         "it was named with --plugin (local), digest blake3:",
         "in its own words: Warns of text",
         "• read the conversation and change prompts, messages, tool calls and the model (session; not granted: the default for \
@@ -240,7 +240,7 @@ fn a_projects_plugins_count_once_the_project_is_trusted_and_as_long_as_it_stays_
     };
     let screen = plain(&screen);
     assert!(
-        screen.contains("brings things of its own in .rind"),
+        screen.contains("brings plugins, skills or settings of its own in .rind"),
         "{screen}"
     );
     assert!(screen.contains("plugin hello: Greets people"), "{screen}");

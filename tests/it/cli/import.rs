@@ -66,9 +66,9 @@ fn settings_of_claude_code_are_shown_and_then_taken_over() {
       issues                             https://x.example/mcp
     slash commands
       git-fix                            [FOLDER]/user/.claude/commands/git/fix.md
-    hooks: programs that run at calls, as they do there
+    hooks: programs that run at tool calls, as in the other agent
       [FOLDER]/user/.claude/settings.json
-    not taken over, or only in part
+    not imported, or only in part
       [FOLDER]/user/.claude/settings.json: WebFetch(domain:x.example)
         the program has no such tool; the plugin `web` has `fetch_url` and `web_search`, and policy.toml says which hosts it may reach
       [FOLDER]/user/.claude/settings.json: permissions.defaultMode = "plan"
@@ -151,7 +151,7 @@ fn settings_of_claude_code_are_shown_and_then_taken_over() {
         .run(&["import", "claude-code", "--project", "--yes"])
         .exits(0);
     assert!(
-        again.stderr.contains("there is nothing to write"),
+        again.stderr.contains("nothing to write"),
         "{}",
         again.stderr
     );
@@ -224,7 +224,7 @@ fn files_that_cannot_be_read_are_named_and_nothing_is_written() {
     }
     let rind = Rind::default();
     let ran = rind.run(&["import", "codex"]).exits(0);
-    assert!(ran.stderr.contains("there is nothing to write"));
+    assert!(ran.stderr.contains("nothing to write"));
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn settings_of_other_agents_that_are_not_used_are_told_once_for_each_project() {
     let first = told(&rind);
     assert_snapshot!(
         first.lines().find(|line| line.contains("other agents")).unwrap_or_default(),
-        @"▲ this project has settings of other agents, which are not used here: .claude/settings.json, .mcp.json; `rind import claude-code --project --dry-run` shows what can be taken over (told once)"
+        @"▲ this project has settings of other agents, which are not used here: .claude/settings.json, .mcp.json; `rind import claude-code --project --dry-run` shows which of them can be imported (shown once)"
     );
     assert!(!told(&rind).contains("other agents"));
     put(&rind.workspace().join("opencode.json"), "{}");

@@ -33,7 +33,7 @@ fn the_list_says_what_runs_and_why_the_others_do_not() {
       required: it blocks when it fails, or may do so, and it was installed or granted before; to run without it: `--without echo` for one run; `rind plugin disable echo` for good
     ○ hello                    user     shadowed by [RIND_HOME]/managed/hello
     ---- stderr
-    answers are shown as they are written
+    the model's answers are shown while they are written
     "#);
 }
 
@@ -251,7 +251,7 @@ fn inspect_says_why_a_plugin_does_not_run() {
     assert_snapshot!(rind.run(&["plugin", "inspect", "nothing"]).screen(), @r"
     exit 2
     ---- stderr
-    error: there is no plugin `nothing`: neither a folder with a plugin.toml nor one of those in `rind plugin list`
+    error: there is no plugin `nothing`: it is neither a folder with a plugin.toml nor listed by `rind plugin list`
     ");
     let off = rind.run(&["plugin", "inspect", "loop-detection"]).stdout;
     let line = "does not run  switched off by [RIND_HOME]/config/config.toml:2\n";
@@ -288,8 +288,8 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     ✗ quartermaste             -        there is no such plugin; see `rind plugin list`
       required: [RIND_HOME]/config/config.toml:10 configures it; to run without it: `--without quartermaste` for one run; `enabled = false` at [RIND_HOME]/config/config.toml:10 for good
     ---- stderr
-    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is more than a hook may take here, so [T] hold
-    answers are shown as they are written
+    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.pre-tool.timeout_seconds: [T] is above the limit for this hook, so [T] are used
+    the model's answers are shown while they are written
     ");
     let shown = |name: &str| {
         let all = rind.run(&["plugin", "inspect", name]).exits(0).stdout;

@@ -237,7 +237,7 @@ fn what_a_removed_plugin_stored_comes_back_with_its_source_and_goes_to_no_other(
     let stored = || fs::read_to_string(&key).ok();
     let remove = || {
         let ran = rind.run(&["plugin", "remove", "hello"]).exits(0);
-        assert!(ran.stderr.contains("was put aside"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("was moved to"), "{}", ran.stderr);
     };
     plugin(&rind, "install", &one).exits(0);
     store("of one");
@@ -248,7 +248,7 @@ fn what_a_removed_plugin_stored_comes_back_with_its_source_and_goes_to_no_other(
     remove();
     let ran = plugin(&rind, "install", &one).exits(0);
     assert!(
-        ran.stderr.contains("stored before is there again"),
+        ran.stderr.contains("its earlier stored data is restored"),
         "{}",
         ran.stderr
     );
@@ -265,7 +265,7 @@ fn what_a_removed_plugin_stored_comes_back_with_its_source_and_goes_to_no_other(
     store("of somebody");
     let ran = plugin(&rind, "install", &one).exits(0);
     assert!(
-        ran.stderr.contains("not for this one: it was put aside"),
+        ran.stderr.contains("not for this one: it was moved to"),
         "{}",
         ran.stderr
     );

@@ -61,7 +61,7 @@ fn an_archive_with_more_than_its_list_shows_is_refused() {
     let mut file = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::fast());
     file.write_all(&tar[..tar.len() - 1024]).unwrap();
     file.finish().unwrap();
-    refused(&rind, &path, "the blocks that end it are missing");
+    refused(&rind, &path, "its end-of-archive blocks are missing");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn packed_files_without_a_manifest_with_two_or_torn_are_refused() {
         ("../x", "it has `..` in it"),
         (
             table["component"].as_str().unwrap(),
-            "carries its component twice",
+            "contains its component twice",
         ),
     ] {
         let name = format!("rind:file/{path}");

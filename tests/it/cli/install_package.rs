@@ -446,7 +446,7 @@ async fn an_update_without_the_attestation_of_the_version_before_is_told() {
     let ran = mock.run(&rind, &["plugin", "update"]).exits(0);
     assert!(
         ran.stderr
-            .contains("nothing of npm:hello@0.2.0: ask its owner why"),
+            .contains("not where npm:hello@0.2.0 was built: ask its owner why"),
         "{}",
         ran.stderr
     );
@@ -532,7 +532,7 @@ async fn credentials_of_the_clients_go_to_their_registry_only_and_are_never_show
     let ran = install(&npmrc("hunter3")).exits(1);
     assert!(
         ran.stderr
-            .contains("refuses package hello to the configured credentials"),
+            .contains("refuses access to package hello with the configured credentials"),
         "{}",
         ran.stderr
     );

@@ -70,7 +70,7 @@ async fn documents_of_npm_that_lie_are_refused() {
         (
             &at_integrity,
             json!(integrity(b"other")),
-            "and the registry says sha512-",
+            "but the registry lists sha512-",
         ),
         (&at_tarball, json!("hello.tgz"), "is not a URL"),
         (
@@ -149,7 +149,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
         (
             "/meta/api-version",
             json!("2.0"),
-            "the index has the version 2.0",
+            "the index has the format version 2.0",
         ),
         ("/name", json!("other"), "answered with the package `other`"),
         (
@@ -191,7 +191,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
         (
             "/files/0/hashes/sha256",
             json!(zeros),
-            "and the registry says sha256:0000",
+            "but the registry lists sha256:0000",
         ),
         (
             "/files/0/url",
@@ -226,7 +226,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
     for (rest, what) in [
         ("\"", "the index has no SHA-256"),
         ("#sha256=x\"", "is not 64 hexadecimal digits"),
-        (wrong.as_str(), "and the registry says sha256:0000"),
+        (wrong.as_str(), "but the registry lists sha256:0000"),
         ("\" data-yanked=\"\"", "is a pre-release or was yanked"),
     ] {
         mock.put("/simple/hello/", link(rest));
@@ -251,7 +251,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
             "the index lists no version of crate hello",
         ),
         ("/cksum", json!("x"), "is not 64 hexadecimal digits"),
-        ("/cksum", json!(zeros), "and the registry says sha256:0000"),
+        ("/cksum", json!(zeros), "but the registry lists sha256:0000"),
     ];
     for (path, value, what) in table {
         let mut document = good.clone();
@@ -275,7 +275,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
         (json!([]), "is not that of a sparse index"),
         (
             json!({"dl": "x"}),
-            "names an address of files that is not a URL",
+            "the download address in the index is not a URL",
         ),
         (
             json!({"dl": "https://192.168.0.1/c"}),
@@ -337,7 +337,7 @@ async fn answers_without_end_errors_and_redirects_to_private_places_are_refused(
         ),
         (
             Box::new(|_| Reply::Plain(304, Vec::new(), Vec::new())),
-            "redirects to no place",
+            "redirects without an address",
         ),
         (
             Box::new(|_| Reply::to(302, "/npm/hello")),
@@ -479,7 +479,7 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
         ),
         (
             tarball(&[("package/a.wasm", regular, b"\0asm\x01\0\0\0")]),
-            "carry no manifest: `package/a.wasm`",
+            "have no manifest: `package/a.wasm`",
         ),
         (
             tarball(&[good, ("package/b.wasm", regular, &wasm)]),

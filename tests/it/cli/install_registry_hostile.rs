@@ -113,7 +113,7 @@ async fn manifests_that_are_not_those_of_one_component_are_refused() {
         ),
         (
             with(&|m| m["layers"][0]["digest"] = "sha256:../../etc".into()),
-            "is no SHA-256",
+            "is not a SHA-256",
         ),
         (
             with(&|m| m["layers"][0]["size"] = (10_u64 << 30).into()),
@@ -203,11 +203,7 @@ async fn what_is_longer_than_it_may_be_is_not_read_to_its_end() {
     let server = serve(move || plain(&text), Box::new(move |_| plain(&bytes))).await;
     let asked = format!("@{}", sha256(b"other"));
     let ran = install(&rind, &server, &asked);
-    refused(
-        &rind,
-        &ran,
-        "another manifest than the one that was asked for",
-    );
+    refused(&rind, &ran, "a different manifest than the requested one");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,8 +243,14 @@ async fn redirects_lead_to_a_layer_only_and_without_credentials() {
             "http://a.example/x",
             "which is not a public address with https",
         ),
-        ("file:///etc/passwd", "no plain URL"),
-        ("https://user:pw@a.example/x", "no plain URL"),
+        (
+            "file:///etc/passwd",
+            "is not http or https, or has credentials",
+        ),
+        (
+            "https://user:pw@a.example/x",
+            "is not http or https, or has credentials",
+        ),
         ("/v2/hello/blobs/again", "in a circle"),
     ] {
         let (text, to) = (text.clone(), to.to_owned());
@@ -298,15 +300,12 @@ async fn tokens_come_from_a_server_that_nobody_can_listen_to() {
     let Artifact { bytes, manifest } = artifact(&rind, "0.1.0");
     let text = manifest.to_string().into_bytes();
     for (challenge, what) in [
-        (
-            "Bearer realm=\"http://a.example/token\"",
-            "which is not https",
-        ),
+        ("Bearer realm=\"http://a.example/token\"", "is not https"),
         (
             "Bearer realm=\"https://u:p@a.example/token\"",
-            "which is not https",
+            "is not https",
         ),
-        ("Bearer realm=\"file:///etc/passwd\"", "which is not https"),
+        ("Bearer realm=\"file:///etc/passwd\"", "is not https"),
         ("Bearer service=\"x\"", "names no token server"),
         ("Negotiate", "of a kind that is not known"),
         ("\"", "cannot be read"),
@@ -416,7 +415,7 @@ async fn an_upload_goes_to_the_registry_or_nowhere() {
     let at = format!("oci://127.0.0.1:{}/hello", server.port);
     let ran = rind.run(&["plugin", "publish", file.to_str().unwrap(), &at]);
     let ran = ran.exits(1);
-    let what = "wants the upload to be sent to another host";
+    let what = "redirects the upload to another host";
     assert!(ran.stderr.contains(what), "{}", ran.stderr);
     assert!(other.received().is_empty());
 }

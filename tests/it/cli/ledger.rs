@@ -67,20 +67,20 @@ fn the_ledger_says_who_put_what_what_changed_and_what_it_cost_the_cache() {
     turn 2 look again
     ~ context files/00/AGENTS.md AGENTS.md [N] B [N] tokens [HASH]
       3 parts as before
-      ▲ the cache is broken from the context tier on: `files/00/AGENTS.md` changed
+      ▲ the cache is invalid from the context tier on: `files/00/AGENTS.md` changed
       2 steps · 2100 tokens in · 900 read from cache · 1000 written to cache
       the first step · 1000 tokens in · 0 read from cache · 900 written to cache
     turn 3 with a plugin
     + stable prompter:05-tone prompter [N] B [N] tokens [HASH]
       4 parts as before
-      ▲ the cache is broken from the stable tier on: `prompter:05-tone` added
+      ▲ the cache is invalid from the stable tier on: `prompter:05-tone` added
       2 steps · 2100 tokens in · 900 read from cache · 1000 written to cache
       the first step · 1000 tokens in · 0 read from cache · 900 written to cache
     turn 4 with a plugin
       5 parts as before
       ▲ prompter changed what is sent at after-system-prompt
-      ▲ no cache border after the context tier: the text up to it was changed
-      ▲ the cache is broken from the context tier on: hooks rewrote the text up to it
+      ▲ no cache boundary after the context tier: the text before it was changed
+      ▲ the cache is invalid from the context tier on: hooks rewrote the text up to it
       2 steps · 2100 tokens in · 900 read from cache · 1000 written to cache
       the first step · 1000 tokens in · 0 read from cache · 900 written to cache
     ");
@@ -138,6 +138,6 @@ fn a_plugin_that_is_switched_off_is_seen_by_the_tools_that_are_gone() {
     rind.run(&["run", "--resume", "last", "look again"])
         .exits(0);
     let ledger = rind.run(&["session", "prompt"]).exits(0).stdout;
-    let line = "the cache is broken from the tools on: tools from step 1 on: `greet` removed";
+    let line = "the cache is invalid from the tools on: tools from step 1 on: `greet` removed";
     assert!(ledger.contains(line), "{ledger}");
 }

@@ -89,7 +89,7 @@ fn a_question_at_the_terminal_names_the_plugin_and_cannot_leave_its_frame() {
     assert!(shown.contains("true"), "{shown}");
     let Some(shown) = rind.at_terminal_once(
         &["run", "/name"],
-        "Enter alone takes the above: ",
+        "Enter alone takes the default above: ",
         || {},
         "Ada\n",
     ) else {

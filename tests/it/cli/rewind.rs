@@ -101,7 +101,7 @@ fn a_turn_is_shown_and_taken_back_with_its_files_except_what_the_person_changed(
       1 - aaa
       1 + bbb
     ---- stderr
-    bash: 1 file not kept before it: it was too large to be kept
+    bash: 1 file not saved before the call: it was too large to be kept
     ");
     let json = rind.run(&["session", "diff", "last", "--turn", "1", "--json"]);
     let json: Value = serde_json::from_str(&json.exits(0).stdout).unwrap();
@@ -134,8 +134,8 @@ fn a_turn_is_shown_and_taken_back_with_its_files_except_what_the_person_changed(
       sed.txt: changed
     these stay as they are:
       person.txt: it was changed since
-      moved: the folder stays: there are other files in it
-    these cannot be brought back:
+      moved: the folder is not removed, because it has other files in it
+    these cannot be restored:
       big.txt: it was too large to be kept
     commands ran: files that git ignores, files outside of the workspace and effects elsewhere stay
     ");
@@ -162,8 +162,8 @@ fn a_turn_is_shown_and_taken_back_with_its_files_except_what_the_person_changed(
     brought back 1 path:
       person.txt: changed
     these stay as they are:
-      moved: the folder stays: there are other files in it
-    these cannot be brought back:
+      moved: the folder is not removed, because it has other files in it
+    these cannot be restored:
       big.txt: it was too large to be kept
     commands ran: files that git ignores, files outside of the workspace and effects elsewhere stay
     ");
@@ -205,12 +205,12 @@ fn without_words_and_without_a_terminal_files_stay_and_later_turns_are_taken_bac
     ");
     assert!(!rind.workspace().join("a.txt").exists());
     assert_snapshot!(said("/rewind 1 both").exits(0).stdout, @"
-    the conversation has no message of these turns any more
-    no file was brought back
+    the conversation no longer has messages of these turns
+    no file was restored
     ");
-    assert_snapshot!(refused("/rewind 3"), @"error: `3` is no turn of this session: give a number from 1 to 2; /rewind lists them");
-    assert_snapshot!(refused("/undo everything"), @"error: `everything` is unknown here; give `conversation`, `files` or `both`, and `overwrite` for files that were changed since");
-    assert_snapshot!(refused("/undo overwrite"), @"error: `overwrite` is about files: give `files` or `both` too");
+    assert_snapshot!(refused("/rewind 3"), @"error: this session has no turn `3`: pass a number from 1 to 2; /rewind lists the turns");
+    assert_snapshot!(refused("/undo everything"), @"error: unknown argument `everything`; use `conversation`, `files` or `both`, and add `overwrite` for files that were changed since");
+    assert_snapshot!(refused("/undo overwrite"), @"error: `overwrite` applies to files: add `files` or `both`");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_copy_and_an_import_have_the_conversation_alone() {
     let ran = rind.run(&["run", "--resume", "copy", "/undo both"]);
     assert_snapshot!(ran.exits(0).stdout, @"
     took the last turn out of the conversation (4 messages): one
-    no file was brought back
+    no file was restored
     ");
     assert_eq!(text(&rind, "a.txt"), "1\n");
 }
@@ -286,7 +286,7 @@ fn a_workspace_that_is_too_large_is_told_of_once() {
     if !have_commands_run(&rind) {
         return;
     }
-    let notice = "changes of files by commands cannot be brought back in this session";
+    let notice = "changes of files by commands cannot be undone in this session";
     assert_eq!(ran.stderr.matches(notice).count(), 1, "{}", ran.stderr);
     rind.script(ECHO);
     assert_snapshot!(rind.run(&["run", "--resume", "last", "/undo files"]).exits(0).stdout, @"
@@ -294,7 +294,7 @@ fn a_workspace_that_is_too_large_is_told_of_once() {
       edit.txt: changed
       new: removed, folder
       new/made.txt: removed, file of 5 B
-    these cannot be brought back:
+    these cannot be restored:
       bash in turn 1: the workspace has more than 2 files (`agent.checkpoint.max_files`)
     commands ran: files that git ignores, files outside of the workspace and effects elsewhere stay
     ");
@@ -313,5 +313,5 @@ fn checkpoints_can_be_switched_off() {
     let ran = rind
         .run(&["run", "--resume", "last", "/undo files"])
         .exits(0);
-    assert_eq!(ran.stdout, "no file was brought back\n");
+    assert_eq!(ran.stdout, "no file was restored\n");
 }

@@ -85,7 +85,7 @@ fn without_a_loop_it_says_what_to_do() {
     assert_snapshot!(rind.run(&["serve"]).screen(), @r"
     exit 2
     ---- stderr
-    error: no plugin that runs has a loop, so there is nothing to serve: name a plugin that has one with --plugin, or see `rind plugin list` for why one does not run; `rind plugin new NAME --kind loop` makes one; --listen serves the HTTP API
+    error: no running plugin has a loop, so there is nothing to serve: name a plugin that has one with --plugin, or see `rind plugin list` for why one does not run; `rind plugin new NAME --kind loop` makes one; --listen serves the HTTP API
     ");
 }
 

@@ -150,7 +150,7 @@ fn what_is_damaged_or_leads_elsewhere_is_not_imported() {
         .rposition(|part| part == b"value")
         .unwrap();
     changed[at] ^= 1;
-    refused("changed.tar", &changed, "does not fit its name");
+    refused("changed.tar", &changed, "does not match its name");
     refused(
         "half.jsonl",
         &lines.as_bytes()[..lines.len() - 9],

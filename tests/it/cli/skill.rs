@@ -61,7 +61,7 @@ fn the_list_says_who_may_start_each_skill_and_why_others_cannot_be_used() {
     }
     assert!(
         ran.stdout
-            .contains("SKILL.md:1:1: the front matter has no end"),
+            .contains("SKILL.md:1:1: the front matter is not closed"),
         "{}",
         ran.stdout
     );

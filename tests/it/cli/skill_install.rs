@@ -119,12 +119,12 @@ fn what_a_skill_brings_is_shown_before_anything_is_written() {
         who may start it: model and user
         not these tools: write_file
         side effects: filesystem
-        asks to be spared questions about: bash(git diff *)
+        wants to skip questions about: bash(git diff *)
         trust: user
         scripts: scripts/run.sh
         files: 2, 179 B
-      a skill is text that the model follows; nothing of it runs by itself, and its commands ask like all others, except those that it is spared
-    error: nothing is installed, because there is no terminal to ask at; read the above and add --yes
+      a skill is text that the model follows; nothing in it runs by itself, and its commands ask like all others, except those listed as skipping questions
+    error: nothing is installed, because there is no terminal to ask at; read the above and pass --yes
     ");
     assert!(!skills(&rind).join("review").exists());
 
@@ -170,7 +170,7 @@ fn somebody_at_the_terminal_says_yes_or_no() {
         return;
     };
     assert!(
-        screen.contains("asks to be spared questions about: \u{1b}[1mbash(git diff *)"),
+        screen.contains("wants to skip questions about: \u{1b}[1mbash(git diff *)"),
         "{screen}"
     );
     assert!(
@@ -220,8 +220,7 @@ fn what_somebody_wrote_or_changed_is_never_replaced_and_kept_when_that_is_forced
     fs::write(own.join("SKILL.md"), "mine").unwrap();
     let ran = install(&rind, &source, &["--yes"]).exits(1);
     assert!(
-        ran.stderr
-            .contains("is there already and was not installed"),
+        ran.stderr.contains("already exists and was not installed"),
         "{}",
         ran.stderr
     );
@@ -248,7 +247,7 @@ fn what_somebody_wrote_or_changed_is_never_replaced_and_kept_when_that_is_forced
     fs::write(own.join("SKILL.md"), REVIEW.to_owned() + "More.\n").unwrap();
     let list = rind.run(&["skill", "list"]).exits(0).stdout;
     assert!(
-        list.contains("and changed since: its trust is that of your own"),
+        list.contains("and changed since: it is trusted like your own skills"),
         "{list}"
     );
     for args in [
@@ -281,7 +280,7 @@ fn a_later_version_of_the_same_source_replaces_it_and_another_source_does_not() 
     fs::remove_dir_all(source.join("scripts")).unwrap();
     let ran = install(&rind, &source, &["--yes"]).exits(0);
     assert!(
-        ran.stdout.contains("replaced by other files than before"),
+        ran.stdout.contains("replaced by different files"),
         "{}",
         ran.stdout
     );
@@ -333,7 +332,7 @@ fn of_a_source_with_several_skills_the_chosen_ones_are_installed() {
     );
     let ran = install(&rind, &source, &["--yes"]).exits(2);
     assert_snapshot!(ran.stderr, @r"
-    error: [WORKSPACE]/pack has 3 skills; choose with --skill NAME, or take --all:
+    error: [WORKSPACE]/pack has 3 skills; choose one with --skill NAME, or pass --all:
           lint  .claude/skills/lint
           lint  plugins/a/skills/lint
           review  skills/review
@@ -467,7 +466,7 @@ fn of_a_repository_what_is_committed_is_taken_bare_or_not_and_at_any_revision() 
     let ran = install(&rind, &source, &["--yes"]).exits(0);
     assert_eq!(read(), second);
     assert!(
-        ran.stderr.contains("what is committed was taken"),
+        ran.stderr.contains("the committed files were used"),
         "{}",
         ran.stderr
     );
@@ -487,9 +486,9 @@ fn of_a_repository_what_is_committed_is_taken_bare_or_not_and_at_any_revision() 
     assert_eq!(read(), REVIEW);
     for (rev, what) in [
         ("nope", "has no branch, tag or commit `nope`"),
-        ("--output=x", "is no name of a commit"),
-        ("HEAD:skills", "is no name of a commit"),
-        ("../../HEAD", "is no name of a commit"),
+        ("--output=x", "is not a revision"),
+        ("HEAD:skills", "is not a revision"),
+        ("../../HEAD", "is not a revision"),
         ("0000000", "has no commit 0000000"),
     ] {
         let ran = install(&rind, &source, &["--yes", &format!("--rev={rev}")]).exits(1);
@@ -556,11 +555,7 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
     assert!(ran.stderr.contains("has no signature"), "{}", ran.stderr);
     sign(&theirs, &signed);
     let ran = install(&rind, &signed, &args).exits(1);
-    assert!(
-        ran.stderr.contains("is not a signature of these bytes"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("does not match"), "{}", ran.stderr);
     sign(&ours, &signed);
     let ran = install(&rind, &signed, &args).exits(0);
     assert!(
@@ -572,7 +567,8 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
     let folder = review(&rind);
     let ran = install(&rind, &folder, &args).exits(1);
     assert!(
-        ran.stderr.contains("is a folder, which cannot be signed"),
+        ran.stderr
+            .contains("is a folder, and folders cannot be signed"),
         "{}",
         ran.stderr
     );
@@ -674,7 +670,7 @@ fn nothing_that_a_skill_may_do_is_left_out_of_what_is_shown() {
     let shown = rind.run(&["skill", "show", "review"]).exits(0).stdout;
     assert_eq!(shown.matches(", tool_number_39\n").count(), 3, "{shown}");
     for n in 0..31 {
-        let spare = format!("asks to be spared questions about: bash(program-{n:02} *)\n");
+        let spare = format!("wants to skip questions about: bash(program-{n:02} *)\n");
         assert!(ran.stderr.contains(&spare), "{}", ran.stderr);
         assert!(shown.contains(&spare), "{shown}");
     }
@@ -716,7 +712,7 @@ fn what_a_project_has_beside_a_skill_stays_there_unless_all_is_wanted() {
         assert_eq!(of("one"), reduced);
         assert!(
             ran.stderr.contains(
-                "left out: README.md, build.zig, lib/, node_modules/, tests/ (--whole takes all but hidden ones)"
+                "left out: README.md, build.zig, lib/, node_modules/, tests/ (--whole installs all except hidden ones)"
             ) || is_committed,
             "{}",
             ran.stderr

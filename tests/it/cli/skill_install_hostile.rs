@@ -151,8 +151,8 @@ fn archives_that_are_torn_too_large_or_something_else_are_refused() {
     }
     for (bytes, what) in [
         (&b"PK\x03\x04rest"[..], "is a zip file"),
-        (b"text", "is no source of skills"),
-        (b"", "is no source of skills"),
+        (b"text", "is not a source of skills"),
+        (b"", "is not a source of skills"),
     ] {
         fs::write(&path, bytes).unwrap();
         refused(&rind, &path, what);
@@ -206,7 +206,7 @@ fn archives_without_an_end_or_with_more_behind_it_are_refused() {
     let zeros = "\0".repeat(512);
     let text = ("review/SKILL.md", REVIEW);
     let path = rind.workspace().join("review.tar");
-    let torn = "the blocks that end it are missing";
+    let torn = "its end-of-archive blocks are missing";
     for last in [side, ("review/SKILL.json", &zeros)] {
         side = last;
         let cut = plain(&[text, side], false);
@@ -281,11 +281,11 @@ fn archives_with_settings_that_programs_read_in_different_ways_are_refused() {
     };
     for key in ["path", "size", "linkpath", "GNU.sparse.name"] {
         make(EntryType::XGlobalHeader, key);
-        refused(&rind, &path, "for all of its entries");
+        refused(&rind, &path, "for all its entries");
     }
     for key in ["GNU.sparse.name", "GNU.sparse.map"] {
         make(EntryType::XHeader, key);
-        refused(&rind, &path, "has holes (GNU.sparse)");
+        refused(&rind, &path, "is a sparse file (GNU.sparse)");
     }
     make(EntryType::XGlobalHeader, "comment");
     install(&rind, &path, &["--yes"]).exits(0);
@@ -301,7 +301,7 @@ fn archives_with_settings_that_programs_read_in_different_ways_are_refused() {
         .unwrap();
     assert!(made.success());
     rind.run(&["skill", "remove", "review"]).exits(0);
-    refused(&rind, &path, "has holes (GNU.sparse)");
+    refused(&rind, &path, "is a sparse file (GNU.sparse)");
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn what_does_not_parse_is_not_installed() {
     let rind = Rind::default();
     for (text, what) in [
         ("no front matter", "there is no front matter"),
-        ("---\ndescription: d\n", "the front matter has no end"),
+        ("---\ndescription: d\n", "the front matter is not closed"),
         (
             "---\nskill_format: corteza.skill/v2\ndescription: d\n---\nx\n",
             "which this program cannot read",
@@ -502,7 +502,7 @@ fn objects_of_a_repository_that_are_not_what_their_names_say_are_refused() {
         {
             let undo = overwrite(&source, object, other);
             let ran = install(&rind, &source, &["--yes", "--rev", &honest[0]]).exits(1);
-            let told = format!("the {kind} {object} has other content than its name says");
+            let told = format!("the content of the {kind} {object} does not match its hash");
             assert!(
                 ran.stderr.contains(&told)
                     || (kind == "commit" && ran.stderr.contains("has no commit")),

@@ -152,14 +152,14 @@ fn names_of_folders_that_no_session_looks_into_are_refused() {
     for name in ["target", "node_modules", "__pycache__"] {
         let ran = install(&rind, &source, &["--yes", "--name", name]).exits(1);
         assert!(
-            ran.stderr.contains("no session looks into a folder"),
+            ran.stderr.contains("sessions ignore a folder"),
             "{}",
             ran.stderr
         );
     }
     let ran = rind.run(&["skill", "new", "target"]).exits(2);
     assert!(
-        ran.stderr.contains("no session looks into a folder"),
+        ran.stderr.contains("sessions ignore a folder"),
         "{}",
         ran.stderr
     );

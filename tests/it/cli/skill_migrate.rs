@@ -117,12 +117,12 @@ fn the_open_format_says_what_is_lost_and_does_not_replace_a_restriction() {
     assert_snapshot!(ran.stderr, @r"
     ▲ `tools.allow` is lost: every tool may be called; keep the v1 file where that must not be
     ▲ `tools.deny` is lost: other programs do not read `git:*`, which is more than a name
-    `side_effects` is lost: what it changes is not told before its first use
-    ▲ `trust` is lost: its trust is that of the place where it lies
+    `side_effects` is lost: its side effects are not shown before its first use
+    ▲ `trust` is lost: its trust depends only on its location
     `interaction` is lost: it ends with its turn
     `library_depends` is lost: it does not say that it needs pensar
     `attach` is lost: tools of its plugins do not stay when it ends
-    `generated_from` is lost: it does not say what it was derived from
+    `generated_from` is lost: it does not name its source
     ▲ `arguments.schema` is lost: its arguments are not checked
     nothing is written; --write replaces the file, --out FILE writes another one
     ");
@@ -166,7 +166,7 @@ fn a_file_with_faults_that_nobody_but_its_author_can_correct_stays() {
             "---\ndescription: d\ntools: {alow: [x]}\n---\nx\n",
             "`tools` has the unknown key `alow`",
         ),
-        ("---\ndescription: d\n", "the front matter has no end"),
+        ("---\ndescription: d\n", "the front matter is not closed"),
         ("no front matter\n", "there is no front matter"),
         (
             "---\nskill_format: corteza.skill/v2\ndescription: d\n---\nx\n",

@@ -174,7 +174,7 @@ fn a_wrong_case_names_its_line_and_column_and_no_case_is_no_success() {
         ),
         (
             "\n[[case]]\nname = \"a\"\ngiven = { input = \"x\", arguments = \"y\" }\n",
-            "cases.toml:2:1: case `a`: `given.input` is what the person says",
+            "cases.toml:2:1: case `a`: `given.input` is a message of the person",
         ),
         (
             "[[case]]\nname = \"a\"\ngiven = { arguments = 1 }\n",
@@ -186,7 +186,7 @@ fn a_wrong_case_names_its_line_and_column_and_no_case_is_no_success() {
         ),
         (
             "[[case]]\nname = \"a\"\n[case.expect]\nfiles = {}\n",
-            "cases.toml:1:1: case `a`: it expects nothing",
+            "cases.toml:1:1: case `a`: it has no expectations",
         ),
     ] {
         let ran = test(&with_cases(cases), &["tidy"]).exits(1);
@@ -432,8 +432,14 @@ fn files_of_cases_are_plain_small_files_and_a_faulty_one_does_not_keep_the_other
     );
     let ran = ran.exits(1);
     for (name, why) in [
-        ("zero.toml", "is a link, and none is followed here"),
-        ("link.toml", "is a link, and none is followed here"),
+        (
+            "zero.toml",
+            "is a symlink, and symlinks are not followed here",
+        ),
+        (
+            "link.toml",
+            "is a symlink, and symlinks are not followed here",
+        ),
         ("folder.toml", "is no file"),
         ("pipe.toml", "is no file"),
         ("large.toml", "it has more than 1 MiB"),

@@ -45,14 +45,15 @@ fn a_component_older_than_its_sources_is_not_tested_checked_packed_or_installed(
     assert!(!ran.stdout.contains("other sources"), "{}", ran.stdout);
     rind.run(&["plugin", "pack", "hello"]).exits(0);
     rind.file("hello/plugin.py", "one = 2\n");
-    let why = "it was built from other sources than those in the folder: build it again with `rind plugin build hello`";
+    let why = "its sources have changed since it was built: build it again with `rind plugin build hello`";
     let ran = rind.run(&["plugin", "check", "hello"]).exits(1);
     assert!(ran.stdout.contains(why), "{}", ran.stdout);
     for command in ["pack", "install"] {
         let ran = rind.run(&["plugin", command, "hello"]);
         assert_ne!(ran.code, Some(0), "{command}");
         assert!(
-            ran.stderr.contains("it was built from other sources"),
+            ran.stderr
+                .contains("its sources have changed since it was built"),
             "{}",
             ran.stderr
         );
@@ -61,7 +62,7 @@ fn a_component_older_than_its_sources_is_not_tested_checked_packed_or_installed(
     assert!(ran.stdout.contains("✗ hello: build"), "{}", ran.stdout);
     assert!(
         ran.stdout.contains(
-            "its component is older than its sources, and cannot be built: plugin `hello`: "
+            "its component is older than its sources and cannot be rebuilt: plugin `hello`: "
         ),
         "{}",
         ran.stdout

@@ -123,10 +123,10 @@ fn every_line_has_its_answers() {
     assert_eq!(
         refused,
         [
-            "the line is none of {\"steer\"",
+            "the line is not one of {\"steer\"",
             "the line must have one of `steer`, `follow_up` and `cancel",
             "the text is empty",
-            "the line is none of {\"steer\"",
+            "the line is not one of {\"steer\"",
             "the line is longer than 1048576 bytes",
             "the line is torn: its line break is missing",
         ]
@@ -227,7 +227,7 @@ fn a_full_disk_is_told_once_and_the_turn_goes_on() {
     let rind = Rind::with_script("[[reply]]\ntext = \"Done.\"\n");
     let ran = rind.run(&["run", "go", "--events", "/dev/full"]).exits(0);
     assert_eq!(ran.stdout, "Done.\n");
-    let told = "cannot write to /dev/full of --events, so it ends before this event: No space left";
+    let told = "cannot write to /dev/full of --events; this event and later ones are missing there: No space left";
     assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
 }
 

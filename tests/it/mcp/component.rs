@@ -197,7 +197,11 @@ fn what_is_no_component_for_tools_is_refused_by_name() {
     }
     let ran = run(&file, &["--grant", "catalog=session"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.contains("has no use of it"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("does not apply to components"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

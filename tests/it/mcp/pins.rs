@@ -21,7 +21,7 @@ fn nothing_is_offered_before_a_yes_and_the_settings_belong_to_it() {
     let ran = rind.run(&["mcp", "test", "docs"]);
     assert_eq!(ran.code, Some(1));
     assert!(
-        ran.stderr.contains("nobody can be asked here"),
+        ran.stderr.contains("there is no terminal to ask at"),
         "{}",
         ran.stderr
     );
@@ -175,12 +175,12 @@ fn servers_are_added_listed_and_removed() {
         list.stdout
     );
     assert!(
-        list.stdout.contains("1 tool, as you said yes to on"),
+        list.stdout.contains("1 tool, approved on"),
         "{}",
         list.stdout
     );
     assert!(
-        list.stdout.contains("nobody said yes to what it offers"),
+        list.stdout.contains("its tools are not approved"),
         "{}",
         list.stdout
     );

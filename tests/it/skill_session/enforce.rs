@@ -258,7 +258,7 @@ async fn an_unknown_tool_in_the_allow_list_is_an_error_and_the_skill_is_not_acti
     let (text, is_error, _) = &running.results()[0];
     assert!(is_error);
     assert!(
-        text.contains("the skill look cannot be used: its `tools.allow` names tools that are not here: `web_search`, `x:*`"),
+        text.contains("the skill look cannot be used: its `tools.allow` names tools that do not exist: `web_search`, `x:*`"),
         "{text}"
     );
     assert_eq!(told(&running), Vec::<String>::new());

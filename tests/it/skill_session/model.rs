@@ -65,7 +65,7 @@ async fn a_model_of_somebody_else_or_that_is_not_there_leaves_the_sessions_with_
         skill
     };
     let plugin = || Source::Plugin("carrier".into());
-    let stays = "skill deep wants the model big, and test-model stays: only a skill of the user chooses a model";
+    let stays = "skill deep wants the model big, and test-model stays: only the user's own skills can choose a model";
     for (skill, expected) in [
         (of(Trust::Project, Source::Project, "big"), Some(stays)),
         (of(Trust::Local, Source::Local, "big"), Some(stays)),

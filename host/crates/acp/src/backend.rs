@@ -30,7 +30,7 @@ pub trait AcpBackend: Send + Sync {
 pub struct OpenOrder {
     /// Folder that the agent works in: absolute, without links.
     pub workspace: PathBuf,
-    /// Id of the session to go on with; `None` for a new one.
+    /// Id of the session to resume; `None` for a new one.
     pub resume: Option<String>,
     /// MCP servers that the client names.
     pub servers: Vec<ClientServer>,
@@ -108,7 +108,7 @@ pub struct BackendSession {
     pub switch: ModeSwitch,
     /// Slash commands of the session.
     pub commands: Arc<dyn SessionCommands>,
-    /// Lines for the person about what was left out.
+    /// Notices for the person about skipped parts.
     pub notes: Vec<String>,
 }
 
@@ -161,7 +161,7 @@ pub enum CommandOutcome {
         /// The command and its source.
         command: String,
     },
-    /// The interrupted turn goes on.
+    /// Continue the interrupted turn.
     Continue,
     /// Another model is asked from the next turn on.
     Model(String),

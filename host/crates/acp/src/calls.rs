@@ -14,7 +14,7 @@ use crate::wire::{ContentBlock, Diff, ToolCallContent, ToolCallLocation, ToolKin
 /// Longest title of a call, in bytes.
 const MAX_TITLE_BYTES: usize = 200;
 
-/// A call as it is shown.
+/// Tool call in the form that the client displays.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallShape {
     pub(crate) title: String,

@@ -10,10 +10,10 @@ use crate::wire::{
     ToolKind,
 };
 
-/// Id of the option that goes on planning.
+/// Id of the option to continue planning.
 const NO: &str = "keep-planning";
 
-/// Asks whether the plan is carried out. Returns the mode to do it in; `None` goes on planning.
+/// Asks whether to carry out the plan. Returns the mode for that, or `None` to continue planning.
 pub(crate) async fn ask_carry_out(
     link: &ClientLink,
     session: &str,
@@ -24,7 +24,7 @@ pub(crate) async fn ask_carry_out(
         .kind(ToolKind::SwitchMode)
         .status(ToolCallStatus::Pending)
         .content(vec![text_content(
-            "The plan above is carried out in the mode that you choose.",
+            "Choose the mode in which the plan above is carried out.",
         )]);
     let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
     let options = vec![

@@ -97,7 +97,7 @@ impl ClientLink {
     }
 
     /// Sends a request and waits for its response, without a timeout. When the future is dropped,
-    /// the client is told that the answer is not wanted any more.
+    /// the request is cancelled at the client.
     ///
     /// # Errors
     /// A sentence: the client refused it, or answered with something else.

@@ -73,7 +73,9 @@ pub async fn serve_client(
     connection.end().await;
     outbox.end_lines();
     if tokio::time::timeout(LAST_WRITES, written).await.is_err() {
-        tracing::debug!("the last messages were not written: the client does not read them");
+        tracing::debug!(
+            "the last messages were not written, because the client has stopped reading"
+        );
     }
     Ok(())
 }

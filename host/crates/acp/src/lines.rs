@@ -49,7 +49,7 @@ pub(crate) fn read_lines(
                 }
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "the input of the client cannot be read");
+                    tracing::warn!(%error, "cannot read from the client");
                     return;
                 }
             }
@@ -102,7 +102,7 @@ fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<Input
 pub(crate) struct Outbox {
     lines: mpsc::UnboundedSender<String>,
     waiting_bytes: Arc<AtomicUsize>,
-    /// Set when the client cannot be written to any more.
+    /// Set when cannot write to the client any more.
     pub(crate) broken: CancellationToken,
 }
 
@@ -115,7 +115,7 @@ impl Outbox {
         }
         let n_before = self.waiting_bytes.fetch_add(line.len(), Ordering::Relaxed);
         if n_before > MAX_WAITING_BYTES {
-            tracing::warn!("the client does not read what it is sent; the connection ends");
+            tracing::warn!("the client has stopped reading; the connection is closed");
             self.broken.cancel();
             return;
         }
@@ -155,7 +155,7 @@ pub(crate) fn write_lines(
                 .and_then(|()| output.flush());
             waiting_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
             if let Err(error) = outcome {
-                tracing::debug!(%error, "the client cannot be written to");
+                tracing::debug!(%error, "cannot write to the client");
                 broken.cancel();
                 break;
             }

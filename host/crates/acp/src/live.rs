@@ -44,7 +44,7 @@ pub(crate) struct LiveParts {
     pub(crate) later: Option<LaterOpening>,
 }
 
-/// Parts of a session that come anew when it is opened again.
+/// Parts of a session that are rebuilt when it is reopened.
 #[derive(Clone)]
 struct LiveOffers {
     commands: Arc<dyn SessionCommands>,
@@ -124,7 +124,7 @@ impl LiveSession {
         self.send(SessionUpdate::AgentMessageChunk(chunk(text)));
     }
 
-    /// Ends the prompt that runs in good order.
+    /// Ends the running prompt cleanly.
     fn cancel_prompt(&self) {
         if let Some(running) = &*lock(&self.running) {
             running.cancel();
@@ -344,7 +344,7 @@ impl LiveSession {
             tracing::warn!(
                 session = &*self.id,
                 error,
-                "a session did not close in good order"
+                "a session did not close cleanly"
             );
         }
     }
@@ -377,7 +377,7 @@ fn observe_session(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<E
     });
 }
 
-/// Sends what a view shows of an event.
+/// Sends the updates that a view made of an event.
 fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
     for shown in shown {
         match shown {
@@ -392,7 +392,7 @@ fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
     }
 }
 
-/// Keeps the lines of a command's text apart: a client takes what it is sent for Markdown.
+/// Preserves the line breaks of a command's output, which the client renders as Markdown.
 fn command_text(text: &str) -> String {
     match text.trim_end().contains('\n') {
         true => fenced(text),

@@ -58,7 +58,7 @@ impl ModelChoice {
             .map(|name| SessionConfigSelectOption::new(name.clone(), name.clone()))
             .collect();
         SessionConfigOption::select(MODEL, "Model", self.current.clone(), options)
-            .description("Holds from the next turn on".to_owned())
+            .description("Takes effect in the next turn".to_owned())
             .category(SessionConfigOptionCategory::Model)
     }
 }
@@ -88,7 +88,7 @@ pub(crate) fn config_options(mode: ApprovalMode, models: &ModelChoice) -> Vec<Se
             .description(mode.about().to_owned())
     });
     let mode = SessionConfigOption::select(MODE, "Mode", mode.name(), modes.to_vec())
-        .description("Decides about calls that no rule mentions".to_owned())
+        .description("Decides about calls that no rule matches".to_owned())
         .category(SessionConfigOptionCategory::Mode);
     vec![mode, models.option()]
 }

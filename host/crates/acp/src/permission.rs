@@ -1,7 +1,7 @@
 //! Questions of a turn: approvals of tool calls, and questions of plugins.
 //!
-//! What the policy denies is never asked, and what a question covers was decided by the host before:
-//! the client can only answer. Anything but one of the options counts as a no.
+//! Calls that the policy denies are never asked about, and the host decides which calls a question
+//! covers: the client can only answer. An answer that is not one of the options counts as a no.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -39,7 +39,7 @@ pub(crate) struct AcpApprover {
     pub(crate) workspace: PathBuf,
 }
 
-/// The session that a question is of.
+/// Session that asks a question.
 pub(crate) struct AskedSession {
     pub(crate) id: Arc<str>,
     pub(crate) view: Arc<Mutex<EventView>>,
@@ -242,7 +242,7 @@ fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<Too
         text.push_str(&printable_text(&line));
     };
     if let Some(plugin) = &question.plugin {
-        add(format!("The tool is of the plugin {plugin}."));
+        add(format!("The tool belongs to the plugin {plugin}."));
     }
     if let Some(by) = &question.by {
         add(format!("The plugin {by} makes the call."));

@@ -54,7 +54,7 @@ impl PromptInput {
             ContentBlock::Resource(embedded) => return self.add_resource(embedded.resource),
             ContentBlock::Image(image) => return self.add_image(&image.data),
             ContentBlock::Audio(_) => return Err("audio is not taken".to_owned()),
-            _ => return Err("its type is not known; version 1 of the protocol has none".to_owned()),
+            _ => return Err("its type is not part of version 1 of the protocol".to_owned()),
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ impl PromptInput {
                 match media.starts_with("image/") {
                     true => self.add_image(&own.blob),
                     false => Err(format!(
-                        "the resource `{}` is not text and no image",
+                        "the resource `{}` is neither text nor an image",
                         one_line(&own.uri)
                     )),
                 }

@@ -58,7 +58,7 @@ pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
     })?;
     let Value::Object(mut fields) = value else {
         let why = match value {
-            Value::Array(_) => "batches are not taken; send one message a line",
+            Value::Array(_) => "batches are not supported; send one message per line",
             _ => "it is not an object",
         };
         return Err(BadLine::invalid(RequestId::Null, why));
@@ -121,7 +121,8 @@ pub(crate) fn response_line(id: &RequestId, outcome: &Result<Value, WireError>) 
     line.to_string()
 }
 
-/// Writes a value of the protocol as JSON. Only a path that is not UTF-8 has none, and none is sent.
+/// Writes a value of the protocol as JSON. This fails only for paths that are not UTF-8, which are
+/// never sent.
 pub(crate) fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_else(|error| {
         tracing::warn!(%error, "a value cannot be written as JSON");

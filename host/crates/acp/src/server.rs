@@ -1,4 +1,4 @@
-//! The connection: reads messages, runs each request in a task of its own, and ends in good order.
+//! The connection: reads messages, runs each request in a task of its own, and ends cleanly.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ pub(crate) struct Connection {
 struct RunningRequest {
     /// Ends it.
     cancel: CancellationToken,
-    /// Session that it is a prompt of.
+    /// Session, if the request is a prompt.
     session: Option<String>,
 }
 
@@ -140,12 +140,12 @@ impl Connection {
             let refused = if running.len() >= MAX_REQUESTS {
                 Some(WireError::new(
                     -32603,
-                    format!("{MAX_REQUESTS} requests run already"),
+                    format!("{MAX_REQUESTS} requests are already running; wait for one to end"),
                 ))
             } else if running.contains_key(&id) {
                 Some(WireError::new(
                     -32600,
-                    "a request with this id runs already",
+                    "a request with this id is already running",
                 ))
             } else {
                 None
@@ -204,7 +204,7 @@ impl Connection {
         params: Value,
     ) -> Result<Answered, WireError> {
         let Some(abilities) = self.link.abilities() else {
-            let why = "the first request is `initialize`";
+            let why = "the first request must be `initialize`";
             return Err(WireError::new(-32600, why));
         };
         let forms = || {
@@ -223,7 +223,7 @@ impl Connection {
                 Err(WireError::new(
                     -32602,
                     format!(
-                        "there is no method `{name}`: nothing is to authenticate. A model needs a key: set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or run `rind` in a terminal once"
+                        "there is no method `{name}`: ACP authentication is not used. A model needs a key: set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or run `rind` in a terminal once"
                     ),
                 ))
             }
@@ -260,7 +260,7 @@ impl Connection {
                 let SessionConfigOptionValue::ValueId { value } = request.value else {
                     return Err(WireError::new(
                         -32602,
-                        "the options have no yes or no as value",
+                        "options cannot have a boolean value",
                     ));
                 };
                 live.set_option(&request.config_id.0, &value.0)?;

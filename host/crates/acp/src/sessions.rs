@@ -47,7 +47,7 @@ pub(crate) struct SessionRequest {
     pub(crate) servers: Vec<McpServer>,
     pub(crate) has_system_prompt: bool,
     pub(crate) n_more_folders: usize,
-    /// Id of the session to go on with.
+    /// Id of the session to resume.
     pub(crate) resume: Option<String>,
     /// Whether the history is sent.
     pub(crate) is_replayed: bool,
@@ -75,12 +75,12 @@ impl AcpSessions {
         let invalid = |why: String| WireError::new(-32602, why);
         if request.has_system_prompt {
             return Err(invalid(
-                "`systemPrompt` is not taken, as the capabilities say: put it into AGENTS.md or a plugin".to_owned(),
+                "`systemPrompt` is not supported (see the capabilities): put its text into AGENTS.md or a plugin".to_owned(),
             ));
         }
         if request.n_more_folders > 0 {
             return Err(invalid(
-                "`additionalDirectories` is not taken, as the capabilities say: a session has one folder"
+                "`additionalDirectories` is not supported (see the capabilities): a session has one folder"
                     .to_owned(),
             ));
         }
@@ -91,7 +91,7 @@ impl AcpSessions {
             self.end_open(id).await?;
         }
         if self.open.lock().await.len() >= MAX_OPEN {
-            let why = format!("{MAX_OPEN} sessions are open; close one that is not needed");
+            let why = format!("{MAX_OPEN} sessions are open, which is the maximum; close one");
             return Err(WireError::new(-32603, why));
         }
         let asked = Arc::new(OnceLock::new());
@@ -163,7 +163,7 @@ impl AcpSessions {
         Ok(heads.map_err(|error| failed(error.to_string()))?.rows)
     }
 
-    /// Closes a session that is open already, so that it can be opened anew.
+    /// Closes a session that is already open, so that it can be reopened.
     async fn end_open(&self, id: &str) -> Result<(), WireError> {
         let live = self.open.lock().await.get(id).cloned();
         let Some(live) = live else {
@@ -257,7 +257,7 @@ fn unknown_session(id: &str) -> WireError {
     WireError::new(
         -32002,
         format!(
-            "there is no session `{id}` here; session/new begins one, session/list names those that can be loaded"
+            "there is no session `{id}` here; session/new begins one, session/list lists the sessions that can be loaded"
         ),
     )
 }
@@ -325,10 +325,10 @@ fn read_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String> {
             },
         }),
         McpServer::Sse(own) => Err(format!(
-            "the MCP server `{}` speaks SSE, which is not taken, as the capabilities say: use Streamable HTTP",
+            "the MCP server `{}` speaks SSE, which is not supported (see the capabilities): use Streamable HTTP",
             clean_line(&own.name, 60)
         )),
-        _ => Err("an MCP server of an unknown kind is not taken".to_owned()),
+        _ => Err("an MCP server has an unknown kind".to_owned()),
     };
     servers.into_iter().map(one).collect()
 }

@@ -198,7 +198,8 @@ impl EventView {
         vec![said(&format!("\n\n*[{words}]*\n\n"))]
     }
 
-    /// Shows text beside tool calls that was not shown as it came; the answer is shown at the end.
+    /// Shows the text of a message with tool calls, if it was not streamed. The final answer is
+    /// shown at the end of the turn.
     fn end_message(&self, message: &Message) -> Vec<Shown> {
         let text = message.joined_text();
         let is_new = message.role == Role::Assistant

@@ -72,7 +72,7 @@ fn is_true(expression: &str, cfg: &str) -> bool {
     }
 }
 
-/// Splits a list at the commas outside of parentheses.
+/// Splits a list at the commas outside parentheses.
 fn split_cfg_list(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
     for (at, byte) in list.bytes().enumerate() {

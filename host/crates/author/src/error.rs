@@ -34,7 +34,7 @@ pub enum BuildError {
         problem: String,
     },
     /// Two plugins to build have the same name.
-    #[error("plugin `{plugin}` is there twice: {first} and {second}")]
+    #[error("there are two plugins named `{plugin}`: {first} and {second}")]
     SameName {
         /// Name of the plugin.
         plugin: String,
@@ -59,7 +59,7 @@ pub enum BuildError {
         text: String,
     },
     /// A tool of the plugin's language is missing.
-    #[error("plugin `{plugin}`: {tool} is missing; bring it with `{command}`, in {dir}")]
+    #[error("plugin `{plugin}`: {tool} is missing; install it with `{command}`, in {dir}")]
     NoTool {
         /// Name of the plugin.
         plugin: String,

@@ -251,7 +251,7 @@ impl SourceReader {
 fn read_file(path: &Path) -> io::Result<String> {
     if std::fs::metadata(path)?.len() > MAX_MANIFEST_BYTES {
         return Err(io::Error::other(
-            "the file is larger than a manifest can be",
+            "the file is larger than the maximum size of a manifest",
         ));
     }
     std::fs::read_to_string(path)

@@ -199,7 +199,7 @@ fn bundle_names(
         .filter(|name| !world::known_exports().any(|point| camel_case(point) == **name))
     {
         let text = format!(
-            "warning: the export `{name}` is no point, and none of `tools`, `commands`, `implement` and `loop`, so nothing calls it"
+            "warning: the export `{name}` is never called: it is neither a point nor one of `tools`, `commands`, `implement` and `loop`"
         );
         (work.progress)(&text);
     }

@@ -55,7 +55,7 @@ pub(super) fn give_back_in_time(
         return Ok(made);
     }
     Err(LentError(format!(
-        "of {} hooks with a handle {n_wrapped} were found",
+        "only {n_wrapped} of {} hooks with a handle were found",
         lent.len()
     )))
 }
@@ -260,7 +260,9 @@ impl LentModule {
                 ElementItems::Functions(functions),
             ) = (element.kind, element.items)
             else {
-                return Err(LentError("its table is filled in another way".to_owned()));
+                return Err(LentError(
+                    "its function table is initialized in an unexpected way".to_owned(),
+                ));
             };
             // Element segment with an explicit table index and the element kind "functions".
             put_number(&mut made, 2);

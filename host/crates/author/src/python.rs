@@ -22,7 +22,7 @@ const ENTRY: &str = "rind_entry";
 
 /// Program that prints the names of a module's classes and of its imports from the contract,
 /// including those of its own submodules. It only parses the source: the module cannot run outside
-/// of a component.
+/// a component.
 const SCAN: &str = include_str!("scan.py");
 
 /// Output of [`SCAN`].

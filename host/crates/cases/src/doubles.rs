@@ -68,7 +68,7 @@ pub(super) fn canned_answer(answers: Vec<CannedAnswer>) -> Canned {
         }
         response
             .body(answer.body.clone().into_bytes())
-            .map_err(|error| format!("the answer of the case is no HTTP: {error}"))
+            .map_err(|error| format!("the answer in the case is not valid HTTP: {error}"))
     })
 }
 

@@ -12,7 +12,7 @@ pub enum RunError {
     /// A directory or file of the case cannot be created.
     #[error("cannot make the workspace of the case: {0}")]
     Io(#[from] io::Error),
-    /// A file of the case is outside of its workspace.
+    /// A file of the case is outside its workspace.
     #[error("given.files: `{0}` is not a path inside the workspace")]
     Outside(String),
     /// A fixture cannot be copied.

@@ -27,7 +27,7 @@ pub const SCHEMA: &str = include_str!("cases.schema.json");
 
 /// Error message for a case without expectations.
 pub(super) const NOTHING_EXPECTED: &str =
-    "it expects nothing, and would pass whatever happens; say in `expect` what is to come of it";
+    "it has no expectations and would always pass; add `expect`";
 
 /// Case file of a plugin or of a skill.
 #[derive(Debug)]
@@ -316,10 +316,10 @@ impl CaseFormat for PluginCase {
                 ("expect.stop", expect.stop.is_some()),
             ];
             let name = named(&others).or_else(|| named(of_others))?;
-            return Some(format!("`{name}` is not for a case of `{what}`"));
+            return Some(format!("`{name}` does not apply to a case of `{what}`"));
         }
         if expect.prompt.is_some() {
-            return Some("`expect.prompt` is about the command of `given.command`".to_owned());
+            return Some("`expect.prompt` needs `given.command`".to_owned());
         }
         if let Some(name) = named(&is_of_loop) {
             return Some(format!("`{name}` is about the loop of `given.loop`"));
@@ -337,7 +337,7 @@ impl CaseFormat for PluginCase {
         ];
         if is_turn {
             let name = named(&of_event)?;
-            Some(format!("`{name}` is about the hooks of `given.event`"))
+            Some(format!("`{name}` needs `given.event`"))
         } else {
             let name = named(&of_turn)?;
             Some(format!(

@@ -211,11 +211,11 @@ impl TestFolder {
     fn other_kind(&self, name: &OsStr, kind: FileType, wanted: &str) -> io::Error {
         let path = self.file_path(name);
         let is = match kind {
-            FileType::Symlink => "is a link, and none is followed here".to_owned(),
+            FileType::Symlink => "is a symlink, and symlinks are not followed here".to_owned(),
             _ => format!("is no {wanted}"),
         };
         io::Error::other(format!(
-            "{} {is}: put a {wanted} in its place",
+            "{} {is}: replace it with a {wanted}",
             path.display()
         ))
     }

@@ -1,7 +1,7 @@
 //! Ids of subagents in what a case sees: they differ between runs, and a recorded case must not.
 //!
-//! Owns the numbers that take their place. An id that no event named is left as it is: a plugin may
-//! write any text. Start from [`AgentIds::see_event`].
+//! Replaces ids by numbers. An id that no event named is not replaced, because a plugin may write
+//! any text. Start from [`AgentIds::see_event`].
 
 use rind_lib::event::Event;
 use rind_lib::host::loop_of_session;

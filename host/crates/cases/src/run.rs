@@ -175,8 +175,7 @@ fn warm_and_cold(turn: usize, warm: &SeenTurn, cold: &SeenTurn) -> String {
         })
         .collect();
     format!(
-        "the plugin acts differently with a kept and with a fresh instance (turn {turn}): keep what must last in `state` or \
-         `store`{lines}"
+        "the plugin acts differently with a kept and with a fresh instance (turn {turn}): keep data that must last in `state` or `store`{lines}"
     )
 }
 

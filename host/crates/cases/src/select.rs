@@ -76,7 +76,8 @@ impl FromStr for CaseShard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no share: write `1/4` for the first of four");
+        let wrong =
+            || format!("`{text}` is not a share of the cases: write `1/4` for the first of four");
         let (number, of) = text.split_once('/').ok_or_else(wrong)?;
         let number: usize = number.parse().map_err(|_| wrong())?;
         let of: NonZeroUsize = of.parse().map_err(|_| wrong())?;

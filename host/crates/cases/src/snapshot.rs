@@ -164,7 +164,7 @@ impl CaseSnapshot {
             SnapshotComparison::Differs(lines) => {
                 let lines: String = lines.lines().map(|line| format!("\n  {line}")).collect();
                 Err(format!(
-                    "the snapshot {place} differs (- kept, + now); `{command} --accept` keeps what is now{lines}"
+                    "the snapshot {place} differs (- saved, + now); `{command} --accept` saves the present output{lines}"
                 ))
             }
         }

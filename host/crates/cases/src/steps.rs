@@ -8,7 +8,7 @@ use super::words::find_unknown;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
-/// Further turn, command, run of the loop or list of hooks, with what is expected of it.
+/// Further turn, command, run of the loop or list of hooks, with its expectations.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseStep {
@@ -20,7 +20,7 @@ pub struct CaseStep {
     pub expect: CaseExpect,
 }
 
-/// Situation of a step. All fields are optional; they mean what they mean in a case.
+/// Situation of a step. All fields are optional and have the same meaning as in a case.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepGiven {
@@ -87,7 +87,7 @@ impl PluginCase {
         std::iter::once(first()).chain(steps).collect()
     }
 
-    /// Returns what is expected of each step, the first one included.
+    /// Returns the expectations of each step, including the first.
     pub(super) fn expectations(&self) -> impl Iterator<Item = &CaseExpect> {
         let steps = self.then.iter().map(|step| &step.expect);
         std::iter::once(&self.expect).chain(steps)
@@ -109,7 +109,7 @@ fn step_fault(step: &CaseStep) -> Option<String> {
         return Some(NOTHING_EXPECTED.to_owned());
     }
     if step.expect.snapshot {
-        return Some("`expect.snapshot` is of the first step alone".to_owned());
+        return Some("`expect.snapshot` is allowed in the first step only".to_owned());
     }
     let is_known =
         |event: &GivenEvent| event.is_of_plugin() || catalog::find(&event.point).is_some();

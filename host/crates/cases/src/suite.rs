@@ -118,7 +118,7 @@ pub(super) fn clear_snapshots<C: CaseFormat>(
                 file: file.path.clone(),
                 line: 1,
                 name: "snapshots".to_owned(),
-                failures: vec![format!("the snapshots cannot be looked through: {error}")],
+                failures: vec![format!("cannot search the snapshots: {error}")],
                 ..CaseRun::default()
             }),
         }
@@ -255,7 +255,8 @@ impl CaseWork {
             Ok(ran) => ran,
             Err(error) => {
                 lost.is_error = true;
-                lost.failures.push(format!("the case was lost: {error}"));
+                lost.failures
+                    .push(format!("the case did not finish: {error}"));
                 lost
             }
         }

@@ -37,7 +37,7 @@ fn unknown_point(point: &str) -> Option<String> {
     }
     if let Some(row) = catalog::find(point) {
         return Some(format!(
-            "`expect.hooks`: the point `{point}` is called `{}` here",
+            "`expect.hooks`: write the point `{point}` as `{}`",
             row.name
         ));
     }
@@ -79,7 +79,7 @@ fn unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<String
     Some(format!("{what} is never `{word}`; {hint}"))
 }
 
-/// Adds the nearest known key to a message about an unknown one, as serde writes it.
+/// Adds the nearest known key to serde's message about an unknown key.
 pub(super) fn name_nearest(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");

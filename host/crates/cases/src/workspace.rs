@@ -26,7 +26,7 @@ impl CaseWorkspace {
     /// Creates the directories, and the given files in the workspace.
     ///
     /// # Errors
-    /// A directory cannot be created, or a file is outside of the workspace.
+    /// A directory cannot be created, or a file is outside the workspace.
     pub(super) fn new(files: &BTreeMap<String, String>) -> Result<Self, RunError> {
         let kept = tempfile::Builder::new().prefix("rind-case-").tempdir()?;
         let root = kept.path().canonicalize()?;
@@ -47,7 +47,7 @@ impl CaseWorkspace {
     /// Copies files from the directory `tests` of the plugin in `folder`.
     ///
     /// # Errors
-    /// A file is missing, or is outside of its directory.
+    /// A file is missing, or is outside its directory.
     pub(super) fn copy_fixtures(
         &self,
         folder: &Path,

@@ -56,7 +56,7 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
     }
     if surface.debug_bytes > 0 {
         let message = format!(
-            "{} of its {} bytes are debug information, which nothing reads: build it with `rind plugin build`, which strips it",
+            "{} of its {} bytes are unused debug information: build it with `rind plugin build`, which strips it",
             surface.debug_bytes, surface.bytes
         );
         found.add_fault("size", &file, None, message);
@@ -68,8 +68,7 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
     match &surface.stamp {
         None => {
             let message = format!(
-                "no SDK stamped it, so a host of another version of the contract cannot say what it was built for: build it \
-                 with an SDK, or add the section `{}`",
+                "it has no version stamp of an SDK, so a host with another version of the contract cannot name the version that it was built for: build it with an SDK, or add the section `{}`",
                 contract::stamp::SECTION
             );
             found.add_fault("contract", &file, None, message);
@@ -85,7 +84,7 @@ pub(super) fn read_surface(found: &mut FaultCollector<'_>, manifest: &Manifest) 
         Some(_) => {}
     }
     if surface.own_exports().next().is_none() {
-        let message = "it exports nothing of the contract, so nothing ever calls it: export a hook, `tools`, `commands` or `loop`";
+        let message = "it is never called, because it exports nothing of the contract: export a hook, `tools`, `commands` or `loop`";
         found.add_fault("component", &file, None, message);
     }
     check_exported(found, manifest, &surface);
@@ -138,7 +137,7 @@ fn check_covered(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: &
             .as_ref()
             .is_some_and(|n| !n.hosts.is_empty() || !n.private.is_empty());
         if manifest.has(rind_lib::grant::SideEffect::Network) && !has_hosts {
-            let message = "the component sends requests, and `[network] hosts` lists no host that it may reach";
+            let message = "the component imports requests, but `[network] hosts` lists no host";
             let key = if manifest.network.is_some() {
                 "network"
             } else {

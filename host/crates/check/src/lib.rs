@@ -40,18 +40,21 @@ pub const RULES: &[(&str, &str)] = &[
     ),
     (
         "missing-permission",
-        "the component imports or exports what the manifest does not declare",
+        "the component has an import or export that the manifest does not declare",
     ),
     (
         "unused-permission",
-        "the manifest asks for permissions that the component has no use for",
+        "the manifest requests permissions that the component does not use",
     ),
     ("broad-permission", "the manifest asks for every host"),
     (
         "missing-export",
         "the manifest has options for hooks that the component does not export",
     ),
-    ("unused-export", "the component exports what nothing calls"),
+    (
+        "unused-export",
+        "the component has an export that is never called",
+    ),
     (
         "limits",
         "a limit is higher than the host's, or limits nothing",
@@ -73,7 +76,7 @@ pub const RULES: &[(&str, &str)] = &[
         "readme",
         "the README is missing, or lacks a setting, tool, command or the loop",
     ),
-    ("secret", "a file holds what looks like a secret"),
+    ("secret", "a file contains text that looks like a secret"),
     ("load", "the plugin cannot be loaded"),
 ];
 

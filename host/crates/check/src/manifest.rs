@@ -58,8 +58,8 @@ fn line_number(message: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// Returns the line of the text that a message quotes, or otherwise of the section or key that the
-/// message begins with.
+/// Returns the line of the text quoted by a message, or else the line of the section or key at the
+/// beginning of the message.
 fn spoken_of(found: &FaultCollector<'_>, text: &str, message: &str) -> Option<usize> {
     let quoted = message.split('`').nth(1).filter(|quoted| quoted.len() > 1);
     let of_quoted = quoted.and_then(|quoted| text.find(&format!("\"{quoted}")));
@@ -222,7 +222,7 @@ fn check_broad(found: &mut FaultCollector<'_>, manifest: &Manifest) {
         .flat_map(|n| &n.hosts)
         .any(rind_lib::grant::HostPattern::is_any)
     {
-        let message = "asks for every host: name those that it talks to, or allow this rule if the person decides where to";
+        let message = "requests every host: list the hosts that it uses, or allow this rule if the person chooses the hosts";
         found.add_at("broad-permission", &["network", "hosts"], message);
     }
 }
@@ -233,7 +233,7 @@ fn check_points(found: &mut FaultCollector<'_>, manifest: &Manifest, surface: Op
         let keys = ["points", name.as_str()];
         if point.description.trim().is_empty() {
             let message = format!(
-                "the point `{name}` has no `description`, so nobody knows what to implement"
+                "the point `{name}` has no `description`, so authors do not know what to implement"
             );
             found.add_at("description", &keys, message);
         }
@@ -260,7 +260,8 @@ fn check_limits(found: &mut FaultCollector<'_>, manifest: &Manifest) {
     let mut above = |key: &str, is_above: bool, most: &str| {
         if is_above {
             let keys = ["limits", key];
-            let message = format!("`{key}` is above the host's {most}, which holds in its place");
+            let message =
+                format!("`{key}` is above the host's maximum of {most}, which is used instead");
             let fault = found.add_at("limits", &keys, message);
             fault.fixed_by(ManifestFix::Set {
                 keys: keys.map(str::to_owned).to_vec(),
@@ -353,7 +354,7 @@ fn hook_timeout(
         "a hook"
     };
     let message = format!(
-        "`timeout` is above the {} s that {kind} of this plugin may take, which hold in its place",
+        "`timeout` is above the maximum of {} s for {kind} of this plugin, which is used instead",
         most.as_secs()
     );
     let keys = ["hooks", point, "timeout"];

@@ -34,7 +34,7 @@ pub(super) fn check_settings(
                 .fixed_by(ManifestFix::remove_keys(&["config"]));
         }
         (None, Some(true)) => {
-            let message = "the component reads settings, and there is no `[config]`, so nobody can set one: declare them";
+            let message = "the component reads settings, but there is no `[config]`, so they cannot be set: declare them";
             found.add_at("settings", &["component"], message);
         }
         _ => {}
@@ -60,7 +60,7 @@ fn config_schema(found: &mut FaultCollector<'_>, config: &Value) {
     for name in required.into_iter().flatten().filter_map(Value::as_str) {
         if !properties.is_some_and(|all| all.contains_key(name)) {
             let message = format!(
-                "`{name}` is required and not among the properties, so no settings ever fit"
+                "`{name}` is required but not among the properties, so no settings are valid"
             );
             found.add_at("schema", &["config", "required"], message);
         }

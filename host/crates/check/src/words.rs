@@ -85,7 +85,7 @@ fn check_description(found: &mut FaultCollector<'_>, manifest: &Manifest) {
         "`description` does not say what the plugin does".to_owned()
     } else if text.chars().count() > MAX_DESCRIPTION_CHARS || text.contains('\n') {
         format!(
-            "`description` is longer than a line of {MAX_DESCRIPTION_CHARS} characters; the README is for the rest"
+            "`description` is longer than {MAX_DESCRIPTION_CHARS} characters; move the rest to the README"
         )
     } else {
         return;
@@ -152,7 +152,7 @@ pub(super) fn check_secrets(found: &mut FaultCollector<'_>, text: &str) {
     for finding in Scanner::shared().scan(text) {
         let line = line_of(text, finding.range.start);
         let message = format!(
-            "what looks like a secret ({}): write `{{NAME}}`, and the operator keeps it in `secrets.toml` or the environment",
+            "this looks like a secret ({}): write `{{NAME}}`, and the operator sets the secret in `secrets.toml` or the environment",
             finding.rule
         );
         found.add_fault("secret", FILE_NAME, Some(line), message);

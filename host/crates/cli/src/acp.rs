@@ -60,7 +60,7 @@ pub(super) struct AcpArgs {
 pub(super) async fn run_acp(args: AcpArgs) -> anyhow::Result<ExitStatus> {
     if std::io::stdin().is_terminal() {
         render::print_note(
-            "rind acp talks to an editor, which starts it itself; host/docs/acp.md has the settings. Ctrl-C ends it",
+            "rind acp is started by an editor and talks to it; host/docs/acp.md shows the editor's settings. Ctrl-C ends it",
         );
     }
     let cancel = CancellationToken::new();
@@ -310,7 +310,7 @@ fn command_outcome(result: CommandCallResult) -> CommandOutcome {
             OwnerAction::Quit => text("close the session in your editor"),
             OwnerAction::New => text("begin a new session in your editor"),
             OwnerAction::Reload => text(
-                "load the session again in your editor: settings, plugins and skills are read then",
+                "load the session again in your editor, which reloads settings, plugins and skills",
             ),
             OwnerAction::Resume { id, text } => CommandOutcome::Text(format!(
                 "{text}; your editor loads it as session {id}, and a terminal with: rind chat --resume {id}"

@@ -14,8 +14,8 @@ use rind_lib::plugin::load::{DecidedPlugin, PluginSet, Why};
 use rind_operator::load::PluginLoad;
 use rind_operator::setup::OperatorSetup;
 
-/// Collects the plugin in a folder and no other, without the operator's settings and with all that
-/// it asks for.
+/// Prepares to load only the plugin in a folder, without the operator's settings and with all
+/// requested permissions.
 pub(super) fn load_of(folder: &Path) -> anyhow::Result<PluginLoad> {
     // Names of bundled plugins are reserved: only managed trust may use them.
     load_of_trust(folder, Trust::Managed, GrantOptions::default())
@@ -26,7 +26,7 @@ fn load_of_trust(folder: &Path, trust: Trust, grants: GrantOptions) -> anyhow::R
     PluginLoad::alone(&setup, folder, trust, grants)
 }
 
-/// Loads the plugin in a folder for its author, with all that it asks for.
+/// Loads the plugin in a folder for its author, with all requested permissions.
 pub(super) async fn load_alone(folder: &Path) -> anyhow::Result<PluginSet> {
     let load = load_of(folder)?;
     load.load().await.context("load plugins")

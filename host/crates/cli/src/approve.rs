@@ -42,7 +42,7 @@ pub(super) const NO: &str = "no";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AskedAnswer {
     Call(ApprovalAnswer),
-    /// `None` when no person can be asked any more.
+    /// Answer of the person; `None` after the questions were closed.
     Person(Option<PersonAnswer>),
     /// The chosen word.
     Own(&'static str),
@@ -140,7 +140,7 @@ impl Approver for TerminalApprover {
     }
 }
 
-/// The line that says which tool is called by whom, and what it does.
+/// Builds the first line of a question: the tool, its caller and its effect.
 fn call_head(
     head: QuestionLine,
     by: Option<&str>,

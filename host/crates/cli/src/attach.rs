@@ -55,7 +55,7 @@ pub(super) fn only_pasted(noted: &str, text: &str, workspace: &Path) -> Vec<Stri
     let named = mentioned_paths(noted, workspace);
     let mut pasted = mentioned_paths(text, workspace);
     pasted.retain(|path| !named.contains(path));
-    let why = "only a paste names it; type its name to show it";
+    let why = "its name was pasted; type its name to attach the image";
     let line = |path: &PathBuf| in_words(&Err(format!("{}: {why}", path.display())));
     pasted.iter().take(MAX_IMAGES).map(line).collect()
 }

@@ -1,5 +1,4 @@
-//! `rind session audit`: shows the log that the plugin audit-log wrote of a session, and whether it
-//! was tampered with.
+//! `rind session audit`: shows the audit log of a session, and whether the log was tampered with.
 
 mod texts;
 
@@ -34,7 +33,7 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     };
     let Some(mut checked) = check_log(&paths, &id)? else {
         bail_usage!(
-            "session {id} has no audit log in {}; the plugin {} was not there when it ran",
+            "session {id} has no audit log in {}; the plugin {} was not loaded when it ran",
             log_folder(&paths, &id).display(),
             rind_audit::PLUGIN
         );
@@ -56,7 +55,7 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
             .for_each(render::answer_line);
         if let (Some(agent), true) = (agent, checked.lines.is_empty()) {
             render::print_note(&format!(
-                "no line of the log of session {id} is of {agent}; a holder did nothing itself"
+                "the log of session {id} has no line of {agent}; archived turns (holders) have no lines of their own"
             ));
         }
         if args.verify {
@@ -103,7 +102,7 @@ fn find_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String> {
             )),
             Body::TurnEnd { turn, .. } if is_kept && !ended.contains(turn) => {
                 gaps.push(format!(
-                    "turn {turn} {MAIN}: it ended, and the log has no line of that"
+                    "turn {turn} {MAIN}: it ended, but the log has no line about its end"
                 ));
             }
             _ => {}
@@ -200,15 +199,15 @@ fn print_verdict(id: &str, checked: &Checked, changed: &[String], n_lines: u64) 
     }
     match &checked.broken {
         None if !changed.is_empty() => render::print_warning(&format!(
-            "the messages of session {id} are not those of its audit log: {}",
+            "the messages of session {id} differ from its audit log: {}",
             render::format_count(changed.len() as u64, "difference")
         )),
         None if !checked.gaps.is_empty() => render::print_warning(&format!(
-            "the audit log of session {id} is not whole: {}",
+            "the audit log of session {id} is incomplete: {}",
             render::format_count(checked.gaps.len() as u64, "gap")
         )),
         None => render::print_note(&format!(
-            "the audit log of session {id} is whole: {}, and the messages are those that it has hashes of",
+            "the audit log of session {id} is whole: {}, and the messages match its hashes",
             render::format_count(n_lines, "line")
         )),
         Some(why) => {

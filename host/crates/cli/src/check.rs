@@ -144,7 +144,7 @@ pub(super) fn plugin_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> 
         if within.is_empty() {
             let folder = folder.display();
             return Err(Usage(format!(
-                "there is no plugin in {folder}: neither it nor a folder in it has a {FILE_NAME}; `rind plugin check FOLDER` names one"
+                "there is no plugin in {folder}: neither it nor a folder in it has a {FILE_NAME}; pass the plugin's folder: `rind plugin check FOLDER`"
             ))
             .into());
         }

@@ -169,7 +169,7 @@ impl NatsArgs {
         };
         if ![1, 3, 5].contains(&self.replicas) {
             bail_usage!(
-                "--replicas takes 1, 3 or 5: with an even number more servers must be there, and none more may fail"
+                "--replicas takes 1, 3 or 5: an even number needs one more server and tolerates no additional failure"
             );
         }
         let mut config = NatsConfig::new(&self.url, &self.tenant)?
@@ -242,8 +242,7 @@ pub(super) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
         && args.steer_from.is_none();
     if !is_plain {
         bail_usage!(
-            "--nats has a worker run the turn, which takes a prompt alone: no --image, --output-schema, --max-cost, --max-steps or \
-             --steer-from"
+            "with --nats a worker runs the turn and gets only the prompt: --image, --output-schema, --max-cost, --max-steps and --steer-from are not supported"
         );
     }
     let Some(prompt) = super::input::read_prompt(args.prompt.as_deref(), true, false)? else {

@@ -59,7 +59,7 @@ pub(super) fn unwritable_home(error: &anyhow::Error) -> Option<String> {
             .err()?;
         let folder = folder.display();
         Some(format!(
-            "Rind keeps its files in {folder}, which cannot be written ({error}): set {HOME_VARIABLE} to a folder that can be"
+            "Rind keeps its files in {folder}, which cannot be written ({error}): set {HOME_VARIABLE} to a writable folder"
         ))
     })
 }

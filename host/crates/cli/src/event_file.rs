@@ -11,7 +11,7 @@ use super::exit_code::Usage;
 use super::render;
 use rind_lib::event::Stamped;
 
-/// A file that events are appended to. Once it could not be written, it is not written any more.
+/// A file to which events are appended. After the first failed write nothing more is written.
 pub(super) struct EventFile {
     path: PathBuf,
     file: Option<File>,
@@ -39,7 +39,7 @@ impl EventFile {
         if let Err(error) = written {
             self.file = None;
             render::print_warning(&format!(
-                "cannot write to {} of --events, so it ends before this event: {error}",
+                "cannot write to {} of --events; this event and later ones are missing there: {error}",
                 self.path.display()
             ));
         }

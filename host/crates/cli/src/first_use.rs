@@ -192,7 +192,7 @@ async fn ask_choice(offered: &[OfferedModel], paths: &Paths) -> Option<FirstChoi
         );
     let demo = QuestionLine::new("  ")
         .styled_words(BOLD, "d")
-        .own_words("  go on with a script in place of a model ")
+        .own_words("  continue with a script instead of a model ")
         .styled_words(DIM, "(set a model up later: `rind init --user`)");
     let keys = match offered.len() {
         0 => "[k]ey or [d]emo".to_owned(),
@@ -230,8 +230,7 @@ async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
 async fn keep_key(paths: &Paths, key: &str) -> anyhow::Result<bool> {
     let Some((name, variable)) = key_issuer(key) else {
         render::print_warning(
-            "this is no key of Anthropic (sk-ant-…), OpenRouter (sk-or-…) or OpenAI (sk-…); keys of others go into the \
-             environment, with `base_url` and `api_key_env` in [provider]",
+            "this is no key of Anthropic (sk-ant-…), OpenRouter (sk-or-…) or OpenAI (sk-…); for other providers put the key into the environment, and set `base_url` and `api_key_env` in [provider]",
         );
         return Ok(false);
     };

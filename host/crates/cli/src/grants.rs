@@ -37,7 +37,7 @@ pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exi
         let path = project.canonicalize().unwrap_or_else(|_| project.clone());
         let was_trusted = projects.forget(&path)?;
         let text = if was_trusted {
-            "is not trusted any more"
+            "is no longer trusted"
         } else {
             "was not trusted"
         };

@@ -88,7 +88,7 @@ pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
     }
     render::import::print_plan(&plan);
     if plan.is_empty() {
-        render::print_note("there is nothing to write");
+        render::print_note("nothing to write");
         return Ok(ExitStatus::Done);
     }
     if args.dry_run {
@@ -163,7 +163,7 @@ fn leave_out_known(plan: &mut ImportPlan, paths: &Paths, servers: &[String]) -> 
         plan.losses.push(rind_import::ImportLoss {
             path: from,
             what: path.display().to_string(),
-            why: "another file is there already; nothing is written over".to_owned(),
+            why: "a different file already exists; nothing is written over".to_owned(),
         });
     }
     Ok(())

@@ -87,7 +87,7 @@ fn read_beside(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
     let with = with_block(prompt, text.trim_end());
     Ok(match is_cut {
         true if !text.trim().is_empty() => format!(
-            "{with}\n\n[standard input was still open after {} s of silence, so it may go on]",
+            "{with}\n\n[standard input was still open after {} s without data, so the text may be incomplete]",
             NEXT_BYTE.as_secs()
         ),
         _ => with,
@@ -142,7 +142,7 @@ fn read_stdin(stdin: &Stdin, wait: InputWait) -> anyhow::Result<PipedText> {
             Ok(count) => bytes.extend_from_slice(&buffer[..count]),
             // The parent process may have made the descriptor non-blocking.
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(Errno::ISDIR) => bail_usage!("standard input is a folder; give it a file"),
+            Err(Errno::ISDIR) => bail_usage!("standard input is a folder; redirect a file"),
             Err(errno) => return Err(errno).context("read standard input"),
         }
         silent_since = Instant::now();
@@ -150,11 +150,11 @@ fn read_stdin(stdin: &Stdin, wait: InputWait) -> anyhow::Result<PipedText> {
     if is_cut {
         render::print_note(&match bytes.len() {
             0 => format!(
-                "standard input is open, but nothing came within {} s: going on without it",
+                "standard input is open, but no data came within {} s: going on without it",
                 FIRST_BYTE.as_secs()
             ),
             n_bytes => format!(
-                "standard input did not end within {} s of silence: going on with the {n_bytes} bytes that came",
+                "standard input did not end within {} s after its last data: continuing with the {n_bytes} bytes received",
                 NEXT_BYTE.as_secs()
             ),
         });

@@ -1,5 +1,5 @@
-//! Address at which a server listens, as it is written on the command line, and the token that it asks
-//! for.
+//! Address at which a server listens, as written on the command line, and the token that it
+//! requires.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ impl FromStr for ListenAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path.is_empty() {
-                true => Err("`unix:` is followed by a path".to_owned()),
+                true => Err("`unix:` must be followed by a path".to_owned()),
                 false => Ok(Self::Unix(path.into())),
             };
         }
@@ -69,7 +69,7 @@ pub(super) async fn open_listener(
     paths: &Paths,
     token_file: &str,
 ) -> anyhow::Result<OpenedListener> {
-    // Before anybody can connect: who sees the socket finds the token.
+    // Write the token before listening: a client that sees the socket must find the token.
     let token = paths.data.join(token_file);
     let failed = || format!("read the token of the server in {}", token.display());
     rind_lib::disk::private_folder(&paths.data).with_context(failed)?;

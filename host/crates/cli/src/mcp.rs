@@ -71,7 +71,7 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
     ));
     let Some(offer) = offer else {
         render::print_note(&format!(
-            "nobody has looked at it yet; run `rind mcp test {name}`"
+            "its tools are not approved yet; run `rind mcp test {name}`"
         ));
         return Ok(ExitStatus::Done);
     };
@@ -119,7 +119,7 @@ async fn settle_offer(
     let (standing, changes) = standing_of(&pins, name, &server.settings, Some(offer));
     if standing == ServerStanding::Pinned && changes.is_empty() {
         render::mcp::show_offer(server, offer);
-        render::print_note("it offers what you said yes to");
+        render::print_note("its tools are those that you approved");
         return Ok(ExitStatus::Done);
     }
     let question = ServerQuestion {
@@ -138,7 +138,7 @@ async fn settle_offer(
             render::mcp::show_offer(server, offer);
             render::mcp::show_changes(&changes);
             render::print_warning(&format!(
-                "nobody can be asked here, so its tools are not used; `rind mcp test {name} --yes` says yes"
+                "there is no terminal to ask at, so its tools are not used; to approve them: `rind mcp test {name} --yes`"
             ));
             return Ok(ExitStatus::Failed);
         }
@@ -149,7 +149,7 @@ async fn settle_offer(
     }
     pins.put(name, mcp::pin_of(server, offer.clone()))?;
     render::print_note(&format!(
-        "said yes to {} of `{name}`; what changes later is held",
+        "approved {} of `{name}`; tools that change later are withheld",
         render::format_count(offer.tools.len() as u64, "tool")
     ));
     Ok(ExitStatus::Done)
@@ -161,7 +161,7 @@ async fn settle_offer(
 pub(super) enum ServerStanding {
     /// The operator said yes to the offer.
     Pinned,
-    /// The settings have changed since the yes.
+    /// The settings have changed since the server was approved.
     OtherSettings,
     /// No answer yet.
     Unknown,
@@ -193,7 +193,7 @@ pub(super) struct ListedServer<'a> {
     pub(super) standing: ServerStanding,
     #[serde(flatten)]
     pub(super) settings: &'a ServerSettings,
-    /// Tools that were said yes to.
+    /// Tools that were approved.
     pub(super) tools: Vec<&'a str>,
     pub(super) given: Option<&'a str>,
 }
@@ -246,7 +246,7 @@ fn find_server<'a>(servers: &'a McpConfig, name: &str) -> anyhow::Result<&'a Ser
     let Some(settings) = servers.0.get(name) else {
         let known: Vec<&str> = servers.0.keys().map(String::as_str).collect();
         let known = match known.is_empty() {
-            true => "there are none; `rind mcp add` adds one".to_owned(),
+            true => "no MCP servers are configured; `rind mcp add` adds one".to_owned(),
             false => format!("the servers are: {}", known.join(", ")),
         };
         bail_usage!("there is no MCP server `{name}`; {known}");

@@ -29,8 +29,8 @@ use rind_operator::settings::RunSettings;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 
-/// The terminal that a run starts at. At a terminal the person is asked about trust, grants and a
-/// first model.
+/// Front end of a run that is started from a terminal or a script. At a terminal the person is
+/// asked about trust, grants and a first model.
 struct TerminalFrontend {
     /// Whether a person at it answers questions.
     has_terminal: bool,
@@ -80,7 +80,7 @@ impl RunFrontend for TerminalFrontend {
     }
 }
 
-/// Parts that a session is opened with.
+/// Parts needed to open a session.
 pub(super) struct PreparedSession {
     run: PreparedRun,
     exits: ExitAtSignals,
@@ -126,13 +126,13 @@ pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<Pre
 }
 
 impl PreparedSession {
-    /// Goes on where no model is set up.
+    /// Continues if no model is set up.
     pub(super) fn without_model(mut self) -> Self {
         self.run = self.run.without_model();
         self
     }
 
-    /// Keeps the sessions in another store than the files of this machine.
+    /// Replaces the store of sessions, by default files on this machine.
     #[cfg(feature = "nats")]
     pub(super) fn with_store(mut self, store: rind_lib::session::SessionStore) -> Self {
         self.run.store = Some(store);

@@ -79,7 +79,7 @@ fn plugin_screen(question: &Question) -> QuestionScreen {
     let mut wants = vec![QuestionLine::new("  it may then:")];
     wants.extend(waiting.chain(granted));
     if let Some(combined) = combined(&decision.clone().with_yes("").granted(), request.has_hooks) {
-        let text = format!("together that means: it {combined}");
+        let text = format!("together these permissions mean: it {combined}");
         wants.push(QuestionLine::new("  ").styled_words(WARN, &text));
     }
     let mut own =
@@ -95,7 +95,7 @@ fn plugin_screen(question: &Question) -> QuestionScreen {
         .their_words(PLUGIN, &request.plugin)
         .own_words(" ")
         .their_words(BOLD, &request.version)
-        .own_words(" asks for more than it gets by itself");
+        .own_words(" requests permissions that are not granted automatically");
     QuestionScreen {
         parts: vec![vec![head], about, wants, own],
         covers: Vec::new(),
@@ -157,7 +157,7 @@ fn project_screen(
             .own_words("the project ")
             .their_words(BOLD, &workspace.display().to_string())
             .own_words(&format!(
-                " brings things of its own in {}",
+                " brings plugins, skills or settings of its own in {}",
                 brought.places.join(" and ")
             )),
     ];
@@ -204,10 +204,10 @@ fn project_screen(
             of_templates.collect(),
             title.into_iter().chain(of_settings).collect(),
         ],
-        covers: vec![
-            QuestionLine::new("  ")
-                .styled_words(DIM, "what its plugins may touch is asked about one by one"),
-        ],
+        covers: vec![QuestionLine::new("  ").styled_words(
+            DIM,
+            "the permissions of its plugins are asked about one by one",
+        )],
         keys: "trust it for this run [y]es, [a]lways until it changes, or [n]o".to_owned(),
         ..QuestionScreen::default()
     }

@@ -30,11 +30,11 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
             ("", format!("a number from [1] to [{}]", options.len()))
         }
         QuestionKind::Text { default } if default.is_empty() => {
-            (WARNING, "a line of text, or nothing".to_owned())
+            (WARNING, "a line of text, or an empty line".to_owned())
         }
         QuestionKind::Text { .. } => (
             WARNING,
-            "a line of text; Enter alone takes the above".to_owned(),
+            "a line of text; Enter alone takes the default above".to_owned(),
         ),
     };
     let default = match &question.kind {
@@ -57,7 +57,7 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
 
 /// Stands with every question that is answered by text.
 const WARNING: &str =
-    "the answer goes to this plugin and is on the screen: type no password and no key";
+    "this plugin gets the answer, and the screen shows it: type no password and no key";
 
 /// Parses a line into an answer; `None` when it is not a valid one.
 pub(super) fn parse_answer(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {

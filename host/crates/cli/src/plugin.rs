@@ -161,7 +161,7 @@ pub(super) async fn inspect_plugin(args: InspectArgs) -> anyhow::Result<ExitStat
             bail_usage!("plugin `{}` is {why}", args.plugin)
         }
         None => bail_usage!(
-            "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
+            "there is no plugin `{}`: it is neither a folder with a plugin.toml nor listed by `rind plugin list`",
             args.plugin
         ),
     }

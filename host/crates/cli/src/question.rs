@@ -15,7 +15,7 @@ use rind_lib::text;
 const TAB: &str = "    ";
 
 /// Reply to a yes about something that was not shown to its end.
-pub(super) const UNREAD: &str = "read it to its end first: v and Enter";
+pub(super) const UNREAD: &str = "view the whole question first: v and Enter";
 
 /// Mark before the rest of a line that is wider than the screen.
 const CONTINUED: &str = "↪ ";

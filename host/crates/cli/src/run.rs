@@ -74,7 +74,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         },
         Some(line) => {
             if !demands.images.is_empty() {
-                bail_usage!("a slash command takes no images: pass --image with a prompt");
+                bail_usage!("slash commands do not accept images: pass --image with a prompt");
             }
             let commands = prepared.commands().await?;
             let call = commands.parse_call(line).map_err(Usage)?;
@@ -83,7 +83,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
             }
             if commands.is_about_session(&call) && args.resume.is_none() {
                 bail_usage!(
-                    "{} is about a session: pass --resume with its id or `last`",
+                    "{} needs a session: pass --resume with its id or `last`",
                     line.escape_debug()
                 );
             }
@@ -133,9 +133,9 @@ fn mode_words(opened: &open::OpenedSession) -> String {
     reason = "there is one of them in a process"
 )]
 pub(super) enum RunInput {
-    /// A prompt, and what is demanded of its turn.
+    /// A prompt with the demands on its turn.
     Prompt(String, TurnDemands),
-    /// No prompt: the interrupted turn goes on.
+    /// Continue the interrupted turn, without a prompt.
     Continue(TurnDemands),
     Command {
         commands: CommandSet,
@@ -147,7 +147,7 @@ pub(super) enum RunInput {
     },
 }
 
-/// Images for a turn, and what is demanded of it.
+/// Images of a turn and demands on it.
 #[derive(Default)]
 pub(super) struct TurnDemands {
     images: Vec<Attachment>,
@@ -350,7 +350,7 @@ pub(super) async fn run_turn(
         ExitStatus::Done => {}
         // The refused text is part of the session now.
         ExitStatus::Blocked => render::print_note(
-            "this session contains the blocked text and will be blocked again; start another: rind run \"…\"",
+            "this session contains the blocked text and will be blocked again; start a new session: rind run \"…\"",
         ),
         _ => render::print_note(&format!("to continue: rind run --resume {id} \"…\"")),
     }

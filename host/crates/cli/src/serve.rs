@@ -96,7 +96,7 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let (ends, served) = tokio::join!(run_loops, run_api);
     served.context("serve the API")?;
     if tokio::time::timeout(GRACE, shown).await.is_err() {
-        tracing::warn!("the last events were not written: nobody reads them");
+        tracing::warn!("the last events were not written, because their reader has stopped");
     }
     if !args.json {
         ends.iter().for_each(render::serve::print_end);

@@ -66,7 +66,7 @@ fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitSt
     Ok(ExitStatus::Done)
 }
 
-/// Prints the text of a prompt as it was sent: of the last one, or of the one of a turn.
+/// Prints the exact text of the last system prompt, or of the prompt of a given turn.
 fn print_sent(
     store: &SessionStore,
     id: &str,
@@ -87,7 +87,7 @@ fn print_sent(
     }
     let Some(names) = sent.filter(|names| !names.is_empty()) else {
         bail_usage!(
-            "session {id} does not hold the text of that prompt; `rind session prompt {id}` shows its parts"
+            "session {id} does not contain the text of that prompt; `rind session prompt {id}` shows its parts"
         );
     };
     for name in names {

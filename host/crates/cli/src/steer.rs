@@ -36,7 +36,7 @@ const LAST_READ: Duration = Duration::from_millis(100);
 /// A line, or the reason why it cannot be read.
 pub(super) type Line = Result<String, String>;
 
-/// Lines as they are read.
+/// Channel of the lines in reading order.
 pub(super) type Lines = Receiver<Line>;
 
 /// Reads lines from a file, a named pipe or, for `-`, standard input.
@@ -206,7 +206,7 @@ impl InputSteering {
         }
     }
 
-    /// Answers the lines that an event is about.
+    /// Answers the lines to which an event refers.
     pub(super) fn take_event(&mut self, stamped: &Stamped) {
         if !stamped.is_main() {
             return;
@@ -287,7 +287,7 @@ impl InputSteering {
 
 fn parse_command(line: &str) -> Result<SteerCommand, String> {
     let command: SteerCommand = serde_json::from_str(line).map_err(|error| {
-        format!("the line is none of {{\"steer\": …}}, {{\"follow_up\": …}}, {{\"cancel\": true}}: {error}")
+        format!("the line is not one of {{\"steer\": …}}, {{\"follow_up\": …}}, {{\"cancel\": true}}: {error}")
     })?;
     if !matches!(
         command.id,

@@ -66,7 +66,7 @@ mod missing {
         pub(super) fn start() -> Result<Self, String> {
             let name = super::asked_by(&super::environment::variable).unwrap_or_default();
             Err(format!(
-                "{name} is set and this build sends no traces: build Rind with `--features otel`"
+                "{name} is set, but this build cannot send traces: build Rind with `--features otel`"
             ))
         }
 

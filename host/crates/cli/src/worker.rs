@@ -133,7 +133,7 @@ impl WorkerKind {
 
     /// Reason for an answer that does not fit the work.
     pub(super) fn no_answer(&self) -> String {
-        format!("the process that {} gave no answer", self.name)
+        format!("the process that {} did not answer", self.name)
     }
 
     /// Main function of the process; the argument after the command is the private folder. It must

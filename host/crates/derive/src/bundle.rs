@@ -37,7 +37,7 @@ const MAX_BUNDLE_BYTES: usize = 16 << 20;
 pub struct SkillDraft {
     /// Name of the skill and of its directory.
     pub name: String,
-    /// Name of the package that it is about.
+    /// Name of the documented package.
     pub package: String,
     /// Version of the package.
     pub version: Option<String>,
@@ -49,7 +49,7 @@ pub struct SkillDraft {
     pub description: String,
     /// Effects of the tools that it describes.
     pub side_effects: Vec<SideEffect>,
-    /// Plugins that it depends on.
+    /// Plugins that the skill depends on.
     pub library_depends: Vec<String>,
     /// Heading of the page.
     pub title: String,
@@ -106,7 +106,7 @@ pub struct SkillBundle(pub BTreeMap<String, String>);
 /// State of an existing bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StampedBundle {
-    /// Digest of the source that it was derived from.
+    /// Digest of the source of the skill.
     pub source_hash: String,
     /// Whether its files are unchanged since `derive` wrote them.
     pub is_whole: bool,

@@ -30,7 +30,7 @@ const MAX_ROUNDS: u32 = 4;
 pub struct HookRequest {
     /// Agent that runs the hook.
     pub agent: GuardedAgent,
-    /// Point that the hook stands for.
+    /// Point of Rind to which the hook corresponds.
     pub point: GuardPoint,
     /// The bytes on standard input.
     pub payload: Vec<u8>,
@@ -115,7 +115,7 @@ async fn request_answer(
         sleep(PAUSE).await;
     }
     Err(GuardError::Daemon(format!(
-        "the daemon was replaced again and again: {last}"
+        "the daemon was replaced repeatedly: {last}"
     )))
 }
 
@@ -158,8 +158,7 @@ async fn wait_until(until: Instant) -> Result<(), GuardError> {
 
 /// Whether a daemon listens.
 ///
-/// # Errors
-/// Something stands in its place.
+/// # Errors The path is not a usable socket.
 pub async fn daemon_answers(folder: &GuardFolder) -> Result<bool, GuardError> {
     Ok(folder.connect().await?.is_some())
 }

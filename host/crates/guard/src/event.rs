@@ -81,7 +81,7 @@ pub(crate) fn read_payload(
     }
     let payload: Value = serde_json::from_slice(bytes).map_err(|error| {
         unread(format!(
-            "the input of the hook of {title} is no JSON: {error}"
+            "the input of the hook of {title} is not valid JSON: {error}"
         ))
     })?;
     if !payload.is_object() {
@@ -101,14 +101,14 @@ pub(crate) fn read_payload(
 pub(crate) fn needed_text<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
     let text = payload.get(key).and_then(Value::as_str);
     text.filter(|text| !text.is_empty())
-        .ok_or_else(|| format!("`{key}` is missing in what was sent to the hook"))
+        .ok_or_else(|| format!("`{key}` is missing in the input of the hook"))
 }
 
 /// Returns a value of the payload that must be there.
 pub(crate) fn needed_value<'a>(payload: &'a Value, key: &str) -> Result<&'a Value, String> {
     payload
         .get(key)
-        .ok_or_else(|| format!("`{key}` is missing in what was sent to the hook"))
+        .ok_or_else(|| format!("`{key}` is missing in the input of the hook"))
 }
 
 /// Returns a short text of the payload that must be there: an id, or the name of a tool.

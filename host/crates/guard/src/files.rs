@@ -28,7 +28,7 @@ pub struct GuardPlaces {
 }
 
 impl GuardPlaces {
-    /// Returns the agent's folder with settings of the person, whatever the project.
+    /// Returns the agent's folder with the person's own settings, independent of any project.
     pub(crate) fn user_folder(&self, agent: GuardedAgent) -> PathBuf {
         let usual = match agent {
             GuardedAgent::ClaudeCode => self.home.join(".claude"),
@@ -84,7 +84,8 @@ impl FileChange {
         }))
     }
 
-    /// Makes the change, and keeps a copy of the text before in this folder. Returns the copy.
+    /// Writes the changed file, after saving a copy of the old text in the folder `copies`. Returns
+    /// the path of the copy.
     ///
     /// # Errors
     /// The file has changed since the change was shown, or it cannot be written.

@@ -177,7 +177,7 @@ impl GuardFolder {
             .set_len(0)
             .and_then(|()| write!(lock, "{}", std::process::id()));
         if let Err(error) = noted {
-            tracing::debug!(%error, "the process of the daemon was not noted");
+            tracing::debug!(%error, "the process id of the daemon was not recorded");
         }
     }
 
@@ -231,7 +231,7 @@ fn check_owner(path: &Path, found: &std::fs::Metadata) -> Result<(), GuardError>
     }
     if found.mode() & OF_OTHERS != 0 {
         let why = format!(
-            "other users have access to it (mode {:o}), so its content may be of them; remove it",
+            "other users have access to it (mode {:o}) and may have written its content; remove it",
             found.mode() & 0o777
         );
         return Err(GuardError::file(path, why));
@@ -246,7 +246,7 @@ pub(crate) fn check_peer(stream: &UnixStream) -> Result<(), String> {
     match peer.uid() == own {
         true => Ok(()),
         false => Err(format!(
-            "user {} is at the other end, and not {own}",
+            "the process at the other end belongs to user {}, not {own}",
             peer.uid()
         )),
     }

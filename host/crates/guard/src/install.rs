@@ -44,7 +44,7 @@ pub enum InstallState {
 /// A hook that is installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstalledHook {
-    /// Point that the hook stands for.
+    /// Point of Rind to which the hook corresponds.
     pub point: GuardPoint,
     /// Event of the agent.
     pub event: String,
@@ -205,7 +205,7 @@ pub fn state_of(
     if let Some(own) = module_text(agent, command) {
         return Ok(match (text == own, text.starts_with(MARK)) {
             (true, _) => InstallState::Installed,
-            (false, true) => differs("its module is of another program, or was changed"),
+            (false, true) => differs("its module was written for another program, or was changed"),
             (false, false) => InstallState::Absent,
         });
     }
@@ -219,13 +219,15 @@ pub fn state_of(
         own.any(|own| own.is_for_all && own.event == *event && own.hook == *hook)
     };
     if found.len() != rows.len() || !rows.iter().all(has) {
-        return Ok(differs("its hooks are of another program, or were changed"));
+        return Ok(differs(
+            "its hooks were written for another program, or were changed",
+        ));
     }
     if agent == GuardedAgent::Codex {
         let config = read_text(&codex_config(places))?.unwrap_or_default();
         if !is_trusted(&config, &file, &found) {
             return Ok(differs(
-                "Codex does not trust its hooks, and skips them without a word",
+                "Codex does not trust its hooks, and skips them silently",
             ));
         }
     }
@@ -287,7 +289,7 @@ fn check_module(file: &Path) -> Result<(), GuardError> {
     match read_text(file)? {
         Some(text) if !text.starts_with(MARK) => Err(GuardError::file(
             file,
-            "it is not of `rind guard install`; move it away, nothing is written over",
+            "`rind guard install` did not write it; move it away, nothing is written over",
         )),
         _ => Ok(()),
     }

@@ -84,7 +84,7 @@ pub(crate) fn replace_hooks(
         CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())?;
     let object = root
         .object_value()
-        .ok_or("it is no JSON object, so no hooks can be added")?;
+        .ok_or("it is not a JSON object, so hooks cannot be added")?;
     if let Some(hooks) = object.object_value(HOOKS) {
         remove_own(&hooks, is_own);
         if hooks.properties().is_empty()

@@ -1,7 +1,7 @@
 //! Patches of Codex and OpenCode: one text that changes several files.
 //!
-//! Each file becomes a call of its own in our names, so that a plugin that guards files sees all of
-//! them. A patch cannot be written anew from its calls, so a change of such a call is a refusal.
+//! Each file becomes a separate call with Rind's names, so that a plugin that guards files sees all
+//! of them. A patch cannot be rebuilt from its calls, so a changed call is refused.
 
 use std::path::Path;
 

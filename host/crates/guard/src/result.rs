@@ -4,13 +4,13 @@
 use rind_lib::message::{Part, Parts};
 use serde_json::Value;
 
-/// Keys whose texts are the kind of a value. The agents check them, so they stay as they are.
+/// Keys whose text is the kind of a value. Agents check these texts, so they are not changed.
 const KINDS: &[&str] = &["type", "mode", "mimeType", "media_type"];
 
 /// Keys of encoded bytes, beside the kind of the bytes.
 const BYTES: &[&str] = &["data", "base64", "blob"];
 
-/// Keys that say that bytes stand beside them.
+/// Keys that mark their object as binary data.
 const KINDS_OF_BYTES: &[&str] = &["mimeType", "media_type"];
 
 /// Most texts of a result that are judged.

@@ -58,8 +58,8 @@ pub struct GuardOrder {
 
 /// The part of the program that knows settings and plugins.
 pub trait GuardBackend: Send + Sync {
-    /// Opens a session, or goes on with it. Returns it with the folder in which it began, where paths
-    /// of its calls are judged.
+    /// Opens or resumes a session. Also returns the folder in which the session began; paths of its
+    /// calls are relative to that folder.
     fn open<'a>(
         &'a self,
         order: &'a GuardOrder,
@@ -92,13 +92,14 @@ pub async fn serve_guard(
     let mut lock = folder.daemon_lock()?;
     let until = Instant::now() + TAKE_OVER;
     while !folder.has_lock(&lock)? {
-        // A daemon that listens serves on; one that makes way has no socket any more.
+        // If the other daemon still listens, it keeps serving; a retiring daemon has already
+        // removed its socket.
         if folder.connect().await?.is_some() {
             return Ok(());
         }
         if Instant::now() >= until {
             let seconds = TAKE_OVER.as_secs();
-            tracing::error!("the daemon before this one did not end within {seconds} s");
+            tracing::error!("the previous daemon did not end within {seconds} s");
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

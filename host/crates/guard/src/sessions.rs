@@ -23,7 +23,7 @@ use super::event::{HookAct, HookEvent, OwnCall};
 use super::serve::{GuardBackend, GuardOrder};
 use super::tools::{PATH, own_path};
 
-/// Time without a request after which a session is closed. The next request goes on with it.
+/// Time without a request after which a session is closed. The next request continues it.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Most open sessions.
@@ -32,7 +32,7 @@ const MAX_SESSIONS: usize = 64;
 /// Time in which sessions must have closed when the daemon ends.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// Longest id of an agent's session that stands in the id of ours as it is.
+/// Maximum length of an agent's session id that is used unchanged in Rind's session id.
 const MAX_ID: usize = 64;
 
 /// A session and when it was last used.
@@ -171,7 +171,7 @@ async fn judge_acts(
     Ok(all)
 }
 
-/// Folders of an agent that does not work any more where its session began.
+/// Folders of an agent that has left the folder in which its session began.
 struct MovedFolder<'a> {
     now: PathBuf,
     begun: &'a Path,
@@ -184,7 +184,7 @@ impl<'a> MovedFolder<'a> {
         (now != begun).then_some(Self { now, begun })
     }
 
-    /// Returns arguments in our names with the path as it is seen from the folder of the session.
+    /// Returns arguments with Rind's names and with the path relative to the folder of the session.
     fn seen(&self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
         if let Some(Value::String(path)) = arguments.get_mut(PATH) {

@@ -96,7 +96,7 @@ const CLAUDE: AgentTable = AgentTable {
     gaps: &[
         "versions before 2.1.295 run the call when the hook takes longer than its timeout; Rind's own deadline is shorter",
         "`disableAllHooks` and managed settings can switch the hook off",
-        "hooks run side by side on the original arguments: a change by a hook of someone else is not seen",
+        "hooks run concurrently on the original arguments: changes by other hooks are not seen",
         "the text of a failed call cannot be changed",
     ],
 };
@@ -126,9 +126,9 @@ const CODEX: AgentTable = AgentTable {
     remedy: "the hook ends with `|| exit 2`, which blocks; Codex has no setting for the rest",
     gaps: &[
         "Codex runs the call when the hook takes longer than its timeout; Rind's own deadline is shorter",
-        "a hook that is not trusted is skipped without a word: `install` writes the entry of `/hooks`, and a change of the hook voids it",
+        "a hook that is not trusted is skipped silently: `install` writes the entry of `/hooks`, which a change of the hook invalidates",
         "`[features] hooks = false` switches all hooks off",
-        "a patch that is written inside a command is judged as that command; tools without an event are not judged",
+        "a patch within a command is judged as that command; tools without an event are not judged",
     ],
 };
 
@@ -154,7 +154,7 @@ const OPENCODE: AgentTable = AgentTable {
         },
     ],
     on_failure: "OpenCode refuses the call when the module throws, and goes on without the module when it cannot be loaded",
-    remedy: "the module throws on every doubt",
+    remedy: "the module throws when in doubt",
     gaps: &[
         "`--pure` and `OPENCODE_PURE` leave the module out",
         "tools that run other tools may do so without an event",
@@ -208,7 +208,7 @@ const PI: AgentTable = AgentTable {
         },
     ],
     on_failure: "pi refuses the call when the extension throws, and goes on without the extension when it cannot be loaded",
-    remedy: "the extension blocks on every doubt; without a screen to ask at, a question is a refusal",
+    remedy: "the extension blocks when in doubt; without a terminal, a question is a refusal",
     gaps: &[
         "`--no-extensions` leaves the extension out",
         "a command of the user (`!command`) is not judged",

@@ -48,7 +48,7 @@ pub(crate) fn own_call(
         .find(|name| is_own(name) && !is_known(name))
     {
         return Err(format!(
-            "`{tool}` has no argument `{name}`, so the call is not clear"
+            "`{tool}` has no argument `{name}`, so the call cannot be judged"
         ));
     }
     let fields = input.as_object().into_iter().flatten();

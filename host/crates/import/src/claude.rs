@@ -90,7 +90,7 @@ fn read_settings(
             "hooks" if value.as_object().is_none_or(serde_json::Map::is_empty) => {}
             "hooks" if origin == RuleOrigin::Person => plan.hooks.push(path.to_owned()),
             "hooks" => plan.lose(path, "hooks", "a project could change them at any time; to use them as they are now, copy them into a file of yours and name it in [hooks] claude"),
-            "env" => plan.lose(path, "env", "variables are those of the shell that starts the program; secrets lie in secrets.toml"),
+            "env" => plan.lose(path, "env", "the program gets the variables of the shell that starts it; secrets belong in secrets.toml"),
             "model" => plan.lose(path, format!("model = {value}"), "name the model in [provider] of config.toml, or with --model"),
             "enableAllProjectMcpServers" | "enabledMcpjsonServers" | "disabledMcpjsonServers" => {
                 plan.lose(path, key, "each server is asked about before its first use");

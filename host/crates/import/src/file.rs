@@ -99,7 +99,7 @@ fn add_markdown(
             found.push((format!("{before}{stem}"), path));
         }
         if found.len() > MAX_FILES {
-            let why = format!("there are more than {MAX_FILES} files below it");
+            let why = format!("it contains more than {MAX_FILES} files");
             return Err(ImportError::new(folder, why));
         }
     }

@@ -1,7 +1,8 @@
 //! Permissions of other agents as rules for tool calls.
 //!
-//! Owns the meaning of `Bash(git push:*)` and of OpenCode's tables. A rule that cannot be written
-//! here as narrowly as it was there is a loss: nothing that was asked about is allowed by an import.
+//! Owns the meaning of `Bash(git push:*)` and of OpenCode's tables. A rule that would be wider in
+//! Rind than in the other agent is reported as a loss: an import never allows a call about which
+//! the other agent asked.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ const READING: &[&str] = &["read_file", "search", "list_files"];
 pub(crate) enum RuleOrigin {
     /// Settings of the person, which hold in every project there as here.
     Person,
-    /// Settings of a project. What they allow would be allowed in every project here.
+    /// Settings of a project. Their rules that allow would apply to every project in Rind.
     Project,
 }
 
@@ -39,7 +40,8 @@ pub(crate) fn add_claude_rule(
     if decision == Rule::Allow
         && let Some(ask) = asks.iter().find(|ask| may_be_narrower(text, ask))
     {
-        let why = format!("it is asked about there because of `{ask}`, and would be allowed here");
+        let why =
+            format!("the other agent asks about it because of `{ask}`, but Rind would allow it");
         return plan.lose(path, text, why);
     }
     match claude_rules(text, decision, origin) {
@@ -172,7 +174,7 @@ fn path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> 
 fn workspace_glob(pattern: &str) -> Result<String, String> {
     if pattern.starts_with("//") || pattern.starts_with('~') {
         return Err(
-            "it names files outside of the workspace, where file tools cannot reach".to_owned(),
+            "it names files outside the workspace, which file tools cannot reach".to_owned(),
         );
     }
     if pattern.starts_with('!') || pattern.contains("..") {
@@ -196,7 +198,7 @@ pub(crate) fn add_opencode_rules(
     plan: &mut ImportPlan,
 ) {
     let Some(table) = permission.as_object() else {
-        return plan.lose(path, "permission", "it is no table of tools");
+        return plan.lose(path, "permission", "it is not a table of tools");
     };
     for (tool, wanted) in table {
         match wanted.as_object() {
@@ -228,7 +230,7 @@ fn add_opencode_rule(
             plan.lose(
                 path,
                 from.clone(),
-                "a denial wins here over every narrower rule, so that this one asks",
+                "in Rind a denial overrides every narrower rule, so this rule asks instead",
             );
             Rule::Ask
         }

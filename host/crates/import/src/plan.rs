@@ -1,4 +1,4 @@
-//! Plan of an import: settings that are taken over, files that are used as they are, and losses.
+//! Plan of an import: settings to copy, files that Rind uses in place, and losses.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,8 @@ pub struct ImportPlan {
     pub read: Vec<PathBuf>,
     /// Rules for tool calls, in the order in which they were found.
     pub rules: Vec<ImportedRule>,
-    /// MCP servers. None is started: the first session asks about each, as about one that was added
-    /// by hand.
+    /// MCP servers. The import starts none of them: the first session asks about each, as about a
+    /// server that was added by hand.
     pub servers: Vec<ImportedServer>,
     /// Templates of slash commands and presets of subagents.
     pub files: Vec<ImportedFile>,
@@ -29,9 +29,9 @@ pub struct ImportPlan {
 /// Rule for tool calls.
 #[derive(Debug, Serialize)]
 pub struct ImportedRule {
-    /// Rule as it was written for the other agent.
+    /// Original rule of the other agent.
     pub from: String,
-    /// Rule as it is written here.
+    /// Corresponding rule of Rind.
     pub rule: PolicyRule,
 }
 
@@ -74,7 +74,7 @@ pub struct ImportedFile {
     pub name: String,
     /// Content of the file.
     pub text: String,
-    /// File that it was made of.
+    /// Source file.
     pub from: PathBuf,
 }
 
@@ -92,7 +92,7 @@ pub struct FoundText {
 pub struct ImportLoss {
     /// File in which it stands.
     pub path: PathBuf,
-    /// Name of the thing, as it stands there.
+    /// Name of the setting in the other agent's file.
     pub what: String,
     /// Reason and remedy.
     pub why: String,

@@ -94,7 +94,7 @@ pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: 
         plan.lose(
             path,
             format!("{what}: args"),
-            "variables in arguments are not replaced here: write the values",
+            "Rind does not replace variables in arguments: write the values",
         );
     }
     if let Err(why) = settings.check() {

@@ -93,7 +93,7 @@ pub(crate) fn add_opencode_agent(
         return plan.lose(
             path,
             what,
-            "it leads conversations; put its text into AGENTS.md, and its model into [provider]",
+            "it is a primary agent; put its text into AGENTS.md, and its model into [provider]",
         );
     }
     if front.contains_key("permission") {
@@ -122,7 +122,7 @@ pub(crate) fn add_opencode_agent(
             return plan.lose(
                 path,
                 what,
-                "it has no tools that there are here; the preset `minimal` has none",
+                "Rind has none of its tools; for a preset without tools use `minimal`",
             );
         }
         text += &format!("tools: {}\n", on.join(", "));

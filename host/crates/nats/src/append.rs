@@ -73,7 +73,8 @@ pub(crate) async fn append_message(
         }
         if began.elapsed() >= patience {
             let why = why.unwrap_or_else(|| {
-                let text = "the expected sequence is the last one, and is still refused";
+                let text =
+                    "the server refuses the append although the expected sequence is the last one";
                 NatsError::refused("an append", 0, text)
             });
             return Err(AppendFailure::Failed(why));

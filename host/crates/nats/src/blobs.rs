@@ -1,8 +1,9 @@
 //! Large values of sessions, by the hash of their content.
 //!
-//! A value is some messages with its parts and one, written last, whose subject has its length: with
-//! that one the value is there. So the length of values is known from subjects alone. The values of
-//! each session are its own: a copy of a session copies them, and a removal removes all.
+//! A value is stored as messages with its parts, followed by one whose subject contains its length;
+//! that last message makes the value visible. So the length of a value is known from subjects
+//! alone. Values are not shared between sessions: copying a session copies them, and removing it
+//! removes them.
 
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
@@ -174,7 +175,7 @@ impl Blobs for NatsBlobs {
             .runtime
             .wait(async move { link.purge(&stream, &filter).await });
         if let Err(error) = removed {
-            tracing::debug!(%error, "a value that nobody needs was not removed");
+            tracing::debug!(%error, "an unused value was not removed");
         }
     }
 

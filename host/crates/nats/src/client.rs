@@ -82,7 +82,7 @@ pub(crate) fn check_server(
                 config.shown_servers()
             ),
             why: format!(
-                "messages of sessions have up to {MIN_PAYLOAD} bytes; the default of NATS is 1 MB"
+                "messages of sessions have up to {MIN_PAYLOAD} bytes; the default maximum of NATS is 1 MB"
             ),
         });
     }

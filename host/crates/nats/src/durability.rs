@@ -57,8 +57,7 @@ fn describe(version: ServerVersion, replicas: usize, sync: DeclaredSync) -> Dura
         ),
         DeclaredSync::Unknown => finding(
             true,
-            "not declared when the servers write to their disks (their default is every 2 minutes): set \
-             `sync_interval: always` on every server, and declare it"
+            "the sync interval of the servers is not declared (their default is 2 minutes): set `sync_interval: always` on every server, and declare it"
                 .to_owned(),
         ),
     }];
@@ -67,7 +66,7 @@ fn describe(version: ServerVersion, replicas: usize, sync: DeclaredSync) -> Dura
             true,
             "one replica: while that server is away nothing can be written, and its disk is the only copy".to_owned(),
         ),
-        2 => finding(true, "two replicas stop when either server does; use 3".to_owned()),
+        2 => finding(true, "two replicas stop when either server stops; use 3".to_owned()),
         _ => finding(
             false,
             format!("{replicas} replicas: writing goes on while {} of them are away", (replicas - 1) / 2),
@@ -75,7 +74,7 @@ fn describe(version: ServerVersion, replicas: usize, sync: DeclaredSync) -> Dura
     });
     if version.is_behind() {
         let text = format!(
-            "server {version}: 2.15 is advised, appends with replicas are a third faster there"
+            "server {version}: 2.15 is recommended: appends with replicas are a third faster"
         );
         findings.push(finding(true, text));
     }

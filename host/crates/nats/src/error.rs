@@ -75,7 +75,7 @@ pub enum NatsError {
     },
     /// Workers gave an input up.
     #[error(
-        "the input {input} was given up after {attempts} attempts: {cause}; it is a dead letter, which can be sent again"
+        "the input {input} was given up after {attempts} attempts: {cause}; it is now a dead letter, which can be sent again"
     )]
     GivenUp {
         /// Id of the input.

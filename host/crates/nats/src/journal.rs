@@ -1,7 +1,7 @@
 //! The journal of a session on the servers.
 //!
-//! Owns the frames that wait for the next one, and the end of a session: what was appended is
-//! stored before the lease is given back.
+//! Owns the frames that wait for the next one, and the end of a session: all appended lines are
+//! stored before the lease is released.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ impl Drop for NatsJournal {
             Ok(())
         });
         if let Err(error) = released {
-            tracing::debug!(%error, "a lease was not given back and ends by itself");
+            tracing::debug!(%error, "a lease was not released; it expires by itself");
         }
     }
 }

@@ -144,7 +144,7 @@ impl LeaseKeeper {
                 .append_at(&lease.subject, *revision, headers, Bytes::new())
                 .await;
             if let AppendAnswer::Unclear(error) = answer {
-                tracing::debug!(%error, "a lease was not given back and ends by itself");
+                tracing::debug!(%error, "a lease was not released; it expires by itself");
             }
         }
         *revision = 0;

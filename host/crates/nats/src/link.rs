@@ -157,7 +157,7 @@ impl NatsLink {
         stream: &str,
         subject: &str,
     ) -> Result<Option<StoredMessage>, NatsError> {
-        const WHAT: &str = "a look at the last message of a subject";
+        const WHAT: &str = "reading the last message of a subject";
         let handle = self.stream(stream, WHAT).await?;
         found(WHAT, handle.get_last_raw_message_by_subject(subject).await)
     }
@@ -170,7 +170,7 @@ impl NatsLink {
         subject: &str,
         from: u64,
     ) -> Result<Option<StoredMessage>, NatsError> {
-        const WHAT: &str = "a look at the next message of a subject";
+        const WHAT: &str = "reading the next message of a subject";
         let handle = self.stream(stream, WHAT).await?;
         found(
             WHAT,

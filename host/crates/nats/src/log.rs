@@ -171,7 +171,7 @@ impl SessionSubject {
         }
         Err(NatsError::Damaged {
             what: format!("the session of {}", self.subject),
-            why: "another program writes to it without pause".to_owned(),
+            why: "another program writes to it continuously".to_owned(),
         })
     }
 }

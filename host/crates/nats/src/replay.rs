@@ -1,8 +1,8 @@
 //! Reading of a session: its messages in order, put together to its bytes.
 //!
-//! Messages come in batches from any replica, which may lag behind; the leader says which message is
-//! the last, and reading goes on until it is there. Every message says at which byte of the session
-//! it begins, so that a missing or repeated one is found.
+//! Messages come in batches from any replica, which may lag behind; the leader says which message
+//! is the last, and reading continues until it is there. Every message says at which byte of the
+//! session it begins, so that a missing or repeated one is found.
 
 use std::time::{Duration, Instant};
 

@@ -57,11 +57,13 @@ pub fn read_component(
         bail_usage!("{shown} is no file");
     };
     let Some(file_name) = file_name.to_str() else {
-        bail_usage!("{shown}: the name of the file is not UTF-8; give it another one");
+        bail_usage!("{shown}: the file name is not UTF-8; rename the file");
     };
     let name = name_of(file_name);
     if name.is_empty() {
-        bail_usage!("{shown}: no name can be made of the file's; call it as in `time-server.wasm`");
+        bail_usage!(
+            "{shown}: the file name has no letters or digits for a component name; rename the file, for example to `time-server.wasm`"
+        );
     }
     let mut given = match &file.policy {
         Some(policy) => read_policy(policy, &setup.paths.workspace)?,
@@ -110,7 +112,7 @@ impl GivenPermissions {
             "private-network" => &mut self.private,
             _ => {
                 return Err(
-                    "a component has no use of it; there are read:FOLDER, write:FOLDER, network:HOST and private-network:HOST"
+                    "it does not apply to components; use read:FOLDER, write:FOLDER, network:HOST and private-network:HOST"
                         .to_owned(),
                 );
             }
@@ -196,7 +198,7 @@ fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String
     {
         if !known.contains(&name.as_str()) {
             return Err(format!(
-                "`permissions.{}` is not known; there are {}",
+                "unknown key `permissions.{}`; the keys are {}",
                 name.escape_debug(),
                 known.join(", ")
             ));
@@ -208,7 +210,7 @@ fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String
         if own.is_some_and(|own| !own.is_null() && own.as_array().is_none_or(|own| !own.is_empty()))
         {
             return Err(format!(
-                "`permissions.{name}.deny` is not supported: everything that is not under `allow` is denied, so allow less"
+                "`permissions.{name}.deny` is not supported: everything that is not under `allow` is denied, so remove entries there"
             ));
         }
     }
@@ -279,7 +281,7 @@ fn folder_of(uri: &str, workspace: &Path) -> Result<String, String> {
     let path = path.strip_suffix("/**").unwrap_or(path);
     if path.contains('*') {
         return Err(format!(
-            "`{}` has a `*` that cannot be kept to; a folder is given with everything in it, as in `fs://workspace/docs/**`",
+            "`{}` has a `*` that is not supported; access is granted to whole folders, as in `fs://workspace/docs/**`",
             uri.escape_debug()
         ));
     }
@@ -356,7 +358,7 @@ mod tests {
             ),
             (
                 json!({"permissions": {"storage": {"allow": [{"uri": "fs://workspace/a/*"}]}}}),
-                "cannot be kept to",
+                "that is not supported",
             ),
             (
                 json!({"permissions": {"network": {"deny": [{"host": "x"}]}}}),

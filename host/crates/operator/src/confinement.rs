@@ -76,8 +76,7 @@ impl MechanismSearch {
     fn check_hidden(&self) -> Result<(), String> {
         if self.workspace == Path::new("/") {
             return Err(
-                "no command is run with the whole system as its workspace; start in a folder below"
-                    .to_owned(),
+                "commands do not run if the workspace is `/`; start in a subfolder".to_owned(),
             );
         }
         for folder in &self.wanted.hidden {
@@ -90,8 +89,7 @@ impl MechanismSearch {
     async fn detect_mechanism(&self) -> Result<Detected, Obstacle> {
         if let Some(link) = link_to_own(&self.workspace, &self.own) {
             return Err(Obstacle::Failed(format!(
-                "{} is a link in the workspace that leads to a folder of Rind's own, and a command could replace it; start in \
-                 a folder below, or set {HOME_VARIABLE} to a path without links",
+                "{} is a link in the workspace to a folder of Rind's own, and a command could replace the link; start in a folder below, or set {HOME_VARIABLE} to a path without links",
                 link.display()
             )));
         }
@@ -102,8 +100,7 @@ impl MechanismSearch {
             (MechanismChoice::Bwrap, Some(bwrap)) => Mechanism::Bwrap(bwrap.clone()),
             (MechanismChoice::Bwrap, None) => {
                 return Err(Obstacle::Failed(
-                    "`mechanism = \"bwrap\"` in [sandbox] of config.toml, and there is no program `bwrap` outside of what \
-                     commands may write"
+                    "`mechanism = \"bwrap\"` in [sandbox] of config.toml needs the program `bwrap` in a folder that commands cannot write"
                         .to_owned(),
                 ));
             }
@@ -220,7 +217,7 @@ impl CommandConfinement {
             Confining::Retried(_) => {
                 let why = self.why_refused().unwrap_or_default();
                 self.environment.warn(&format!(
-                    "bash is refused until its commands can be confined, which each call tries again: {why}; see `rind doctor`"
+                    "bash is refused until its commands can be confined (each call tries again): {why}; see `rind doctor`"
                 ));
             }
             Confining::Free | Confining::Kept(_) | Confining::Confined(_) => {}
@@ -242,7 +239,7 @@ pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
     paths.own_folders().to_vec()
 }
 
-/// Returns a symlink inside of the workspace on the way to one of these folders.
+/// Returns a symlink inside the workspace on the way to one of these folders.
 fn link_to_own(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
     let is_inside = |path: &Path| {
         let parent = path.parent().map(real_path);

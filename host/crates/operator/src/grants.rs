@@ -41,5 +41,5 @@ pub fn options(
 /// One of them cannot be read.
 pub fn policy(paths: &Paths) -> anyhow::Result<Policy> {
     Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
-        .context("read what plugins are allowed")
+        .context("read the permissions of plugins")
 }

@@ -126,10 +126,10 @@ impl OperatorHost {
     /// hold, and nothing else is decided.
     #[must_use]
     pub fn guarding_policy(&self) -> Arc<dyn Policy> {
-        Arc::new(self.policy.only_guarding())
+        Arc::new(self.policy.to_guard_policy())
     }
 
-    /// Warns of rules, scripts and skills that are about none of these tools.
+    /// Warns about rules, scripts and skills that match none of these tools.
     pub fn warn_misplaced(&self, tools: &[Arc<ToolSpec>]) {
         let names = ToolNames {
             config: &self.setup.config,

@@ -119,9 +119,9 @@ fn run_key_command(
     let said = ServerText::new(&ran.stderr.text());
     match ran.ending {
         Ending::Exited(0) => {}
-        Ending::Exited(code) => bail!("the command exited with {code} and said {said}"),
+        Ending::Exited(code) => bail!("the command exited with {code}; its output: {said}"),
         Ending::Deadline => bail!("the command took longer than {} s", DEADLINE.as_secs()),
-        ending => bail!("the command was stopped ({ending:?}) and said {said}"),
+        ending => bail!("the command was stopped ({ending:?}); its output: {said}"),
     }
     Ok(first_line(&ran.stdout.text()))
 }

@@ -130,8 +130,7 @@ impl PluginLoad {
         })
     }
 
-    /// Collects nothing but the plugin in a folder, as one of this trust, without the operator's
-    /// settings.
+    /// Collects only the plugin in a folder, with this trust and without the operator's settings.
     ///
     /// # Errors
     /// As those of [`new`](Self::new).
@@ -188,13 +187,13 @@ impl PluginLoad {
         self.options.switch_all_on()
     }
 
-    /// Returns the options that the plugins are loaded with.
+    /// Returns the options for loading.
     #[must_use]
     pub fn options(&self) -> &LoadOptions {
         &self.options
     }
 
-    /// Returns the setup that the plugins are loaded by.
+    /// Returns the setup of the operator.
     #[must_use]
     pub fn setup(&self) -> &OperatorSetup {
         &self.setup
@@ -206,7 +205,7 @@ impl PluginLoad {
         self.options.held.as_ref()
     }
 
-    /// Loads them.
+    /// Loads the plugins.
     ///
     /// # Errors
     /// The engine or the cache cannot be used. A plugin that cannot be loaded is in the set.

@@ -23,12 +23,12 @@ use rind_mcp::{
     probe_server,
 };
 
-/// Folder of the settings that stands for the workspace.
+/// Word in the settings that denotes the workspace.
 const WORKSPACE: &str = "workspace";
 
 /// Reason why a server is not used, at the end of the warning, when the question about it was not
 /// answered with yes.
-pub const NO_YES: &str = "there was no yes to what it offers";
+pub const NO_YES: &str = "its tools were not approved";
 
 /// A server that another program names for a session, such as the editor that shows it.
 ///
@@ -262,9 +262,9 @@ fn usable_servers(
         let why = if let Err(why) = checked {
             format!("it {why}")
         } else if config.0.contains_key(name) {
-            format!("the settings have a server of this name, [mcp.{name}], and it goes first")
+            format!("the settings have a server of this name, [mcp.{name}], which takes precedence")
         } else if usable.iter().any(|other| other.name == *name) {
-            "another one has this name".to_owned()
+            "another server has this name".to_owned()
         } else {
             usable.push(own);
             continue;
@@ -310,8 +310,8 @@ async fn ask_about(
     };
     let Some(ask) = ask else {
         let why = match pins.earlier(name) {
-            None => "nobody said yes to what it offers",
-            Some(_) => "its settings have changed since somebody said yes to what it offers",
+            None => "its tools are not approved",
+            Some(_) => "its settings have changed since its tools were approved",
         };
         warn(&format!("{why}; run `rind mcp test {name}`"));
         return Ok(None);

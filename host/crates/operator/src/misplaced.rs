@@ -118,7 +118,7 @@ fn too_long(config: &Config, plugin: &LoadedPlugin, settings: &PluginSettings) -
             let key = keys.join(".");
             found.extend(places.last().map(|place| {
                 format!(
-                    "{place}: {key}: {seconds} s is more than a hook may take here, so {} hold",
+                    "{place}: {key}: {seconds} s is above the limit for this hook, so {} are used",
                     format_millis(ms)
                 )
             }));
@@ -140,7 +140,7 @@ fn without_hook(config: &Config, plugin: &LoadedPlugin, settings: &PluginSetting
         .filter(|export| catalog::find(export).is_some())
         .collect();
     let why = format!(
-        "this setting has no effect: the plugin has no hook there; it has hooks on: {}",
+        "this setting has no effect: the plugin has no hook there; its hooks are at: {}",
         own.join(", ")
     );
     let mut found = Vec::new();

@@ -1,8 +1,8 @@
 //! Settings of other agents in a project, which this program does not use where they are.
 //!
-//! Owns that each project is told of once: a list that changes is told again. Files that are used
-//! in place (context files, skills, presets of subagents) are not among them. It reads no content
-//! of these files. Start from [`tell_unused`].
+//! Ensures that the notice for a project is shown once, and again when its list of files changes.
+//! Files that are used in place (context files, skills, presets of subagents) are not among them.
+//! It reads no content of these files. Start from [`tell_unused`].
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub fn tell_unused(setup: &OperatorSetup) {
         .map(|agent| format!("`rind import {agent} --project --dry-run`"));
     let commands: Vec<String> = commands.collect();
     setup.environment.warn_once(&format!(
-        "this project has settings of other agents, which are not used here: {}; {} shows what can be taken over (told once)",
+        "this project has settings of other agents, which are not used here: {}; {} shows which of them can be imported (shown once)",
         places.join(", "),
         commands.join(" or "),
     ));
@@ -57,8 +57,8 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Leaves a mark, and returns whether there was none. Where none can be left, the list is told each
-/// time.
+/// Writes a mark file, and returns whether it was missing. If it cannot be written, the notice is
+/// shown each time.
 fn is_new(mark: &Path) -> bool {
     if is_there(mark) {
         return false;

@@ -1,7 +1,7 @@
 //! Faults of the operator's settings and variables that no reader of them notices: lists that
 //! another file replaces, variables that are misspelt.
 //!
-//! Each is told where a run starts, and by `rind doctor`.
+//! They are reported at the start of a run and by `rind doctor`.
 
 use super::environment::OperatorEnvironment;
 use rind_lib::config::Config;

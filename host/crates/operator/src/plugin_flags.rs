@@ -85,7 +85,7 @@ fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), U
             // The same folder, found at another place as well.
             Why::Shadowed { by } if is_same(by, &left.found.folder) => continue,
             Why::Shadowed { .. } => format!(
-                "a plugin that is more trusted has its name; give this one another name in {FILE_NAME}, or take the other away"
+                "a more trusted plugin has the same name; rename this one in {FILE_NAME}, or remove the other"
             ),
             Why::Disabled { .. } | Why::Disallowed { .. } => {
                 "enable it there, or omit the flag".to_owned()
@@ -110,7 +110,7 @@ fn check_grant(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     let name = flag.plugin();
     if names(plugins).filter(|found| *found == name).count() > 1 {
         bail_usage!(
-            "there are several plugins called `{name}`, so that --grant {name} does not say which; see `rind plugin list`"
+            "there are several plugins called `{name}`, so --grant {name} is ambiguous; see `rind plugin list`"
         );
     }
     let idle = |plugin: &DecidedPlugin| match flag.idle(&plugin.decision) {
@@ -156,7 +156,7 @@ fn unknown_plugin(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
     Usage(match unreadable.as_slice() {
         [] => format!("{flag} {name}: unknown plugin; see `rind plugin list`"),
         faults => format!(
-            "{flag} {name}: no plugin whose manifest can be read has this name; correct this first: {}",
+            "{flag} {name}: no plugin with a readable manifest has this name; correct this first: {}",
             faults.join("; ")
         ),
     })

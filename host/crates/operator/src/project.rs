@@ -27,7 +27,7 @@ use rind_lib::skill;
 /// are the user's.
 pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Folders of a project outside of `.rind` that other programs read too: skills, and presets of
+/// Folders of a project outside `.rind` that other programs read too: skills, and presets of
 /// subagents. They are trusted together with it.
 const OTHER_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".claude/agents"];
 
@@ -35,7 +35,7 @@ const OTHER_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".claude/a
 /// files.
 #[derive(Debug, Default)]
 pub struct ProjectContents {
-    /// Folders of the project that it is in.
+    /// Folders of the project that contain files for Rind.
     pub places: Vec<&'static str>,
     /// Names and descriptions of plugins.
     pub plugins: Vec<(String, String)>,
@@ -53,7 +53,7 @@ pub struct ProjectQuestion<'a> {
     pub paths: &'a Paths,
     /// Earlier answer.
     pub trust: &'a ProjectTrust,
-    /// Files of the project, as they are used after a yes.
+    /// Files of the project that are used if the answer is yes.
     pub files: &'a HeldFolder,
     /// Things that it brings.
     pub contents: ProjectContents,
@@ -137,7 +137,7 @@ pub async fn trusted(
         let digest = held.digest().to_owned();
         projects
             .trust(&paths.workspace, digest, rind_lib::clock::now_text())
-            .context("keep that the project is trusted")?;
+            .context("store that the project is trusted")?;
     }
     Ok(Some(held))
 }
@@ -156,7 +156,7 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     // An empty folder is not among the files that were read, so look at the disk as well.
     if let Some(path) = file_names(paths).into_iter().find(|path| path.is_dir()) {
         bail_usage!(
-            "{} is a folder, and settings are a file; move it away",
+            "{} is a folder, but must be a settings file; move it away",
             path.display()
         );
     }
@@ -169,15 +169,13 @@ pub fn layers(paths: &Paths, held: &HeldFolder) -> anyhow::Result<Vec<Layer>> {
     let config = Config::new(layers.clone());
     config
         .check_known(SECTIONS)
-        .context("read the settings that the project brings; what else it wants to set belongs into your own config.toml")?;
+        .context("read the settings of the project; settings that a project cannot have belong in your own config.toml")?;
     let own = project_plugins(paths, held);
     let is_foreign = |name: &&String| !own.iter().any(|(own, _)| own == *name);
     let PluginsConfig(settings) = config.section()?;
     if let Some(name) = settings.keys().find(is_foreign) {
         bail_usage!(
-            "{} sets something for the plugin `{}`, which is not one of the project's; what you want of your own plugins \
-             belongs \
-             into your own config.toml",
+            "{} has settings for the plugin `{}`, which is not one of the project's; settings of your own plugins belong in your own config.toml",
             paths.project_config().display(),
             name.escape_debug()
         );

@@ -80,7 +80,7 @@ fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
     free.unwrap_or_else(|| name.to_owned())
 }
 
-/// Whether no policy disables a script; tells of one that is.
+/// Whether no policy disables a script. Prints a notice about a disabled one.
 fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Policy) -> bool {
     let by = policy.disables_script(&script.name);
     if let Some(by) = &by {
@@ -99,7 +99,7 @@ fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Polic
 pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
     for open in writable(setup, scripts)? {
         setup.environment.warn(&format!(
-            "{}: the agent can change {}, because {} is in {}; keep what guards it elsewhere",
+            "{}: the agent can change {}, because {} is in {}; keep files that guard the agent elsewhere",
             open.place,
             open.what,
             open.file.display(),

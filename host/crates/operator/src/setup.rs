@@ -58,7 +58,7 @@ pub struct OperatorSetup {
 }
 
 impl OperatorSetup {
-    /// Makes a setup of settings that were read before.
+    /// Makes a setup from settings that were already read.
     #[must_use]
     pub fn new(environment: Arc<OperatorEnvironment>, paths: Paths, config: Config) -> Self {
         Self {
@@ -100,7 +100,8 @@ impl OperatorSetup {
             project,
             ..Self::new(environment, paths, config)
         };
-        // Before there is a session that nothing happens in.
+        // Check the agent settings before a session is created, so that an error leaves no empty
+        // session.
         setup.agent_config()?;
         Ok(setup)
     }
@@ -126,7 +127,8 @@ impl OperatorSetup {
         self
     }
 
-    /// Returns the same setup with another function that shows warnings, none of which it has shown.
+    /// Returns the same setup with another function that shows warnings, and with all warnings
+    /// counted as not shown.
     #[must_use]
     pub fn with_warnings(mut self, on_warning: OnWarning) -> Self {
         self.environment = Arc::new(OperatorEnvironment {
@@ -137,10 +139,10 @@ impl OperatorSetup {
         self
     }
 
-    /// Returns the secrets, which are read when they are first wanted.
+    /// Returns the secrets, which are read on first use.
     ///
     /// # Errors
-    /// Their file is wrong, or others can read it.
+    /// The file of secrets is invalid, or other users can read it.
     pub fn secrets(&self) -> anyhow::Result<Arc<OperatorSecrets>> {
         if let Some(secrets) = self.secrets.get() {
             return Ok(secrets.clone());

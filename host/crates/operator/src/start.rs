@@ -59,8 +59,8 @@ pub trait RunFrontend: Send + Sync {
         Vec::new()
     }
 
-    /// Has a model chosen where none is set up. `None` continues without one, so that no session can
-    /// be opened.
+    /// Lets the person choose a model if none is set up. `None` continues without a model; then no
+    /// session can be opened.
     fn choose_model<'a>(
         &'a self,
         _setup: &'a OperatorSetup,
@@ -85,7 +85,7 @@ pub trait RunFrontend: Send + Sync {
     }
 }
 
-/// Parts that a run is opened with.
+/// Parts needed to open a run.
 pub struct PreparedRun {
     /// Setup of the operator.
     pub setup: OperatorSetup,
@@ -190,7 +190,7 @@ impl PreparedRun {
         let plugins = StartableSet::check(Arc::new(plugins))?;
         let roots = skills::roots(&setup, &plugins, load.held());
         let preset_roots = skills::preset_roots(&setup, &plugins, load.held());
-        // The files of a project may be large, and are not needed any more.
+        // Free the files of the project, which may be large.
         drop(load);
         let machine = OperatorMachine::new(&setup.environment);
         let skills = discover(&roots, &frontend.reserved_names(), &machine);
@@ -244,8 +244,8 @@ impl PreparedRun {
         PluginLoad::new(&self.setup, &self.selection, grants)
     }
 
-    /// Goes on where no model is set up: for a host whose callers are other agents. A plugin that asks
-    /// a model gets an error with the reason.
+    /// Continues without a model if none is set up, for a host whose callers are other agents. A
+    /// plugin that asks a model gets an error with the reason.
     #[must_use]
     pub fn without_model(mut self) -> Self {
         if self.provider.is_stand_in {
@@ -259,7 +259,7 @@ impl PreparedRun {
         self
     }
 
-    /// Goes on without MCP servers, for a host that runs no tools.
+    /// Removes the MCP servers, for a host that runs no tools.
     #[must_use]
     pub fn without_servers(mut self) -> Self {
         self.sources.clear();

@@ -46,7 +46,7 @@ const SERVICE: &str = "rind";
 pub enum Error {
     /// The settings of the exporter cannot be used.
     #[error(
-        "the OpenTelemetry exporter cannot be set up ({0}); look at the variables OTEL_EXPORTER_OTLP_*"
+        "the OpenTelemetry exporter cannot be set up ({0}); check the variables OTEL_EXPORTER_OTLP_*"
     )]
     Settings(String),
 }

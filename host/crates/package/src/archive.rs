@@ -72,7 +72,7 @@ pub(super) fn read_files(bytes: &[u8], origin: &Path) -> anyhow::Result<Files> {
             Some((names, what)) => {
                 let shown = names.join("/");
                 bail!(
-                    "`{}` {what}; plugins are made of plain files",
+                    "`{}` {what}; plugins may contain only regular files",
                     shown.escape_debug()
                 )
             }
@@ -95,8 +95,8 @@ pub(super) fn pick_plugin(files: Files, origin: &Path) -> anyhow::Result<PluginC
 }
 
 /// Reads all entries of an archive, except those in directories that `hides` skips. Refuses
-/// archives that are too large or torn, that have a path outside of the archive's root, or that
-/// other programs would read differently.
+/// archives that are too large or torn, that have a path outside the archive's root, or that other
+/// programs would read differently.
 pub(super) fn read_entries(bytes: &[u8], hides: Hides) -> anyhow::Result<ArchiveEntries> {
     match is_tar(bytes) {
         true => unpack_entries(bytes, hides),
@@ -125,7 +125,10 @@ impl<R: Read> WatchedReader<R> {
     /// data.
     fn check_end(mut self) -> anyhow::Result<()> {
         let is_torn = self.is_ended && self.inner.limit() > 0;
-        ensure!(!is_torn, "it is torn: the blocks that end it are missing");
+        ensure!(
+            !is_torn,
+            "it is truncated: its end-of-archive blocks are missing"
+        );
         let mut buffer = [0; 8192];
         loop {
             // Read to the end, so that the gzip checksum is verified too.
@@ -136,7 +139,7 @@ impl<R: Read> WatchedReader<R> {
             let mut rest = buffer.iter().take(n_read);
             ensure!(
                 rest.all(|byte| *byte == 0),
-                "something stands behind its end, which other programs do not show; pack it anew"
+                "it has data after its end, which other programs do not show; pack it again"
             );
         }
         ensure!(
@@ -157,7 +160,7 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
     let mut bytes_left = MAX_BYTES;
     let mut number = 0;
     for entry in archive.entries()? {
-        let mut entry = entry.context("it is torn, or no archive")?;
+        let mut entry = entry.context("it is truncated, or not an archive")?;
         if entry.header().entry_type() == EntryType::XGlobalHeader {
             check_global(&mut entry)?;
             continue;
@@ -186,20 +189,20 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
             let key = extension.context("it has settings that cannot be read")?;
             ensure!(
                 !key.key_bytes().starts_with(SPARSE),
-                "`{shown}` has holes (GNU.sparse), which are not filled; pack it without --sparse"
+                "`{shown}` is a sparse file (GNU.sparse), which is not supported; pack it without --sparse"
             );
         }
         let what = match kind {
             EntryType::Directory => continue,
             EntryType::Regular | EntryType::Continuous if path.ends_with('/') => {
-                Some("is a folder or a file, as one takes it")
+                Some("is ambiguous: some programs read it as a folder, others as a file")
             }
             EntryType::Regular | EntryType::Continuous => None,
             EntryType::Link | EntryType::Symlink => Some("is a link"),
             _ => Some("is neither a file nor a folder"),
         };
         let is_set_id = entry.header().mode().is_ok_and(|mode| mode & SET_ID != 0);
-        let set_id = is_set_id.then_some("is a file that runs as somebody else (setuid)");
+        let set_id = is_set_id.then_some("is a setuid or setgid file");
         if let Some(what) = what.or(set_id) {
             read.odd.insert(names, what);
             continue;
@@ -237,7 +240,7 @@ fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
             [&b"path"[..], b"linkpath", b"size"].contains(&key) || key.starts_with(SPARSE);
         ensure!(
             !is_followed,
-            "it sets `{}` for all of its entries, which programs read in different ways; pack it anew",
+            "it sets `{}` for all its entries, which programs interpret differently; pack it again",
             String::from_utf8_lossy(key).escape_debug()
         );
     }
@@ -245,7 +248,7 @@ fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
 }
 
 /// Selects the files of the plugin: all of them, or those in the only directory with a manifest.
-/// Files outside of that directory, for example a license or the metadata that macOS adds, do not
+/// Files outside that directory, for example a license or the metadata that macOS adds, do not
 /// belong to the plugin.
 fn plugin_in(mut files: Files, origin: &Path) -> anyhow::Result<Files> {
     files.retain(|names, _| {

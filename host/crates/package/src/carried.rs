@@ -80,7 +80,7 @@ fn describe_rest(modules: &[Vec<String>], n_files: usize) -> String {
     match modules {
         [] => format!("none of its {n_files} files is a `.wasm`"),
         all => format!(
-            "those that it has carry no manifest: {}",
+            "its `.wasm` files have no manifest: {}",
             list_paths(all.iter())
         ),
     }

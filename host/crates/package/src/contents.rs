@@ -232,7 +232,7 @@ fn read_plain(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
         .is_ok_and(|found| found.is_symlink());
     ensure!(
         !is_link,
-        "{shown} is a link; plugins are made of plain files"
+        "{shown} is a link; plugins may contain only regular files"
     );
     let file = open_file(path, OFlags::NOFOLLOW).with_context(|| format!("cannot read {shown}"))?;
     read_open(file, path, limit)

@@ -90,8 +90,7 @@ pub fn verify_plugins(
         let key = one.locked.key.filter(|_| trust == Trust::User);
         let note = key.map(|key| {
             format!(
-                "plugin {name} is trusted as `user` and no longer as `package`: the key {key} that it was signed with is not in \
-                 [install] keys any more"
+                "plugin {name} is trusted as `user` and no longer as `package`: the key {key} that signed it is no longer in [install] keys"
             )
         });
         Installed {

@@ -136,8 +136,7 @@ impl<T: LockEntry> LockFile<T> {
         let LockFormat { format } = toml::from_str(&text).with_context(about)?;
         ensure!(
             format <= FORMAT,
-            "{shown} was written by a newer rind: it has format {format}, and this one knows {FORMAT}; use the newer one, or update \
-             this one"
+            "{shown} was written by a newer rind: it has format {format}, and this rind supports {FORMAT}; update rind"
         );
         ensure!(format == FORMAT, "{shown} has the unknown format {format}");
         let mut file: WrittenLock<T> = toml::from_str(&text).with_context(about)?;

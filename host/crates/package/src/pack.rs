@@ -29,7 +29,7 @@ pub fn pack_plugin(contents: &PluginContents) -> anyhow::Result<Vec<u8>> {
     let (mut bytes, carried) = split_packed(component.unwrap_or(EMPTY))?;
     ensure!(
         carried.is_empty(),
-        "the component is a packed plugin itself; name the component that it was made from"
+        "the component is already a packed plugin; name the original component"
     );
     for (path, data) in others {
         let section = CustomSection {
@@ -62,8 +62,7 @@ pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<Plugi
         split_packed(bytes).with_context(|| format!("{shown} is not a packed plugin"))?;
     let Some(manifest) = files.get(&vec![FILE_NAME.to_owned()]) else {
         bail!(
-            "{shown} carries no {FILE_NAME}, so it is a component without a manifest; pack it with `rind plugin pack FOLDER`, or \
-             install the folder that has both"
+            "{shown} has no {FILE_NAME} in it, so it is a component without a manifest; pack it with `rind plugin pack FOLDER`, or install the folder that has both"
         );
     };
     let manifest = String::from_utf8_lossy(manifest);
@@ -73,7 +72,7 @@ pub(super) fn unpack_plugin(bytes: &[u8], origin: &Path) -> anyhow::Result<Plugi
             let earlier = files.insert(split_path(path)?, component);
             ensure!(
                 earlier.is_none(),
-                "{shown} carries its component twice, as `{path}`"
+                "{shown} contains its component twice, as `{path}`"
             );
         }
         None => ensure!(

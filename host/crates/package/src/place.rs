@@ -78,7 +78,12 @@ pub fn keep_aside(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
         fs::rename(place, &kept)?;
         io::Result::Ok(kept)
     };
-    keep().with_context(|| format!("cannot move {} to {KEPT} beside it", place.display()))
+    keep().with_context(|| {
+        format!(
+            "cannot move {} to {KEPT} in the same folder",
+            place.display()
+        )
+    })
 }
 
 impl StagedInstall {

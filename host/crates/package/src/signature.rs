@@ -30,7 +30,7 @@ impl Section for InstallConfig {
 pub struct SignatureSubject<'a> {
     /// Kind, for messages: `plugin` or `skill`.
     pub kind: &'static str,
-    /// Name that it is installed under.
+    /// Name under which it is installed.
     pub name: &'a str,
     pub source: &'a PluginSource,
     /// Signed bytes; `None` if the source is not a single file.
@@ -68,12 +68,10 @@ pub fn check(
     if let Some(pinned) = pinned {
         ensure!(
             keys.is_empty() || keys.iter().any(|(key, _)| *key == pinned),
-            "{kind} {name} was first signed with the key {pinned}, which is not in [install] keys; add it, or take the {kind}'s \
-             line out of [keys] in {lock_file} to trust the other keys with this name"
+            "{kind} {name} was first signed with the key {pinned}, which is not in [install] keys; add it, or remove the {kind}'s line from [keys] in {lock_file} to trust the other keys with this name"
         );
         let parsed = PublicKey::from_base64(pinned);
-        let parsed =
-            parsed.with_context(|| format!("[keys] of {lock_file} has a key that is none"))?;
+        let parsed = parsed.with_context(|| format!("[keys] of {lock_file} has an invalid key"))?;
         keys = vec![(pinned, parsed)];
     }
     if keys.is_empty() {
@@ -85,7 +83,7 @@ pub fn check(
         None => "[install] keys are set".to_owned(),
     };
     let Some(bytes) = subject.bytes else {
-        bail!("{shown} is a folder, which cannot be signed, and {why}; {how_to_pack}");
+        bail!("{shown} is a folder, and folders cannot be signed, but {why}; {how_to_pack}");
     };
     let (text, at) = (subject.signature)()?;
     let Some(text) = text else {
@@ -99,8 +97,7 @@ pub fn check(
     match signer {
         Some((key, _)) => Ok(Some((*key).to_owned())),
         None => bail!(
-            "{at} is not a signature of these bytes with a key that counts ({why}): {shown} was changed after it was signed, or \
-             somebody else signed it"
+            "the signature {at} does not match ({why}): {shown} was changed after it was signed, or was signed with another key"
         ),
     }
 }

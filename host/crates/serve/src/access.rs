@@ -226,14 +226,14 @@ fn check_token<'t>(path: &Path, token: &'t str) -> io::Result<&'t str> {
     let mode = std::fs::metadata(path)?.mode();
     if mode & 0o077 != 0 {
         let text = format!(
-            "others can read the token in {}: remove the file, and a new token is made, or run `chmod 600` on it",
+            "other users can read the token in {}: remove the file to get a new token, or run `chmod 600` on it",
             path.display()
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     if token.len() < TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let text = format!(
-            "{} holds no token: one has at least {TOKEN_BYTES} letters and digits; remove the file, and a new one is made",
+            "{} does not contain a token of at least {TOKEN_BYTES} letters and digits; remove the file to get a new token",
             path.display()
         );
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));

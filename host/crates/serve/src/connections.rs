@@ -52,8 +52,8 @@ impl ApiListener {
         Ok(Self { socket })
     }
 
-    /// Listens at a Unix socket, which only the owner may open. A socket that nobody listens at any
-    /// more is replaced.
+    /// Listens at a Unix socket, which only the owner may open. A stale socket without a listener
+    /// is replaced.
     ///
     /// # Errors
     /// Something else is at the path, a server listens there, or the socket cannot be made.
@@ -64,7 +64,7 @@ impl ApiListener {
                 return Err(taken(path, "is no socket"));
             }
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(taken(path, "is the socket of a server that runs"));
+                return Err(taken(path, "is the socket of a running server"));
             }
             std::fs::remove_file(path)?;
         }
@@ -145,8 +145,9 @@ struct OpenConnection {
 }
 
 impl OpenConnections {
-    /// Adds a connection. Where there are too many, the oldest that has shown no access is ended:
-    /// connections that say nothing keep nobody out. Returns `None` if all have shown it.
+    /// Adds a connection. If there are too many, the oldest connection that has sent no token is
+    /// closed, so that idle connections cannot lock out others. Returns `None` if all have sent
+    /// one.
     fn add_connection(
         &self,
         cancel: &CancellationToken,

@@ -80,7 +80,7 @@ impl ApiError {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "no-method",
-            "the path has no such method; /v1/openapi.json lists what there is",
+            "this path does not have that method; /v1/openapi.json lists all requests",
         )
     }
 

@@ -1,9 +1,10 @@
 //! The events of a session that is open, numbered, for readers that come and go.
 //!
-//! Owns the numbers and a bounded number of the last events. Writing never waits for a reader: one
-//! that is slower than the session loses the oldest events, is told so, and reads what was said from
-//! the session itself. Numbers grow and have no other meaning; they go on growing when the session
-//! is opened again, also by another process, because they start from the clock.
+//! Owns the numbers and a bounded number of the last events. Writing never waits for a reader: a
+//! reader that is slower than the session loses the oldest events, gets a notice about the gap, and
+//! can read the conversation from the session itself. Numbers increase and have no other meaning.
+//! They keep increasing when the session is reopened, also by another process, because they start
+//! from the clock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -36,8 +37,7 @@ pub struct NumberedEvent {
 pub enum NewEvents {
     /// Events in order; none if there is nothing new yet.
     Events(Vec<NumberedEvent>),
-    /// The events that come next are not kept any more. The number is the one before the first that
-    /// is.
+    /// The next events are no longer in the log. The number is that of the last lost event.
     Gap(u64),
     /// The session is closed, and every event was read.
     Closed,
@@ -52,7 +52,7 @@ pub struct EventLog {
 struct KeptEvents {
     events: VecDeque<NumberedEvent>,
     bytes: usize,
-    /// Number of the last event that is not kept any more, or the start of the log.
+    /// Number of the last event that is no longer kept, or the start of the log.
     dropped: u64,
     last: u64,
     is_closed: bool,
@@ -96,7 +96,7 @@ impl EventLog {
         self.last.send_replace(number);
     }
 
-    /// Ends the log. Readers still get what is in it.
+    /// Ends the log. Readers still get the events in it.
     pub fn close_log(&self) {
         lock(&self.kept).is_closed = true;
         self.last.send_modify(|_| ());

@@ -127,7 +127,7 @@ impl LiveSessions {
         live.order(SessionWork::Loop(Box::new(turn)), true)
     }
 
-    /// Orders that the interrupted turn of a session goes on.
+    /// Orders a session to continue its interrupted turn.
     pub(crate) async fn order_continue(&self, id: &str) -> Result<OrderedTurn, ApiError> {
         let live = self.get_or_open(id, resume(id)).await?;
         live.order(SessionWork::Continue, false)
@@ -135,7 +135,7 @@ impl LiveSessions {
 
     /// Closes a session. Returns whether it was open.
     pub(crate) async fn close_session(&self, id: &str) -> bool {
-        // It stays among the open ones until it has let go of its file.
+        // The session stays in the list of open sessions until it has released its file.
         let live = self.open.lock().await.get(id).cloned();
         let Some(live) = live else {
             return false;
@@ -165,7 +165,8 @@ impl LiveSessions {
             if !live.is_over() {
                 return Ok(live);
             }
-            // Its task closes the session and lets go of its lock; others need not wait for that.
+            // Its task closes the session and releases its lock; other callers need not wait for
+            // that.
             drop(open);
             live.end_session().await;
             // One whose task failed is still there.
@@ -183,7 +184,7 @@ impl LiveSessions {
     ) -> Result<(String, Arc<LiveSession>), ApiError> {
         if open.len() >= MAX_OPEN {
             return Err(ApiError::too_many(format!(
-                "{MAX_OPEN} sessions are open; close one that is not needed"
+                "{MAX_OPEN} sessions are open, which is the maximum; close one"
             )));
         }
         let events = Arc::new(EventLog::new(rind_lib::clock::now_ms()));
@@ -252,7 +253,7 @@ impl LiveSession {
         &self.shared.events
     }
 
-    /// Ends the running turn in good order. Returns whether one runs.
+    /// Ends the running turn cleanly. Returns whether one runs.
     pub(crate) fn interrupt_turn(&self) -> bool {
         self.shared.turns.interrupt_turn()
     }
@@ -272,7 +273,7 @@ impl LiveSession {
         })
     }
 
-    /// Whether nothing can be ordered any more.
+    /// Whether the session no longer accepts orders.
     fn is_over(&self) -> bool {
         self.orders.is_closed() || self.shared.ending.is_cancelled()
     }
@@ -280,7 +281,8 @@ impl LiveSession {
     /// Interrupts the running turn, begins no further one, closes the session and waits for it.
     async fn end_session(&self) {
         self.shared.ending.cancel();
-        // The lock is held while waiting, so that everybody who ends it waits for the end.
+        // Hold the lock while waiting, so that every caller that ends the session waits for the
+        // end.
         let mut task = self.task.lock().await;
         if let Some(running) = task.as_mut() {
             if let Err(error) = running.await {
@@ -299,7 +301,9 @@ fn resume(id: &str) -> OpenSession {
 
 fn unsent(error: TrySendError<SessionOrder>) -> ApiError {
     match error {
-        TrySendError::Full(_) => ApiError::too_many(format!("{MAX_WAITING} inputs wait already")),
+        TrySendError::Full(_) => ApiError::too_many(format!(
+            "{MAX_WAITING} inputs are already waiting; try again later"
+        )),
         TrySendError::Closed(_) => {
             ApiError::conflict("closing", "the session is closing; send the input again")
         }

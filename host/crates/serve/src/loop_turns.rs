@@ -1,5 +1,5 @@
-//! Turns of loops in the open sessions of the server: they are followed, steered, interrupted and
-//! asked about like those that come over HTTP.
+//! Turns of loops in the open sessions of the server: clients can follow, steer and interrupt them
+//! and answer their questions, as for turns started over HTTP.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Questions of all open sessions that wait for an answer: approvals of tool calls, and questions
 //! of plugins.
 //!
-//! A question is on the board for as long as the turn waits for it. Answering one is all that the
-//! API can do about a call: what the policy denies is never asked, and what a question covers was
-//! decided by the host before.
+//! A question is on the board for as long as the turn waits for it. The API can only answer: calls
+//! that the policy denies are never asked about, and the host decides which calls a question
+//! covers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -115,7 +115,7 @@ pub struct AnswerBody {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// No question has this id.
-    #[error("no question `{0}` waits: it was answered, or its turn ended")]
+    #[error("no open question `{0}`: it was answered, or its turn has ended")]
     Unknown(String),
     /// The answer does not fit the question.
     #[error("{0}")]
@@ -216,7 +216,7 @@ impl WaitingQuestion {
             always, no_always, ..
         } = &self.shown.about
         else {
-            return unfit("the question is no approval");
+            return unfit("the question is not an approval");
         };
         let answer = match answer {
             "yes" => ApprovalAnswer::Yes,
@@ -225,9 +225,9 @@ impl WaitingQuestion {
             "always" if always.is_some() => ApprovalAnswer::Always,
             "always" => {
                 let why = no_always.as_deref().unwrap_or("it covers nothing");
-                return unfit(format!("`always` is no answer to this question: {why}"));
+                return unfit(format!("`always` cannot answer this question: {why}"));
             }
-            _ => return unfit("the answer is `yes`, `no` or `always`"),
+            _ => return unfit("the answer must be `yes`, `no` or `always`"),
         };
         Ok(ParsedAnswer::Approval(answer))
     }
@@ -238,7 +238,7 @@ fn parse_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, A
         QuestionKind::Confirm { .. } => match answer {
             "yes" => PersonAnswer::Yes(true),
             "no" => PersonAnswer::Yes(false),
-            _ => return unfit("the answer is `yes` or `no`"),
+            _ => return unfit("the answer must be `yes` or `no`"),
         },
         QuestionKind::Choose { options, .. } => {
             let chosen = answer.parse::<u32>().ok();
@@ -248,7 +248,7 @@ fn parse_for_plugin(kind: &QuestionKind, answer: &str) -> Result<ParsedAnswer, A
                 None => {
                     let last = options.len().saturating_sub(1);
                     return unfit(format!(
-                        "the answer is the number of a choice, from 0 to {last}"
+                        "the answer must be the number of a choice, from 0 to {last}"
                     ));
                 }
             }
@@ -262,7 +262,7 @@ fn unfit<T>(text: impl Into<String>) -> Result<T, AnswerError> {
     Err(AnswerError::Unfit(text.into()))
 }
 
-/// Asks whoever uses the API, for one session.
+/// Approver of one session that asks the users of the API.
 pub struct ApiApprover {
     board: Arc<QuestionBoard>,
     events: Arc<EventLog>,
@@ -325,7 +325,7 @@ impl Approver for ApiApprover {
         async move {
             let (sender, answer) = oneshot::channel();
             let _posted = self.post(approval_shown(question), Reply::Approval(sender));
-            let nobody = |_| ApprovalAnswer::No("the question was taken back".to_owned());
+            let nobody = |_| ApprovalAnswer::No("the question was withdrawn".to_owned());
             answer.await.unwrap_or_else(nobody)
         }
         .boxed()

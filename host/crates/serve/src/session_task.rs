@@ -48,7 +48,7 @@ pub(crate) enum SessionWork {
 /// Work that was ordered.
 pub(crate) struct SessionOrder {
     pub(crate) work: SessionWork,
-    /// Ends the turn in good order.
+    /// Ends the turn cleanly.
     pub(crate) cancel: CancellationToken,
     pub(crate) reply: TurnReply,
 }
@@ -90,7 +90,7 @@ impl OrderedTurns {
         !lock(&self.0).is_empty()
     }
 
-    /// Ends the running turn in good order. Returns whether one runs.
+    /// Ends the running turn cleanly. Returns whether one runs.
     pub(crate) fn interrupt_turn(&self) -> bool {
         let turns = lock(&self.0);
         turns.front().inspect(|cancel| cancel.cancel()).is_some()
@@ -107,7 +107,7 @@ pub(crate) struct SharedSession {
     pub(crate) ending: CancellationToken,
 }
 
-/// Runs what a session is asked to do until it is to end, or was idle for long.
+/// Runs the orders for a session until it is told to end or has been idle for long.
 pub(crate) async fn run_session(
     mut session: Session,
     mut orders: mpsc::Receiver<SessionOrder>,
@@ -122,7 +122,7 @@ pub(crate) async fn run_session(
         match order {
             Ok(Some(order)) => run_order(&mut session, order, &shared).await,
             Ok(None) => break,
-            // From here on nothing can be ordered; what was ordered before is still done.
+            // Accept no further orders; earlier ones are still carried out.
             Err(_) => orders.close(),
         }
     }
@@ -131,7 +131,7 @@ pub(crate) async fn run_session(
         tracing::warn!(
             session = &*id,
             error = error_chain(&error),
-            "a session did not close in good order"
+            "a session did not close cleanly"
         );
     }
     shared.events.close_log();
@@ -157,14 +157,14 @@ async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSe
             ..TurnOrder::default()
         };
         if let Err(why) = run_turn(session, order, &cancel).await {
-            tracing::warn!(error = why, "a turn with texts that came late failed");
+            tracing::warn!(error = why, "a turn started by late texts failed");
         }
     }
     shared.turns.end_turn();
 }
 
-/// Takes the texts that the turn that ended did not take. After an interruption they are dropped,
-/// and an event names each: the person who interrupts decides what comes next.
+/// Takes the texts that the ended turn did not read. After an interruption they are dropped, with
+/// an event for each, because the person who interrupted decides what comes next.
 fn late_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<String> {
     let waiting = shared.steering.waiting().into_iter();
     let taken: Vec<(u64, String)> = waiting
@@ -208,7 +208,7 @@ async fn run_turn(
     turn.await.map_err(|error| error_chain(&error))
 }
 
-/// Runs the turn of a loop, which the loop may interrupt as well as whoever uses the API.
+/// Runs the turn of a loop. The loop and users of the API may interrupt it.
 async fn run_loop_turn(
     session: &mut Session,
     turn: LoopTurn,

@@ -75,7 +75,7 @@ impl Default for TriggerConfig {
 /// Style of a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Style {
+pub enum SummaryStyle {
     /// A JSON object: outcome, key findings, files, tools, open questions.
     #[default]
     Structured,
@@ -88,7 +88,7 @@ pub enum Style {
 #[serde(deny_unknown_fields, default)]
 pub struct SummaryConfig {
     /// Style of the summary. Default: structured; with the provider `ollama` always paragraph.
-    pub style: Style,
+    pub style: SummaryStyle,
     /// Name of the model that writes it, one of the same provider. Absent: that of the agent.
     pub model: Option<String>,
     /// Deadline of the request, in seconds. Default: 60.
@@ -99,7 +99,7 @@ pub struct SummaryConfig {
 impl Default for SummaryConfig {
     fn default() -> Self {
         Self {
-            style: Style::default(),
+            style: SummaryStyle::default(),
             model: None,
             timeout_seconds: 60,
         }
@@ -113,9 +113,9 @@ impl SummaryConfig {
 
     /// The style for a provider. Models that Ollama serves are small ones mostly and rarely keep to
     /// a JSON format.
-    pub(super) fn style_for(&self, provider: &str) -> Style {
+    pub(super) fn style_for(&self, provider: &str) -> SummaryStyle {
         if provider == "ollama" {
-            Style::Paragraph
+            SummaryStyle::Paragraph
         } else {
             self.style
         }

@@ -143,7 +143,7 @@ fn describe(wanted: &str, best: &BestPassages, searched: &Searched) -> String {
     let wanted = clean_line(wanted, 200);
     let mut out = match n {
         0 => format!(
-            "nothing that was moved out of the conversation has a word of `{wanted}`; {n_searched} transcripts were searched"
+            "no archived text contains a word of `{wanted}`; {n_searched} transcripts were searched"
         ),
         _ => format!(
             "{n} passages in {n_searched} transcripts have words of `{wanted}`; the best {shown}:"

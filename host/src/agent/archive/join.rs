@@ -1,5 +1,5 @@
-//! The turns of one agent on their way out of the conversation: noted as due, prepared, moved, and
-//! told of.
+//! Queue of one agent's turns that are being archived: recorded as due, prepared, moved, and
+//! reported.
 //!
 //! Start from [`ArchiveQueue`].
 
@@ -51,8 +51,8 @@ impl ArchiveQueue {
         }
     }
 
-    /// Moves the turns out of the conversation whose summaries are there. For a safe point of the
-    /// turn `scope`: no call is open, and no request is being made.
+    /// Archives the turns whose summaries are ready. Call it only at a safe point of the turn
+    /// `scope`: no call is open, and no request is running.
     pub(in crate::agent) async fn join_ready(
         &mut self,
         spec: &AgentSpec,
@@ -238,7 +238,7 @@ pub(in crate::agent) async fn note_due(
     }
 }
 
-/// Says that a turn stays as it was, and why.
+/// Reports that a turn is not archived, with the reason.
 async fn stays_in_conversation(
     spec: &AgentSpec,
     scope: &Arc<TurnScope>,
@@ -295,7 +295,7 @@ async fn cannot_archive(
         .await;
 }
 
-/// Says which of the settings for archival do not hold here. For the beginning of a session.
+/// Warns at the beginning of a session about settings for archival that do not suit the provider.
 pub(in crate::agent) fn warn_style(spec: &AgentSpec) {
     let config = &spec.config.archival;
     let provider = spec.provider.name();
@@ -323,13 +323,13 @@ fn write_kept(session: &Session, turn: u32, reason: &str, tries: u32, is_over: b
     });
     // The turn on disk is complete and unchanged; a later write will report that the disk is full.
     if let Err(error) = written {
-        tracing::warn!(turn, %error, "cannot record the archival of a turn");
+        tracing::warn!(turn, %error, "cannot record that a turn was archived");
     }
 }
 
 /// Messages that stay of a turn beside its summary.
 struct TurnRemains {
-    /// The message that the turn began with.
+    /// First message of the turn.
     asked: Message,
     /// Texts of skills that are still active.
     again: Vec<Message>,

@@ -28,7 +28,7 @@ mod summary;
 mod transcript;
 mod trigger;
 
-pub use config::{ArchivalConfig, ListConfig, Style, SummaryConfig, TriggerConfig, check};
+pub use config::{ArchivalConfig, ListConfig, SummaryConfig, SummaryStyle, TriggerConfig, check};
 
 #[cfg(test)]
 #[cfg(feature = "scripted")]

@@ -91,7 +91,7 @@ impl ArchiveBatch {
         self.task.is_finished()
     }
 
-    /// Ends it and returns when it has ended: nothing of it holds the session open then.
+    /// Stops the batch and waits for its end, so that it no longer holds the session open.
     pub(super) async fn stop_batch(&mut self) {
         self.task.abort();
         self.wait_for_batch().await;
@@ -119,7 +119,7 @@ async fn prepare_archive(scope: &TurnScope, due: DueTurn) -> Option<PreparedArch
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => {
             let why = error_chain(&error);
-            let text = format!("turn {turn} is to be archived and cannot be read: {why}");
+            let text = format!("turn {turn} cannot be archived, because it cannot be read: {why}");
             scope.spec.events.emit(Event::notice(Level::Warn, text));
             return None;
         }
@@ -191,7 +191,7 @@ async fn summed_up(
         return Some(Err(KeepReason::Later(why)));
     }
     let text = format!(
-        "there is no summary of the archived turn after {MAX_TRIES} tries: {why}; `query_subagent` finds what it holds"
+        "no summary of the archived turn could be written in {MAX_TRIES} tries: {why}; `query_subagent` finds its content"
     );
     scope.spec.events.emit(Event::notice(Level::Warn, text));
     Some(Ok(summary::UNAVAILABLE.to_owned()))

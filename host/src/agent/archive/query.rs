@@ -26,8 +26,8 @@ const MAX_TOKENS: u32 = 4000;
 /// transcript. A plugin may ask as often.
 const MAX_QUESTIONS: u32 = 20;
 
-/// Longest text to look for, in bytes. Each of its words may be looked for in every line. Of a
-/// question that is searched for, the beginning counts.
+/// Maximum length of a search text, in bytes, because each of its words may be searched in every
+/// line. Of a longer question only the beginning is searched.
 const MAX_SEARCH_BYTES: usize = 500;
 
 const TASK: &str = "You answer one question about a part of an agent's work, from its transcript and nothing else. The \
@@ -119,7 +119,7 @@ impl QuerySubagent {
         answer_from(&scopes, ctx, prompt, found).await
     }
 
-    /// The turn of the asking agent, then those of the agents that it works for.
+    /// Returns the turn of the asking agent, then the turns of its parents.
     fn scopes(&self, scope: Arc<TurnScope>) -> Vec<Arc<TurnScope>> {
         let mut scopes = Vec::new();
         let mut next = Some(scope);
@@ -134,11 +134,11 @@ impl QuerySubagent {
 
 /// Material for an answer.
 struct FoundText {
-    /// The only subagent that it is from.
+    /// Subagent of the result, if there is only one.
     agent: Option<String>,
     /// Transcript for the model, between marks.
     transcript: String,
-    /// Result of a text search, for whoever asked.
+    /// Result of a text search, for the caller.
     lines: Option<String>,
 }
 
@@ -264,8 +264,8 @@ fn known_ids(scopes: &[Arc<TurnScope>]) -> Vec<String> {
     children.map(|child| child.agent).collect()
 }
 
-/// Gives a subagent the tool that queries its own holders, when it has any or is about to: what it
-/// was told and did is its own, so that is no more than its parent granted.
+/// Gives a subagent the tool to query its own holders, if it has any or is about to. Holders
+/// contain only its own work, so this is no more than its parent granted.
 pub(in crate::agent) fn add_tool_of_subagent(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_due = spec.config.archival.enabled && !spec.session.archival_due().is_empty();
     let is_granted = spec.tools.get(QUERY).is_some();

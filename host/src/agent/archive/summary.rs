@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::config::Style;
+use super::config::SummaryStyle;
 use super::transcript::{fence_text, render_transcript};
 use crate::agent::ask::{HostQuestion, ask_for_host, transcript_bytes};
 use crate::agent::compact::cut_middle;
@@ -16,7 +16,7 @@ use crate::point::caller::Caller;
 /// Placeholder for a summary that could not be made.
 pub(super) const UNAVAILABLE: &str = "[summary unavailable]";
 
-/// Prefix of a summary that is not the JSON that was asked for.
+/// Prefix of a summary that is not the requested JSON.
 const UNPARSED: &str = "[unparsed] ";
 
 /// Most tokens of a summary.
@@ -75,8 +75,8 @@ pub(super) async fn sum_up(
     let config = &scope.spec.config.archival.summary;
     let style = config.style_for(scope.spec.provider.name());
     let format = match style {
-        Style::Structured => STRUCTURED,
-        Style::Paragraph => PARAGRAPH,
+        SummaryStyle::Structured => STRUCTURED,
+        SummaryStyle::Paragraph => PARAGRAPH,
     };
     let transcript = fence_text(&render_transcript(
         messages,
@@ -103,11 +103,13 @@ pub(super) async fn sum_up(
 }
 
 /// Formats the model's text in the style that was asked for.
-fn write_summary(style: Style, text: &str) -> String {
+fn write_summary(style: SummaryStyle, text: &str) -> String {
     let text = text.trim();
     let text = match style {
-        Style::Paragraph => text.to_owned(),
-        Style::Structured => parse_structured(text).unwrap_or_else(|| format!("{UNPARSED}{text}")),
+        SummaryStyle::Paragraph => text.to_owned(),
+        SummaryStyle::Structured => {
+            parse_structured(text).unwrap_or_else(|| format!("{UNPARSED}{text}"))
+        }
     };
     cut_middle(&text, MAX_BYTES)
 }
@@ -131,7 +133,7 @@ mod tests {
             format!("```json\n{object}\n```"),
             format!("```\n{object}\n```\n"),
         ] {
-            assert_eq!(write_summary(Style::Structured, &text), expected);
+            assert_eq!(write_summary(SummaryStyle::Structured, &text), expected);
         }
         for text in [
             "It is done.",
@@ -140,14 +142,16 @@ mod tests {
             r#"{"outcome":"x","tools_used":"bash"}"#,
         ] {
             assert_eq!(
-                write_summary(Style::Structured, text),
+                write_summary(SummaryStyle::Structured, text),
                 format!("[unparsed] {text}")
             );
         }
         assert_eq!(
-            write_summary(Style::Paragraph, " It is done. \n"),
+            write_summary(SummaryStyle::Paragraph, " It is done. \n"),
             "It is done."
         );
-        assert!(write_summary(Style::Paragraph, &"x".repeat(1 << 20)).len() < MAX_BYTES + 100);
+        assert!(
+            write_summary(SummaryStyle::Paragraph, &"x".repeat(1 << 20)).len() < MAX_BYTES + 100
+        );
     }
 }

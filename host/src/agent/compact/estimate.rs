@@ -37,8 +37,8 @@ const SMOOTHING: f64 = 0.3;
 /// Texts shorter than this, in bytes, are counted again: that takes no longer than looking them up.
 const LEAST_KEPT: usize = 64;
 
-/// Most texts whose count is kept. After that all are forgotten, those of a long session that are
-/// not sent any more too.
+/// Maximum number of cached counts. Beyond it the cache is cleared, which also drops texts that are
+/// no longer sent.
 const MAX_KEPT: usize = 1 << 16;
 
 /// Ratio of reported to estimated tokens.
@@ -145,7 +145,7 @@ const MOST_BYTES_PER_TOKEN: u64 = 8;
 pub(super) struct TokenBound {
     /// Sizes of the request that is being made.
     now: RequestSizes,
-    /// Sizes of the last one that was reported, and its tokens.
+    /// Sizes of the last request with reported usage, and its tokens.
     reported: Option<(RequestSizes, u64)>,
 }
 
@@ -247,7 +247,8 @@ fn estimate_head<'a>(
     system + tools.into_iter().map(tool).sum::<u64>()
 }
 
-/// Tokens of a blob for a model: one that is not sent as an image is a short line of text.
+/// Returns the tokens of a blob for a model. A blob that is not sent as an image becomes a short
+/// line of text.
 fn image_of(model: &str) -> impl Fn(&Blob) -> u64 {
     move |blob| match blob.unfit() {
         None => tokens::of_image(model, blob.pixels),

@@ -254,7 +254,7 @@ fn parse_sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
     })
 }
 
-/// The file that a call is about.
+/// Returns the file in the arguments of a call.
 fn path_of(arguments: &serde_json::Value) -> Option<&str> {
     let path = ["path", "file_path"]
         .into_iter()

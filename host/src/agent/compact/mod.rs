@@ -131,8 +131,8 @@ impl CompactionState {
 }
 
 impl CompactionState {
-    /// The conversation as it is, for a request outside of it to another model: the window of that
-    /// model is no reason to shorten what the model of the turn is sent.
+    /// Returns the uncompacted conversation, for a request to another model aside. The window of
+    /// that model must not cause a compaction for the model of the turn.
     pub(super) async fn whole_messages(&self, ctx: &TurnCtx, model: &str) -> Vec<Message> {
         let provider = ctx.scope.spec.provider.clone();
         provider.learn(model, &ctx.scope.cancel).await;
@@ -230,7 +230,7 @@ impl CompactionState {
         let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
         let part = range.and_then(|range| messages.get(range));
         let Some(part) = part.filter(|part| total(part) >= LEAST_REPLACED) else {
-            let text = "there is too little to replace: the first input and the last exchange stay";
+            let text = "nothing to compact: the first input and the last exchange are always kept";
             return Ok(text.to_owned());
         };
         let part = part.to_vec();
@@ -378,8 +378,8 @@ async fn replace_part(
     Ok(true)
 }
 
-/// The line that says where the model can read what a summary replaces; empty if it has no tool for
-/// that.
+/// Returns the line that tells the model how to query the replaced messages; empty if it has no
+/// tool for that.
 fn where_kept(ctx: &TurnCtx, part: &[Message]) -> String {
     let scope = &ctx.scope;
     let has_tool = scope.skills.tools().get(QUERY).is_some();

@@ -1,4 +1,4 @@
-//! A plugin asks a model: one request without tools, outside of the conversation.
+//! A plugin asks a model: one request without tools, outside the conversation.
 
 use super::{PluginCalls, check_text, interrupted_error};
 use crate::agent::budget::HostCall;

@@ -23,7 +23,8 @@ impl PluginCalls<'_> {
         let asked = async {
             if self.scope.is_over() {
                 return Err(HandleError::Failed(
-                    "the person is asked in a turn or a command, and none is running".to_owned(),
+                    "the person can be asked only in a turn or a command, and none is running"
+                        .to_owned(),
                 ));
             }
             self.admit_call(HostCall::Person, &mut caller)?;

@@ -17,7 +17,7 @@ use crate::point::caller::Caller;
 use crate::point::handle::{AgentOrder, AgentReport, AgentTask, HandleError};
 use crate::session::Child;
 
-/// Time in which a subagent ends that is told to stop.
+/// Time that a subagent has to end after it was told to stop.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A subagent of a plugin, as the session knows it, and as this process does.
@@ -124,7 +124,7 @@ impl PluginCalls<'_> {
             live.stop("its plugin stopped it");
             let ended = tokio::time::timeout(PATIENCE, live.wait_ended()).await;
             ended.map_err(|_| {
-                HandleError::Failed("it was told to stop and still runs".to_owned())
+                HandleError::Failed("it was told to stop, but is still running".to_owned())
             })?;
         }
         Ok(report_agent(&known))
@@ -134,7 +134,7 @@ impl PluginCalls<'_> {
     fn find_agent(&self, id: &str) -> Result<KnownAgent, HandleError> {
         let child = find_own(self.scope, id).map_err(HandleError::NotFound)?;
         if child.plugin.as_deref() != Some(&**self.plugin) {
-            let why = format!("{} is no subagent of this plugin", child.agent);
+            let why = format!("{} is not a subagent of this plugin", child.agent);
             return Err(HandleError::Denied(why));
         }
         let live = self.scope.family.subagents.find_live(&child.agent);

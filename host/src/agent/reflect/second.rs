@@ -1,5 +1,5 @@
-//! The model's second look at an answer: one request without tools, outside of the conversation,
-//! that looks for claims without evidence.
+//! The model's second look at an answer: one request without tools, outside the conversation, that
+//! looks for claims without evidence.
 //!
 //! Owns the material that the model is shown and the parser of its answer. If anything goes wrong
 //! here, the answer stands: a check that cannot be made must not take away the answer that it was
@@ -106,7 +106,7 @@ impl ReflectionState {
         }));
     }
 
-    /// The user follows up: another answer is to come, which is judged anew.
+    /// Resets the review after a follow-up of the user, because another answer will come.
     pub(in crate::agent) fn begin_again(&mut self) {
         self.n_rounds = 0;
         self.told.clear();
@@ -155,7 +155,7 @@ impl ReflectionState {
             return Ok(None);
         }
         let model = config.model.as_ref().unwrap_or(&spec.model);
-        // The request takes a while, and nothing of it is streamed to the user.
+        // Emit a notice, because the request takes a while and is not streamed to the user.
         let told = format!("{model} takes a second look at the answer");
         ctx.emit_notice(Level::Info, told);
         let question = HostQuestion {
@@ -205,7 +205,7 @@ fn verdict_in(text: &str) -> Result<Option<String>, String> {
     match (done, reason.is_empty()) {
         (true, _) => Ok(None),
         (false, false) => Ok(Some(reason)),
-        (false, true) => Err("it says that the answer is not done and gives no reason".to_owned()),
+        (false, true) => Err("it rejects the answer without a reason".to_owned()),
     }
 }
 

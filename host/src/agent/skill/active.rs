@@ -70,7 +70,8 @@ impl ActiveSkill {
         if deny.is_none() {
             allow = Some(Vec::new());
         }
-        // Its text if it is still the same, with no arguments: those are in the conversation.
+        // Restore the text of the skill if it has not changed, without arguments: those are in the
+        // conversation.
         let same = skills.find(&kept.skill);
         let same = same.filter(|skill| skill.id == kept.skill && skill.hash == kept.hash);
         let text = same.map(|skill| Skills::wrapped(skill, &skill.body).into());
@@ -158,7 +159,7 @@ impl ActiveSkill {
         }
     }
 
-    /// The skill in words, as it is kept and told.
+    /// Returns the record of the skill for the session file and for messages.
     fn kept(&self) -> LastingSkill {
         let texts =
             |patterns: &Vec<ToolPattern>| patterns.iter().map(|p| p.text().to_owned()).collect();

@@ -56,7 +56,7 @@ impl SkillScope {
                 false => removed
                     .iter()
                     .any(|message| has_text(message, &skill.id, &skill.text)),
-                // Its arguments are not known any more, so neither is the mark of its text.
+                // Its arguments are no longer known, and therefore neither is the mark of its text.
                 true => removed
                     .iter()
                     .any(|message| has_text_of(message, &skill.id)),

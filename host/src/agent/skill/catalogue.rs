@@ -36,8 +36,7 @@ pub(in crate::agent) fn catalogue_part(skills: &Skills) -> Option<(PromptPart, O
     }
     let notice = (n_cut > 0).then(|| {
         format!(
-            "the list of {n_skills} skills is over its part of the prompt: the model sees {n_cut} descriptions cut; `rind skill list` \
-             shows what each costs"
+            "the list of {n_skills} skills exceeds its share of the prompt, so {n_cut} descriptions are cut; `rind skill list` shows the size of each"
         )
     });
     Some((host_part(Tier::Stable, KEY, text), notice))

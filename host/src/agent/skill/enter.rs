@@ -12,8 +12,8 @@ use crate::point::catalog as at;
 use crate::session::Body;
 
 impl TurnScope {
-    /// Activates a skill, and emits the events of it. From here on calls are restricted to the
-    /// tools that it allows.
+    /// Activates a skill and emits its events. From now on calls are restricted to the tools that
+    /// it allows.
     pub(in crate::agent) async fn enter_skill(&self, caller: &Caller, ready: &ReadySkill) {
         let is_of_plugin =
             matches!(ready.by, SkillInvoker::Plugin(_)) || !self.spec.call_chain.is_empty();

@@ -62,7 +62,7 @@ impl SkillGate<'_> {
             ToolVerdict::Ask => {
                 let question = Question::new(&spec, &arguments, &Subject::Any, &[]);
                 let question = question.about_skill(&skill.id, skill_lines(skill));
-                let mut question = question.only_now("it is asked once in a session");
+                let mut question = question.only_now("it is asked once per session");
                 if let SkillInvoker::Plugin(name) = by {
                     question = question.made_by(name);
                 }

@@ -81,7 +81,7 @@ impl SkillGate<'_> {
         let mut missing = Vec::new();
         if !unknown.is_empty() {
             missing.push(format!(
-                "its `tools.allow` names tools that are not here: {}",
+                "its `tools.allow` names tools that do not exist: {}",
                 unknown.join(", ")
             ));
         }

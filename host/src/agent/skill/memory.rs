@@ -30,7 +30,7 @@ pub(in crate::agent) struct SkillMemory {
 struct SkillMemoryState {
     /// Skills that the person let be used, by id, trust and hash.
     confirmed: Vec<(String, Trust, String)>,
-    /// Skills whose side effects the person was told of, by id, trust and hash.
+    /// Skills whose side effects were shown to the person, by id, trust and hash.
     told: Vec<(String, Trust, String)>,
     used: Vec<UsedSkill>,
     /// Invocations whose text was handed out, and may be the input of a turn.
@@ -75,8 +75,8 @@ impl SkillMemory {
         }
     }
 
-    /// Says which skills the session remembers that are other ones now, or gone: nothing of what it
-    /// knew about them holds.
+    /// Reports remembered skills that have changed or are gone; the session forgets everything that
+    /// it knew about them.
     pub(in crate::agent) fn forgotten_skills(spec: &AgentSpec) -> Vec<String> {
         let remembered = spec.session.remembered_skills();
         let is_known = |id: &str| {
@@ -88,11 +88,11 @@ impl SkillMemory {
         forgotten
             .map(|id| {
                 let what = match spec.skills.find(id) {
-                    Some(_) => "is another one than when this session used it",
+                    Some(_) => "has changed since this session used it",
                     None => "is gone since this session used it",
                 };
                 format!(
-                    "the skill {} {what}: answers about it hold no more, and tools that it attached are gone until it is used again",
+                    "the skill {} {what}: earlier answers about it are void, and its attached tools are unavailable until it is used again",
                     clean_line(id, 64)
                 )
             })
@@ -108,8 +108,8 @@ impl SkillMemory {
         });
     }
 
-    /// Notes that the person is told of the side effects of a skill. Returns whether that is the
-    /// first time.
+    /// Records that the side effects of a skill are shown to the person. Returns whether this is
+    /// the first time.
     pub(super) fn note_told(&self, skill: &Skill) -> bool {
         let one = memory_key(skill);
         let told = &mut lock(&self.remembered).told;

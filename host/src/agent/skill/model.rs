@@ -33,7 +33,7 @@ impl SkillScope {
             return None;
         }
         let refusal = match skill.may_choose_model() {
-            false => Some("only a skill of the user chooses a model".to_owned()),
+            false => Some("only the user's own skills can choose a model".to_owned()),
             true => self.cannot_use(wanted, cancel).await,
         };
         let (id, wanted_name) = (&skill.id, clean_line(wanted, 128));

@@ -18,7 +18,7 @@ struct ModelMemoryState {
 }
 
 impl ModelMemory {
-    /// Notes that the person is told why a skill does not have its model. Returns whether this is
+    /// Records that the person is told why a skill does not get its model. Returns whether this is
     /// the first time.
     pub(super) fn is_news(&self, hash: &str) -> bool {
         let refused = &mut lock(&self.0).refused;

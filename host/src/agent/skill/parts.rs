@@ -43,7 +43,7 @@ pub(super) fn tells_of(message: &Message, id: &str) -> bool {
     message.skills.iter().any(is_it)
 }
 
-/// Whether a message is the one that tells of skills again.
+/// Whether a message repeats the active skills after a summary.
 pub(super) fn tells_again(message: &Message) -> bool {
     let is_description = |part: &SkillPart| matches!(part, SkillPart::Description(_));
     message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)

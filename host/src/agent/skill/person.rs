@@ -17,8 +17,8 @@ use crate::session::{self, DONE};
 use crate::skill::Context;
 
 impl LiveAgent {
-    /// Has the next turn run a skill, if its input is the one that is returned. `line` is the text
-    /// that the person typed.
+    /// Arranges that the next turn runs a skill, if the turn gets the returned input. `line` is the
+    /// text that the person typed.
     ///
     /// # Errors
     /// The reason why the skill cannot be used.

@@ -77,8 +77,9 @@ pub(super) async fn read_skill_file(
     read.map_err(in_folder)
 }
 
-/// Returns a page of a text in its wrapper, from the line `offset` within on. Every page has the whole
-/// wrapper, so that nothing of a text stands outside, nor anything of ours within.
+/// Returns a page of a text in its wrapper, starting at line `offset` of the text. Every page has
+/// the complete wrapper, so that no text of the skill is outside it, and no text of the host
+/// inside.
 pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (inner, close) = rest.rsplit_once('\n').unwrap_or(("", rest));

@@ -151,7 +151,7 @@ fn note_text(scope: &TurnScope, ctx: &ToolCtx, id: &str, text: &str) {
     }
 }
 
-/// Checks that no rule of the operator's speaks against reading a file of a skill that lies in the
+/// Checks that no rule of the operator denies, or asks about, reading a file of a skill in the
 /// workspace. Without such a rule, reading a file of a skill needs no question.
 fn check_rules(spec: &AgentSpec, skill: &Skill, file: &str) -> Result<(), String> {
     let below = Path::new(file).strip_prefix(&skill.dir).ok();

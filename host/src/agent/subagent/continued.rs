@@ -1,5 +1,5 @@
-//! The tool `continue_subagent`: a further message to a subagent that has ended, which goes on with
-//! everything that it knows. The subagent may be of an earlier turn or run.
+//! The tool `continue_subagent`: sends a further message to a subagent that has ended and still has
+//! its whole conversation. The subagent may be from an earlier turn or run.
 
 use std::sync::Arc;
 
@@ -72,8 +72,8 @@ impl ContinueSubagent {
     }
 }
 
-/// Returns the work of a subagent that goes on: its preset as it is now, and those of its tools
-/// that its parent may still call. `by` is the plugin that continues it; `None` is the model.
+/// Returns the work of a continued subagent: its preset in its present version, and those of its
+/// tools that its parent may still call. `by` is the plugin that continues it; `None` is the model.
 pub(in crate::agent) fn order_for(
     scope: &TurnScope,
     child: Child,

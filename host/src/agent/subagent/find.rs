@@ -1,6 +1,6 @@
 //! Finds a subagent by its id or by the beginning of the id.
 //!
-//! Must not know what the ids are of. Start from [`resolve_agent`].
+//! It must not know what the ids identify. Start from [`resolve_agent`].
 
 use crate::text::clean_line;
 

@@ -133,7 +133,7 @@ impl SubagentRun {
         let blocked = scope
             .map(|scope| scope.progress.blocked())
             .unwrap_or_default();
-        // Free the session: whoever learns of the end may continue the subagent at once.
+        // Release the session first: a caller that sees the end may continue the subagent at once.
         drop(agent);
         let outcome = outcome_of(ended, self.live.stop_reason(), &blocked);
         self.info.answer = outcome.text();
@@ -279,7 +279,7 @@ fn outcome_of(
     }
 }
 
-/// Adds to an answer which calls were refused. The model of the subagent may have said nothing of
+/// Appends the refused calls to an answer, because the model of the subagent may not have mentioned
 /// them.
 fn blocked_answer(answer: &str, blocked: &[String]) -> String {
     format!(

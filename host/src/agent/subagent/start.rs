@@ -19,8 +19,8 @@ use crate::point::handle::HandleError;
 use crate::point::payload::SubagentInfo;
 use crate::session::{Session, SessionSpec};
 
-/// Most subagents that the models of one turn start or continue, all levels together. A turn that
-/// needs more is several, and one that hands out the same task again and again is stopped.
+/// Most subagents that the models of one turn start or continue, all levels together. The limit
+/// stops a turn that hands out the same task again and again.
 const MAX_SPAWNED: u32 = 16;
 
 /// Work for a subagent, and the means for it.
@@ -29,14 +29,14 @@ pub(in crate::agent) struct SubagentOrder {
     pub(in crate::agent) id: Arc<str>,
     /// Plugin that runs it; `None` is the model.
     pub(in crate::agent) plugin: Option<Arc<str>>,
-    /// Task, or the further message for one that is continued.
+    /// Task, or the further message for a continued subagent.
     pub(in crate::agent) task: String,
     /// Names of its tools.
     pub(in crate::agent) tools: Vec<String>,
     /// Most steps that its caller wants it to take.
     pub(in crate::agent) max_steps: u32,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
-    /// Skill that it begins with.
+    /// Skill to invoke at its start.
     pub(in crate::agent) skill: Option<ReadySkill>,
     /// Whether it has a session already.
     pub(in crate::agent) is_continued: bool,
@@ -89,7 +89,7 @@ pub(in crate::agent) async fn start_subagent(
         agent.begin_with(ready);
     }
     run.keep_start(&agent);
-    // In a task of its own: when its caller is stopped, the subagent still ends in good order.
+    // Spawn a task, so that the subagent ends cleanly even if its caller is stopped.
     let task = tokio::spawn(async move {
         run.run_to_end(agent).await;
         drop(mark);
@@ -166,7 +166,7 @@ fn count_subagent(
     Ok(())
 }
 
-/// Creates the session of a subagent, or opens the one that it has.
+/// Creates the session of a subagent, or opens its existing session.
 async fn open_session(
     scope: &Arc<TurnScope>,
     order: &SubagentOrder,

@@ -234,7 +234,7 @@ impl LoopDesk {
     async fn begin_turn(&self, order: LoopTurnOrder) -> Result<String, HandleError> {
         if self.shutdown().is_cancelled() {
             return Err(HandleError::Failed(
-                "the host ends, and no turn begins any more".to_owned(),
+                "the host is ending; no further turns can start".to_owned(),
             ));
         }
         check_order(&self.host, &order)?;

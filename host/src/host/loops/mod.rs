@@ -1,6 +1,6 @@
 //! Loops of plugins in a session: one run, and the limits that runs share.
 //!
-//! What a run may do beside the functions of its session is its [`LoopDesk`]'s.
+//! [`LoopDesk`] provides everything that a run may do beyond the functions of its session.
 
 mod desk;
 mod names;
@@ -164,7 +164,7 @@ impl Session {
     }
 }
 
-/// Interrupts a run when the host ends: at once, or some time later if the run was told of it.
+/// Interrupts a run when the host ends: at once, or after a grace time if the run was notified.
 async fn interrupt_later(
     desk: &LoopDesk,
     cancel: &CancellationToken,

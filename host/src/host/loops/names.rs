@@ -68,7 +68,7 @@ impl LoopSessionNames {
         let is_fine = (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_in_name);
         if !is_fine || !is_session_id(&id) {
             return Err(HandleError::InvalidInput(format!(
-                "`{}` is no name of a session: it has 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`, fewer with a long name of the plugin",
+                "`{}` is not a session name: use 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-` (fewer if the plugin has a long name)",
                 clean_line(name, MAX_SHOWN)
             )));
         }

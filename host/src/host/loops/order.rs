@@ -1,4 +1,4 @@
-//! Checks of what a loop orders, before anything is opened.
+//! Checks the parameters of a turn that a loop orders, before a session is opened.
 
 use std::path::Path;
 
@@ -70,19 +70,19 @@ pub(super) fn check_conversation(host: &Host, id: &str, is_own: bool) -> Result<
     let shown = clean_line(id, MAX_SHOWN);
     if !is_session_id(id) {
         return Err(HandleError::InvalidInput(format!(
-            "`{shown}` is no id of a session"
+            "`{shown}` is not a session id"
         )));
     }
     let missing = || HandleError::NotFound(format!("there is no session `{shown}`"));
     let row = host.store().find_row(id).ok_or_else(missing)?;
     if Path::new(&row.workspace) != host.workspace() {
         return Err(HandleError::Denied(format!(
-            "the session `{shown}` is of another workspace"
+            "the session `{shown}` belongs to another workspace"
         )));
     }
     if !is_own && row.aside.is_some() {
         return Err(HandleError::Denied(format!(
-            "the session `{shown}` is no conversation of a person"
+            "the session `{shown}` is not a conversation of a person"
         )));
     }
     Ok(())

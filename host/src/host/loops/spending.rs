@@ -42,7 +42,7 @@ struct LoopCosts {
 pub(super) struct ReservedCost {
     spending: LoopSpending,
     most: Option<f64>,
-    /// Cost of the turn; `None` until it ends in good order.
+    /// Cost of the turn; `None` until it ends normally.
     cost: Option<f64>,
     /// Whether the turn has begun.
     has_begun: Arc<AtomicBool>,
@@ -120,7 +120,7 @@ impl Drop for ReservedCost {
         };
         let mut costs = lock(&self.spending.costs);
         costs.reserved = (costs.reserved - most).max(0.0);
-        // A turn that broke off after it began may have cost all that it was allowed to.
+        // Assume that an aborted turn has cost its whole limit.
         if self.has_begun.load(Ordering::Acquire) {
             let usd = self.cost.unwrap_or(most);
             costs.spent.push_back((Instant::now(), usd));

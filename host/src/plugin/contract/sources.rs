@@ -108,7 +108,7 @@ pub fn find_staleness(folder: &Path, component: &[u8]) -> Option<String> {
     let now = digest_sources(folder)?;
     (built != now.as_bytes()).then(|| {
         format!(
-            "it was built from other sources than those in the folder: build it again with `rind plugin build {}`",
+            "its sources have changed since it was built: build it again with `rind plugin build {}`",
             folder.display()
         )
     })

@@ -30,8 +30,8 @@ impl blobs::Host for HostState {
 }
 
 impl HostState {
-    /// Whether the plugin may read a blob: one that it was shown in this call, or any blob of a
-    /// session that it may read.
+    /// Whether the plugin may read a blob: the blob was shown to it in this call, or the plugin may
+    /// read the session.
     fn may_read(&self, id: &str) -> bool {
         let is_it = |blob: &Blob| blob.id == id;
         let is_lent = || match &self.call.lent {

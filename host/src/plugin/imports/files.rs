@@ -115,7 +115,8 @@ impl PathChange {
 }
 
 impl HostState {
-    /// Runs blocking work that changes a path. In the workspace, what the path is before is kept.
+    /// Runs blocking work that changes a path. In the workspace, the previous state of the path is
+    /// saved first.
     async fn change_files<T: Send + 'static>(
         &mut self,
         change: PathChange,

@@ -8,7 +8,7 @@ use crate::point::handle::HandleError;
 impl http::Host for HostState {
     async fn send(&mut self, request: http::Request) -> Result<http::Response, HandleError> {
         let Some(egress) = self.backing.egress.clone() else {
-            let text = "no request leaves while the plugin is loaded and lists its tools";
+            let text = "requests cannot be sent while the plugin is loaded and lists its tools";
             return Err(HandleError::Denied(text.to_owned()));
         };
         let headers = request.headers.into_iter();

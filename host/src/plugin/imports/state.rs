@@ -6,10 +6,10 @@ use super::super::sanitize::CallSanitizer;
 use crate::point::handle::{HandleError, StateWrite};
 
 impl HostState {
-    /// Writes a change of the state. Hooks of a step run between two entries of the session and,
-    /// if the process is killed, run again in the turn that goes on, so what they change is written
-    /// with the next entry. A plugin that reaches beyond the session has its change written first:
-    /// what it does next cannot be taken back.
+    /// Writes a change of the state. Hooks of a step run between two entries of the session. If the
+    /// process is killed they run again in the continued turn, so their changes are written with
+    /// the next entry. For a plugin with effects beyond the session the change is written first,
+    /// because its next action cannot be undone.
     fn write_state(&self, key: &str, value: Option<&str>) -> Result<(), HandleError> {
         let PluginBacking {
             handle,

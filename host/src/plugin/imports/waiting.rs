@@ -36,18 +36,18 @@ const LOOK_RATIO: u32 = 20;
 /// Maximum number of paths whose state one run keeps.
 const MAX_WATCHED: usize = 64;
 
-/// Time after which the limits of a turn are counted anew for a run that waits.
+/// Time after which the limits of a turn are reset for a run that waits.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Time after which the limits of a session are counted anew for a run that waits.
+/// Time after which the limits of a session are reset for a run that waits.
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// State of a loop's run.
 pub(in super::super) struct LoopRunState {
     handle: Arc<dyn LoopHandle>,
-    /// State of each path that a wait of this run has told of.
+    /// Last reported state of each path that this run waits for.
     watched: BTreeMap<String, u64>,
-    /// Times at which limits were last counted anew: those of a turn, and those of a session.
+    /// Times at which limits were last reset: those of a turn, and those of a session.
     minute: Instant,
     hour: Instant,
 }
@@ -140,8 +140,8 @@ async fn look_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
     }
 }
 
-/// Looks at the paths until the state of one is another than the one that is known. Returns it with
-/// its state, or the path that cannot be watched.
+/// Polls the paths until the state of one differs from its known state. Returns that path with its
+/// state, or a path that cannot be watched.
 async fn next_change(
     folders: Arc<GrantedFolders>,
     paths: Vec<String>,
@@ -193,7 +193,7 @@ impl HostState {
         watched
     }
 
-    /// Converts the end of a wait for the guest, and keeps the state of the path that it tells of.
+    /// Converts the end of a wait for the guest, and stores the state of the reported path.
     fn settle_wait(
         &mut self,
         mut watched: BTreeMap<String, u64>,
@@ -220,7 +220,7 @@ impl HostState {
         wakeup
     }
 
-    /// Begins the limits of a long run anew, as a further run would.
+    /// Resets the limits of a long run, as a new run would.
     fn renew_limits(&mut self, now: Instant) {
         let Some(run) = &mut self.call.run else {
             return;

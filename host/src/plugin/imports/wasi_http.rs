@@ -4,7 +4,7 @@
 //! This module only converts between the types of WASI and those of [`crate::egress`], which has
 //! all the rules. Differences that a guest can see: the host follows redirects; a response starts
 //! when its body is complete; trailers are neither sent nor received; a `content-length` request
-//! header is allowed (it must be correct) and is written anew; an error is reduced to its code, and
+//! header is allowed (it must be correct) and is rewritten; an error is reduced to its code, and
 //! its text is in the access record.
 
 use std::sync::Arc;

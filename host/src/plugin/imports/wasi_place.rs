@@ -234,7 +234,7 @@ impl HostState {
                 if folders.holds_a_grant(&place) {
                     return Err(FolderError::ReadOnly);
                 }
-                place.look_again()?;
+                place.refresh_metadata()?;
             }
             if need == Need::Add
                 && let Some(usage) = place.usage()

@@ -27,7 +27,7 @@ pub struct LoadOptions {
     pub chosen: Vec<Found>,
     /// Components that know no contract, whose functions are tools.
     pub components: Vec<ForeignComponent>,
-    /// A folder that was read before, when the person was asked about it: its content is taken from
+    /// Folder that was already read when the person was asked about it. Its content is taken from
     /// here and not read again.
     pub held: Option<Arc<HeldFolder>>,
     /// Plugins that were installed, with the verified facts of each.
@@ -44,8 +44,8 @@ pub struct LoadOptions {
     pub data: PathBuf,
     /// Plugins that the operator leaves out of this run, by name.
     pub without: Vec<String>,
-    /// Whether a plugin that the settings configure must be there. Not where only some places are
-    /// searched.
+    /// Whether a missing plugin that the settings configure is reported. False if only some places
+    /// are searched.
     pub expects_installed: bool,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,

@@ -95,7 +95,7 @@ impl<P: Point> DispatchRun<'_, P> {
             .finish_hook::<P>(spec, took, result, &mut value, &mut merged);
         let answer = match merged.answer {
             None if merged.rewrites => Some(Objection::Block(
-                "it wants to change what another hook changed after it".to_owned(),
+                "it wants to change a value that another hook changed after it".to_owned(),
             )),
             answer => answer,
         };

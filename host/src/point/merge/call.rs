@@ -89,7 +89,7 @@ fn replace_parts(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
         }
         o::Part::Blob(named) => {
             let known = result.blobs().find(|blob| blob.id == named.id);
-            let known = known.ok_or("it puts a blob in place that the result does not have")?;
+            let known = known.ok_or("it adds a blob that the result did not have")?;
             Ok(Part::Blob(known.clone()))
         }
     };

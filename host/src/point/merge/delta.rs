@@ -16,7 +16,7 @@ impl Merge<p::TextDelta> for o::DeltaOutcome {
     ) -> Result<(), String> {
         if payload.is_last && self.keep > 0 {
             return Err(format!(
-                "it keeps {} bytes back and nothing follows",
+                "it holds back {} bytes, but no more text follows",
                 self.keep
             ));
         }

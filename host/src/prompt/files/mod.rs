@@ -226,7 +226,9 @@ impl<'r> ContextReader<'r> {
         match (self.rules)(&path.to_string_lossy()) {
             ToolVerdict::Deny(_) => return Some("the rules in [tools] deny reading it"),
             ToolVerdict::Allow => {}
-            _ if is_import => return Some("the rules in [tools] do not allow reading it unasked"),
+            _ if is_import => {
+                return Some("the rules in [tools] do not allow reading it without a question");
+            }
             _ => {}
         }
         let folders = path.parent().filter(|_| is_import)?.ancestors();

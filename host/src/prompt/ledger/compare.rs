@@ -29,8 +29,8 @@ pub(super) fn compare_rows(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartR
     now.iter().map(row).chain(removed).collect()
 }
 
-/// Finds the first breakpoint that is not valid any more since the previous turn. Changes within
-/// the turn count too: a step with other tools than the previous step reads nothing from the cache.
+/// Finds the first breakpoint that is no longer valid since the previous turn. Changes within the
+/// turn count too: a step with other tools than the previous step reads nothing from the cache.
 pub(super) fn find_broken(before: &LedgerBefore, turn: &TurnLedger) -> Option<BrokenBorder> {
     let mut causes: Vec<(CacheBorder, String)> = Vec::new();
     let mut last = before.step.as_ref();

@@ -65,7 +65,7 @@ pub struct PartRow {
     pub change: PartChange,
 }
 
-/// The first cache breakpoint that is not valid any more since the previous turn. Later breakpoints
+/// The first cache breakpoint that is no longer valid since the previous turn. Later breakpoints
 /// are invalid as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BrokenBorder {

@@ -40,7 +40,7 @@ pub(in crate::provider) struct ResponsesReader {
     has_refusal: bool,
 }
 
-/// An output item, as far as it was received.
+/// Output item, possibly incomplete.
 #[derive(Default)]
 struct OutputItem {
     call: Option<CallSlot>,

@@ -24,7 +24,7 @@ pub use closed::is_closed;
 /// Subset of JSON Schema that a wire accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// JSON Schema 2020-12 without alternatives at the root: Anthropic.
+    /// JSON Schema 2020-12 without `oneOf`, `anyOf` or `allOf` at the root (Anthropic).
     Full,
     /// The subset that all OpenAI-compatible servers accept, including Gemini and the grammars of
     /// llama.cpp.

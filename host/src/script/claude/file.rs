@@ -189,7 +189,7 @@ impl ClaudeReader<'_> {
             if event.is_gate() {
                 return Err(self.wrong_file(
                     place,
-                    &format!("{what}, and this one guards; take it out to go on without it"),
+                    &format!("{what}, but this hook is a guard; remove it to continue without it"),
                 ));
             }
             self.note_unsupported(place, &format!("{what}; it is not called"));

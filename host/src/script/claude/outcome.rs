@@ -167,10 +167,10 @@ fn judged_outcome(caller: &Caller, payload: &Value, specific: &Value) -> Result<
     let changed = specific["updatedInput"].as_object();
     match (decision == "ask", changed) {
         (true, Some(_)) => Err(Failure::Malformed(
-            "it asks about a call and changes it at once, which is not supported".to_owned(),
+            "it both asks about a call and changes it, which is not supported".to_owned(),
         )),
         (true, None) => {
-            Ok(json!({"verdict": {"ask": reason.unwrap_or("a hook wants you to be asked")}}))
+            Ok(json!({"verdict": {"ask": reason.unwrap_or("a hook asks for your approval")}}))
         }
         (false, None) => Ok(json!({})),
         (false, Some(changed)) => {

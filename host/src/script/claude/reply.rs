@@ -51,13 +51,11 @@ pub(super) fn check_reply(said: &Value, is_judged: bool) -> Result<(), Failure> 
     let specific = &said["hookSpecificOutput"];
     let misplaced = |why: String| Err(Failure::Malformed(why));
     if let Some(name) = first_of(&SPECIFIC_DECISIONS, said) {
-        return misplaced(format!(
-            "`{name}` stands beside `hookSpecificOutput`; it belongs into it"
-        ));
+        return misplaced(format!("`{name}` must be inside `hookSpecificOutput`"));
     }
     if let Some(name) = first_of(&OWN_DECISIONS, specific) {
         return misplaced(format!(
-            "`{name}` stands in `hookSpecificOutput`; it belongs beside it"
+            "`{name}` must not be inside `hookSpecificOutput`, but next to it"
         ));
     }
     if !is_judged && let Some(name) = first_of(&SPECIFIC_DECISIONS, specific) {

@@ -40,7 +40,7 @@ const MAX_FILES: usize = 100_000;
 pub struct Imported {
     /// Id of the session.
     pub id: String,
-    /// Messages about lines that cannot be read; they are kept as they are.
+    /// Notices about unreadable lines, which are kept unchanged.
     pub notices: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl SessionStore {
         sync_all(&from);
         rename_new(&from, &to).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => refused(format!(
-                "there is a session {new} already, or a file of that name; give another id with --id"
+                "a session {new}, or a file of that name, already exists; pass another id with --id"
             )),
             _ => Error::write_error(&to, error),
         })?;
@@ -115,7 +115,7 @@ fn check_id(id: &str) -> Result<(), String> {
     match is_new_session_id(id) {
         true => Ok(()),
         false => Err(format!(
-            "`{}` is no id of a session (letters, digits, `-`, `_` and `.`); give one with --id",
+            "`{}` is not a session id (letters, digits, `-`, `_` and `.`); pass an id with --id",
             crate::text::clean_line(id, 96)
         )),
     }
@@ -240,7 +240,7 @@ fn check(folder: &Path, is_strict: bool) -> Result<Vec<String>, Refusal> {
                 file.read_to_end(&mut bytes).map_err(text)?;
                 if hash_name(&bytes) != name {
                     return Err(Refusal::Text(format!(
-                        "`{}` was changed: its content does not fit its name",
+                        "`{}` is corrupt: its hash does not match its name",
                         part.path
                     )));
                 }

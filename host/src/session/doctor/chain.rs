@@ -1,4 +1,4 @@
-//! The lines of a file of entries: whether each can be read, and whether each follows the one
+//! Lines of a file of entries: whether each can be read, and whether each refers to the entry
 //! before it.
 
 use std::collections::HashSet;
@@ -10,10 +10,11 @@ use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
 use crate::session::head::kind;
 
 /// Repair of a line that cannot be read.
-const ASIDE: Option<&str> = Some("it is taken out; a copy of the whole file is kept");
+const ASIDE: Option<&str> = Some("the repair removes it; a copy of the whole file is kept");
 
-/// Repair of a line that does not follow the one before it.
-const RELINK: Option<&str> = Some("it is made to follow; a copy of the whole file is kept");
+/// Repair of a line that does not refer to the entry before it.
+const RELINK: Option<&str> =
+    Some("the repair corrects its `parent`; a copy of the whole file is kept");
 
 /// Fault of a line.
 pub(super) struct LineFault {

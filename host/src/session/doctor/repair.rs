@@ -17,12 +17,12 @@ use crate::session::parts::{KEPT, PartKind, parts};
 use crate::session::{Error, SessionStore};
 
 impl SessionStore {
-    /// Repairs a session as far as it can be, and returns messages about what was done. Fails if a
+    /// Repairs a session as far as it can be, and returns messages about the repairs. Fails if a
     /// process has the session open; leaves a session of a newer version alone.
     pub fn repair(&self, id: &str) -> Result<Vec<String>, Error> {
         let folder = self.folder_of(id)?;
         let lock = lock_session(&folder)?;
-        // Examine again under the lock: what was found before may be over.
+        // Examine again under the lock, because earlier findings may be outdated.
         let found = self.examine(id)?;
         let mut done = Vec::new();
         if let Some(version) = found.newer {
@@ -59,7 +59,7 @@ fn files(
     done: &mut Vec<String>,
 ) -> Result<(), Error> {
     let all = parts(folder).map_err(|source| Error::read_error(folder, source))?;
-    // What is moved away is not repaired before.
+    // Do not repair files that are moved away.
     let is_aside = |path: &str| {
         let mut asides = found.aside.iter();
         asides.any(|aside| Path::new(path).starts_with(aside))
@@ -89,7 +89,7 @@ fn files(
     Ok(())
 }
 
-/// Writes a file of entries anew without the lines that cannot be read, and returns their number.
+/// Rewrites a file of entries without the unreadable lines, and returns their number.
 fn rewrite(path: &Path) -> Result<u64, Error> {
     let failed = |source| Error::write_error(path, source);
     let (file, _) = guarded::open(path).map_err(|source| Error::read_error(path, source))?;
@@ -125,8 +125,8 @@ fn rewrite(path: &Path) -> Result<u64, Error> {
     Ok(n_out)
 }
 
-/// Returns the line of an entry with another entry before it. Only these bytes change, where they
-/// stand as this program writes them.
+/// Returns the line of an entry with a new `parent`. If the line has the format that this program
+/// writes, only these bytes change.
 fn linked(text: &[u8], entry: &Entry, last: Option<&str>) -> Vec<u8> {
     let json = |value: Option<&str>| serde_json::to_string(&value).unwrap_or_default();
     let old = format!("\"parent\":{}", json(entry.parent.as_deref()));
@@ -158,7 +158,7 @@ fn aside(
         let from = folder.join(path);
         match rename_new(&from, &to) {
             Ok(()) => done.push(format!("{path} was moved to {}", to.display())),
-            // It was in a folder that was moved before.
+            // The file was in a folder that was already moved.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(Error::write_error(&to, source)),
         }

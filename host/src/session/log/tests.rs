@@ -103,7 +103,7 @@ fn that_the_disk_failed_is_told_once_with_its_reason_and_nothing_is_added_any_mo
     // Another thread waits for the disk.
     log.take_unsynced().unwrap().unwrap().wait();
     assert_eq!(why(log.append(b"two\n").unwrap_err()), "a cable came loose");
-    let later = "the disk failed before; open the session again";
+    let later = "an earlier write to the disk failed; open the session again";
     assert_eq!(why(log.append(b"two\n").unwrap_err()), later);
     assert_eq!(why(log.sync().unwrap_err()), later);
     assert_eq!(log.end().number(), 4);

@@ -1,7 +1,7 @@
 //! Makes the view of a session, entry by entry.
 //!
-//! Results, decisions and ends are brought back to the call, the subagent or the turn that they are
-//! about. An entry that fits nowhere stays an event of its own.
+//! Results, decisions and ends are attached to their call, subagent or turn. An entry that fits
+//! none becomes a separate event.
 
 use std::collections::HashMap;
 
@@ -321,7 +321,7 @@ impl Build {
         }
     }
 
-    /// Adds what a hook decided to the call that it is about, or else as an event.
+    /// Adds the decision of a hook to its call, or else as an event.
     fn decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
         let text = |key: &str| record[key].as_str().map(str::to_owned);
         let outcome = text("outcome").unwrap_or_default();
@@ -383,7 +383,7 @@ impl Build {
         }
     }
 
-    /// Marks the turns whose messages were archived or taken back.
+    /// Marks the turns whose messages were archived or undone.
     fn replaced(&mut self, reason: &str, removed: &[String], holder: Option<&String>) {
         if holder.is_none() && reason != UNDONE {
             return;

@@ -6,7 +6,7 @@ use super::Item;
 use crate::message::{Content, Message};
 use crate::session::entry::Body;
 
-/// Returns a value as it stands in JSON, without quotes.
+/// Returns the JSON form of a value, without quotes.
 pub(super) fn name_of(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value)
         .map_or_else(|_| String::new(), |value| crate::json::plain_text(&value))
@@ -71,7 +71,7 @@ pub(super) fn described(body: &Body) -> Option<String> {
             format!("the audit log has a gap at {point}: {reason}")
         }
         Body::Corrected { shown, text } => {
-            format!("text that was shown was taken back: {shown:?}, now {text:?}")
+            format!("text that was shown was corrected: {shown:?}, now {text:?}")
         }
         Body::Injected { plugin, text, keep } => {
             let how = if *keep { "" } else { ", for one request" };
@@ -79,7 +79,7 @@ pub(super) fn described(body: &Body) -> Option<String> {
         }
         Body::SkillActivated { skill, by, .. } => format!("skill {skill} became active, by {by}"),
         Body::SkillEnded { skill, reason } => format!("skill {skill} ended: {reason}"),
-        Body::Aside { by } => format!("the session is an aside of `rind {by}`"),
+        Body::Aside { by } => format!("the session was opened by `rind {by}` for itself"),
         Body::Archival {
             turn,
             reason,

@@ -93,7 +93,7 @@ pub(super) fn split_front(text: &str) -> FrontMatter<'_> {
     let first = rest.lines().next().unwrap_or_default();
     let place = (n_before + 1, 1);
     if first.trim_end() == FENCE {
-        let text = "the front matter has no end";
+        let text = "the front matter is not closed";
         let hint = "put a line `---` between the front matter and the text";
         return FrontMatter::Unclosed(refuse_skill(place, text, hint));
     }
@@ -132,7 +132,7 @@ pub(super) fn read_document(
     let marker = ["<<<<<<<", "=======", ">>>>>>>"];
     let mut lines = found.front.lines();
     if let Some(line) = lines.position(|l| marker.iter().any(|marker| l.starts_with(marker))) {
-        let text = "there is a merge conflict in the front matter";
+        let text = "the front matter has merge conflict markers";
         return Err(refuse_skill(
             at((line + 1, 1)),
             text,

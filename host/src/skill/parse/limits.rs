@@ -54,7 +54,7 @@ pub(super) fn side_effects(entry: &YamlEntry, skill: &mut Skill, reader: &mut Sk
         skill
             .side_effects
             .retain(|effect| *effect != SideEffect::None);
-        let text = "`side_effects` has `none` beside others";
+        let text = "`side_effects` has `none` together with others";
         reader.add_error(entry.node.place, text, "remove `none`, or the others");
     }
 }

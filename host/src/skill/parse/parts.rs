@@ -1,4 +1,4 @@
-//! Parts of a skill's file as they were written, for code that rewrites the file.
+//! Unparsed parts of a skill's file, for code that rewrites the file.
 
 use std::borrow::Cow;
 

@@ -88,7 +88,7 @@ pub(super) fn requires_of_metadata(skill: &mut Skill, reader: &mut SkillReader) 
     }
 }
 
-/// Returns the stamp with each value as it was written.
+/// Returns the stamp with its values unparsed.
 pub(super) fn stamp_value(node: &YamlNode) -> Value {
     let NodeKind::Mapping(entries) = &node.kind else {
         return Value::Null;

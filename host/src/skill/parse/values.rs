@@ -105,8 +105,8 @@ impl SkillReader {
     }
 }
 
-/// Splits a text at commas and whitespace outside of brackets. A `(` after whitespace belongs to
-/// the item before it.
+/// Splits a text at commas and whitespace outside brackets. A `(` after whitespace belongs to the
+/// item before it.
 pub(super) fn split_outside(text: &str, [open, close]: [char; 2]) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut depth = 0_usize;

@@ -2,7 +2,7 @@
 //! the same.
 //!
 //! Comments and formatting of unchanged keys are the author's, so they are kept. If the edited text
-//! does not parse as the intended document, everything is written anew.
+//! does not parse as the intended document, everything is rewritten.
 
 use super::emit;
 use crate::front_matter::{self, NodeKind, YamlDocument, YamlEntry, YamlNode};
@@ -70,7 +70,7 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
     }
     text.extend(added.map(written));
     // Keys on one line, in braces, and the like cannot be edited by line: then everything is
-    // written anew.
+    // rewritten.
     let is_right = front_matter::read_document(&text).is_ok_and(|read| is_equal(&read, new))
         && front_matter::split_front(&format!("{text}---\n")).is_some();
     if is_right {

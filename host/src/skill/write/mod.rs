@@ -12,7 +12,7 @@ mod open;
 use super::model::{Diagnostic, Severity, Skill, Unusable};
 use super::parse::{FORMAT, ParsedParts, SkillFile};
 use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
-pub use open::Lost;
+pub use open::FormatLoss;
 
 /// Error of writing a skill in another format.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum WriteError {
     #[error("it has faults: {}", tell_faults(.0))]
     Faults(Vec<Diagnostic>),
     /// The result would differ in meaning from the file.
-    #[error("what would be written does not mean the same: {0} would differ")]
+    #[error("the rewritten file would have another meaning: {0} would differ")]
     Differs(&'static str),
 }
 
@@ -89,7 +89,7 @@ pub fn to_v1(file: &SkillFile<'_>) -> Result<String, WriteError> {
 ///
 /// # Errors
 /// The file has faults.
-pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<Lost>), WriteError> {
+pub fn to_open(file: &SkillFile<'_>) -> Result<(String, Vec<FormatLoss>), WriteError> {
     let mut parts = file
         .parts()
         .map_err(|fault| WriteError::Faults(vec![fault]))?;

@@ -17,7 +17,7 @@ use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 
 /// Key of v1 that the open format cannot express.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Lost {
+pub struct FormatLoss {
     /// Key of the front matter.
     pub key: &'static str,
     /// Description of the loss.
@@ -44,10 +44,10 @@ const WITHOUT: [&str; 10] = [
 const REQUIRES: [&str; 2] = ["requires", "rind"];
 
 /// Creates the document of the open format.
-pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument, Vec<Lost>) {
+pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument, Vec<FormatLoss>) {
     let mut lost = Vec::new();
     let mut lose = |key, text: String, is_restriction| {
-        lost.push(Lost {
+        lost.push(FormatLoss {
             key,
             text,
             is_restriction,
@@ -78,14 +78,14 @@ pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument,
     if !skill.side_effects.is_empty() {
         lose(
             "side_effects",
-            "what it changes is not told before its first use".to_owned(),
+            "its side effects are not shown before its first use".to_owned(),
             false,
         );
     }
     if old.get("trust").is_some() {
         lose(
             "trust",
-            "its trust is that of the place where it lies".to_owned(),
+            "its trust depends only on its location".to_owned(),
             true,
         );
     }
@@ -110,7 +110,7 @@ pub(super) fn open_document(old: &YamlDocument, skill: &Skill) -> (YamlDocument,
     if skill.generated_from.is_some() {
         lose(
             "generated_from",
-            "it does not say what it was derived from".to_owned(),
+            "it does not name its source".to_owned(),
             false,
         );
     }
@@ -186,7 +186,7 @@ fn move_requires(
     let Some(place) = free else {
         return lose(
             "requires",
-            "it does not say what it needs".to_owned(),
+            "it does not declare its requirements".to_owned(),
             false,
         );
     };
@@ -233,7 +233,7 @@ fn list_node(texts: &[String]) -> NodeKind {
 pub(super) fn find_difference(
     before: &Skill,
     after: &Skill,
-    lost: &[Lost],
+    lost: &[FormatLoss],
 ) -> Option<&'static str> {
     let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
     let (mut want, mut got) = (before.clone(), after.clone());

@@ -20,8 +20,8 @@ pub struct Retried {
 }
 
 impl Retried {
-    /// Creates one that runs `detect` at each call. `wanted` describes the permissions of commands
-    /// once setup succeeds; its mechanism may differ from the one found.
+    /// Creates commands that run `detect` at each call until it succeeds. `wanted` describes the
+    /// permissions of commands once setup succeeds; its mechanism may differ from the one found.
     pub fn new(
         wanted: Confinement,
         detect: impl Fn() -> BoxFuture<'static, Result<Confinement, Obstacle>> + Send + Sync + 'static,

@@ -509,7 +509,7 @@ impl<'a> ShellReader<'a> {
     }
 }
 
-/// Whether every shell reads a character literally outside of quotes, in any position.
+/// Whether every shell reads a character literally outside quotes, in any position.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c)
 }

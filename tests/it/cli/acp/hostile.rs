@@ -112,13 +112,13 @@ fn requests_for_something_that_is_not_there_say_so() {
             "session/new",
             json!({"cwd": workspace, "mcpServers": [], "systemPrompt": {"mode": "append", "content": []}}),
             -32602,
-            "`systemPrompt` is not taken",
+            "`systemPrompt` is not supported",
         ),
         (
             "session/new",
             json!({"cwd": workspace, "mcpServers": [], "additionalDirectories": ["/tmp"]}),
             -32602,
-            "`additionalDirectories` is not taken",
+            "`additionalDirectories` is not supported",
         ),
         (
             "session/prompt",

@@ -280,7 +280,7 @@ fn a_no_to_a_server_leaves_it_out() {
     );
     client.result(id);
     assert!(
-        client.log().contains("there was no yes"),
+        client.log().contains("its tools were not approved"),
         "{}",
         client.log()
     );

@@ -160,7 +160,7 @@ fn a_file_that_cannot_be_read_and_a_plugin_without_manifest_do_not_keep_the_othe
         "✗ a-broken: plugin.toml (",
         "✗ hello: wrong.toml (hello/tests/wrong.toml:2)",
         "✗ hello: zero.toml (",
-        "is a link, and none is followed here",
+        "is a symlink, and symlinks are not followed here",
         "✓ hello: fine",
     ] {
         assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
@@ -181,7 +181,7 @@ fn a_case_that_did_not_come_to_what_it_is_about_fails() {
         )
     };
     for (given, expect, why) in [
-        (String::new(), "", "it expects nothing"),
+        (String::new(), "", "it has no expectations"),
         // The script ends before the turn does.
         (
             format!("reply = [{read}]"),
@@ -331,7 +331,10 @@ fn a_case_of_a_loop_that_differs_or_fails_unnoticed_does_not_pass() {
     let both = "[[case]]\nname = \"a\"\n[case.given]\nloop = true\ninput = \"x\"\n";
     for (cases, why) in [
         (turn, "`expect.again` is about the loop of `given.loop`"),
-        (both, "`given.input` is not for a case of `given.loop`"),
+        (
+            both,
+            "`given.input` does not apply to a case of `given.loop`",
+        ),
     ] {
         let rind = with_cases("looper", |manifest| manifest, cases);
         let stdout = rind.run(&["plugin", "test", "looper"]).exits(1).stdout;

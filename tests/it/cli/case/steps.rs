@@ -44,7 +44,7 @@ fn a_turn_after_a_turn_gets_its_own_replies() {
     fails(
         "hello",
         "[[case]]\nname = \"a\"\nexpect.stop = \"done\"\n[[case.then]]\ngiven.input = \"x\"\n",
-        "step 2: it expects nothing",
+        "step 2: it has no expectations",
     );
     fails(
         "hello",
@@ -93,7 +93,10 @@ fn binary_files_come_from_the_folder_of_cases_and_nothing_from_outside() {
     std::fs::remove_file(&place).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", &place).unwrap();
     for (from, why) in [
-        ("data/x.bin", "is a link, and none is followed here"),
+        (
+            "data/x.bin",
+            "is a symlink, and symlinks are not followed here",
+        ),
         ("../plugin.toml", "it is not a path inside `tests`"),
         (
             "data/none.bin",

@@ -81,7 +81,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
         .keys("\rq\r")
         .sees("[n]o and")
         .keys("a\r")
-        .sees("read it to its end first");
+        .sees("view the whole question first");
     assert!(!rind.workspace().join("long.txt").exists());
     terminal.keys("v\r").sees("more rows; Enter shows the next");
     read_to_its_end(&mut terminal);
@@ -163,7 +163,7 @@ fn a_question_that_does_not_fit_on_the_screen_is_read_before_it_is_answered() {
         .sees("? write_file wants")
         .sees("[v]iew first")
         .keys("y\r")
-        .sees("read it to its end first");
+        .sees("view the whole question first");
     assert!(!rind.workspace().join("long.txt").exists());
     terminal.keys("n\r").sees("Now short.txt.");
     terminal
@@ -195,7 +195,9 @@ fn a_plugin_asks_in_the_chat_and_not_when_it_ends() {
     ");
     terminal.keys("y\r").sees("true").sees_no("Ctrl-C ends");
     // What asks to view a question is a text like any other.
-    terminal.keys("/name\r").sees("Enter alone takes the above");
+    terminal
+        .keys("/name\r")
+        .sees("Enter alone takes the default above");
     terminal.keys("v\r").sees_no("Enter alone").sees("\nv\n");
     terminal.sees_no("Ctrl-C ends").keys("go\r");
     terminal

@@ -79,7 +79,7 @@ fn a_long_text_of_ones_own_shows_the_images_that_it_names_and_a_paste_says_which
     terminal
         .sees("[paste 1: 13 lines]")
         .keys("\r")
-        .sees("names it; type its name");
+        .sees("pasted; type its name");
     terminal.sees_no("Enter steers").keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));
     let messages = rind.entries("message").into_iter();

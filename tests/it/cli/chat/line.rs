@@ -45,7 +45,7 @@ fn names_of_commands_and_files_are_completed() {
       ▸ cost Show tokens and cost of this session
         context Show what fills the window of the model
         compact Replace older messages with a summary now
-        continue Go on with the turn that was interrupted when the program e
+        continue Continue the turn that was interrupted when the program end
         copy Put the last answer into the clipboard, through the terminal
     scripted · ask
     ");

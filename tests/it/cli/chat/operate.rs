@@ -180,7 +180,7 @@ fn ctrl_r_finds_what_was_typed_and_a_paste_comes_back_as_its_note() {
     terminal
         .sees("› first thing")
         .keys(CTRL_R)
-        .sees("nothing older has it");
+        .sees("no older match");
     terminal
         .keys(ESC)
         .sees_no("history:")

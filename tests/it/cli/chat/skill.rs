@@ -73,7 +73,7 @@ fn a_question_about_a_projects_skill_says_what_it_declares_and_no_refuses_it() {
         .sees("scripted")
         .keys("/tutor rust\r")
         .sees("says that it uses the network")
-        .sees("it is asked once in a session")
+        .sees("it is asked once per session")
         .sees("[n]o");
     terminal
         .keys("n\r")

@@ -29,7 +29,7 @@ fn hooks_are_added_once_and_exactly_they_are_removed() {
         ran.stdout.contains("+ ") && ran.stdout.contains("claude-code pre-tool"),
         "{ran:?}"
     );
-    assert!(ran.stderr.contains("as it was is kept in"), "{ran:?}");
+    assert!(ran.stderr.contains("a copy of the old"), "{ran:?}");
     let text = own.user_text(".claude/settings.json");
     let settings: Value = serde_json::from_str(&text).unwrap();
     let before = settings["hooks"]["PreToolUse"].as_array().unwrap();

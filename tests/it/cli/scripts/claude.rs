@@ -242,7 +242,7 @@ fn what_a_hook_says_counts_and_one_that_fails_closes_the_gate() {
         ),
         (
             "echo '{\\\"permissionDecision\\\": \\\"deny\\\"}'",
-            "`permissionDecision` stands beside `hookSpecificOutput`",
+            "`permissionDecision` must be inside `hookSpecificOutput`",
         ),
         (
             "echo '{\\\"hookSpecificOutput\\\": {\\\"hookEventName\\\": \\\"PreToolUse\\\", \\\"decision\\\": \\\"block\\\"}}'",
@@ -307,7 +307,7 @@ fn what_is_not_supported_is_named_once_and_guards_must_be_callable() {
     for (hook, expected) in [
         (
             r#"{"type": "prompt", "prompt": "is it fine?"}"#,
-            "hooks of the type `prompt` are not supported, and this one guards",
+            "hooks of the type `prompt` are not supported, but this hook is a guard",
         ),
         (r#"{"type": "command"}"#, "`command` is missing"),
         (

@@ -47,12 +47,12 @@ fn a_script_that_fails_closes_a_gate_and_is_skipped_elsewhere() {
         ("echo not today >&2; exit 1", "exit code 1: not today"),
         (
             "echo hello",
-            "its outcome was refused: what it wrote is not JSON",
+            "its outcome was refused: its output is not JSON",
         ),
-        ("echo '[1]'", "what it wrote is no JSON object"),
+        ("echo '[1]'", "its output is not a JSON object"),
         (
             "echo '{}'; echo '{}'",
-            "what it wrote is not JSON: trailing characters",
+            "its output is not JSON: trailing characters",
         ),
         ("echo '{\"blok\": \"no\"}'", "unknown field `blok`"),
         ("printf '\\377\\376'", "is not JSON"),

@@ -66,7 +66,7 @@ fn answers_that_are_none_are_failures_of_their_call() {
         ("echo '{\"outcome\": {}}'", "missing field `id`"),
         (
             "echo '{\"id\": 99, \"outcome\": {}}'",
-            "it answered call 99, which was not made",
+            "it answered the unknown call 99",
         ),
         (
             "echo \"{\\\"id\\\": $id, \\\"outcome\\\": 5}\"",

@@ -188,7 +188,7 @@ fn hostile_sources_end_with_a_reason_and_nothing_is_written() {
         ("torn", "x.wit:2:", 1),
         ("lacks", "package 'c:d' not found", 1),
         ("deep", "nest", 1),
-        ("empty", "is no source of a skill", 2),
+        ("empty", "no skill can be derived from", 2),
         ("module.wasm", "is a core module and no component", 1),
         ("nowhere", "nowhere is not there", 2),
     ] {

@@ -27,7 +27,7 @@ fn the_same_source_gives_the_same_bytes_and_is_not_written_again() {
     ---- stdout
     [RIND_HOME]/cache/skills/small/1.2.3/small
     ---- stderr
-    it is in the cache; to use it: `rind skill install [RIND_HOME]/cache/skills/small/1.2.3/small`
+    saved in the cache; to use the skill: `rind skill install [RIND_HOME]/cache/skills/small/1.2.3/small`
     "#);
     let file = rind.home().join("cache/skills/small/1.2.3/small/SKILL.md");
     let written = fs::metadata(&file).unwrap().modified().unwrap();
@@ -150,8 +150,8 @@ fn a_source_is_never_replaced_by_its_skill() {
         for flags in [&[][..], &["--yes"], &["--force"]] {
             let refused = rind.run(&[&args, flags].concat()).exits(2);
             let expected = match into.starts_with("nothing") {
-                true => "leads through a folder that is not there",
-                false => "a skill never takes the place of its source",
+                true => "a parent folder of",
+                false => "a skill never replaces its source",
             };
             assert!(
                 refused.stderr.contains(expected),
@@ -194,7 +194,7 @@ fn a_folder_that_is_no_skill_is_never_replaced() {
         assert!(
             refused
                 .stderr
-                .contains("is there and is no skill, as it has no SKILL.md"),
+                .contains("exists and is not a skill, as it has no SKILL.md"),
             "{}",
             refused.stderr
         );

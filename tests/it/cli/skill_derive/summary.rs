@@ -157,7 +157,7 @@ fn a_summary_that_fails_takes_no_earlier_one_away() {
             .contains("there is no summary: the model wrote nothing")
             && ran
                 .stderr
-                .contains("nothing was replaced: the bundle that is there has a summary"),
+                .contains("nothing was replaced: the existing skill has a summary"),
         "{}",
         ran.stderr
     );
@@ -229,7 +229,7 @@ fn a_summary_that_fails_or_is_blocked_leaves_the_rest() {
     let ran = derive("calls");
     assert!(
         ran.stderr
-            .contains("there is no summary: the model called a tool in place of writing"),
+            .contains("there is no summary: the model called a tool instead of writing"),
         "{}",
         ran.stderr
     );

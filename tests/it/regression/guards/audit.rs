@@ -56,7 +56,7 @@ fn a_host_without_descriptors_leaves_a_gap_that_is_told() {
     );
     assert!(!rind.entries("audit-gap").is_empty());
     let audit = verified(&rind, 1);
-    assert!(audit.stderr.contains("is not whole: "), "{}", audit.stderr);
+    assert!(audit.stderr.contains("is incomplete: "), "{}", audit.stderr);
     assert!(
         audit
             .stderr
@@ -121,7 +121,7 @@ fn a_turn_without_the_plugin_is_a_gap_in_the_log_of_its_session() {
     fs::remove_dir_all(rind.home().join("managed/audit-log")).unwrap();
     rind.run(&["run", "--resume", "last", "again"]).exits(0);
     let audit = verified(&rind, 1);
-    let says = "a gap: turn 2 main: it ended, and the log has no line of that";
+    let says = "a gap: turn 2 main: it ended, but the log has no line about its end";
     assert!(audit.stderr.contains(says), "{}", audit.stderr);
 }
 

@@ -20,7 +20,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
         "torn",
         "---\nname: torn\n",
         "unusable",
-        "the front matter has no end",
+        "the front matter is not closed",
     ),
     (
         "newer",
@@ -107,7 +107,7 @@ fn many_skills_with_faults_do_not_bury_the_start_of_a_session() {
     let said = rind.run(&["run", "hi"]).exits(0).stderr;
     assert_eq!(said.matches("is not used").count(), 5, "{said}");
     assert!(
-        said.contains("25 more skills left out; `rind skill list` shows all"),
+        said.contains("25 more skills not shown; `rind skill list` shows all"),
         "{said}"
     );
 }

@@ -99,7 +99,7 @@ fn one_link_among_the_skills_of_a_project_takes_no_other_away() {
     let ran = rind.run(&list);
     for part in [
         "skills/etc: is a link that leads out",
-        "bar/up: is a link to a folder that it is in",
+        "bar/up: is a link to one of its parent folders",
         "two/SKILL.json: is a link that leads out",
     ] {
         assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
@@ -161,7 +161,7 @@ fn of_a_collection_each_skill_is_installed_by_itself_and_the_others_are_named() 
         .exits(1);
     assert_eq!(installed(&rind), ["good"]);
     for part in [
-        "one/skills/access and two/skills/access have one name; choose one with --skill",
+        "one/skills/access and two/skills/access have the same name; choose one with --skill",
         "bad is not installed: its SKILL.md cannot be used: 1:1: there is no front matter",
     ] {
         assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
@@ -209,7 +209,7 @@ fn skills_in_hidden_folders_of_a_collection_and_below_an_index_are_found() {
     assert_eq!(installed(&rind), ["one", "three", "two"]);
     assert!(
         ran.stderr
-            .contains("skills/SKILL.md is taken for a table of contents"),
+            .contains("skills/SKILL.md is treated as a table of contents"),
         "{}",
         ran.stderr
     );
@@ -333,7 +333,7 @@ fn a_new_plugin_in_a_workspace_that_takes_it_in_is_a_member_and_cargo_still_work
             "{members} {exclude}"
         );
         assert_eq!(
-            ran.stderr.contains("takes it in by its `members`"),
+            ran.stderr.contains("includes it by its `members`"),
             is_member,
             "{}",
             ran.stderr

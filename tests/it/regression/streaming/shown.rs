@@ -180,7 +180,7 @@ async fn the_list_of_plugins_says_who_holds_answers_back() {
     let list = rind.run(&["plugin", "list"]).exits(0);
     assert!(
         list.stderr
-            .contains("answers are shown as they are written"),
+            .contains("the model's answers are shown while they are written"),
         "{}",
         list.stderr
     );

@@ -146,7 +146,7 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
         ),
         (
             "config/plugins/linked",
-            "[RIND_HOME]/config/plugins/linked has no effect: this link leads to nothing",
+            "[RIND_HOME]/config/plugins/linked has no effect: it is a dangling symlink",
             "",
         ),
         (
@@ -184,7 +184,7 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
 
 #[test]
 fn something_else_in_the_place_of_a_projects_folder_is_told() {
-    let told = "the project's .rind is not used: [WORKSPACE]/.rind: is a link or no folder";
+    let told = "the project's .rind is not used: [WORKSPACE]/.rind: is a link or not a folder";
     for is_link in [true, false] {
         let rind = Rind::with_script(ANSWER);
         let path = rind.workspace().join(".rind");
@@ -226,7 +226,7 @@ fn something_else_in_the_place_of_a_projects_folder_is_told() {
     let rind = Rind::with_script(ANSWER);
     fs::create_dir_all(rind.workspace().join(".rind/config.toml")).unwrap();
     let ran = rind.run(&["run", "hello", "--trust-project"]).exits(2);
-    let told = "[WORKSPACE]/.rind/config.toml is a folder, and settings are a file";
+    let told = "[WORKSPACE]/.rind/config.toml is a folder, but must be a settings file";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
 }
 
@@ -262,7 +262,7 @@ fn a_template_that_cannot_be_used_is_told_where_a_chat_starts_and_by_doctor() {
     let chat = rind.run_with_input(&["chat"], "hello\n").stderr;
     assert_eq!(chat.matches("cannot be used").count(), 5, "{chat}");
     assert!(
-        chat.contains("6 more templates left out; /help lists all"),
+        chat.contains("6 more templates not shown; /help lists all"),
         "{chat}"
     );
 }

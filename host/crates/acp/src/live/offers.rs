@@ -112,7 +112,7 @@ impl LiveSession {
             MODEL => Err(WireError::new(
                 -32602,
                 format!(
-                    "`{}` is not among the models; `/model NAME` asks another one",
+                    "`{}` is not among the models; `/model NAME` selects a model that is not listed",
                     clean_line(value, 100)
                 ),
             )),

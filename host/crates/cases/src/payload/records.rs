@@ -124,7 +124,7 @@ impl CaseShape for Purpose {
 
 impl CaseShape for VerdictChange {
     fn read(_: Value, _: &ToolRegistry) -> Result<Self, String> {
-        Err("hooks are not shown this".to_owned())
+        Err("hooks do not get this field".to_owned())
     }
 
     fn show(&self) -> Value {

@@ -145,7 +145,7 @@ impl CaseFormat for SkillCase {
             return Some("`given.arguments` is a text or a table".to_owned());
         }
         if given.input.is_some() && given.arguments.is_some() {
-            return Some("`given.input` is what the person says, and `given.arguments` starts the skill; give one of them".to_owned());
+            return Some("`given.input` is a message of the person, and `given.arguments` starts the skill directly; use one of them".to_owned());
         }
         (self.expect == SkillExpect::default()).then(|| NOTHING_EXPECTED.to_owned())
     }

@@ -12,7 +12,7 @@ use super::MAIN;
 use rind_lib::message::{Content, Message, Part, Role};
 use rind_lib::session::{Body, Entry};
 
-/// Text of a session that the log may have a line of.
+/// Text of a session for which the log may have a line.
 struct SessionText<'a> {
     turn: u32,
     message: &'a str,
@@ -55,12 +55,12 @@ pub(super) fn changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<String> {
             Some(text) => {
                 text.is_found = true;
                 format!(
-                    "turn {turn}: the {kind} in message {} of the session is not the one that line {n} of the log has the hash of",
+                    "turn {turn}: the {kind} in message {} of the session does not match the hash in line {n} of the log",
                     text.message
                 )
             }
             None => format!(
-                "turn {turn}: the {kind} that line {n} of the log has the hash of is not in the session"
+                "turn {turn}: no {kind} of the session matches the hash in line {n} of the log"
             ),
         });
     }

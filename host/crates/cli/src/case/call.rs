@@ -118,7 +118,7 @@ pub(in super::super) async fn run_call(mut args: CallArgs) -> anyhow::Result<Exi
 fn check_tool(args: &CallArgs, plugin: Option<&Arc<LoadedPlugin>>) -> anyhow::Result<()> {
     let Some(plugin) = plugin else {
         let text = format!(
-            "there is no plugin `{}`: neither a folder with a plugin.toml nor one of those in `rind plugin list`",
+            "there is no plugin `{}`: it is neither a folder with a plugin.toml nor listed by `rind plugin list`",
             args.name
         );
         return Err(Usage(text).into());

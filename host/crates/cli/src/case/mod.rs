@@ -194,7 +194,7 @@ async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
         line: 1,
         name: "build".to_owned(),
         failures: vec![format!(
-            "its component is older than its sources, and cannot be built: {why}"
+            "its component is older than its sources and cannot be rebuilt: {why}"
         )],
         is_error: true,
         ..CaseRun::default()
@@ -231,7 +231,7 @@ async fn test_plugin(
         .collect();
     if let Err(error) = last.keep_costs(costs, is_whole && !args.fail_fast) {
         render::print_warning(&format!(
-            "the next run has nothing to compare with: its costs cannot be kept: {error}"
+            "the costs of this run cannot be saved, so the next run cannot compare with them: {error}"
         ));
     }
     let name = &suite.manifest.name;

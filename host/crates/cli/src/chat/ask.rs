@@ -95,8 +95,8 @@ impl OpenQuestion {
         self.opens.get_or_insert(now + QUIET);
     }
 
-    /// Whether a key is for the answer. One that comes too soon was meant for something else, and
-    /// the wait begins anew.
+    /// Whether a key belongs to the answer. A key that comes too soon was meant for something else,
+    /// and restarts the wait.
     pub(super) fn takes_key(&mut self, now: Instant) -> bool {
         if !self.is_open && self.opens.is_some() {
             self.opens = Some(now + QUIET);
@@ -228,7 +228,7 @@ impl OpenQuestion {
         self.page.take().is_some()
     }
 
-    /// Returns the first row of the question, which says what it is about.
+    /// Returns the first row of the question, which names its subject.
     pub(super) fn head_row(&self, size: TerminalSize) -> String {
         self.kept_rows(size).into_iter().next().unwrap_or_default()
     }

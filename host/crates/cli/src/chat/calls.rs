@@ -138,7 +138,7 @@ pub(super) struct EndedCalls {
 }
 
 impl EndedCalls {
-    /// Takes the record of a hook: one that changed a result is told with the call.
+    /// Records the outcome of a hook: if it changed a result, its plugin is shown with the call.
     pub(super) fn note_hook(&mut self, record: &TraceRecord) {
         let is_change = record.point == "post-tool" && record.outcome == TraceOutcome::Changed;
         let changes_result = record.changed.iter().any(|part| *part != "inject");

@@ -71,7 +71,7 @@ impl CompletionMenu {
         } else {
             Vec::new()
         };
-        // After `/model ` a line can be sent as it is.
+        // After `/model ` a line is already complete.
         let begun = items.first().and_then(|item| before.get(item.start..));
         let is_open = begun.is_some_and(str::is_empty) && !before.ends_with(['/', '@']);
         Self {
@@ -91,8 +91,8 @@ impl CompletionMenu {
         }
     }
 
-    /// Whether Enter takes the marked entry: not when the line already is an entry, and nobody moved
-    /// the mark.
+    /// Whether Enter takes the marked entry. It does not if the line already equals an entry and
+    /// the mark was not moved.
     pub(super) fn takes_enter(&self, before: &str) -> bool {
         let is_exact = |item: &LineCompletion| before.get(item.start..) == Some(&*item.text);
         self.chosen.is_some() && (self.is_moved || !self.items.iter().any(is_exact))

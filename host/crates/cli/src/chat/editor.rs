@@ -40,7 +40,7 @@ pub(super) struct LineEditor {
     /// Offset of the cursor in bytes, between two letters.
     at: usize,
     pastes: Vec<String>,
-    /// The text that was deleted last with a key that keeps it.
+    /// Text of the last deletion, which Ctrl-Y inserts again.
     killed: String,
     undo: Vec<(String, usize)>,
     /// Whether the last change was a letter that was typed: letters are undone together.

@@ -72,7 +72,7 @@ impl LiveChat {
     /// Decodes the saved text; bytes that are not UTF-8 become `\u{fffd}`, with a warning.
     fn as_text(&mut self, written: Vec<u8>) -> String {
         String::from_utf8(written).unwrap_or_else(|error| {
-            let words = "what was saved is not UTF-8: `\u{fffd}` stands for what cannot be read";
+            let words = "the saved text is not UTF-8; its invalid bytes are replaced by `\u{fffd}`";
             self.view.say_line(warning_text(words));
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         })

@@ -16,7 +16,7 @@ const FILE: &str = "history";
 /// Most texts that are read.
 const MAX_TEXTS: usize = 1_000;
 
-/// Size from which on the file is written anew with its last texts.
+/// File size at which the file is rewritten with its last texts only.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Longest text that is kept.
@@ -28,11 +28,11 @@ pub(super) struct ChatHistory {
     texts: Vec<HistoryText>,
     /// The shown entry, counted from the last one; `None` is the text being written.
     at: Option<usize>,
-    /// The text that was being written when the first older one was asked for.
+    /// Unsent text of the editor when browsing of the history began.
     begun: Vec<EditorPiece>,
 }
 
-/// A text of the history, as it is written to the file.
+/// Line of the history file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum HistoryText {

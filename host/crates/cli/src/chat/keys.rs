@@ -6,7 +6,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyInput {
     Key(TypedKey),
-    /// A paste as it came, in one piece.
+    /// Text of one bracketed paste, unchanged.
     Paste(String),
 }
 

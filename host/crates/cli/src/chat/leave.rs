@@ -13,8 +13,8 @@ impl LiveChat {
             self.close_question();
             question.refuse_question("the chat was closed");
         }
-        // Nothing can be asked any more. Dropping the questions, and closing their channel, answers
-        // the current askers and those that come while the session ends.
+        // Refuse all further questions: dropping them and closing their channel answers the current
+        // askers and those that come while the session ends.
         self.questions.close();
         while self.questions.try_recv().is_ok() {}
         self.asked.clear();
@@ -56,12 +56,12 @@ impl LiveChat {
             .unwrap_or(ChatExit::Quit(ExitStatus::Done)))
     }
 
-    /// Whether there is a conversation to go on with.
+    /// Whether there is a conversation that can be continued.
     fn has_history(&self) -> bool {
         self.is_resumed || self.view.status.n_turns > 0
     }
 
-    /// Returns the line that says which session it was, its cost, and how to go on.
+    /// Returns the last line of the chat: session, cost, and the command that continues it.
     fn farewell(&self) -> String {
         super::farewell_line(&self.id, self.view.status.cost_usd)
     }

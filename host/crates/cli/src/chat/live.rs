@@ -52,7 +52,7 @@ use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 use rind_lib::tool::sandbox::{OwnCommands, SandboxConfig};
 use rind_operator::setup::OperatorSetup;
 
-/// Least time between two updates that no key asked for. With it a piece of an answer is on the
+/// Minimum time between two updates that no key caused. With it a piece of an answer is on the
 /// screen within 10 ms: the timer rounds up to a millisecond, and an update takes about one.
 const FRAME: Duration = Duration::from_millis(5);
 
@@ -94,12 +94,12 @@ pub(super) struct LiveChat {
     /// The open search of the history.
     pub(super) search: Option<HistorySearch>,
     pub(super) shell: ChatShell,
-    /// Files of the workspace, as they were when they were last looked for.
+    /// Files of the workspace, as of the last search.
     pub(super) files: Vec<String>,
     pub(super) looked: Option<Instant>,
     /// Whether the server was asked for its models.
     pub(super) has_asked_models: bool,
-    /// Name of the model that was chosen in this chat, as it was typed.
+    /// Name of the model that the person chose in this chat, as typed.
     pub(super) chosen_model: Option<String>,
     /// Name of a chosen model that the server may not have.
     pub(super) unchecked_model: Option<String>,
@@ -155,7 +155,7 @@ pub(super) enum ChatExit {
     Reload(String),
 }
 
-/// An occurrence that the loop waits for.
+/// Event that wakes the chat loop.
 enum ChatOccurrence {
     Typed(Option<Vec<KeyInput>>),
     Event(Box<Stamped>),
@@ -459,7 +459,7 @@ async fn sleep_until(time: Option<Instant>) {
 }
 
 /// Installs a panic hook that restores the terminal before a panic of this thread is reported. A
-/// panic of another thread is only reported, since the chat goes on.
+/// panic of another thread is only reported, since the chat continues.
 fn restore_on_panic(tty: &RawTerminal) {
     let here = std::thread::current().id();
     let restore = tty.restorer();

@@ -166,7 +166,7 @@ impl LiveChat {
             && !names.contains(&name)
         {
             let words = format!(
-                "the server does not list the model {}, so the next turn may fail; /model lists those it has",
+                "the server does not list the model {}, so the next turn may fail; /model lists its models",
                 one_line(&name, 120)
             );
             self.view.say_line(warning_text(&words));

@@ -104,7 +104,7 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Returns the line at the end of a chat: the session, its cost, and how to go on.
+/// Returns the line at the end of a chat: the session, its cost, and how to continue.
 fn farewell_line(id: &str, cost_usd: f64) -> String {
     let cost = render::format_dollars(cost_usd);
     let cost = cost.map_or_else(String::new, |usd| format!(" · {usd}"));
@@ -127,7 +127,7 @@ fn warn_of_faults(commands: &CommandSet) {
     }
     if let Some(n_more @ 1..) = faults.len().checked_sub(MAX_FAULTS) {
         let more = render::format_count(n_more as u64, "more template");
-        environment.warn_once(&format!("{more} left out; /help lists all"));
+        environment.warn_once(&format!("{more} not shown; /help lists all"));
     }
 }
 
@@ -150,13 +150,13 @@ pub(super) async fn in_session(
         // The plugin under development is replaced in this session only.
         ChatExit::Resume(id) | ChatExit::Reload(id) => {
             render::print_note(&format!(
-                "a session with a plugin under development cannot go on in another one; to chat there: rind chat --resume {id}"
+                "a chat with a plugin under development cannot switch to another session; to chat there: rind chat --resume {id}"
             ));
             ExitStatus::Done
         }
         ChatExit::New(_) => {
             render::print_note(
-                "a chat with a plugin under development has one session; start the command again for another",
+                "a chat with a plugin under development has only one session; run the command again for a new one",
             );
             ExitStatus::Done
         }
@@ -171,7 +171,7 @@ fn is_dumb() -> bool {
 /// Asks which session to continue, those of this folder first; `None` for none.
 async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Option<String>> {
     if !has_terminal {
-        bail_usage!("there is no terminal to choose a session at; name it, as in `--resume last`");
+        bail_usage!("choosing a session needs a terminal; name the session, as in `--resume last`");
     }
     let paths = environment::find_paths(args.open.workspace.as_deref())?;
     let mut rows = SessionStore::new(paths.sessions()).heads()?.rows;
@@ -196,7 +196,7 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
         let found = find(&wanted);
         match ask_session(&found, &paths.workspace, &wanted, missed.as_deref()).await {
             Some(PickedSession::Of(id)) => return Ok(Some(id)),
-            // The list stays, so that its numbers go on to name the sessions on the screen.
+            // The list stays, so that its numbers continue to name the sessions on the screen.
             Some(PickedSession::Search(text)) if find(&text).is_empty() => missed = Some(text),
             Some(PickedSession::Search(text)) => (wanted, missed) = (text, None),
             Some(PickedSession::None) | None => return Ok(None),

@@ -30,7 +30,7 @@ impl LiveChat {
             .own_words("carry out this plan");
         let about = QuestionLine::new("  ").styled_words(
             DIM,
-            "yes asks about each change, accept lets files be edited without a question, no goes on planning",
+            "yes carries the plan out and asks about each change, accept carries it out and edits files without asking, no continues planning",
         );
         let screen = QuestionScreen {
             parts: vec![vec![head], vec![about]],
@@ -68,7 +68,7 @@ impl LiveChat {
     }
 }
 
-/// Waits for the answer about a plan; never returns while none is asked about.
+/// Waits for the answer to the question about a plan; never returns if there is no such question.
 pub(super) async fn wait_plan(
     plan: &mut Option<oneshot::Receiver<AskedAnswer>>,
 ) -> Option<AskedAnswer> {

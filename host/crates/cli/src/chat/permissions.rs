@@ -35,7 +35,10 @@ pub(super) fn permissions_command(approvals: &SessionApprovals, number: &str) ->
             let what = format!("taken back: {}: {covers}", approved.tool);
             style_text(DIM, what)
         }
-        None => style_text(WARN, "there is no such number; /permissions lists them"),
+        None => style_text(
+            WARN,
+            "there is no such number; /permissions lists the numbers",
+        ),
     };
     vec![line]
 }

@@ -47,12 +47,12 @@ const MAX_AHEAD: usize = 64;
 struct PlainChat {
     /// Id of the session.
     id: String,
-    /// Whether there is a conversation to go on with.
+    /// Whether there is a conversation that can be continued.
     has_history: bool,
     cost_usd: f64,
     /// Mode of approval.
     switch: ModeSwitch,
-    /// Name of the model that was chosen in this chat, as it was typed.
+    /// Name of the model that the person chose in this chat, as typed.
     chosen_model: Option<String>,
     worker: ChatWorker,
     steering: SteerHandle,
@@ -152,7 +152,7 @@ fn read_lines() -> Receiver<String> {
 fn report_ignored(line: &str) {
     let line = render::one_line(line, 400);
     at_once(format_args!(
-        "typed too early for an answer, and ignored: {line}\n"
+        "ignored, because it was typed before the question appeared: {line}\n"
     ));
 }
 
@@ -329,7 +329,7 @@ impl PlainChat {
         self.leave_if_over();
     }
 
-    /// Says that a line is waited for.
+    /// Shows the prompt for the next line.
     fn show_prompt(&self) {
         if self.is_typed && self.leaving.is_none() && !self.worker.is_running() {
             at_once("> ");

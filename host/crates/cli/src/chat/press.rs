@@ -243,7 +243,8 @@ impl LiveChat {
         let kept = question.kept_rows(size);
         kept.into_iter().for_each(|row| self.view.say_line(row));
         self.view.say_line(style_text(BOLD, "  no"));
-        // End the turn before the answer lets it go on: the model would be asked once more.
+        // Stop the turn before answering, because the answer would let it send another request to
+        // the model.
         self.stop_turn();
         question.refuse_question("the user ended the turn");
         self.close_question();
@@ -273,7 +274,7 @@ impl LiveChat {
             return;
         }
         if line == "/" && text.starts_with('/') {
-            let words = "type the name of a command behind the slash; /help lists them";
+            let words = "type the name of a command after the slash; /help lists the commands";
             return self.view.say_line(warning_text(words));
         }
         if line.starts_with('!') && !text.starts_with(' ') {
@@ -315,7 +316,7 @@ impl LiveChat {
             self.is_dropped = !self.history.add_pieces(&self.editor.pieces());
             self.editor.discard_text();
             if self.is_dropped {
-                let words = "cleared, and not kept in the history: Ctrl-_ brings it back";
+                let words = "the text is cleared and not kept in the history; Ctrl-_ restores it";
                 self.view.say_line(style_text(DIM, words));
             }
             self.interrupted = Some(Instant::now());
@@ -337,7 +338,8 @@ impl LiveChat {
         is_new
     }
 
-    /// Moves a line up, takes back the last waiting text, or goes back in the history.
+    /// Moves a line up, moves the last queued text back into the editor, or goes to an older text
+    /// of the history.
     fn take_older(&mut self) {
         if self.editor.go_line(true) {
             return;

@@ -13,13 +13,13 @@ pub(super) struct HistorySearch {
     letters: String,
     /// Place of the text that is shown, counted from the last one.
     at: Option<usize>,
-    /// The editor as it was before the search.
+    /// State of the editor before the search.
     before: LineEditor,
     is_failed: bool,
 }
 
 impl LiveChat {
-    /// Opens a search, or goes on to an older text.
+    /// Opens the search, or shows the next older match.
     pub(super) fn search_history(&mut self) {
         if let Some(search) = &self.search {
             let (letters, at) = (search.letters.clone(), search.at);
@@ -104,7 +104,7 @@ impl LiveChat {
         let letters = one_line(&search.letters, WIDTH);
         let words = format!("  history: {letters}▏ Ctrl-R goes on, Enter takes it, Esc leaves");
         Some(match search.is_failed {
-            true => style_text(WARN, format_args!("{words} · nothing older has it")),
+            true => style_text(WARN, format_args!("{words} · no older match")),
             false => style_text(DIM, words),
         })
     }

@@ -19,7 +19,7 @@ use rind_lib::tool::{Tool, ToolCtx};
 /// Maximum bytes of an output that are sent to the model.
 const MAX_TOLD_BYTES: usize = 32 << 10;
 
-/// Id of the call that the command that runs stands for.
+/// Call id under which the running command is shown.
 const OWN: &str = "!";
 
 /// A command that ended.
@@ -73,7 +73,7 @@ impl ChatShell {
             None => (line.trim(), true),
         };
         if command.is_empty() {
-            return Err("type a command behind `!`, as in `!git status`".to_owned());
+            return Err("type a command after `!`, as in `!git status`".to_owned());
         }
         if let Some(RunningShell { command, .. }) = &self.running {
             return Err(format!(

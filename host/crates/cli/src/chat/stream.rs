@@ -60,7 +60,7 @@ impl AnswerStream {
         rows
     }
 
-    /// Ends the answer: returns the rows of the rest, and begins anew.
+    /// Ends the answer, returns its remaining rows, and resets the state for the next one.
     pub(super) fn end_stream(&mut self, columns: usize) -> Vec<String> {
         let mut rows = self.take_whole(columns);
         let rest = std::mem::take(&mut self.rest);

@@ -211,7 +211,7 @@ fn restore_terminal(before: &Termios) {
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, before);
 }
 
-/// Current size of the terminal that is written to.
+/// Current size of the output terminal.
 pub(super) fn terminal_size() -> TerminalSize {
     let told = tcgetwinsize(std::io::stdout()).ok();
     let told = told.filter(|size| size.ws_col > 0 && size.ws_row > 0);

@@ -17,7 +17,7 @@ pub(super) struct TypedLine {
     noted: String,
     /// The text as it goes back into the editor.
     pieces: Vec<EditorPiece>,
-    /// Output of `!` commands that the model is told before the text.
+    /// Output of `!` commands that is sent to the model before the text.
     untold: Vec<String>,
 }
 

@@ -36,7 +36,7 @@ enum ChatJobKind {
 
 pub(super) struct ChatPrompt {
     pub(super) text: String,
-    /// The slash command that it comes from.
+    /// Slash command that produced the input, if any.
     pub(super) command: Option<String>,
     /// Images that the text names.
     pub(super) images: Vec<Attachment>,

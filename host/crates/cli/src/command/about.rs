@@ -85,7 +85,7 @@ pub(super) fn describe_cost(open: &OpenFacts) -> anyhow::Result<String> {
     }
     if n_cut > 0 {
         let cut = render::format_count(n_cut, "turn");
-        let _ = write!(text, "\n{cut} that were cut off are not counted");
+        let _ = write!(text, "\n{cut} that were interrupted are not counted");
     }
     Ok(text)
 }

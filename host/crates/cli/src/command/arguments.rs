@@ -50,7 +50,7 @@ pub(super) fn read_arguments(schema: &Value, text: &str) -> Result<Value, String
             .filter(|(name, of)| !given.contains_key(*name) || is_list(of))
             .collect();
         let Some((name, of)) = free.first() else {
-            return Err(format!("`{}` is one argument too many", word.typed));
+            return Err(format!("unexpected argument `{}`", word.typed));
         };
         let is_last = free.len() == 1;
         if is_last && is_free_text(of) && rest.peek().is_some() {

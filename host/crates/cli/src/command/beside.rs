@@ -1,5 +1,5 @@
-//! Built-in commands that read the open session from beside it, so that they answer while a turn
-//! runs too.
+//! Built-in commands that read the open session without owning it, so that they also answer while a
+//! turn runs.
 //!
 //! Start from [`OpenFacts`].
 
@@ -57,7 +57,7 @@ impl OpenFacts {
     /// Gives the session a title.
     pub(super) fn rename(&self, title: Option<&str>) -> anyhow::Result<String> {
         let Some(title) = title.filter(|title| !title.trim().is_empty()) else {
-            bail_usage!("type a title behind the command: /rename TITLE");
+            bail_usage!("type a title after the command: /rename TITLE");
         };
         let title = self.stored.set_title(title)?;
         Ok(format!("this session is called {title}"))
@@ -75,7 +75,7 @@ impl OpenFacts {
         let text = answer.joined_text();
         if text.len() > MAX_COPIED_BYTES {
             bail_usage!(
-                "the last answer has {}, more than a terminal takes; /export writes it to a file",
+                "the last answer has {}, which is more than terminals accept; /export writes it to a file",
                 render::format_bytes(text.len() as u64)
             );
         }
@@ -166,7 +166,7 @@ impl CommandSet {
     pub(super) fn describe_mode(&self) -> String {
         let mode = self.about.switch.mode();
         let dry_run = match self.about.is_dry_run {
-            true => "; --dry-run: calls that do not only read are described and not run",
+            true => "; --dry-run: calls that do more than read are described and not run",
             false => "",
         };
         format!("{mode}: {}{dry_run}", mode.about())

@@ -134,12 +134,12 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new(
         "plugins",
         BuiltInWork::Plugins,
-        "List plugins that run, and why others do not",
+        "List the running plugins, and why others do not run",
     ),
     BuiltIn::new(
         "permissions",
         BuiltInWork::Permissions,
-        "List the mode, what plugins were granted, and the rules for tool calls",
+        "List the mode, the permissions of plugins, and the rules for tool calls",
     ),
     BuiltIn::new(
         "skills",
@@ -179,7 +179,7 @@ const TABLE: &[BuiltIn] = &[
     )
     .taking_argument(
         "turn",
-        "Number of the turn; the last one that changed files without it",
+        "Number of the turn; default: the last turn that changed files",
     )
     .about_session()
     .beside_turn(),
@@ -190,7 +190,7 @@ const TABLE: &[BuiltIn] = &[
     )
     .taking_argument(
         "parts",
-        "`conversation`, `files` or `both`; `overwrite` too for files that were changed since",
+        "`conversation`, `files` or `both`; add `overwrite` to restore files that were changed since",
     )
     .proposing_values(own::rewind_values)
     .about_session(),
@@ -204,13 +204,13 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new(
         "continue",
         BuiltInWork::Continue,
-        "Go on with the turn that was interrupted when the program ended",
+        "Continue the turn that was interrupted when the program ended",
     )
     .about_session(),
     BuiltIn::new(
         "fork",
         BuiltInWork::Fork,
-        "Go on in a copy of this session up to now",
+        "Copy this session and continue in the copy",
     )
     .about_session(),
     BuiltIn::new("rename", BuiltInWork::Rename, "Give this session a title")
@@ -232,15 +232,15 @@ const TABLE: &[BuiltIn] = &[
     )
     .taking_argument(
         "file",
-        "File to write, relative to the workspace; it must not be there yet",
+        "File to write, relative to the workspace; it must not exist yet",
     )
     .about_session(),
     BuiltIn::new(
         "resume",
         BuiltInWork::Resume,
-        "List sessions of this folder, or go on with one",
+        "List sessions of this folder, or continue one",
     )
-    .taking_argument("session", "Id of a session, the beginning of it, or `last`")
+    .taking_argument("session", "Id of a session, the beginning of an id, or `last`")
     .proposing_values(own::session_values),
     BuiltIn::new(
         "new",
@@ -257,7 +257,7 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new(
         "reload",
         BuiltInWork::Reload,
-        "Read settings, plugins, skills and templates again, and go on here",
+        "Reload settings, plugins, skills and templates, and continue this session",
     )
     .about_session(),
     BuiltIn::new("quit", BuiltInWork::Quit, "End the program"),

@@ -127,8 +127,9 @@ fn prompt_entries(files: Arc<[PromptFile]>, origin: &CommandOrigin) -> Vec<Comma
         .map(|file| prompt_entry(file, origin))
         .collect();
     if let Some(file) = files.get(MAX_FILES) {
-        let why =
-            format!("{n_more} more files are left out: a folder of prompts may have {MAX_FILES}");
+        let why = format!(
+            "{n_more} more files are ignored: a folder of prompts may have at most {MAX_FILES}"
+        );
         entries.push(broken_entry(file_stem(&file.path), why, origin));
     }
     entries
@@ -142,7 +143,7 @@ fn prompt_entry(file: &PromptFile, origin: &CommandOrigin) -> CommandEntry {
     };
     if !is_name(&name) {
         let why = format!(
-            "{}: the name of a template is made of a-z, 0-9 and `-`",
+            "{}: the name of a template consists of a-z, 0-9 and `-`",
             path.display()
         );
         return broken_entry(name, why, origin);

@@ -5,7 +5,7 @@ use super::{CommandEntry, CommandKind, CommandSet, arguments};
 /// Widest usage in the list; a longer one has its description on the next line.
 const COLUMN: usize = 30;
 
-/// A command as it is typed: its name and its arguments.
+/// Usage line of a command: its name and its arguments.
 pub(super) fn usage_line(name: &str, entry: &CommandEntry) -> String {
     let arguments = match &entry.kind {
         CommandKind::Template(template) if !template.takes_text && entry.arguments.is_none() => {

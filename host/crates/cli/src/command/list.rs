@@ -1,4 +1,4 @@
-//! The commands in the order in which names are looked up, as they were at one time.
+//! Snapshot of the commands, in the order in which names are looked up.
 
 use std::sync::Arc;
 

@@ -55,15 +55,15 @@ pub(super) struct CommandSet {
     list: RwLock<CommandList>,
     about: CommandFacts,
     helper: TemplateHelper,
-    /// The way to ask the person; none outside of a session.
+    /// The way to ask the person; none outside a session.
     asker: Mutex<Asker>,
-    /// The open session; none outside of one.
+    /// The open session; none outside one.
     open: Mutex<Option<OpenFacts>>,
     /// Names of the models that the server listed; empty before it was asked.
     models: Mutex<Vec<String>>,
 }
 
-/// Parts of the host that built-in commands tell of.
+/// Parts of the host that built-in commands show.
 pub(super) struct CommandFacts {
     pub(super) paths: Paths,
     pub(super) plugins: Arc<PluginSet>,
@@ -322,8 +322,8 @@ impl CommandSet {
         lock(&self.asker).clone()
     }
 
-    /// Returns the templates that cannot be used, each a line with the reason. Skills are told of
-    /// where they are found.
+    /// Returns the templates that cannot be used, each a line with the reason. Faults of skills are
+    /// reported when the skills are discovered.
     pub(super) fn faults(&self) -> Vec<String> {
         let list = self.list();
         list.iter().filter_map(|entry| entry.fault()).collect()

@@ -84,7 +84,7 @@ fn without_session(
     open: Option<&OpenFacts>,
 ) -> anyhow::Result<CommandCallResult> {
     let needs_open = || {
-        let why = format!("/{} is about a session, and none is open", command.name);
+        let why = format!("/{} needs a session, and none is open", command.name);
         open.ok_or_else(|| anyhow::Error::new(Usage(why)))
     };
     Ok(CommandCallResult::Text(match command.does {
@@ -139,7 +139,7 @@ fn without_session(
         | BuiltInWork::Fork
         | BuiltInWork::Export
         | BuiltInWork::Done => {
-            bail_usage!("/{} is about a session, and none is open", command.name)
+            bail_usage!("/{} needs a session, and none is open", command.name)
         }
     }))
 }
@@ -237,7 +237,7 @@ fn list_permissions(commands: &CommandSet) -> String {
         lines.push("rules for tool calls:".to_owned());
         lines.extend(rules.iter().map(|rule| format!("  {rule}")));
     }
-    lines.push("to take something back: rind plugin grants --revoke NAME".to_owned());
+    lines.push("to revoke a permission: rind plugin grants --revoke NAME".to_owned());
     lines.join("\n")
 }
 

@@ -47,7 +47,7 @@ impl ServedPrompts for CommandPrompts {
         Box::pin(async move {
             let entry = self.find_entry(name).ok_or_else(|| {
                 let name = clean_line(name, 64);
-                format!("there is no prompt `{name}`; `prompts/list` names those that there are")
+                format!("there is no prompt `{name}`; `prompts/list` lists the prompts")
             })?;
             let given = match &entry.arguments {
                 Some(schema) => given_arguments(schema, arguments)?,
@@ -95,7 +95,7 @@ fn prompt_arguments(entry: &CommandEntry) -> Vec<PromptArgument> {
 fn skill_text(skill: &Skill, given: &Value) -> Result<String, String> {
     if !skill.missing.is_empty() {
         return Err(format!(
-            "the skill {} needs what is not here: {}",
+            "the skill {} cannot run, because its requirements are missing: {}",
             skill.id,
             skill.missing.join(", ")
         ));

@@ -32,7 +32,7 @@ const MAX_PATHS: usize = 50;
 /// Turns that `/rewind` lists.
 const MAX_TURNS: usize = 20;
 
-/// Parts of a turn to take back.
+/// Parts of a turn to undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RewindParts {
     Conversation,
@@ -66,13 +66,13 @@ fn parse_words<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<Rewin
             "both" => parsed.parts = Some(RewindParts::Both),
             "overwrite" => parsed.overwrites = true,
             _ => bail_usage!(
-                "`{}` is unknown here; give `conversation`, `files` or `both`, and `overwrite` for files that were changed since",
+                "unknown argument `{}`; use `conversation`, `files` or `both`, and add `overwrite` for files that were changed since",
                 word.escape_debug()
             ),
         }
     }
     if parsed.overwrites && parsed.parts.is_none_or(|parts| !parts.has_files()) {
-        bail_usage!("`overwrite` is about files: give `files` or `both` too");
+        bail_usage!("`overwrite` applies to files: add `files` or `both`");
     }
     Ok(parsed)
 }
@@ -86,7 +86,7 @@ pub(super) async fn run_undo(
     let words = parse_words(words.split_whitespace())?;
     let turn = match session.last_turn() {
         Ok(Some(last)) => last.turn,
-        Ok(None) => return Ok("there is no turn to take out of the conversation".to_owned()),
+        Ok(None) => return Ok("there is no turn to undo".to_owned()),
         Err(rind_lib::host::Error::Session(session::Error::Summarized { turn })) => turn,
         Err(error) => return Err(error.into()),
     };
@@ -107,7 +107,7 @@ pub(super) async fn run_rewind(
     let turn = number.parse().ok().filter(|turn| (1..=last).contains(turn));
     let Some(turn) = turn else {
         bail_usage!(
-            "`{}` is no turn of this session: give a number from 1 to {last}; /rewind lists them",
+            "this session has no turn `{}`: pass a number from 1 to {last}; /rewind lists the turns",
             number.escape_debug()
         );
     };
@@ -132,11 +132,11 @@ fn list_turns(session: &Session) -> anyhow::Result<String> {
     })
 }
 
-/// Turns to take back, and what stands against it.
+/// Turns to undo, and the reason why the conversation cannot be, if there is one.
 struct RewindScope {
     turn: u32,
     turns: Vec<Undone>,
-    /// Reason why the conversation cannot be taken back.
+    /// Reason why the conversation cannot be rewound.
     refusal: Option<String>,
     plan: RewindPlan,
     /// Reason why the changes of files are not known.
@@ -155,7 +155,7 @@ async fn go_back(
     let (plan, unplanned) = match planned {
         Ok(plan) => (plan, None),
         Err(error) if words.parts.is_some_and(RewindParts::has_files) => return Err(error),
-        // Files that cannot be read must not stand in the way of the conversation.
+        // The conversation can be rewound even if files cannot be read.
         Err(error) => (RewindPlan::default(), Some(format!("{error:#}"))),
     };
     let (turns, refusal) = match session.turns_since(turn) {
@@ -215,7 +215,8 @@ async fn plan_files(checkpoints: &Arc<Checkpoints>, turn: u32) -> anyhow::Result
     Ok(planned.await.context("look at the files")??)
 }
 
-/// Takes back files first: if that is interrupted, the turn is still there to be taken back again.
+/// Restores the files first: if that is interrupted, the turn is still in the conversation and can
+/// be undone again.
 async fn take_back(
     session: &mut Session,
     checkpoints: Arc<Checkpoints>,
@@ -234,21 +235,21 @@ async fn take_back(
     if parts.has_conversation() {
         let undone = session.rewind(scope.turn).await;
         let undone = undone.with_context(|| match files {
-            Some(_) => "the files were brought back, and the conversation was not taken back",
-            None => "the conversation was not taken back",
+            Some(_) => "the files were restored, but the conversation was not changed",
+            None => "the conversation was not changed",
         })?;
         text.push(conversation_text(&undone));
     }
     if let Some(why) = &scope.unplanned {
         text.push(format!(
-            "its files stay as they are, what they were is not known: {why}"
+            "its files stay as they are, because their earlier content is not known: {why}"
         ));
         return Ok(text.join("\n"));
     }
     match &files {
         Some(result) => text.extend(files_text(&scope.plan, result)),
         None if scope.plan.is_empty() => {
-            text.push("files, what plugins keep and what it cost stay as they are".to_owned())
+            text.push("files, data of plugins and the cost stay as they are".to_owned())
         }
         None => text.push(format!(
             "its files stay as they are ({}); to bring them back: /rewind {} files",
@@ -263,7 +264,7 @@ fn conversation_text(undone: &[Undone]) -> String {
     let n_messages: usize = undone.iter().map(|turn| turn.n_messages).sum();
     let messages = render::format_count(n_messages as u64, "message");
     match undone {
-        [] => "the conversation has no message of these turns any more".to_owned(),
+        [] => "the conversation no longer has messages of these turns".to_owned(),
         [turn] => format!(
             "took the last turn out of the conversation ({messages}): {}",
             render::one_line(&turn.input, 100)
@@ -279,12 +280,12 @@ fn conversation_text(undone: &[Undone]) -> String {
     }
 }
 
-/// Says what came back, what stays and why, and what cannot come back.
+/// Describes which files were restored, which stay and why, and which cannot be restored.
 fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
     let mut lines = Vec::new();
     let n_restored = result.restored.len() as u64;
     lines.push(match n_restored {
-        0 => "no file was brought back".to_owned(),
+        0 => "no file was restored".to_owned(),
         n => format!("brought back {}:", render::format_count(n, "path")),
     });
     let restored = result.restored.iter().map(|change| {
@@ -307,7 +308,7 @@ fn files_text(plan: &RewindPlan, result: &RewindResult) -> Vec<String> {
 fn lost_lines(plan: &RewindPlan) -> Vec<String> {
     let mut lines = Vec::new();
     if !plan.lost.is_empty() {
-        lines.push("these cannot be brought back:".to_owned());
+        lines.push("these cannot be restored:".to_owned());
         let lost = plan.lost.iter();
         list_paths(
             lost.map(|lost| (lost.subject.as_str(), lost.why.clone())),
@@ -425,13 +426,12 @@ fn overwrite_question(plan: &RewindPlan) -> OwnQuestion {
     });
     let head = QuestionLine::new("")
         .styled_words(WARN.bold(), "? ")
-        .own_words("overwrite these too; what they are now is lost then");
+        .own_words("overwrite these too; their present content is then lost");
     OwnQuestion {
         screen: QuestionScreen {
             parts: vec![std::iter::once(head).chain(changed).collect()],
             covers: vec![
-                QuestionLine::new("  ")
-                    .styled_words(DIM, "no keeps them, and brings back the others"),
+                QuestionLine::new("  ").styled_words(DIM, "no keeps them and restores the others"),
             ],
             keys: "[y]es or [n]o".to_owned(),
             ..QuestionScreen::default()

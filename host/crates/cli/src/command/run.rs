@@ -70,7 +70,7 @@ impl CommandSet {
             }
             CommandKind::Plugin(plugin) => {
                 let Some(session) = session else {
-                    bail_usage!("/{} runs in a session, and none is open", entry.name);
+                    bail_usage!("/{} needs a session, and none is open", entry.name);
                 };
                 let arguments = match &call.arguments {
                     Value::String(text) if entry.arguments.is_none() => text.clone(),
@@ -85,7 +85,7 @@ impl CommandSet {
             }
             CommandKind::Skill(skill) => {
                 let Some(session) = session else {
-                    bail_usage!("/{} runs in a session, and none is open", entry.name);
+                    bail_usage!("/{} needs a session, and none is open", entry.name);
                 };
                 let invoked = session.invoke_skill(&skill.id, &call.arguments, &call.line);
                 // The skill may ask for approval; Ctrl-C cancels the question.

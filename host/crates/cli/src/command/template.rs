@@ -78,8 +78,7 @@ impl CommandTemplate {
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some((front, body)) = split_front(text) else {
-            let why =
-                "a template begins with front matter: a line `---`, `description: …`, a line `---`";
+            let why = "a template begins with front matter: a line `---`, a line `description: …`, and a line `---`";
             return Err(at((1, 1), why));
         };
         let read = front_matter::read_document(front)
@@ -90,7 +89,7 @@ impl CommandTemplate {
             let (key, known) = (key.escape_debug(), KEYS.join("` and `"));
             return Err(at(
                 place(&key.to_string()),
-                &format!("unknown key `{key}`; there are `{known}`"),
+                &format!("unknown key `{key}`; the keys are `{known}`"),
             ));
         }
         let node = |key: &str| read.get(key).map(|YamlEntry { node, .. }| node);
@@ -159,13 +158,15 @@ impl CommandTemplate {
         let offset = place_of(&self.source, name);
         let known: Vec<&str> = declared.into_iter().collect();
         let known = match (&self.arguments, known.is_empty()) {
-            (None, _) => format!("it declares none, and the text behind its name is `{TEXT}`"),
+            (None, _) => {
+                format!("it declares no arguments, and the text after its name is `{TEXT}`")
+            }
             (Some(_), true) => "it declares none".to_owned(),
             (Some(_), false) => format!("its arguments are {}", known.join(", ")),
         };
         Err(self.fault_at(
             offset,
-            &format!("`{name}` is no argument of this template; {known}"),
+            &format!("`{name}` is not an argument of this template; {known}"),
         ))
     }
 
@@ -184,7 +185,7 @@ impl CommandTemplate {
             (Some(_), arguments) => arguments.clone(),
             (None, Value::String(text)) if !self.takes_text && !text.trim().is_empty() => {
                 return Err(format!(
-                    "{}: the template takes no arguments; it uses the text behind its name as `{{{{ {TEXT} }}}}`",
+                    "{}: the template declares no arguments; it uses the text after its name as `{{{{ {TEXT} }}}}`",
                     self.path.display()
                 ));
             }
@@ -301,7 +302,7 @@ no front matter => p/x.md:1:1: a template begins
 ---⏎description: [x⏎---⏎ => p/x.md:
 ---⏎x: &a 1⏎description: *a⏎---⏎ => p/x.md:2:7: references
 ---⏎description: x⏎arguments: {type: array}⏎---⏎ => p/x.md:3:1: `arguments`: the schema must have `type: object`
----⏎description: x⏎---⏎⏎Say {{ nmae }} => p/x.md:5:8: `nmae` is no argument
+---⏎description: x⏎---⏎⏎Say {{ nmae }} => p/x.md:5:8: `nmae` is not an argument
 ---⏎description: x⏎---⏎Say {{ 1 + }} => p/x.md:4:
 ---⏎description: x⏎---⏎{% include '/etc/passwd' %} => p/x.md:4:
 ---⏎description: x⏎---⏎{% extends 'x' %} => p/x.md:4:

@@ -83,18 +83,18 @@ pub(super) fn init_config(args: &InitArgs) -> anyhow::Result<ExitStatus> {
     let file = OpenOptions::new().write(true).create_new(true).open(&path);
     let mut file = match file {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            bail_usage!("{shown} is there already; nothing was changed");
+            bail_usage!("{shown} already exists; nothing was changed");
         }
         file => file.with_context(|| format!("make {shown}"))?,
     };
     let written = file.write_all(starter::starter_file(sections).as_bytes());
     written.with_context(|| format!("write {shown}"))?;
     render::say_line(format_args!(
-        "wrote {shown}; every setting in it is a comment: take the # away before a key to set it"
+        "wrote {shown}; every setting in it is commented out: remove the # before a key to set it"
     ));
     if !args.user {
         render::print_note(
-            "a project's settings count for those who trust the project; model, tools and confinement are set with `rind init --user`",
+            "settings of a project apply to users who trust the project; set model, tools and confinement with `rind init --user`",
         );
     }
     Ok(ExitStatus::Done)

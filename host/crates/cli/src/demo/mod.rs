@@ -150,8 +150,9 @@ fn judge_demo(
             None if checked.lines.is_empty() => {}
             None => {
                 let lines = render::format_count(checked.lines.len() as u64, "line");
-                let whole =
-                    format!("a log of {lines}; checked: each holds the hash of the one before");
+                let whole = format!(
+                    "a log of {lines}; verified: each line holds the hash of the line before it"
+                );
                 acted.add_activity(PLUGIN, ActivityKind::Left, whole);
             }
         }
@@ -173,7 +174,7 @@ fn judge_demo(
     }
     for name in &idle {
         let what = if is_loaded(name) {
-            "is loaded and was not active in this turn"
+            "is loaded but was not active in this turn"
         } else {
             "is not loaded; `rind plugin list` says why"
         };

@@ -8,7 +8,7 @@ use rind_lib::tool::sandbox::SandboxNeed;
 use rind_operator::confinement::{self, CommandConfinement};
 use rind_operator::setup::OperatorSetup;
 
-/// Parts of Landlock, with the version that they came with.
+/// Features of Landlock, each with the ABI version that introduced it.
 const PARTS: [(u32, &str); 5] = [
     (3, "files"),
     (4, "TCP ports"),
@@ -62,8 +62,7 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
                 Mechanism::Bwrap(path) => path.display().to_string(),
             };
             DoctorCheck::ok_check(format!("bash runs confined by {by} and a system call filter"))
-            .with_meaning("its commands change the workspace and a temporary folder only, and read besides that only the system and \
-             its tools")
+            .with_meaning("its commands write only in the workspace and a temporary folder, and read only these, the system and its tools")
         }
         (Confining::Refused(why), _) => DoctorCheck::required_check(why)
             .with_meaning("bash is refused: its commands must run confined")
@@ -105,14 +104,13 @@ fn check_separation(mechanism: &Mechanism, passed_over: Option<&str>) -> DoctorC
         };
         let why = passed_over.map_or_else(String::new, |why| format!(" ({why})"));
         return DoctorCheck::ok_check(format!(
-            "{by}: other processes and personal files are not there; everything ends with the call{why}"
+            "{by}: other processes and personal files are not visible; every process ends with the call{why}"
         ));
     }
     let why = passed_over.unwrap_or("`mechanism = \"landlock\"` in [sandbox] of config.toml");
     DoctorCheck::weaker_check(format!("none: {why}"))
         .with_meaning(
-            "a command sees that other files and processes exist, can change permissions and times of your files elsewhere \
-             (not what is in them), and can write the repository's settings and hooks, which are looked at only afterwards",
+            "a command sees that other files and processes exist, can change permissions and times of your files elsewhere (not their content), and can write the repository's settings and hooks, which are checked only afterwards",
         )
         .with_todo("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or \
          install bubblewrap")
@@ -128,42 +126,41 @@ fn check_limits(limits: &Limits, mechanism: &Mechanism, report: &Report) -> Doct
     } else {
         let most = limits.processes_among_others();
         (
-            format!("{most} processes together with your others"),
+            format!("{most} processes, counted together with your other processes"),
             String::new(),
         )
     };
     let found = format!(
-        "a command has {} of memory, {processes}, {} a file, {} of a disk{temporary}, and a lower priority than others; no core \
-         dumps, and no descriptors but its own",
+        "a command has {} of memory, {processes}, {} a file, {} of a disk{temporary}, and a lower priority than other programs; no core dumps, and no inherited descriptors",
         mib(limits.memory_bytes),
         mib(limits.file_bytes),
         mib(limits.disk_bytes),
     );
     if !report.bounds_processes {
         return DoctorCheck::weaker_check(found)
-            .with_meaning("processes are not counted for root: a command can start as many as the machine has room for")
-            .with_todo("run rind as an ordinary user, or on Linux 6.14 or newer where it makes namespaces itself");
+            .with_meaning("the limit of processes does not apply to root: a command can start as many as the machine allows")
+            .with_todo("run rind as an ordinary user, or use Linux 6.14 or newer with namespaces that Rind creates itself");
     }
     DoctorCheck::ok_check(found)
 }
 
-/// Reports whether each command is in a control group. Not a weakness: the limits hold without one.
+/// Reports whether each command is in a control group. Without one, other mechanisms enforce the
+/// limits, so this is no weakness.
 fn check_cgroup(report: &Report) -> DoctorCheck {
     let place = match CgroupPlace::here() {
-        Ok(_) if !report.cgroup => Err("a command could not be moved into one"),
+        Ok(_) if !report.cgroup => Err("a command could not be moved into a cgroup"),
         place => place,
     };
     match place {
         Ok(place) if place.controllers.is_empty() => DoctorCheck::ok_check(
-            "a command ends as a whole, by its cgroup; memory, processes and processors are not handed on to it and bounded \
-             by other means",
+            "all processes of a command are ended together, by its cgroup; the controllers for memory, processes and CPU are not delegated, so other mechanisms enforce these limits",
         ),
         Ok(place) => DoctorCheck::ok_check(format!(
-            "a command ends as a whole, by its cgroup, which also bounds {}",
+            "all processes of a command are ended together, by its cgroup, which also limits {}",
             place.controllers.join(", ")
         )),
         Err(why) => DoctorCheck::ok_check(format!("no cgroup for commands: {why}"))
-            .with_meaning("their limits are checked four times a second, and their processes ended one after the other"),
+            .with_meaning("limits of commands are checked four times a second, and their processes are ended one by one"),
     }
 }
 
@@ -185,7 +182,7 @@ fn check_landlock(version: u32) -> DoctorCheck {
 fn check_network(is_on: bool, report: &Report) -> DoctorCheck {
     if is_on {
         return DoctorCheck::weaker_check("on: `network = true` in [sandbox] of config.toml")
-            .with_meaning("a command can send what it reads to anybody")
+            .with_meaning("a command can send everything that it reads to any host")
             .with_todo("take that line out");
     }
     let unix = if report.unix_sockets {
@@ -194,7 +191,7 @@ fn check_network(is_on: bool, report: &Report) -> DoctorCheck {
         "and no Unix sockets"
     };
     let loopback = if report.loopback {
-        "off; a command reaches its own servers on 127.0.0.1 and nothing else"
+        "off; a command reaches its own servers on 127.0.0.1 and no other"
     } else {
         "off, loopback included"
     };
@@ -204,7 +201,7 @@ fn check_network(is_on: bool, report: &Report) -> DoctorCheck {
 fn check_signals(report: &Report) -> DoctorCheck {
     if report.can_signal {
         return DoctorCheck::weaker_check("a confined command can end your other programs")
-            .with_meaning("it cannot read or change them")
+            .with_meaning("it cannot read or change these programs")
             .with_todo("use Linux 6.12 or newer");
     }
     DoctorCheck::ok_check("a confined command reaches no process outside")
@@ -214,7 +211,7 @@ fn check_user() -> DoctorCheck {
     if rustix::process::geteuid().is_root() {
         return DoctorCheck::weaker_check("root")
             .with_meaning(
-                "commands may read the system, and of it what only root may, such as /etc/shadow",
+                "commands may read the system, including files that only root may read, such as /etc/shadow",
             )
             .with_todo("run rind as an ordinary user");
     }

@@ -148,6 +148,6 @@ pub(super) async fn run_doctor(args: JsonArgs) -> anyhow::Result<ExitStatus> {
 fn wrong_settings(error: &anyhow::Error) -> DoctorCheck {
     DoctorCheck::required_check(format!("{error:#}"))
         .with_name("settings")
-        .with_meaning("no command runs until the settings can be read")
+        .with_meaning("commands do not run until the settings can be read")
         .with_todo("correct the named line")
 }

@@ -21,17 +21,19 @@ pub(super) async fn check_model(setup: &OperatorSetup) -> DoctorCheck {
     match model::select(setup, &ModelSelection::default(), None) {
         Ok(selected) if selected.is_stand_in => {
             DoctorCheck::missing_check(format!("none: {}", selected.why))
-                .with_meaning("no turn can be run; a script answers with `--provider scripted`")
+                .with_meaning("no turn can run; `--provider scripted` answers from a script")
                 .with_todo(TODO)
         }
         Ok(selected) if selected.provider.name() == scripted::NAME => {
             DoctorCheck::weaker_check(format!("scripted: {}", selected.why))
-                .with_meaning("everything works, but a script answers in place of a model")
+                .with_meaning(
+                    "everything works, but the answers come from a script, not from a model",
+                )
                 .with_todo(TODO)
         }
         Ok(selected) => ask_server(&selected).await,
         Err(error) => DoctorCheck::required_check(format!("{error:#}"))
-            .with_meaning("no turn can be run with these settings"),
+            .with_meaning("no turn can run with these settings"),
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) async fn checks(found: &DoctorPlugins, skills: &Skills) -> Vec<Doctor
         None => Vec::new(),
     };
     let settings = check(&settings).map(|check| {
-        let check = check.with_meaning("a rule or hook that does not apply guards nothing");
+        let check = check.with_meaning("a rule or hook that does not apply protects nothing");
         check
             .with_todo("correct the named lines")
             .with_name("rules and names")

@@ -51,8 +51,8 @@ fn check_engine() -> DoctorCheck {
             format_time(took)
         )),
         Err(error) => DoctorCheck::required_check(error.to_string())
-            .with_meaning("no plugin can run, or none can be stopped")
-            .with_todo("run on a 64-bit system that allows memory to be made executable"),
+            .with_meaning("plugins cannot run, or cannot be stopped")
+            .with_todo("use a 64-bit system that allows executable memory"),
     }
 }
 
@@ -64,10 +64,12 @@ fn check_cache(load: &PluginLoad) -> DoctorCheck {
             options.cache.display(),
             options.cache_key.display()
         ))
-        .with_meaning("compiled code is used only with a signature made with that key"),
+        .with_meaning("compiled code is used only if it is signed with that key"),
         Err(error) => DoctorCheck::required_check(error.to_string())
             .with_meaning("plugins cannot be loaded")
-            .with_todo("make the folder yours and writable, or set RIND_HOME"),
+            .with_todo(
+                "make yourself the owner of the folder and make it writable, or set RIND_HOME",
+            ),
     }
 }
 
@@ -81,7 +83,7 @@ async fn check_compiler(load: &PluginLoad) -> DoctorCheck {
         ))
         .with_meaning(
             "a fault in the compiler, or in the processes that render templates of prompts and read packages for `rind skill derive`, \
-             would give a plugin, a template or a package what you can read and write",
+             would let a plugin, a template or a package read and write everything that you can",
         )
         .with_todo("use Linux 6.2 or newer with Landlock switched on"),
         (Some(_), Ok((took, None))) => DoctorCheck::ok_check(format!(
@@ -91,13 +93,13 @@ async fn check_compiler(load: &PluginLoad) -> DoctorCheck {
             format_time(took)
         )),
         (None, Ok(_)) => DoctorCheck::weaker_check("on a thread of this process")
-            .with_meaning("a component made to be hard to compile takes memory and processor time until rind ends"),
+            .with_meaning("a malicious component could use memory and CPU time of the compiler until rind ends"),
         (_, Err(error)) => DoctorCheck::required_check(error.to_string())
             .with_meaning("plugins that are not in the cache cannot be loaded"),
     }
 }
 
-/// Plugins that a session in this folder would have, and the settings that they were loaded with.
+/// Plugins of a session in this folder, with the settings used to load them.
 pub(super) struct DoctorPlugins {
     pub(super) plugins: Arc<PluginSet>,
     load: PluginLoad,
@@ -109,7 +111,7 @@ impl DoctorPlugins {
         self.load.held()
     }
 
-    /// Returns the setup that they were loaded by.
+    /// Returns the setup used to load the plugins.
     pub(super) fn setup(&self) -> &OperatorSetup {
         self.load.setup()
     }
@@ -158,7 +160,7 @@ pub(super) fn check_loaded(found: &DoctorPlugins) -> DoctorCheck {
     let replaced = operator_environment().replaced_plugins();
     if !replaced.is_empty() {
         refused.push_str(&format!(
-            "; {} takes the place of those that rind carries: {}",
+            "; {} replaces the plugins that are embedded in rind: {}",
             MANAGED_VARIABLE,
             replaced.join(", ")
         ));
@@ -168,7 +170,9 @@ pub(super) fn check_loaded(found: &DoctorPlugins) -> DoctorCheck {
         return DoctorCheck::ok_check(found);
     }
     DoctorCheck::weaker_check(found)
-        .with_meaning("what they guard or offer is missing; no setting or grant relies on them")
+        .with_meaning(
+            "their protection and their tools are missing; no setting or grant relies on them",
+        )
         .with_todo("see `rind plugin list`")
 }
 
@@ -182,7 +186,7 @@ pub(super) fn check_agent_loop(found: &DoctorPlugins) -> Option<DoctorCheck> {
     Some(match is_there {
         true => DoctorCheck::ok_check(format!("plugin {name} orders the turns")),
         false => DoctorCheck::required_check(format!(
-            "plugin {name} is to order the turns, and does not run, has no loop of the agent, or was not granted `agent_loop`"
+            "plugin {name} is to order the turns, but it does not run, has no loop of the agent, or was not granted `agent_loop`"
         ))
         .with_meaning("no session starts")
         .with_todo("see `rind plugin list`, or take `loop` out of [agent] in your settings"),
@@ -209,7 +213,7 @@ pub(super) async fn check_target(paths: &Paths) -> DoctorCheck {
         ),
         Ok(Err(error)) => missing(
             error.to_string(),
-            "install Rust from rustup.rs, to write plugins in it",
+            "to write plugins in Rust, install it from rustup.rs",
         ),
         Err(_) => missing(
             format!("rustc did not answer within {} s", PATIENCE.as_secs()),

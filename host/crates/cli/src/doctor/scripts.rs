@@ -43,7 +43,7 @@ pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
     };
     Some(match open.first() {
         None if !said.is_empty() => DoctorCheck::weaker_check(format!("{found}; {said}"))
-            .with_meaning("hooks are not called as these lines say")
+            .with_meaning("these hooks are not called")
             .with_todo("correct the named lines"),
         None => DoctorCheck::ok_check(found).with_meaning("they run confined as commands of bash do"),
         Some(open) => DoctorCheck::weaker_check(format!(
@@ -53,6 +53,6 @@ pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
             if said.is_empty() { "" } else { "; " }
         ))
         .with_meaning(format!("the agent can change {}", open.what))
-        .with_todo("keep scripts and lists of them outside of the workspace, for example beside config.toml"),
+        .with_todo("keep scripts, and lists of scripts, outside the workspace, for example next to config.toml"),
     })
 }

@@ -42,7 +42,7 @@ pub(super) fn check_skills(skills: &Skills) -> Option<DoctorCheck> {
     }
     Some(
         DoctorCheck::weaker_check(format!("{count} found here; {}", lines.join("; ")))
-            .with_meaning("the model is not told of them, or another skill answers to their names")
+            .with_meaning("the model does not know these skills, or another skill has their names")
             .with_todo("correct the named line; `rind skill check` shows every fault"),
     )
 }

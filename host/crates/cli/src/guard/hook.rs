@@ -79,7 +79,7 @@ fn read_words(words: &[OsString]) -> Result<HookWords, String> {
 }
 
 fn unknown_words() -> String {
-    "the hook has unknown words; run `rind guard install` again".to_owned()
+    "the hook was called with unknown arguments; run `rind guard install` again".to_owned()
 }
 
 /// Answers on a thread of its own, so that neither a panic nor an input without end is left without an
@@ -91,7 +91,7 @@ fn answer_in_time(words: HookWords) -> HookAnswer {
         let _ = sender.send(answer_hook(words));
     });
     if let Err(error) = begun {
-        return HookAnswer::refusal(&format!("no thread can be started: {error}"));
+        return HookAnswer::refusal(&format!("cannot start a thread: {error}"));
     }
     match receiver.recv_timeout(DEADLINE) {
         Ok(answer) => answer,
@@ -100,7 +100,7 @@ fn answer_in_time(words: HookWords) -> HookAnswer {
             DEADLINE.as_secs()
         )),
         Err(mpsc::RecvTimeoutError::Disconnected) => {
-            HookAnswer::refusal("the program crashed, as it says above")
+            HookAnswer::refusal("the program crashed; see the message above")
         }
     }
 }
@@ -169,8 +169,8 @@ pub(super) fn hook_program(program: PathBuf) -> (PathBuf, bool) {
     }
 }
 
-/// Returns the name of this build and of the folders that it works with. Another file of the program
-/// is another build, and a daemon with other folders has other plugins and rules.
+/// Returns a name for this build together with its folders. Another file of the program is another
+/// build, and a daemon with other folders has other plugins and rules.
 pub(super) fn build_name(paths: &Paths) -> Result<String, String> {
     use std::os::unix::fs::MetadataExt;
     let program = rind_program()?;
@@ -223,7 +223,7 @@ impl DaemonStart for StartedDaemon {
     }
 }
 
-/// Opens the log of the daemon, which begins anew when it has become large.
+/// Opens the log of the daemon, and truncates it if it is large.
 fn open_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     let path = folder.log();

@@ -33,7 +33,7 @@ pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatu
         GuardCommand::Remove(args) => remove_guard(&args).await,
         GuardCommand::Serve => serve_daemon().await,
         // The program answers before the arguments are parsed, except for `--help`.
-        GuardCommand::Hook(_) => bail_usage!("agents run this command at their hooks"),
+        GuardCommand::Hook(_) => bail_usage!("agents run this command as their hook"),
     }
 }
 
@@ -91,7 +91,7 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
     let changes = plan_install(target.agent, &target.places, &target.command)?;
     if changes.is_empty() {
         render::print_note(&format!(
-            "the guard of {} is installed already",
+            "the guard for {} is already installed",
             target.agent.name()
         ));
         return Ok(ExitStatus::Done);
@@ -104,7 +104,7 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
     let table = target.agent.table();
     render::guard::print_installed(table);
     if target.agent == GuardedAgent::Codex {
-        render::print_note("sessions of Codex that run already do not have the hook");
+        render::print_note("running sessions of Codex do not have the hook");
     }
     render::print_note(&format!(
         "`rind guard test {0}` tries it; `rind guard status {0}` says what it can do",
@@ -118,7 +118,7 @@ async fn remove_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
     let changes = plan_removal(target.agent, &target.places)?;
     if changes.is_empty() {
         render::print_note(&format!(
-            "there is no guard of {} to remove",
+            "no guard is installed for {}",
             target.agent.name()
         ));
         return Ok(ExitStatus::Done);
@@ -127,7 +127,7 @@ async fn remove_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Failed);
     }
     render::print_note(&format!(
-        "the guard of {} is removed; sessions that run already may still have it",
+        "the guard for {} is removed; running sessions may still have it",
         target.agent.name()
     ));
     Ok(ExitStatus::Done)

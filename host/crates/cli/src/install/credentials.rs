@@ -45,7 +45,7 @@ pub(super) fn find_credentials() -> FindCredentials {
             // Do not show the output of a helper: it may contain a password.
             Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
                 bail!(
-                    "docker's credential helper `{helper}` has none for {host}; run `docker login {host}`"
+                    "docker's credential helper `{helper}` has no credentials for {host}; run `docker login {host}`"
                 )
             }
             Err(error) => bail!("cannot read docker's credentials for {host}: {error}"),

@@ -1,6 +1,6 @@
-//! Data that removed plugins have stored. It is put aside under the source of its plugin, so that
-//! another plugin of the same name does not read it, and comes back with the plugin from that
-//! source.
+//! Stored data of removed plugins. It is moved aside under the source of its plugin, so that
+//! another plugin of the same name cannot read it, and is restored when the plugin is installed
+//! from that source again.
 
 use std::fs;
 use std::io;

@@ -157,7 +157,7 @@ impl PluginInstallation {
         if let Some(expected) = wanted.name {
             ensure!(
                 name == expected,
-                "{} is another plugin now: `{name}`; remove {expected}, or install it from elsewhere",
+                "{} now contains another plugin, `{name}`; remove {expected}, or install it from another source",
                 fetched.source
             );
         }
@@ -226,7 +226,7 @@ impl PluginInstallation {
         // plugin.
         let stored = match locked {
             None => data::settle_data(&self.stores(), &name, &new.source)
-                .with_context(|| format!("cannot move what plugins of the name {name} stored"))?,
+                .with_context(|| format!("cannot move the stored data of plugins named {name}"))?,
             // An operator who changes the source confirms that it is the same plugin, so its data
             // stays.
             Some(_) => Vec::new(),
@@ -317,8 +317,8 @@ impl PluginInstallation {
             .replace_entry(&self.lock_path, (name, name), new, put)
     }
 
-    /// Removes an installed plugin, with the operator's answers about it. Its data are put aside,
-    /// and the key of its name stays.
+    /// Removes an installed plugin, with the operator's answers about it. Its data is moved aside,
+    /// and its name stays pinned to its key.
     pub(super) fn remove_plugin(&mut self, name: &str) -> anyhow::Result<RemovedPlugin> {
         let Some(locked) = self.lock.entries.get(name) else {
             return Err(Usage(self.unknown_plugin(name)).into());
@@ -335,7 +335,7 @@ impl PluginInstallation {
         let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
         let config = user_setup()?.config;
         let aside = data::put_aside(&self.stores(), name, Some(&source))
-            .with_context(|| format!("{name} is removed, and what it stored cannot be moved"))?;
+            .with_context(|| format!("{name} is removed, but its stored data cannot be moved"))?;
         Ok(RemovedPlugin {
             name: name.to_owned(),
             n_answers,
@@ -367,16 +367,14 @@ fn install_change(
     let (name, version) = (&manifest.name, &manifest.version);
     ensure!(
         locked.source.is_same(&fetched.source) || wanted.may_change_source,
-        "{name} was installed from {}, and {} may be somebody else's plugin of the same name; add --change-source if it is not, or \
-         `rind plugin remove {name}` first",
+        "{name} was installed from {}, and {} may be another author's plugin of the same name; pass --change-source if it is the same plugin, or run `rind plugin remove {name}` first",
         locked.source,
         fetched.source
     );
     check_registry(locked, fetched, wanted.may_change_source)?;
     ensure!(
         *version >= locked.version,
-        "{name} {version} is older than the installed {}; an older version may have faults that were corrected since. To go back \
-         to it, `rind plugin remove {name}` first",
+        "{name} {version} is older than the installed {}; an older version may have faults that were corrected since; to downgrade, run `rind plugin remove {name}` first",
         locked.version
     );
     if *version > locked.version {
@@ -384,8 +382,7 @@ fn install_change(
     }
     ensure!(
         digest == locked.digest,
-        "{name} {version} is installed already, and {} has other files under the same version; raise `version` in plugin.toml, or \
-         `rind plugin remove {name}` first",
+        "{name} {version} is already installed, and {} has other files under the same version; raise `version` in plugin.toml, or run `rind plugin remove {name}` first",
         fetched.source
     );
     let digests = [&locked.package, &fetched.package];
@@ -428,8 +425,9 @@ fn check_registry(
     Ok(())
 }
 
-/// Collects warnings about a package: its version was yanked or deprecated, or the registry has no
-/// attestation any more. An attacker with a stolen token cannot make one.
+/// Collects warnings about a package: its version was yanked or deprecated, or has no attestation
+/// although the installed version had one. An attacker with a stolen token cannot make an
+/// attestation.
 fn package_notices(locked: Option<&LockedEntries>, fetched: &FetchedPlugin) -> Vec<String> {
     let before = locked.and_then(|locked| locked.package.as_ref());
     let is_lost = match (before, &fetched.package) {
@@ -438,7 +436,7 @@ fn package_notices(locked: Option<&LockedEntries>, fetched: &FetchedPlugin) -> V
     };
     let lost = is_lost.then(|| {
         format!(
-            "the registry says of the installed version where it was built, and nothing of {}: ask its owner why",
+            "the registry says where the installed version was built, but not where {} was built: ask its owner why",
             fetched.source
         )
     });

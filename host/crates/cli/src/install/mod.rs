@@ -105,7 +105,7 @@ fn pack_bundle(fetched: &FetchedPlugin, options: &BundleOptions) -> anyhow::Resu
 fn check_out(out: &Path, file_name: &str, options: &BundleOptions) -> anyhow::Result<()> {
     let is_named = out.file_name().is_some_and(|name| name == file_name);
     if options.kind == PackageKind::Pypi && !is_named {
-        let why = format!("a wheel must be named {file_name}, which --out does not end with");
+        let why = format!("a wheel must be named {file_name}: --out must end with this name");
         return Err(Usage(why).into());
     }
     Ok(())
@@ -117,7 +117,7 @@ pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus>
     };
     if reference.digest.is_some() {
         return Err(Usage(
-            "publish to a tag, or to none for the version; not to a digest".to_owned(),
+            "publish to a tag, or name no tag to use the version, but not to a digest".to_owned(),
         )
         .into());
     }

@@ -77,7 +77,7 @@ pub(super) async fn accept_wider(
             return Ok(());
         }
         bail!(
-            "{name} stays at {before}: you did not accept what {} asks for",
+            "{name} stays at {before}: you did not accept the permissions that {} requests",
             new.version
         );
     }
@@ -86,8 +86,7 @@ pub(super) async fn accept_wider(
         .map(|more| format!("\n  {}", more.words()))
         .collect();
     bail!(
-        "{name} stays at {before}, because {} asks for more, and there is no terminal to ask at. It may then also:{}\nrun this at a \
-         terminal, or add --grant {name}",
+        "{name} stays at {before}, because {} asks for more, and there is no terminal to ask at. It could then also:{}\nrun this at a terminal, or add --grant {name}",
         new.version,
         lines.concat()
     )
@@ -114,7 +113,7 @@ fn wider_screen(before: &str, new: &Manifest, more: &[WiderPart]) -> QuestionScr
         ],
         covers: vec![QuestionLine::new("  ").styled_words(
             DIM,
-            "yes installs it; what needs your permission is asked about again when it runs",
+            "yes installs it; permissions that need your consent are asked about when it runs",
         )],
         keys: "[y]es or [n]o".to_owned(),
         ..QuestionScreen::default()

@@ -44,12 +44,14 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
         ),
     ];
     let changed = changes.unwrap_or_default().iter();
-    lines.extend(changed.map(|change| format!("Changed since you said yes: {change}")));
+    lines.extend(changed.map(|change| format!("Changed since you approved it: {change}")));
     let tools = offer.tools.iter();
     lines.extend(tools.map(|tool| format!("Tool {}: {}", tool.name, tool.description)));
     let refused = offer.refused.iter();
     lines.extend(refused.map(|why| format!("Not used: {why}")));
-    lines.push("Each call is asked about as for a program; what changes later is held.".to_owned());
+    lines.push(
+        "Each call asks first, like a command; tools that change later are withheld.".to_owned(),
+    );
     // The texts are claims of the server: each stays one line, and no character in it can hide.
     let lines: Vec<String> = lines
         .iter()
@@ -80,7 +82,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
     about.extend(
         changes
             .filter(|changes| !changes.is_empty())
-            .map(|_| QuestionLine::new("  ").styled_words(WARN, "changed since you said yes:")),
+            .map(|_| QuestionLine::new("  ").styled_words(WARN, "changed since you approved it:")),
     );
     let changed = changes.unwrap_or_default().iter();
     let changed = changed.map(|change: &OfferChange| {
@@ -97,7 +99,7 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
         parts: vec![vec![head], about, changed.collect(), tools],
         covers: vec![QuestionLine::new("  ").styled_words(
             DIM,
-            "each call is asked about as for a program; what changes later is held",
+            "each call asks first, like a command; tools that change later are withheld",
         )],
         keys: "[y]es, or [n]o".to_owned(),
         ..QuestionScreen::default()

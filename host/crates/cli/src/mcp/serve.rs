@@ -31,7 +31,7 @@ use rind_operator::start::ReadyRun;
 /// Name of the file with the token, in the data folder.
 const TOKEN_FILE: &str = "mcp-token";
 
-/// Mark of the sessions: they are no conversations to go on with.
+/// Mark of the sessions, which `last` and resuming skip.
 const ASIDE: &str = "mcp serve";
 
 /// Built-in tool that is about skills of the session, which clients get as prompts.
@@ -86,7 +86,9 @@ fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<
         .flat_map(|plugin| plugin.refused_functions());
     refused.for_each(|why| render::print_warning(why));
     if running.count() < n_components {
-        bail_usage!("a component does not run, as the warning says; leave it out, or correct it");
+        bail_usage!(
+            "a component does not run (see the warning); remove it from the command, or correct it"
+        );
     }
     Ok(())
 }
@@ -134,8 +136,7 @@ fn session_opener(run: &ReadyRun, file: Option<EventFile>) -> OpenSession {
 async fn serve_client(serving: McpServing, cancel: &CancellationToken) -> anyhow::Result<()> {
     if std::io::stdin().is_terminal() {
         render::print_note(
-            "serving MCP over standard input and output; an agent starts this command, as `rind mcp serve --help` and the manual say; \
-             Ctrl-D ends it",
+            "serving MCP over standard input and output; this command is meant to be started by an agent (see `rind mcp serve --help`); Ctrl-D ends it",
         );
     }
     let served = serve_lines(serving, std::io::stdin(), std::io::stdout(), cancel).await;

@@ -75,7 +75,7 @@ pub(in super::super) async fn run_dev(mut args: DevArgs) -> anyhow::Result<ExitS
     match source.find_overlap(&cancel).await {
         Ok(None) => {}
         Ok(Some(why)) => {
-            bail_usage!("{why}; choose a workspace apart from it with --workspace DIR")
+            bail_usage!("{why}; choose a separate workspace with --workspace DIR")
         }
         Err(error) => {
             render::plugins::not_built(&error.to_string());
@@ -186,8 +186,7 @@ impl DevSource {
         let overlaps = |open: &&PathBuf| folder.starts_with(open) || open.starts_with(folder);
         let open = self.open.iter().find(overlaps)?;
         Some(format!(
-            "the plugin is built from {}, and the agent may write in {}, so it could change what the build runs outside of the \
-             sandbox",
+            "the plugin is built from {}, and the agent may write in {}, so it could change code that the build runs outside the sandbox",
             folder.display(),
             open.display()
         ))

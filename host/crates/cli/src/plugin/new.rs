@@ -71,8 +71,7 @@ pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
     };
     if let Some(workspace) = &created.workspace {
         render::print_note(&format!(
-            "{} takes it in by its `members`, so it is built with that workspace's settings and lock file; list it under `exclude` there, \
-             and add `[workspace]` to its Cargo.toml, to keep it apart",
+            "{} includes it by its `members`, so it is built with the settings and lock file of that workspace; to separate it, list it under `exclude` there and add `[workspace]` to its own Cargo.toml",
             workspace.display()
         ));
     }

@@ -146,12 +146,12 @@ pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
 pub(in super::super) fn show_unused(unused: &UnusedSnapshot, is_accepted: bool) {
     let file = unused.path.display();
     match (unused.is_written, is_accepted) {
-        (true, true) => print_note(&format!("removed {file}: no case has this snapshot")),
+        (true, true) => print_note(&format!("removed {file}: no case uses this snapshot")),
         (true, false) => print_warning(&format!(
-            "no case has the snapshot {file}; `--accept` removes it"
+            "no case uses the snapshot {file}; `--accept` removes it"
         )),
         (false, _) => print_warning(&format!(
-            "no case has the snapshot {file}, and it stays: `--accept` did not write it"
+            "no case uses the snapshot {file}; it is kept, because `--accept` did not write it"
         )),
     }
 }

@@ -14,7 +14,7 @@ pub(in super::super) struct ShownChange<'a> {
     pub(in super::super) path: &'a str,
     pub(in super::super) from: &'a FileState,
     pub(in super::super) to: &'a FileState,
-    /// Contents before and after, as far as they are known.
+    /// Contents before and after; `None` if unknown.
     pub(in super::super) contents: [Option<Vec<u8>>; 2],
 }
 

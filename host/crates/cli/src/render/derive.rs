@@ -80,7 +80,7 @@ pub(in super::super) fn show_made(
     let shown = printable_prose(&folder.display().to_string());
     if is_cached {
         print_note(&format!(
-            "it is in the cache; to use it: `rind skill install {shown}`"
+            "saved in the cache; to use the skill: `rind skill install {shown}`"
         ));
     } else {
         let plugin = plugin
@@ -92,8 +92,7 @@ pub(in super::super) fn show_made(
     }
     if let [plugin] = draft.library_depends.as_slice() {
         print_note(&format!(
-            "it depends on the plugin {plugin}, whose tools are there while the skill is active; remove `library_depends` to have \
-             them always"
+            "it depends on the plugin {plugin}, whose tools are available only while the skill is active; remove `library_depends` to make them always available"
         ));
     }
 }

@@ -13,12 +13,12 @@ pub(in super::super) fn print_report(report: &DoctorReport) {
         let n = n_of(CheckState::Weaker);
         let it = if n == 1 { "it" } else { "they" };
         format!(
-            "{} weaker than {it} could be, nothing required is missing",
+            "{} weaker than {it} could be; nothing required is missing",
             format_count(n, "thing")
         )
     } else {
         format!(
-            "{} missing, and at least one of them is required",
+            "{} missing, at least one of them required",
             format_count(n_of(CheckState::Missing), "thing")
         )
     };

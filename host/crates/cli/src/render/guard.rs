@@ -35,7 +35,7 @@ pub(in super::super) fn show_change(change: &FileChange) {
 /// Says where the text of a changed file is kept.
 pub(in super::super) fn print_copy(path: &Path, copy: &Path) {
     print_note(&format!(
-        "{} as it was is kept in {}",
+        "a copy of the old {} is in {}",
         path.display(),
         copy.display()
     ));
@@ -44,7 +44,7 @@ pub(in super::super) fn print_copy(path: &Path, copy: &Path) {
 /// Says that a guard is installed, and which gaps remain.
 pub(in super::super) fn print_installed(table: &AgentTable) {
     answer_line(format_args!(
-        "{} the guard of {} is installed",
+        "{} the guard for {} is installed",
         style_text(GOOD, "✓"),
         table.title
     ));

@@ -48,7 +48,10 @@ pub(in super::super) fn print_plan(plan: &ImportPlan) {
         .hooks
         .iter()
         .map(|path| (shown_path(path), String::new()));
-    print_part("hooks: programs that run at calls, as they do there", hooks);
+    print_part(
+        "hooks: programs that run at tool calls, as in the other agent",
+        hooks,
+    );
     let used = plan.used.iter();
     print_part(
         "used where it is",
@@ -57,7 +60,7 @@ pub(in super::super) fn print_plan(plan: &ImportPlan) {
     if plan.losses.is_empty() {
         return;
     }
-    answer_line(style_text(WARN, "not taken over, or only in part"));
+    answer_line(style_text(WARN, "not imported, or only in part"));
     for loss in &plan.losses {
         let place = format!("{}: {}", shown_path(&loss.path), one_line(&loss.what, TEXT));
         answer_line(format_args!("  {place}"));
@@ -104,7 +107,7 @@ pub(in super::super) fn print_written(plan: &ImportPlan, settings: &Path) {
     ));
     if let Some(server) = plan.servers.first() {
         super::print_note(&format!(
-            "`rind mcp test {}` looks at a server and asks about its tools",
+            "`rind mcp test {}` starts a server and asks about its tools",
             server.name
         ));
     }

@@ -56,7 +56,7 @@ pub(in super::super) fn show_published(
         style_text(DIM, &published.digest),
     ));
     if !is_signed {
-        print_note("it is not signed: whoever has [install] keys cannot install it");
+        print_note("it is not signed: users with keys in [install] cannot install it");
     }
 }
 
@@ -93,11 +93,11 @@ pub(in super::super) fn show_installed(outcome: &InstallOutcome) {
     for change in &outcome.stored {
         print_note(&match change {
             StoredData::PutAside(folder) => format!(
-                "what an earlier plugin `{}` stored is not for this one: it was put aside, in {}",
+                "the stored data of an earlier plugin `{}` is not for this one: it was moved to {}",
                 outcome.name,
                 folder.display()
             ),
-            StoredData::Back => "what it stored before is there again".to_owned(),
+            StoredData::Back => "its earlier stored data is restored".to_owned(),
         });
     }
     if outcome.waiting.is_empty() {
@@ -131,17 +131,17 @@ pub(in super::super) fn show_removed(removed: &RemovedPlugin) {
     ));
     if removed.n_answers > 0 {
         let answers = super::format_count(removed.n_answers as u64, "answer");
-        print_note(&format!("{answers} about its permissions taken back"));
+        print_note(&format!("{answers} about its permissions revoked"));
     }
     if let Some((folder, source)) = &removed.data {
         print_note(&format!(
-            "what it stored was put aside, in {}; installing it from {source} brings it back, and no other plugin of its name gets it",
+            "its stored data was moved to {}; installing it from {source} restores the data, and no other plugin of its name gets it",
             folder.display()
         ));
     }
     if let Some(place) = &removed.configured {
         print_note(&format!(
-            "{place} still configures it, so that sessions miss it; remove that section"
+            "{place} still configures it, so sessions report it as missing; remove that section"
         ));
     }
     if removed.is_pinned {

@@ -73,7 +73,7 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
             let (shorter, same) = match event {
                 Event::CompactEnd { .. } => (
                     "the conversation was shortened",
-                    "the conversation is too long and stays so",
+                    "the conversation is still too long",
                 ),
                 _ => (
                     "an earlier turn was archived",

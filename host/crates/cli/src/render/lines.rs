@@ -71,7 +71,7 @@ pub(in super::super) fn of_process() -> Arc<LineCounts> {
 /// Returns the notice that a plugin says more than is shown.
 pub(super) fn limit_notice() -> String {
     let text =
-        "says more than is shown; all of it with --json (events) and RIND_LOG=warn (log lines)";
+        "has more output than is shown; --json shows all events and RIND_LOG=warn all log lines";
     style_text(DIM, text)
 }
 

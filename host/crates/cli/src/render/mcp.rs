@@ -56,15 +56,15 @@ pub(in super::super) fn list_servers(servers: &[ListedServer<'_>]) {
         let day = day.split('T').next().unwrap_or_default();
         let standing = match server.standing {
             ServerStanding::Pinned => format!(
-                "{}, as you said yes to on {day}",
+                "{}, approved on {day}",
                 format_count(server.tools.len() as u64, "tool")
             ),
             ServerStanding::OtherSettings => format!(
-                "not used: its settings have changed since you said yes on {day}; run `rind mcp test {}`",
+                "not used: its settings have changed since it was approved on {day}; run `rind mcp test {}`",
                 server.name
             ),
             ServerStanding::Unknown => format!(
-                "not used: nobody said yes to what it offers; run `rind mcp test {}`",
+                "not used: its tools are not approved; run `rind mcp test {}`",
                 server.name
             ),
             ServerStanding::Off => "switched off".to_owned(),

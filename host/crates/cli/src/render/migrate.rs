@@ -8,7 +8,7 @@ use super::{
     BAD, BOLD, DIM, GOOD, answer_line, print_note, print_warning, printable_prose, printable_text,
     style_text,
 };
-use rind_lib::skill::Lost;
+use rind_lib::skill::FormatLoss;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -40,7 +40,7 @@ pub(in super::super) fn show_diff(file: &Path, before: &str, after: &str) {
 }
 
 /// Prints the keys that the other format cannot express.
-pub(in super::super) fn show_lost(lost: &[Lost]) {
+pub(in super::super) fn show_lost(lost: &[FormatLoss]) {
     for one in lost {
         let text = format!("`{}` is lost: {}", one.key, one.text);
         match one.is_restriction {

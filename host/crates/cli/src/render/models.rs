@@ -32,7 +32,7 @@ pub(in super::super) fn list_models(found: &ModelListing, why: &str) {
     }
     if !found.models.iter().any(|model| model.name == found.chosen) {
         print_warning(&format!(
-            "{provider} does not list {}, which a session would ask",
+            "{provider} does not list {}, the model of new sessions",
             found.chosen
         ));
     }

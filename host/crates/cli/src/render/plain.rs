@@ -27,7 +27,7 @@ pub(in super::super) struct PlainView {
     calls: HashMap<TurnPart, String>,
     /// The call that the last line tells the start of.
     above: Option<TurnPart>,
-    /// Causes outside of the program that a line of this turn has told.
+    /// Causes outside the program that a line of this turn has told.
     told: BTreeSet<&'static str>,
 }
 

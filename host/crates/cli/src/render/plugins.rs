@@ -39,7 +39,7 @@ pub(in super::super) fn on_compile() -> OnCompile {
 }
 
 /// Said of a component that exports nothing which this host calls.
-pub(in super::super) const NEVER_CALLED: &str = "nothing calls it: it exports no hook, tool, command or loop of the contract `rind:plugin`, so it may be for another host";
+pub(in super::super) const NEVER_CALLED: &str = "it is never called, because it exports no hook, tool, command or loop of the contract `rind:plugin`; it may be for another host";
 
 /// One line for a plugin that runs.
 pub(in super::super) fn print_row(report: &Report) {
@@ -83,7 +83,7 @@ pub(in super::super) fn print_streaming(reports: &[Report], scripts: &[Script]) 
     let has_scripts = !scripts.is_empty();
     let holders: Vec<String> = plugins.chain(scripts).collect();
     if holders.is_empty() {
-        return super::print_note("answers are shown as they are written");
+        return super::print_note("the model's answers are shown while they are written");
     }
     super::print_note(&format!(
         "answers are shown when they are complete, because these {} may change or refuse them: {}",
@@ -325,7 +325,7 @@ pub(in super::super) fn print_report(report: &Report) {
     }
     for name in report.other_exports.iter().filter(|name| *name != "loop") {
         let what = match name.as_str() {
-            "agent-loop" => style_text(DIM, " (orders the turns where `[agent] loop` names it)"),
+            "agent-loop" => style_text(DIM, " (orders the turns if `[agent] loop` names it)"),
             _ => String::new(),
         };
         line("exports", format!("{name}{what}"));
@@ -346,7 +346,7 @@ pub(in super::super) fn print_report(report: &Report) {
         let manifest = match report.has_own_manifest {
             None => "",
             Some(true) => ", this plugin.toml",
-            Some(false) => ", another plugin.toml; the one in the folder counts",
+            Some(false) => ", a different plugin.toml; the one in the folder is used",
         };
         let contract = &stamp.contract;
         line(

@@ -122,7 +122,7 @@ fn print_cost(turn: &TurnLedger) {
     }
     for lost in &turn.lost {
         answer_line(format_args!(
-            "  {} no cache border after the {} tier: the text up to it was changed",
+            "  {} no cache boundary after the {} tier: the text before it was changed",
             style_text(WARN, "▲"),
             tier_words(*lost)
         ));
@@ -130,7 +130,7 @@ fn print_cost(turn: &TurnLedger) {
     if let Some(broken) = &turn.broken {
         let by: Vec<String> = broken.by.iter().map(|by| one_line(by, 120)).collect();
         answer_line(format_args!(
-            "  {} the cache is broken from {} on: {}",
+            "  {} the cache is invalid from {} on: {}",
             style_text(WARN, "▲"),
             border_words(broken.border),
             by.join(", ")

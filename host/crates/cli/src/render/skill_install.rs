@@ -19,7 +19,7 @@ pub(in super::super) fn show_installed(
         SkillChange::Installed | SkillChange::Forced => {
             format!("installed in {}", skills.join(name).display())
         }
-        SkillChange::Replaced => "replaced by other files than before".to_owned(),
+        SkillChange::Replaced => "replaced by different files".to_owned(),
         SkillChange::Unchanged => "is installed already".to_owned(),
     };
     let signed = locked
@@ -58,13 +58,13 @@ pub(in super::super) fn show_removed(name: &str, kept: Option<&Path>) {
 pub(in super::super) fn show_gone(names: &[String]) {
     for name in names {
         print_note(&format!(
-            "{name} was installed and its folder is gone; install it again, or `rind skill remove {name}`"
+            "{name} was installed and its folder is gone; install it again, or run `rind skill remove {name}`"
         ));
     }
 }
 
 fn tell_kept(kept: Option<&Path>) {
     if let Some(kept) = kept {
-        print_note(&format!("what was there is in {}", kept.display()));
+        print_note(&format!("the previous files are in {}", kept.display()));
     }
 }

@@ -72,7 +72,7 @@ pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, cont
     }
     let n_chars = catalogue.text.chars().count();
     print_note(&format!(
-        "the model is told of {} in {n_chars} characters{}; with {context_tokens} tokens of context it may be {}",
+        "the model is told of {} in {n_chars} characters{}; with a window of {context_tokens} tokens the limit is {}",
         super::format_count(catalogue.n_skills as u64, "skill"),
         match catalogue.n_cut {
             0 => String::new(),
@@ -93,7 +93,7 @@ const MAX_TOLD: usize = 5;
 pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
     let (mark, what) = match left.cause {
         LeftOutCause::Unusable => ('✗', "not used"),
-        LeftOutCause::UserOnly => ('▲', "held back from the model"),
+        LeftOutCause::UserOnly => ('▲', "hidden from the model"),
         LeftOutCause::Shadowed => ('○', "not used"),
     };
     format!(
@@ -127,7 +127,7 @@ pub(in super::super) fn warn_left_out(skills: &Skills) {
     let left_out = skills.left_out();
     for left in left_out.iter().take(MAX_TOLD) {
         let what = match left.cause {
-            LeftOutCause::UserOnly => "is held back from the model",
+            LeftOutCause::UserOnly => "is hidden from the model",
             LeftOutCause::Unusable | LeftOutCause::Shadowed => "is not used",
         };
         say_line(format_args!(
@@ -140,7 +140,7 @@ pub(in super::super) fn warn_left_out(skills: &Skills) {
     if let Some(n_more @ 1..) = left_out.len().checked_sub(MAX_TOLD) {
         let more = super::format_count(n_more as u64, "more skill");
         say_line(format_args!(
-            "{} {more} left out; `rind skill list` shows all",
+            "{} {more} not shown; `rind skill list` shows all",
             style_text(WARN, "▲")
         ));
     }
@@ -155,7 +155,10 @@ fn installed_words(origin: &Origin) -> String {
     match origin.is_edited {
         true => format!(
             "{from} {}",
-            style_text(WARN, "and changed since: its trust is that of your own")
+            style_text(
+                WARN,
+                "and changed since: it is trusted like your own skills"
+            )
         ),
         false => from,
     }
@@ -228,7 +231,7 @@ pub(in super::super) fn print_skill(skill: &Skill) {
     }
     row("not these tools", names(&skill.tools.deny));
     for spare in &skill.spares {
-        row("asks to be spared questions about", spare.to_string());
+        row("wants to skip questions about", spare.to_string());
     }
     let effects: Vec<String> = skill.side_effects.iter().map(ToString::to_string).collect();
     row("side effects", effects.join(", "));

@@ -120,7 +120,7 @@ pub(super) fn shorten_event(event: &Event) -> Result<String, &str> {
             ..
         } => {
             let (kept, size) = (kept(messages), format_bytes(summary.len() as u64));
-            let what = format!("{kept} are kept by {holder}, a summary of {size} stays");
+            let what = format!("{kept} moved to {holder}, a summary of {size} stays");
             Ok(what)
         }
         Event::CompactEnd { refused, .. } | Event::ArchiveEnd { refused, .. } => {

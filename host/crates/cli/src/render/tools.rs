@@ -46,7 +46,7 @@ fn tool_head(tool: &DescribedTool) -> String {
     let some = match policy.narrower.len() {
         0 => String::new(),
         n => format!(
-            "; {} on some of its calls",
+            "; {} for some of its calls",
             super::format_count(n as u64, "rule")
         ),
     };

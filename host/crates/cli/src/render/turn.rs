@@ -106,7 +106,7 @@ impl TurnRenderer {
     /// Prepares for the lines of an event of the main agent.
     fn before_event(&mut self, event: &Event) {
         match event {
-            // Discard the streamed text: after a retry the answer begins anew.
+            // Discard the streamed text: after a retry the answer starts again.
             Event::StepStart { .. } | Event::Retry { .. } => {
                 self.end_line();
                 self.streamed.clear();
@@ -203,7 +203,7 @@ impl TurnRenderer {
         }
     }
 
-    /// Shown text stays: nothing is taken back on a terminal, nor in a pipe.
+    /// Text that was shown stays visible, because neither a terminal nor a pipe can erase it.
     fn show_correction(&mut self, text: &str) {
         if self.streamed.is_empty() {
             return;

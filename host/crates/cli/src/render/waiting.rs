@@ -39,7 +39,7 @@ impl WaitLine {
         }
     }
 
-    /// Starts a wait. Waiting on for the same does not begin anew.
+    /// Starts a wait. A wait for the same thing continues without resetting its time.
     pub(super) fn start_wait(&mut self, what: &str) {
         if self.since.as_ref().is_none_or(|(known, _)| known != what) {
             self.hide_line();

@@ -32,7 +32,7 @@ pub(super) fn diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<Exit
             true => "no turn did".to_owned(),
             false => format!("these turns did: {}", turns.join(", ")),
         };
-        bail_usage!("turn {turn} of session {id} changed no file that is known; {words}");
+        bail_usage!("no file is known to have changed in turn {turn} of session {id}; {words}");
     }
     let changes = reader.turn_changes(turn);
     if args.json {
@@ -71,7 +71,7 @@ fn warn_of_gaps(record: &ChangeRecord) {
     }
     for left_out in &record.left_out {
         render::print_note(&format!(
-            "{tool}: {} not kept before it: {}",
+            "{tool}: {} not saved before the call: {}",
             format_count(left_out.count as u64, "file"),
             left_out.why.in_words()
         ));

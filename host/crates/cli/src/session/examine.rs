@@ -63,7 +63,9 @@ pub(super) fn doctor(paths: &Paths, args: &SessionDoctorArgs) -> anyhow::Result<
 fn show(examined: &Examination, is_whole: bool) {
     let id = style_text(BOLD, one_line(&examined.id, 96));
     if let Some(version) = examined.newer {
-        let text = format!("has version {version} of the format: update rind; it is left alone");
+        let text = format!(
+            "has version {version} of the format, which this rind does not know; update rind"
+        );
         answer_line(format_args!("{} {id} {text}", style_text(WARN, "▲")));
         return;
     }

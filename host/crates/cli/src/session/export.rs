@@ -35,7 +35,7 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
                 // The bytes of a session may steer a terminal.
                 let extension = if is_archive { "tar" } else { "jsonl" };
                 bail_usage!(
-                    "the bytes of a session are not for a terminal; add -o {id}.{extension}"
+                    "a session export is binary and cannot be written to a terminal; pass -o {id}.{extension}"
                 );
             }
             put(to, &mut |out| bundle.write(out))?;
@@ -53,9 +53,8 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
             let text = match args.format {
                 ExportFormat::Atif => {
                     let whole = atif::trajectory(&views);
-                    let whole = whole.with_context(|| {
-                        Usage(format!("nothing happened in the session {id} yet"))
-                    })?;
+                    let whole =
+                        whole.with_context(|| Usage(format!("the session {id} is empty")))?;
                     format!("{}\n", serde_json::to_string_pretty(&whole)?)
                 }
                 of_people => {
@@ -77,7 +76,7 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
             if let Some(path) = to {
                 said(
                     path,
-                    &format!("session {id}, with secrets masked as far as they are known"),
+                    &format!("session {id}, with known formats of secrets masked"),
                 );
             }
         }
@@ -98,12 +97,12 @@ fn views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionView>> {
         if views.len() > MAX_AGENTS {
             let n_left = ahead.len() as u64 + 1;
             let text = render::format_count(n_left, "subagent");
-            render::print_warning(&format!("{text} and those below are left out"));
+            render::print_warning(&format!("{text} and its subagents are not exported"));
             break;
         }
         match store.read_lines(&agent) {
             Ok(reading) => views.push(SessionView::new(&agent, &reading)),
-            Err(error) => render::print_warning(&format!("{agent} is left out: {error}")),
+            Err(error) => render::print_warning(&format!("{agent} is not exported: {error}")),
         }
         let mut below = store.agents_of(&agent).unwrap_or_default();
         below.reverse();

@@ -42,7 +42,7 @@ pub(super) fn list(paths: &Paths, args: &SessionListArgs) -> anyhow::Result<Exit
     match (n_all, n_here, n_found) {
         (0, ..) => render::print_note("there are no sessions yet; `rind run` creates one"),
         (_, 0, _) => render::print_note(&format!(
-            "no session has worked in this folder; `--all` lists the {} of other folders",
+            "there are no sessions of this folder; `--all` lists the {} of other folders",
             format_count(n_all as u64, "session")
         )),
         (_, _, 0) => render::print_note("no session fits"),

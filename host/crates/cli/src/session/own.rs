@@ -68,7 +68,7 @@ pub(super) fn fork(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<Exit
 
 pub(super) fn rename(paths: &Paths, args: &SessionRenameArgs) -> anyhow::Result<ExitStatus> {
     if args.title.trim().is_empty() {
-        bail_usage!("the title is empty; give a few words");
+        bail_usage!("the title is empty; pass a few words");
     }
     let store = store(paths);
     let id = store.resolve_in(&args.session, &paths.workspace)?;
@@ -118,7 +118,7 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
             parts: vec![std::iter::once(head).chain(rows).collect()],
             covers: vec![QuestionLine::new("  ").styled_words(
                 DIM,
-                "with images, subagents and archived turns; nothing brings them back",
+                "with images, subagents and archived turns; this cannot be undone",
             )],
             keys: "[y]es or [n]o".to_owned(),
             ..QuestionScreen::default()

@@ -10,7 +10,7 @@ use rind_lib::session::{Found, Hit, SessionStore, Wanted};
 
 pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<ExitStatus> {
     let Some(wanted) = Wanted::new(&args.text) else {
-        bail_usage!("there is nothing to search for: the text is empty or too long");
+        bail_usage!("cannot search: the text is empty or too long");
     };
     let mut hits: Vec<Hit> = Vec::new();
     let (mut n_hits, mut is_partial) = (0_usize, false);
@@ -38,12 +38,12 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
     if args.json {
         render::print_json(&serde_json::json!({"hits": hits, "is_cut": n_hits > args.limit}))?;
     } else if n_hits > args.limit {
-        render::print_note("there are more places; raise --limit");
+        render::print_note("there are more matches; raise --limit");
     } else if n_hits == 0 {
         render::print_note("no session has this text");
     }
     if is_partial {
-        render::print_note("not everything was searched; `rind session doctor` says more");
+        render::print_note("some sessions could not be searched; `rind session doctor` shows why");
     }
     Ok(ExitStatus::Done)
 }

@@ -44,7 +44,7 @@ pub(super) fn time(ms: i64) -> String {
         .map_or_else(|_| ms.to_string(), |time| format!("{time:.0}"))
 }
 
-/// Returns what is said of a turn beside its number.
+/// Returns the facts that are shown next to the number of a turn.
 pub(super) fn about(turn: &TurnView) -> String {
     let mut about = vec![time(turn.started)];
     about.push(match &turn.stop {
@@ -265,7 +265,7 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     let state = match (refused, &call.result) {
         (Some(refused), _) => style_text(BAD, refused),
         (None, None) if call.duration_ms.is_some() => style_text(DIM, "ended"),
-        (None, None) if call.has_begun => style_text(WARN, "it began and has no result"),
+        (None, None) if call.has_begun => style_text(WARN, "it began, but has no result"),
         (None, None) => style_text(WARN, "it has not begun"),
         (None, Some(_)) if call.is_error => style_text(BAD, "failed"),
         (None, Some(_)) => style_text(GOOD, "result"),
@@ -281,7 +281,7 @@ pub(super) fn maker_kind(by: &str) -> &'static str {
     if by.contains(':') { "" } else { "plugin " }
 }
 
-/// Says what a hook decided, and why.
+/// Describes the decision of a hook with its reason.
 pub(super) fn decided(decision: &Decision) -> String {
     let Decision {
         plugin,

@@ -78,7 +78,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
     let found = find_candidates(&fetched.tree).await?;
     for index in &found.indexes {
         render::print_note(&format!(
-            "{index} is taken for a table of contents of the skills below it, and not for a skill"
+            "{index} is treated as a table of contents of the skills below it, not as a skill"
         ));
     }
     let (chosen, mut left_out) = choose_candidates(found.all, &fetched, &args)?;
@@ -98,7 +98,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         render::skill_install::left_out(why);
     }
     if all.is_empty() {
-        bail!("nothing is installed: none of the skills can be");
+        bail!("nothing is installed, because none of the skills can be installed");
     }
     let is_committed = fetched.commit.is_some();
     // Remove the temporary files before the question: an interrupt would leave them on the disk.
@@ -117,11 +117,11 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         } else {
             preview::print_preview(&screen);
             bail!(
-                "nothing is installed, because there is no terminal to ask at; read the above and add --yes"
+                "nothing is installed, because there is no terminal to ask at; read the above and pass --yes"
             );
         }
     }
-    store.look_again();
+    store.refresh_taken_names();
     for one in all {
         let kept = store.put_skill(&one.name, &one.bundle.files, one.locked.clone(), one.change)?;
         render::skill_install::show_installed(
@@ -133,7 +133,7 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
         );
     }
     if is_committed {
-        render::print_note("what is committed was taken, not the files in the working tree");
+        render::print_note("the committed files were used, not the files in the working tree");
     }
     Ok(ExitStatus::status_of(left_out.is_empty()))
 }
@@ -164,12 +164,12 @@ fn choose_candidates(
     };
     if all.is_empty() {
         bail_usage!(
-            "{shown} has no skill{among}: there is no SKILL.md at its top, nor in a folder of it that is not hidden"
+            "{shown} has no skill{among}: there is no SKILL.md at its top or in a folder that is not hidden"
         );
     }
     if args.skills.is_empty() && !args.all && all.len() > 1 {
         bail_usage!(
-            "{shown} has {} skills; choose with --skill NAME, or take --all:{}",
+            "{shown} has {} skills; choose one with --skill NAME, or pass --all:{}",
             all.len(),
             list()
         );
@@ -210,7 +210,7 @@ fn choose_candidates(
         .values()
         .map(|places| {
             format!(
-                "{} have one name; choose one with --skill",
+                "{} have the same name; choose one with --skill",
                 places.join(" and ")
             )
         })
@@ -259,7 +259,7 @@ async fn prepare_install(
     let is_name = !name.contains('/') && !name.starts_with('.');
     ensure!(
         is_name,
-        "`{}` cannot be the name of a folder; choose one with --name",
+        "`{}` cannot be the name of a folder; choose another name with --name",
         name.escape_debug()
     );
     let mut reserved = command::reserved_names().into_iter();
@@ -268,7 +268,7 @@ async fn prepare_install(
     }
     ensure!(
         !is_skipped(&name),
-        "no session looks into a folder `{name}`; choose another name with --name"
+        "sessions ignore a folder named `{name}`; choose another name with --name"
     );
     let bundle = pick_bundle(&fetched.tree, candidate, args.whole).await?;
     let subject = SignatureSubject {

@@ -126,8 +126,7 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
     );
     ensure!(
         args.force || is_flat || !is_installed(file)?,
-        "{} is not replaced: it was installed, and would count as changed since; copy its folder, write another file with --out \
-         FILE, or add --force",
+        "{} is not replaced, because it was installed and would then count as modified; copy its folder, write to another file with --out FILE, or pass --force",
         file.display()
     );
     replace_original(file, &original, text.as_bytes())?;
@@ -135,7 +134,7 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
         // The new file contains the data of this one, unless it was changed meanwhile.
         ensure!(
             read_original(&side_path, false)?.as_ref() == Some(side),
-            "{} was changed meanwhile and stays; run the command again",
+            "{} was changed meanwhile, so it was not replaced; run the command again",
             side_path.display()
         );
         fs::remove_file(&side_path)

@@ -33,7 +33,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
         bail_usage!("`{name}` is a command of rind; choose another name");
     }
     if is_skipped(name) {
-        bail_usage!("no session looks into a folder `{name}`; choose another name");
+        bail_usage!("sessions ignore a folder named `{name}`; choose another name");
     }
     let skills = match &args.into {
         Some(folder) => folder.clone(),
@@ -41,7 +41,7 @@ pub(super) async fn new(args: &SkillNewArgs) -> anyhow::Result<ExitStatus> {
     };
     let folder = skills.join(name);
     if folder.symlink_metadata().is_ok() {
-        bail_usage!("{} is there already; choose another name", folder.display());
+        bail_usage!("{} already exists; choose another name", folder.display());
     }
     let mut taken = taken_names(&skills).into_iter();
     if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {

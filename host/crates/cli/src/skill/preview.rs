@@ -40,7 +40,7 @@ pub(super) fn preview_screen(all: &[ReadyInstall], skills: &Path) -> QuestionScr
         parts,
         covers: vec![QuestionLine::new("  ").styled_words(
             DIM,
-            "a skill is text that the model follows; nothing of it runs by itself, and its commands ask like all others, except those that it is spared",
+            "a skill is text that the model follows; nothing in it runs by itself, and its commands ask like all others, except those listed as skipping questions",
         )],
         keys: "[y]es or [n]o".to_owned(),
         ..QuestionScreen::default()
@@ -129,7 +129,7 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
     let effects: Vec<String> = skill.side_effects.iter().map(ToString::to_string).collect();
     row("side effects", effects.join(", "));
     for spare in &skill.spares {
-        row("asks to be spared questions about", spare.to_string());
+        row("wants to skip questions about", spare.to_string());
     }
     row("depends on plugins", skill.library_depends.join(", "));
     if skill.attach {
@@ -163,7 +163,7 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
     let mut left_out = join_names(left_out.collect());
     let mut names = bundle.left_out.keys();
     if names.any(|name| !is_skipped(name.trim_end_matches('/'))) {
-        left_out += " (--whole takes all but hidden ones)";
+        left_out += " (--whole installs all except hidden ones)";
     }
     row("left out", left_out);
     for file in &one.shadows {
@@ -172,7 +172,7 @@ fn preview_lines(one: &ReadyInstall) -> Vec<QuestionLine> {
     if one.change == SkillChange::Forced {
         row(
             "moves to .kept",
-            "what is there now, which you wrote or changed".to_owned(),
+            "the existing skill, which you wrote or changed".to_owned(),
         );
     }
     for finding in &one.findings {

@@ -39,7 +39,7 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
     let place = store.skill_place(name);
     match &place {
         SkillPlace::Free => bail_usage!(
-            "there is no skill `{shown}` in {}; others are not removed here (`rind skill show {shown}` tells where one lies)",
+            "there is no skill `{shown}` in {}, and skills elsewhere are not removed by this command (`rind skill show {shown}` shows where it is)",
             store.skills.display()
         ),
         SkillPlace::Edited if !args.force => bail!(

@@ -1,5 +1,5 @@
-//! Reads the relevant source files of packages, with limits on number and size. Paths outside of
-//! the package's directory are refused.
+//! Reads the relevant source files of packages, with limits on number and size. Paths outside the
+//! package's directory are refused.
 
 mod package;
 mod wit;
@@ -66,7 +66,7 @@ impl SourceFolder {
         })
     }
 
-    /// Reads a text file. Refuses a path outside of the directory, also through a symlink.
+    /// Reads a text file. Refuses a path outside the directory, also through a symlink.
     fn read_text(&mut self, path: &str) -> Result<String, SourceError> {
         let bytes = self.read_bytes(path)?;
         String::from_utf8(bytes).map_err(|_| refuse_source(path, "it is not UTF-8"))
@@ -109,7 +109,7 @@ impl SourceFolder {
         Ok(bytes)
     }
 
-    /// Reads a text file; `None` if it is missing or outside of the directory.
+    /// Reads a text file; `None` if it is missing or outside the directory.
     fn text_if_there(&mut self, path: &str) -> Option<String> {
         self.dir.symlink_metadata(path).ok()?;
         self.read_text(path).ok()

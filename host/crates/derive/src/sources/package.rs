@@ -26,8 +26,8 @@ pub struct CrateSource {
 /// Reads a crate: manifest, README, sources and the names of its examples. Nothing is built.
 ///
 /// # Errors
-/// The manifest does not belong to a package, a file cannot be read or is outside of the package,
-/// or the package is too large.
+/// The manifest does not belong to a package, a file cannot be read or is outside the package, or
+/// the package is too large.
 pub fn read_crate(path: &Path) -> Result<CrateSource, SourceError> {
     let mut folder = SourceFolder::open_folder(path)?;
     let text = folder.read_text(CARGO)?;

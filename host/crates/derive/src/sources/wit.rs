@@ -25,7 +25,7 @@ pub fn has_wit(folder: &Path) -> bool {
 /// Reads a WIT package: the files of a directory and of its `deps`, or a single file.
 ///
 /// # Errors
-/// A file cannot be read or is outside of the directory, or the package is too large.
+/// A file cannot be read or is outside the directory, or the package is too large.
 pub fn read_wit(path: &Path) -> Result<WitSource, SourceError> {
     let mut files = WitFiles::default();
     let mut readme = None;

@@ -1,4 +1,4 @@
-//! The JSON between the program and a module that runs inside of an agent (OpenCode, pi). Both sides
+//! The JSON between the program and a module that runs inside an agent (OpenCode, pi). Both sides
 //! are Rind's own.
 //!
 //! The module sends `session`, `folder`, and `id`, `tool`, `args`, `texts`, `failed` or `prompt`. The

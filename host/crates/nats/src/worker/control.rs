@@ -21,7 +21,7 @@ pub struct WorkerStatus {
     pub class: String,
     /// Number of sessions that it can work on at once.
     pub slots: usize,
-    /// Number of sessions that it works on.
+    /// Number of busy slots.
     pub busy: usize,
     /// Whether it takes no new work.
     pub is_draining: bool,
@@ -90,7 +90,7 @@ pub(crate) async fn answer_control(
     let mut orders = match client.subscribe(inbox.names.control()).await {
         Ok(orders) => orders,
         Err(error) => {
-            tracing::warn!(%error, "this worker cannot be asked or drained from outside");
+            tracing::warn!(%error, "this worker cannot be queried or drained by other programs");
             return std::future::pending().await;
         }
     };

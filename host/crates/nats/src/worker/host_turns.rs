@@ -65,7 +65,7 @@ impl ClaimedSession for HostSession {
             if let Err(error) = self.0.close().await {
                 tracing::warn!(
                     error = error_chain(&error),
-                    "a session did not close in good order"
+                    "a session did not close cleanly"
                 );
             }
         })

@@ -179,6 +179,6 @@ pub(crate) fn root_address(session: &str) -> Result<SessionAddress, NatsError> {
     let at = SessionAddress::parse(session).filter(|at| at.as_str() == at.root());
     at.ok_or_else(|| NatsError::Config {
         what: format!("`{}`", rind_lib::text::clean_line(session, 96)),
-        why: "it is no id of a session: letters, digits, `-`, `_` and `.`".to_owned(),
+        why: "it is not a session id: letters, digits, `-`, `_` and `.`".to_owned(),
     })
 }

@@ -98,7 +98,7 @@ fn configs(names: &QueueNames, replicas: usize) -> [stream::Config; 4] {
         discard_new_per_subject: true,
         ..base("IN")
     };
-    // A wake that waits stands for all later ones.
+    // A pending wake message covers all later ones.
     let wakes = stream::Config {
         retention: stream::RetentionPolicy::WorkQueue,
         discard: stream::DiscardPolicy::Old,

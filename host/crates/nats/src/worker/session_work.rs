@@ -1,4 +1,4 @@
-//! The work that one wake stands for: all inputs of a session, in order.
+//! The work for one wake message: all inputs of a session, in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::turns::{ClaimedSession, TurnFailure, WorkerTurns};
 use crate::names::last_id;
 use crate::{NatsError, NatsSessions};
 
-/// Pause before a session is looked at again that another program works on.
+/// Pause before a session is checked again that another program works on.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Interval in which the lease of a session is checked during a turn.
@@ -31,7 +31,7 @@ pub(crate) struct SessionWork {
     pub(crate) stop: CancellationToken,
     /// Running turns are interrupted once it is set.
     pub(crate) now: CancellationToken,
-    /// Interval in which the servers are told that work goes on.
+    /// Interval of the acknowledgements that extend the deadline of the wake message.
     pub(crate) beat: Duration,
 }
 
@@ -75,7 +75,7 @@ impl SessionWork {
             }
         };
         let end = worked.unwrap_or_else(|error| {
-            tracing::warn!(session = at.as_str(), %error, "a session is looked at again");
+            tracing::warn!(session = at.as_str(), %error, "a session is checked again");
             WakeEnd::Again(BUSY_PAUSE)
         });
         let answered = match end {
@@ -83,7 +83,7 @@ impl SessionWork {
             WakeEnd::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
         };
         if let Err(error) = answered {
-            tracing::debug!(%error, "a wake was not answered and comes back");
+            tracing::debug!(%error, "a wake message was not acknowledged and will be redelivered");
         }
         outcome
     }
@@ -167,7 +167,7 @@ impl SessionWork {
         Ok(WakeEnd::Done)
     }
 
-    /// Runs a turn; `None` if it was interrupted because the worker must let go of the session.
+    /// Runs a turn; `None` if it was interrupted because the worker must release the session.
     async fn run_turn(
         &self,
         at: &SessionAddress,
@@ -223,6 +223,6 @@ impl SessionWork {
 fn tell_fenced(at: &SessionAddress) {
     tracing::warn!(
         session = at.as_str(),
-        "another worker has continued the session; nothing more is written here, and that one has its turn"
+        "another worker has continued the session and runs its turn; this worker stops writing to it"
     );
 }

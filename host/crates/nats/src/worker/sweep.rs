@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(crate) async fn sweep_inputs(inbox: TurnInbox) {
     loop {
         if let Err(error) = sweep_once(&inbox).await {
-            tracing::debug!(%error, "inputs were not compared with wakes");
+            tracing::debug!(%error, "the search for inputs without a wake message failed");
         }
         tokio::time::sleep(EVERY).await;
     }

@@ -26,11 +26,11 @@ pub trait WorkerTurns: Send + Sync {
 
 /// A session that a worker has claimed.
 pub trait ClaimedSession: Send {
-    /// Runs the turn of an input until its end is stored. A session takes an input once by its id: a
-    /// turn that ended before gives its outcome again, and one that was interrupted goes on.
+    /// Runs the turn of an input until its end is stored. A session takes an input once by its id:
+    /// a turn that ended before gives its outcome again, and one that was interrupted continues.
     ///
-    /// The worker drops the future when it must let go of the session. The turn is then interrupted,
-    /// and goes on elsewhere.
+    /// The worker drops the future when it must release the session. The turn is then interrupted,
+    /// and another worker continues it.
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>>;
 
     /// Closes the session, so that others can open it.

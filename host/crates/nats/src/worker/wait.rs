@@ -28,8 +28,8 @@ pub struct EndedTurn {
 }
 
 impl TurnInbox {
-    /// Waits until the turn of an input has ended and returns it. The turn goes on if the future is
-    /// dropped.
+    /// Waits until the turn of an input has ended and returns it. The turn continues if the future
+    /// is dropped.
     ///
     /// # Errors
     /// Workers gave the input up, the session cannot be read, or the servers do not answer.
@@ -93,7 +93,7 @@ fn ended_turn(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
                 continues,
                 ..
             } => {
-                // A turn that goes on has another number.
+                // A continued turn has a new number.
                 let is_of_input = id.as_deref() == Some(input_id);
                 if is_of_input || (taken.is_some() && continues.is_some()) {
                     taken = Some(*turn);

@@ -1,4 +1,4 @@
-//! The worker: takes a wake for each free slot, and ends in good order.
+//! The worker: takes a wake for each free slot, and ends cleanly.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,8 +38,8 @@ pub struct WorkerConfig {
     pub slots: usize,
     /// Number of attempts after which an input is a dead letter.
     pub max_attempts: u32,
-    /// Time that running turns have to end once the worker is to stop. After it they are interrupted
-    /// and go on elsewhere.
+    /// Time that running turns have to end once the worker is to stop. After that they are
+    /// interrupted, and other workers continue them.
     pub grace: Duration,
     /// Most wakes of the class that all workers together have in work.
     pub max_in_work: i64,

@@ -151,7 +151,7 @@ fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
     assert_eq!(
         other,
         format!(
-            "x.tgz holds no plugin: {expected}, and those that it has carry no manifest: `package/a.wasm`, `package/b.wasm`"
+            "x.tgz holds no plugin: {expected}, and its `.wasm` files have no manifest: `package/a.wasm`, `package/b.wasm`"
         )
     );
     let two = message(vec![file("a.wasm", &packed), file("b.wasm", &packed)]);

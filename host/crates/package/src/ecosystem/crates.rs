@@ -85,7 +85,7 @@ async fn fetch_index(
     let url = download
         .base()
         .join(path)
-        .context("the name makes no URL")?;
+        .context("no valid URL can be built from the name")?;
     let ask = DownloadAsk {
         url: &url,
         accept: None,
@@ -153,7 +153,7 @@ fn listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<Lis
     } = listed;
     let file = format!("{name}-{version}.crate");
     let integrity = PackageIntegrity::parse_sha256(&cksum)
-        .with_context(|| format!("`cksum` of {file} cannot be used"))?;
+        .with_context(|| format!("`cksum` of {file} is invalid"))?;
     Ok(ListedFile {
         url: file_url(config, &name, &version, &cksum)?,
         name: file,
@@ -193,7 +193,7 @@ fn file_url(config: &IndexConfig, name: &str, version: &str, cksum: &str) -> any
             config.dl.trim_end_matches('/')
         ),
     };
-    parse_url(&text).context("the index names an address of files that is not a URL")
+    parse_url(&text).context("the download address in the index is not a URL")
 }
 
 #[cfg(test)]

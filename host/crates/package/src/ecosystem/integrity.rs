@@ -60,7 +60,7 @@ impl PackageIntegrity {
         };
         ensure!(
             found == *self,
-            "the file has the digest {found}, and the registry says {self}: it was changed on its way, or the registry is wrong"
+            "the file has the digest {found}, but the registry lists {self}: the file was tampered with in transit, or the registry is wrong"
         );
         Ok(())
     }

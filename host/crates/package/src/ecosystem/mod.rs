@@ -109,7 +109,7 @@ pub(crate) async fn fetch_package(
     let registry = client::find_registry(environment, reference)?;
     let about = || {
         format!(
-            "nothing usable came from the registry set by {}",
+            "the registry set by {} sent no usable answer",
             show_text(&registry.setting)
         )
     };

@@ -82,7 +82,7 @@ pub(super) async fn find_file(
     let url = download
         .base()
         .join(&path)
-        .context("the name makes no URL")?;
+        .context("no valid URL can be built from the name")?;
     let noun = format!("package {}", reference.name);
     let bytes = download.fetch(DownloadAsk {
         url: &url,
@@ -94,7 +94,7 @@ pub(super) async fn find_file(
         .with_context(|| format!("the list of versions of {noun} is not that of npm"))?;
     ensure!(
         document.name == reference.name,
-        "the registry answered with the package `{}`, not with {}",
+        "the registry answered with the package `{}` instead of {}",
         show_text(&document.name),
         reference.name
     );
@@ -161,7 +161,7 @@ fn listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
     let own = name.rsplit('/').next().unwrap_or(&name);
     let integrity = dist.integrity.unwrap_or_default();
     let integrity = PackageIntegrity::parse_npm(&integrity)
-        .with_context(|| format!("`dist.integrity` of {shown} cannot be used"))?;
+        .with_context(|| format!("`dist.integrity` of {shown} is invalid"))?;
     let url = parse_url(&dist.tarball)
         .with_context(|| format!("`dist.tarball` of {shown} is not a URL"))?;
     let attestation = dist.attestations.and_then(|all| all.provenance);

@@ -68,7 +68,7 @@ pub(super) async fn find_file(
     installed: Option<&Version>,
 ) -> anyhow::Result<ListedFile> {
     let page = download.base().join(&format!("{}/", reference.name));
-    let page = page.context("the name makes no URL")?;
+    let page = page.context("no valid URL can be built from the name")?;
     let noun = format!("package {}", reference.name);
     let bytes = download.fetch(DownloadAsk {
         url: &page,
@@ -115,12 +115,12 @@ fn parse_document(bytes: &[u8], reference: &PackageReference) -> anyhow::Result<
     })?;
     ensure!(
         document.meta.api.starts_with("1."),
-        "the index has the version {}, and 1 is known",
+        "the index has the format version {}, but only version 1 is supported",
         show_text(&document.meta.api)
     );
     ensure!(
         normal_pypi_name(&document.name) == reference.name,
-        "the index answered with the package `{}`, not with {}",
+        "the index answered with the package `{}` instead of {}",
         show_text(&document.name),
         reference.name
     );
@@ -209,7 +209,7 @@ fn listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Result<Li
     let hash = file.hashes.get("sha256");
     let hash = hash.with_context(|| format!("the index has no SHA-256 of {shown}"))?;
     let integrity = PackageIntegrity::parse_sha256(hash)
-        .with_context(|| format!("the digest of {shown} cannot be used"))?;
+        .with_context(|| format!("the digest of {shown} is invalid"))?;
     let url = page
         .join(&file.url)
         .with_context(|| format!("the address of {shown} is not a URL"))?;

@@ -65,12 +65,12 @@ impl ArtifactManifest {
         let manifest: Self = serde_json::from_slice(bytes).context("the manifest is torn")?;
         ensure!(
             manifest.schema_version == 2,
-            "the manifest has the version {}, and 2 is known",
+            "the manifest has the version {}, but only version 2 is supported",
             manifest.schema_version
         );
         ensure!(
             manifest.config.media_type == CONFIG_TYPE,
-            "it is an artifact of the type `{}` and no component, which has `{CONFIG_TYPE}`",
+            "it is an artifact of the type `{}`, not a component (`{CONFIG_TYPE}`)",
             show_name(&manifest.config.media_type)
         );
         Ok(manifest)
@@ -91,7 +91,7 @@ impl ArtifactManifest {
         );
         ensure!(
             is_digest(&layer.digest),
-            "the layer has the digest `{}`, which is no SHA-256",
+            "the layer has the digest `{}`, which is not a SHA-256 digest",
             show_name(&layer.digest)
         );
         ensure!(

@@ -50,9 +50,8 @@ pub(super) async fn answer_challenge(
     is_local: bool,
 ) -> anyhow::Result<Option<HeaderValue>> {
     let challenges = http_auth::parse_challenges(challenges);
-    let challenges = challenges.map_err(|_| {
-        anyhow::anyhow!("the registry asks for credentials in a way that cannot be read")
-    })?;
+    let challenges = challenges
+        .map_err(|_| anyhow::anyhow!("the registry's request for credentials cannot be parsed"))?;
     let find = |scheme: &str| {
         let mut all = challenges.iter();
         all.find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
@@ -86,13 +85,14 @@ async fn fetch_token(
         Some(found.1.to_unescaped())
     };
     let realm = parameter("realm").context("the registry names no token server")?;
-    let mut url = Url::parse(&realm).context("the registry names a token server that is no URL")?;
+    let mut url =
+        Url::parse(&realm).context("the address of the registry's token server is not a URL")?;
     let host = url.host_str().unwrap_or_default().to_owned();
     let is_safe =
         url.scheme() == "https" || (url.scheme() == "http" && is_local && is_loopback(&host));
     ensure!(
         is_safe && url.username().is_empty() && url.password().is_none(),
-        "the registry sends for a token to `{}`, which is not https",
+        "the address of the registry's token server, `{}`, is not https",
         rind_lib::text::clean_line(&realm, 200)
     );
     let service = parameter("service");

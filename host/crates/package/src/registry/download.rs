@@ -125,7 +125,7 @@ impl PackageDownload {
         let is_safe = self.is_own(url) || (url.scheme() == "https" && is_public_host(url));
         ensure!(
             is_plain && is_safe,
-            "{} sends for {noun} to `{}`, which is not a public address with https",
+            "{} redirects from {noun} to `{}`, which is not a public address with https",
             self.host(),
             clean_line(url.as_str(), 200)
         );
@@ -165,10 +165,10 @@ impl PackageDownload {
                 bail!("{host} asks for credentials: {}", self.login)
             }
             (401 | 403, Some(_)) => {
-                bail!("{host} refuses {noun} to the configured credentials")
+                bail!("{host} refuses access to {noun} with the configured credentials")
             }
             (404 | 410, _) => bail!("{host} has no {noun}"),
-            (429, _) => bail!("{host} has had too many requests; try again later"),
+            (429, _) => bail!("{host} limits the rate of requests; try again later"),
             _ => bail!("{host} answered {} for {noun}", answer.status()),
         }
     }
@@ -193,9 +193,9 @@ fn redirect_target(answer: &Response) -> anyhow::Result<Url> {
     let host = answer.url().host_str().unwrap_or_default();
     let location = answer.headers().get(LOCATION);
     let location = location.and_then(|value| value.to_str().ok());
-    let location = location.with_context(|| format!("{host} redirects to no place"))?;
+    let location = location.with_context(|| format!("{host} redirects without an address"))?;
     let target = answer.url().join(location).ok();
-    target.with_context(|| format!("{host} redirects to a place that is not a URL"))
+    target.with_context(|| format!("{host} redirects to an address that is not a URL"))
 }
 
 /// Parses a URL.

@@ -104,7 +104,7 @@ impl PluginRegistry {
         let digest = sha256_hex(&bytes);
         ensure!(
             !pinned || digest == *name,
-            "the registry answered with another manifest than the one that was asked for: {digest}"
+            "the registry answered with a different manifest than the requested one: {digest}"
         );
         Ok((ArtifactManifest::parse_manifest(&bytes)?, digest))
     }
@@ -166,7 +166,7 @@ impl PluginRegistry {
             let has_more = answer.headers().contains_key("link");
             let bytes = transfer::read_body(answer, MAX_DOCUMENT_BYTES, "the list of tags").await?;
             let page: TagsPage =
-                serde_json::from_slice(&bytes).context("the list of tags is none")?;
+                serde_json::from_slice(&bytes).context("the list of tags is invalid")?;
             let mut tags = page.tags.unwrap_or_default();
             tags.retain(|tag| reference::is_tag(tag));
             let is_end = !has_more || tags.last().is_none() || tags.last() == all.last();

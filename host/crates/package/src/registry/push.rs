@@ -86,9 +86,7 @@ impl PluginRegistry {
             if there == digest {
                 return Ok(published(true));
             }
-            bail!(
-                "{target} is there already and is something else; raise `version` in plugin.toml"
-            );
+            bail!("{target} already exists with different content; raise `version` in plugin.toml");
         }
         self.push_blob(config).await?;
         self.push_blob(bytes).await?;
@@ -127,7 +125,7 @@ impl PluginRegistry {
         let mut url = self.transfer.upload_location(&answer)?;
         if !self.transfer.is_own(&url) {
             bail!(
-                "{} wants the upload to be sent to another host, which is not done",
+                "{} redirects the upload to another host, which is not followed",
                 self.reference.host
             );
         }

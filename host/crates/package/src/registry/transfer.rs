@@ -92,7 +92,7 @@ impl RegistryTransfer {
         let base = format!("{scheme}://{}/v2/{}/", reference.host, reference.path);
         Ok(Self {
             client: client.build().context("cannot make an HTTP client")?,
-            base: Url::parse(&base).context("the reference makes no URL")?,
+            base: Url::parse(&base).context("no valid URL can be built from the reference")?,
             reference: reference.clone(),
             credentials,
             authorization: None,
@@ -162,14 +162,15 @@ impl RegistryTransfer {
     pub(super) fn upload_location(&self, answer: &Response) -> anyhow::Result<Url> {
         let location = answer.headers().get(LOCATION);
         let location = location.and_then(|value| value.to_str().ok());
-        let location = location.context("the registry names no place to go on")?;
+        let location = location.context("the registry did not name the address of the upload")?;
         let url = answer.url().join(location);
-        let url = url.map_err(|_| anyhow::anyhow!("the registry names a place that is no URL"))?;
+        let url =
+            url.map_err(|_| anyhow::anyhow!("the registry's address of the upload is not a URL"))?;
         ensure!(
             ["http", "https"].contains(&url.scheme())
                 && url.username().is_empty()
                 && url.password().is_none(),
-            "the registry names a place that is no plain URL"
+            "the registry's address of the upload is not http or https, or has credentials"
         );
         Ok(url)
     }
@@ -181,9 +182,15 @@ impl RegistryTransfer {
     async fn send_once(&self, ask: &RegistryAsk) -> anyhow::Result<Response> {
         let url = match &ask.url {
             Some(url) => url.clone(),
-            None => self.base.join(&ask.path).context("the path makes no URL")?,
+            None => self
+                .base
+                .join(&ask.path)
+                .context("no valid URL can be built from the path")?,
         };
-        ensure!(self.is_own(&url), "the request would leave the registry");
+        ensure!(
+            self.is_own(&url),
+            "the request would go to another host than the registry"
+        );
         let mut request = self.client.request(ask.method.clone(), url);
         if let Some(accept) = ask.accept {
             request = request.header(ACCEPT, accept);

@@ -54,7 +54,7 @@ impl FetchedSkills {
                 found => Ok(found),
             },
             PluginSource::Registry(_) | PluginSource::Package(_) => {
-                bail!("skills are not in registries")
+                bail!("registries have no skills")
             }
         }
     }
@@ -66,7 +66,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     let real = typed.canonicalize();
     let source = PluginSource::new(real.as_deref().unwrap_or(typed))?;
     let PluginSource::Path(path) = &source else {
-        bail!("skills are not in registries: {source} may be a plugin, for `rind plugin install`");
+        bail!("registries have no skills: {source} may be a plugin, for `rind plugin install`");
     };
     let shown = path.display();
     let found = path.metadata().with_context(|| {
@@ -97,7 +97,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     );
     ensure!(
         rev.is_none(),
-        "{shown} is no git repository, so that --rev means nothing"
+        "{shown} is not a git repository, so --rev cannot be used"
     );
     if found.is_dir() {
         return Ok(of(SourceTree::folder_tree(path, name)?, None, None));
@@ -111,7 +111,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
     }
     if !archive::is_archive(&bytes) {
         bail!(
-            "{shown} is no source of skills: those are folders, git repositories, and `.tar.gz` and `.tar` archives"
+            "{shown} is not a source of skills: use a folder, a git repository, or a `.tar.gz` or `.tar` archive"
         );
     }
     let entries = archive::read_entries(&bytes, hidden_folder)

@@ -223,7 +223,7 @@ pub async fn pick_bundle(
         if let ListedNode::Odd(what) = kind {
             let shown = names.join("/");
             bail!(
-                "`{}` {what}; skills are made of plain files",
+                "`{}` {what}; skills may contain only regular files",
                 shown.escape_debug()
             );
         }

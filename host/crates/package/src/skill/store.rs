@@ -24,7 +24,7 @@ pub struct LockedSkill {
     /// Directory in the source; none for the source itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
-    /// Commit that it was installed from.
+    /// Commit of the installed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub digest: String,
@@ -120,7 +120,7 @@ impl SkillStore {
     }
 
     /// Lists the names in use again: the user may have written a skill while a question was open.
-    pub fn look_again(&mut self) {
+    pub fn refresh_taken_names(&mut self) {
         self.taken = taken_names(&self.skills);
     }
 
@@ -185,8 +185,7 @@ impl SkillStore {
             let is_same = locked.source == new.source && locked.within == new.within;
             ensure!(
                 is_same || may_change_source,
-                "{name} was installed from {}, and {} may be somebody else's skill of the same name; add --change-source if it is \
-                 not, or --name to give it another name",
+                "{name} was installed from {}, and {} may be another author's skill of the same name; pass --change-source if it is the same skill, or --name to give it another name",
                 locked.origin(),
                 new.origin()
             );
@@ -204,8 +203,7 @@ impl SkillStore {
             SkillPlace::Edited => {
                 ensure!(
                     is_forced,
-                    "{name} was changed since it was installed, in {}; copy your changes and add --force, which moves it to \
-                     .kept beside it, or give this one another name with --name",
+                    "{name} was changed since it was installed, in {}; copy your changes and pass --force, which moves it to .kept in the same folder, or give this one another name with --name",
                     self.skills.join(name).display()
                 );
                 Ok(SkillChange::Forced)
@@ -213,8 +211,7 @@ impl SkillStore {
             SkillPlace::Own(path) => {
                 ensure!(
                     is_forced,
-                    "{} is there already and was not installed; give this one another name with --name, or add --force, which \
-                     moves yours to .kept beside it",
+                    "{} already exists and was not installed; give this one another name with --name, or pass --force, which moves yours to .kept in the same folder",
                     path.display()
                 );
                 Ok(SkillChange::Forced)
@@ -255,7 +252,7 @@ impl SkillStore {
             let put = staged.map_or(Ok(()), |staged| staged.put_in_place(&folder));
             put.map_err(|error| match &kept {
                 Some(kept) => error.context(format!(
-                    "what was in {} is in {} now",
+                    "the previous content of {} is now in {}",
                     folder.display(),
                     kept.display()
                 )),

@@ -250,9 +250,7 @@ fn list_entries(
             },
             false if found.is_symlink() => ListedNode::Odd("is a link"),
             false if !found.is_file() => ListedNode::Odd("is neither a file nor a folder"),
-            false if found.mode() & SET_ID != 0 => {
-                ListedNode::Odd("is a file that runs as somebody else (setuid)")
-            }
+            false if found.mode() & SET_ID != 0 => ListedNode::Odd("is a setuid or setgid file"),
             false if !is_text => ListedNode::Odd("has a name that is not UTF-8"),
             false => ListedNode::File,
         };

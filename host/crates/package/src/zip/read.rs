@@ -54,7 +54,10 @@ impl<'a> HeaderReader<'a> {
 
     fn take_size(&mut self) -> anyhow::Result<usize> {
         let size = self.take_u32()?;
-        ensure!(size != u32::MAX, "it has 64-bit sizes, which are not read");
+        ensure!(
+            size != u32::MAX,
+            "it is in zip64 format, which is not supported"
+        );
         Ok(usize::try_from(size)?)
     }
 
@@ -96,7 +99,7 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
         let shown = name.escape_debug();
         ensure!(
             name.is_ascii() || entry.common.flags & UTF8 != 0,
-            "the name `{shown}` is in an encoding that programs read in different ways"
+            "the name `{shown}` is in an ambiguous encoding"
         );
         ensure!(
             !name.contains('\\'),
@@ -106,7 +109,7 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
         ensure!(names_seen.insert(names.clone()), "it has `{shown}` twice");
         ensure!(
             entry.offset == at,
-            "`{shown}` does not follow the file before it: other programs may read other bytes"
+            "`{shown}` does not follow the file before it, so other programs may read different bytes"
         );
         let about = || format!("`{shown}` cannot be read");
         let (packed, end) = packed_bytes(bytes, entry, directory_at).with_context(about)?;
@@ -123,7 +126,7 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
     }
     ensure!(
         at == directory_at,
-        "something stands before its directory, which other programs do not show; pack it anew"
+        "it has data before its directory, which other programs do not show; pack it again"
     );
     Ok(files)
 }
@@ -136,7 +139,7 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
     };
     ensure!(
         end.take_bytes(END_MAGIC.len())? == END_MAGIC,
-        "it does not end with its directory: it is torn, or something stands behind it"
+        "it does not end with its directory: it is truncated, or has trailing data"
     );
     let disks = (end.take_u16()?, end.take_u16()?);
     let n_here = usize::from(end.take_u16()?);
@@ -153,7 +156,7 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
     );
     ensure!(
         offset.checked_add(size) == Some(end_at),
-        "its directory is not where it says"
+        "its directory is not at the stated offset"
     );
     let mut reader = HeaderReader {
         rest: bytes.get(offset..end_at).context("it is torn")?,
@@ -162,7 +165,7 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
     let entries = entries.collect::<anyhow::Result<Vec<_>>>()?;
     ensure!(
         reader.rest.is_empty(),
-        "its directory has more entries than it says"
+        "its directory has more entries than stated"
     );
     Ok((entries, offset))
 }
@@ -216,7 +219,7 @@ fn check_extras(extras: &[u8]) -> anyhow::Result<()> {
         let kind = reader.take_u16()?;
         ensure!(
             !STRONG_EXTRAS.contains(&kind),
-            "it has 64-bit sizes or second names, which programs read in different ways"
+            "it has zip64 sizes or alternative names, which programs interpret differently"
         );
         let n_bytes = usize::from(reader.take_u16()?);
         reader.take_bytes(n_bytes)?;
@@ -263,7 +266,7 @@ fn packed_bytes<'a>(
         let sizes = (reader.take_u32()?, reader.take_size()?, reader.take_size()?);
         ensure!(
             sizes == (common.crc, common.packed_bytes, common.bytes),
-            "the sizes behind it and the directory differ"
+            "the sizes after it differ from the directory"
         );
     }
     Ok((packed, directory_at - reader.rest.len()))
@@ -281,7 +284,7 @@ fn check_kind(entry: &DirectoryEntry<'_>, is_folder: bool) -> anyhow::Result<()>
     ensure!(is_plain, "it is neither a file nor a folder");
     ensure!(
         is_folder || mode & crate::archive::SET_ID == 0,
-        "it is a file that runs as somebody else (setuid)"
+        "it is a setuid or setgid file"
     );
     ensure!(
         !is_folder || entry.common.bytes == 0,
@@ -305,7 +308,7 @@ fn unpack_bytes(common: &CommonFields, packed: &[u8]) -> anyhow::Result<Vec<u8>>
                 .context("it is torn")?;
             ensure!(
                 decoder.into_inner().is_empty(),
-                "it has other bytes than its header says"
+                "it does not have the size that its header states"
             );
             content
         }
@@ -321,7 +324,7 @@ fn unpack_bytes(common: &CommonFields, packed: &[u8]) -> anyhow::Result<Vec<u8>>
     crc.update(&content);
     ensure!(
         crc.sum() == common.crc,
-        "its checksum is wrong: it was changed or torn"
+        "its checksum is wrong: it is corrupt or truncated"
     );
     Ok(content)
 }

@@ -66,7 +66,7 @@ async fn log_in(State(state): State<ApiState>, Query(query): Query<LoginQuery>) 
     let cookie = state.access.sign_in(&query.code);
     let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) else {
         let error = ApiError::forbidden(
-            "the code is of another run of the server: open the address that `rind serve` prints now",
+            "the code belongs to an earlier run of the server: open the address that the running `rind serve` printed",
         );
         return PageError(error).into_response();
     };

@@ -49,7 +49,7 @@ pub(crate) async fn follow(
 ) -> Result<Response, ApiError> {
     if query.after.is_some_and(|after| after > MAX_NUMBER) {
         return Err(ApiError::invalid(format!(
-            "`after` is the number of an event, at most {MAX_NUMBER}"
+            "`after` must be the number of an event, at most {MAX_NUMBER}"
         )));
     }
     let Some(live) = state.sessions.opened(&id).await else {

@@ -75,7 +75,7 @@ async fn add_headers(mut response: axum::response::Response) -> axum::response::
 }
 
 async fn no_route() -> ApiError {
-    ApiError::not_found("there is nothing at this path; /v1/openapi.json lists what there is")
+    ApiError::not_found("unknown path; /v1/openapi.json lists all paths")
 }
 
 async fn no_method() -> ApiError {

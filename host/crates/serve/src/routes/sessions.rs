@@ -99,7 +99,7 @@ pub(crate) async fn list(
 ) -> Result<Json<SessionList>, ApiError> {
     let limit = query.limit.unwrap_or(LISTED);
     if !(1..=MAX_LISTED).contains(&limit) {
-        let text = format!("`limit` is a number from 1 to {MAX_LISTED}");
+        let text = format!("`limit` must be a number from 1 to {MAX_LISTED}");
         return Err(ApiError::invalid(text));
     }
     Ok(Json(list_sessions(&state, limit, query.after).await?))

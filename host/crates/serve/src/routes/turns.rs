@@ -195,13 +195,15 @@ pub(crate) fn read_order(new: NewTurn) -> Result<TurnOrder, ApiError> {
         && (id.is_empty() || id.len() > MAX_INPUT_ID_BYTES)
     {
         return Err(ApiError::invalid(format!(
-            "`input_id` has 1 to {MAX_INPUT_ID_BYTES} bytes"
+            "`input_id` must have 1 to {MAX_INPUT_ID_BYTES} bytes"
         )));
     }
     if let Some(usd) = new.max_cost_usd
         && !(usd.is_finite() && usd >= 0.0)
     {
-        return Err(ApiError::invalid("`max_cost_usd` is a number from 0"));
+        return Err(ApiError::invalid(
+            "`max_cost_usd` must be a number of at least 0",
+        ));
     }
     let images = new.images.iter().enumerate().map(|(at, image)| {
         let bytes = STANDARD.decode(image).map_err(|error| error.to_string());

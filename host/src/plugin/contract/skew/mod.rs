@@ -70,7 +70,7 @@ fn differing_function(theirs: &ContractInterface, own: &ContractInterface) -> Op
         None => Some(format!(
             "it has the function `{name}`, which this host does not have"
         )),
-        Some(own) if own != text => Some(format!("its function `{name}` has other types")),
+        Some(own) if own != text => Some(format!("its function `{name}` has different types")),
         Some(_) => None,
     })
 }
@@ -107,7 +107,7 @@ fn differing_type(theirs: &Interfaces, ours: &Interfaces) -> Option<String> {
                 Some(format!("the {kind} `{name}` has {more} in place of {less}"))
             }
             (None, None) if theirs.parts != own.parts => Some(format!(
-                "the {kind} `{name}` has its parts in another order"
+                "the parts of the {kind} `{name}` are in a different order"
             )),
             (None, None) => None,
         }

@@ -3,9 +3,8 @@
 //!
 //! Owns how turns become steps: one for each text of a person or of a plugin, one for each answer
 //! of the model with its calls and their results, one for each request that the loop of a plugin
-//! sent outside of the conversation. Secrets are masked; nothing else of a text is
-//! changed. Subagents and archived turns are trajectories inside of that of their session. Start
-//! from [`trajectory`].
+//! sent outside the conversation. Secrets are masked; nothing else of a text is changed. Subagents
+//! and archived turns are trajectories inside that of their session. Start from [`trajectory`].
 
 use std::collections::BTreeSet;
 
@@ -89,7 +88,7 @@ fn final_metrics(view: &SessionView, n_steps: usize) -> Value {
 /// Steps of a trajectory, in the order of the session.
 struct Steps<'a> {
     steps: Vec<Map<String, Value>>,
-    /// Whether the last step is one of the agent that more calls belong to.
+    /// Whether the last step is a step of the agent to which further calls belong.
     is_open: bool,
     /// Model and metrics of a request whose answer has no step yet.
     request: Option<(String, Value)>,
@@ -215,7 +214,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Adds the step of a request outside of the conversation, whose answer is no message. No call
+    /// Adds the step of a request outside the conversation, whose answer is no message. No call
     /// belongs to it.
     fn push_aside(&mut self, by: &str, time: i64, turn: &TurnView) {
         self.push("agent", time, "", turn);

@@ -18,7 +18,7 @@ const WIDTH: usize = 240;
 pub(super) enum Block {
     /// Beginning of a session or a subagent, with facts about it.
     Session(String, Vec<String>),
-    /// Beginning of a turn, with what is said of it.
+    /// Beginning of a turn: its heading and its facts.
     Turn(String, String),
     /// Text with its author or kind.
     Text(String, String),

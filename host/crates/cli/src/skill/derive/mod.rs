@@ -86,7 +86,7 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
         .is_some_and(|one| one.summarized_by.is_some());
     if !is_whole && has_summary && !args.force {
         render::print_note(
-            "nothing was replaced: the bundle that is there has a summary; try again, or pass --force to replace it without one",
+            "nothing was replaced: the existing skill has a summary, and this time none could be written; try again, or pass --force to replace it without a summary",
         );
         return Ok(ExitStatus::Failed);
     }
@@ -94,7 +94,7 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
     if let Some(earlier) = &earlier {
         if *earlier == bundle {
             render::answer_line(folder.display());
-            render::print_note("nothing to do: it is the same");
+            render::print_note("nothing to do: the derived skill has not changed");
             return Ok(ExitStatus::status_of(is_whole));
         }
         render::derive::print_difference(earlier, &bundle);
@@ -108,7 +108,7 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
     let kept = place::write_bundle(&bundle, &folder, earlier.as_ref(), is_kept)?;
     render::answer_line(folder.display());
     if let Some(kept) = kept {
-        render::print_note(&format!("what was there is in {} now", kept.display()));
+        render::print_note(&format!("the previous files are now in {}", kept.display()));
     }
     let is_loaded = draft.library_depends.iter().all(|name| is_protected(name));
     let plugin = Some(&args.source).filter(|_| !is_loaded);
@@ -152,7 +152,7 @@ fn is_current(
     let shown = folder.display();
     match stamp {
         None => bail_usage!(
-            "{shown} is there and is no derived skill: choose another folder with --into, or pass --force"
+            "{shown} already exists and is no derived skill: choose another folder with --into, or pass --force"
         ),
         Some(stamp) if !stamp.is_whole => bail_usage!(
             "{shown} was edited since it was derived: keep it under another name, or pass --force to replace it"

@@ -21,7 +21,7 @@ pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let place = resolve_place(folder)?;
     if own.starts_with(&place) {
         bail_usage!(
-            "{} is the source {} or holds it, and a skill never takes the place of its source: choose another folder with --into",
+            "{} is, or contains, the source {}, and a skill never replaces its source: choose another folder with --into",
             folder.display(),
             source.display()
         );
@@ -45,10 +45,7 @@ fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
         }
         break;
     }
-    bail_usage!(
-        "{} leads through a folder that is not there",
-        path.display()
-    )
+    bail_usage!("a parent folder of {} does not exist", path.display())
 }
 
 /// Reads the bundle in a folder; `None` if the path does not exist. Refuses a symlink and a folder
@@ -67,7 +64,7 @@ pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> 
     }
     if !folder.join(FILE).is_file() {
         bail_usage!(
-            "{} is there and is no skill, as it has no {FILE}: choose another folder with --into",
+            "{} exists and is not a skill, as it has no {FILE}: choose another folder with --into",
             folder.display()
         );
     }
@@ -115,7 +112,7 @@ pub(super) fn write_bundle(
     if read_bundle(&fresh).ok().flatten().as_ref() != Some(earlier) {
         exchange_paths(&fresh, folder).with_context(doing)?;
         bail!(
-            "{} was changed meanwhile, and is left as it is; run the command again",
+            "{} was changed meanwhile, so it was not replaced; run the command again",
             folder.display()
         );
     }

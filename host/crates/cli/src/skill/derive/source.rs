@@ -80,7 +80,7 @@ fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
     let shown = path.display();
     if !path.exists() {
         bail_usage!(
-            "{shown} is not there: name a folder or file of a plugin, a component, a WIT package or a Rust crate"
+            "{shown} does not exist: name a folder or file of a plugin, a component, a WIT package or a Rust crate"
         );
     }
     let name = file_name(path);
@@ -108,7 +108,7 @@ fn source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
         DeriveSourceKind::Wit(within)
     } else {
         bail_usage!(
-            "{shown} is no source of a skill: it has no {FILE_NAME} (a plugin), no {CARGO} (a Rust crate) and no file `*.wit`"
+            "no skill can be derived from {shown}: it has no {FILE_NAME} (a plugin), no {CARGO} (a Rust crate) and no file `*.wit`"
         )
     })
 }

@@ -72,7 +72,7 @@ pub(super) async fn summarize_bundle(
         .plugins(set)
         .scripts(scripts, commands)
         .approver(Arc::new(DenyAll(
-            "no tool is called for a summary".to_owned(),
+            "tools cannot be called while writing a summary".to_owned(),
         )))
         .config(AgentConfig {
             // Send one request that contains only the bundle.
@@ -103,8 +103,8 @@ pub(super) async fn summarize_bundle(
         StopReason::Done if outcome.output.trim().is_empty() => {
             Err("the model wrote nothing".to_owned())
         }
-        StopReason::Done => Err("the model wrote no text that can stand in a skill".to_owned()),
-        StopReason::MaxSteps => Err("the model called a tool in place of writing".to_owned()),
+        StopReason::Done => Err("the model wrote no usable text".to_owned()),
+        StopReason::MaxSteps => Err("the model called a tool instead of writing".to_owned()),
         StopReason::Blocked => Err(format!("it was blocked: {}", outcome.output)),
         StopReason::Cancelled => Err("it was interrupted".to_owned()),
         StopReason::Failed => Err(format!("the request failed: {}", outcome.output)),

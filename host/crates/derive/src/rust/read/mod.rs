@@ -167,7 +167,7 @@ impl RustReader<'_> {
                         self.impls.push((module, conditions, one));
                     }
                 }
-                // With a name, it is the definition of a macro; otherwise a call that generates
+                // A macro item with a name is a definition; one without is a call that generates
                 // items.
                 Item::Macro(one) if one.ident.is_none() => self.read_call(module, &one),
                 item => {

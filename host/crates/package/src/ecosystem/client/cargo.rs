@@ -75,7 +75,7 @@ impl<'a> CargoSettings<'a> {
         let index = index.with_context(|| {
             let path = self.path.display();
             format!(
-                "cargo uses the registry `{shown}`, and {path} has no `registries.{shown}.index`"
+                "cargo uses the registry `{shown}`, but {path} has no `registries.{shown}.index`"
             )
         })?;
         self.sparse_registry(

@@ -137,7 +137,7 @@ fn checked_address(
     let is_safe = base.scheme() == "https" || (base.scheme() == "http" && is_loopback(&host));
     ensure!(
         is_safe && !host.is_empty(),
-        "{setting} names `{}`, which is neither https nor on this machine: what it sends could be changed on the way",
+        "{setting} names `{}`, which is neither https nor on this machine: its answers could be tampered with in transit",
         rind_lib::text::clean_line(base.as_str(), 200)
     );
     if !base.path().ends_with('/') {

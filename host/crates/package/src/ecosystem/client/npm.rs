@@ -175,7 +175,7 @@ fn expand_variables(text: &str, environment: &ClientEnvironment) -> anyhow::Resu
             Some(value) => expanded.push_str(&value),
             None if is_optional => {}
             None => anyhow::bail!(
-                "the settings of npm use the variable `{}`, which is not set",
+                "the settings of npm use the environment variable `{}`, which is not set",
                 name.escape_debug()
             ),
         }

@@ -42,7 +42,7 @@ pub(super) async fn list_repository(
         Some(found) => found,
         None if is_short => wanted.to_owned(),
         None if repository.common.join("reftable").is_dir() => bail!(
-            "{shown} keeps its branches in a form that is not read; give the commit with --rev (`git rev-parse HEAD` tells it)"
+            "{shown} stores its branches in an unsupported format; pass the commit with --rev (`git rev-parse HEAD` prints it)"
         ),
         None if wanted == "HEAD" => bail!("{shown} has no commit yet; commit the skill first"),
         None => bail!(
@@ -115,7 +115,7 @@ fn take_entry(
     let name = String::from_utf8_lossy(&entry.name);
     ensure!(
         split_path(&name)? == [&*name],
-        "the path `{}` is refused: it has `/` in the name of a file",
+        "the path `{}` is refused: a file name contains `/`",
         name.escape_debug()
     );
     // Old repositories have modes with a leading zero.

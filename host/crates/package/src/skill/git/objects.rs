@@ -138,8 +138,7 @@ impl GitObjects {
                 content.with_context(|| format!("{}: git's answer is torn", self.shown))?;
             ensure!(
                 name_of(kind, content, name.len()).as_deref() == Some(*name),
-                "{}: the {} {name} has other content than its name says: the repository is damaged, or somebody changed it; \
-                 `git fsck` tells more",
+                "{}: the content of the {} {name} does not match its hash: the repository is corrupt or was tampered with; see `git fsck`",
                 self.shown,
                 kind.word()
             );
@@ -206,7 +205,7 @@ impl GitObjects {
             );
         }
         let (shown, n_mib) = (&self.shown, capture_bytes >> 20);
-        let too_much = format!("{shown} is too large: git told more than {n_mib} MiB");
+        let too_much = format!("{shown} is too large: git wrote more than {n_mib} MiB");
         ensure!(finished.ending != Ending::Cancelled, too_much);
         let why = finished.stderr.text();
         ensure!(

@@ -70,7 +70,7 @@ impl GitRepository {
     pub(super) fn find_revision(&self, rev: &str) -> anyhow::Result<Option<String>> {
         ensure!(
             is_name(rev),
-            "`{}` is no name of a commit: use a branch, a tag or a hash",
+            "`{}` is not a revision: use a branch, a tag or a hash",
             rev.escape_debug()
         );
         if is_hash(rev) {

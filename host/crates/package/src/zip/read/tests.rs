@@ -61,7 +61,7 @@ fn archives_that_programs_read_in_different_ways_are_refused() {
     let before = [b"#!/bin/sh\n", &whole[..]].concat();
     let table: Vec<(Vec<u8>, &str)> = vec![
         (behind, "something stands behind it"),
-        (before, "not where it says"),
+        (before, "not at the stated offset"),
         (whole[..whole.len() - 30].to_vec(), "torn"),
         (Vec::new(), "torn"),
         (whole[..40].to_vec(), "torn"),
@@ -102,7 +102,7 @@ fn archives_that_programs_read_in_different_ways_are_refused() {
         (changed(END_MAGIC, 0, 10, &[1]), "part of an archive"),
         (
             changed(END_MAGIC, 0, 8, &[1, 0, 1, 0]),
-            "more entries than it says",
+            "more entries than stated",
         ),
         (
             changed(END_MAGIC, 0, 8, &[0xff; 4]),
@@ -110,7 +110,7 @@ fn archives_that_programs_read_in_different_ways_are_refused() {
         ),
         (
             changed(END_MAGIC, 0, 16, &[0xff, 0xff]),
-            "not where it says",
+            "not at the stated offset",
         ),
     ];
     for (number, (bytes, what)) in table.into_iter().enumerate() {
@@ -144,7 +144,7 @@ fn names_that_lead_elsewhere_or_stand_twice_are_refused() {
         let at = place_of(&bytes, magic, 0) + offset;
         bytes[at..at + 2].copy_from_slice(&[0, 0]);
     }
-    assert!(message(&bytes).contains("in an encoding"));
+    assert!(message(&bytes).contains("in an ambiguous encoding"));
 }
 
 #[test]
@@ -192,5 +192,5 @@ fn sizes_may_follow_a_file_if_they_are_right() {
     bytes.splice(directory..directory, descriptor);
     assert_eq!(read_zip(&bytes).unwrap().len(), 1);
     bytes[directory + 4] ^= 1;
-    assert!(message(&bytes).contains("the sizes behind it"));
+    assert!(message(&bytes).contains("the sizes after it"));
 }
