@@ -486,6 +486,7 @@ impl<'a> ToolGate<'a> {
             known,
             recorder: None,
             live: Some(self.scope.spec.live.clone()),
+            background: Some(self.scope.spec.background.clone()),
         }
     }
 }

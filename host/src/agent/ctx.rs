@@ -79,6 +79,14 @@ impl TurnCtx {
         Ok(self.scope.spec.session.append(Body::Message { message })?)
     }
 
+    /// Puts an answer of the model into the session. One that cannot be written stays in memory, and
+    /// is written when there is room again.
+    pub(super) fn keep_answer(&self, message: &Message) -> Result<(), EarlyStop> {
+        let message = message.clone();
+        let session = &self.scope.spec.session;
+        Ok(session.append_or_hold(Body::Message { message })?)
+    }
+
     pub(super) async fn emit_message(&self, message: Message) {
         self.emit_message_as(message, None).await;
     }

@@ -25,10 +25,25 @@ const WRONG_ANSWER: &str = "[the answer does not match the schema: ";
 /// follows.
 const LOOP_FAILED: &str = "[the loop of plugin ";
 
+/// Beginning of the last line of the output of a turn whose session could not be written.
+const HOST_FAILED: &str = "[the host failed: ";
+
+/// What to do about a session that cannot be written.
+const MAKE_ROOM: &str = "; make room there, or make it writable: an answer that was not written is kept until the program ends, and \
+                         written with the next turn";
+
+/// Returns the answer in the output of a turn that ended because the session could not be written;
+/// `None` for other turns.
+#[must_use]
+pub fn unkept_answer(output: &str) -> Option<&str> {
+    let (answer, _) = output.rsplit_once(HOST_FAILED)?;
+    Some(answer.trim_end()).filter(|answer| !answer.is_empty())
+}
+
 /// Returns the part of an answer that is in the output of a failed turn, without the reason.
 #[must_use]
 pub fn partial_answer(output: &str) -> &str {
-    let reasons = [NO_ANSWER, WRONG_ANSWER, LOOP_FAILED];
+    let reasons = [NO_ANSWER, WRONG_ANSWER, LOOP_FAILED, HOST_FAILED];
     let begun = reasons.iter().find_map(|reason| output.rsplit_once(reason));
     begun.map_or("", |(begun, _)| begun)
 }
@@ -92,9 +107,12 @@ impl TurnRun<'_> {
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyStop::Host(error)) => {
-                let why = error_chain(&error);
+                let why = error_chain(&error) + MAKE_ROOM;
                 self.report_failure("session", &why).await;
-                let text = format!("[the host failed: {why}]");
+                if let Some(answer) = self.unkept.take().filter(|text| !text.trim().is_empty()) {
+                    given = self.give_rest(answer).await;
+                }
+                let text = format!("{HOST_FAILED}{why}]");
                 (StopReason::Failed, Some(text), Some(error))
             }
         };
@@ -349,6 +367,7 @@ mod tests {
             agent_loop: None,
             known: Arc::default(),
             live: LiveOutputs::default(),
+            background: crate::tool::background::BackgroundCommands::default(),
             told: Arc::default(),
         });
         let cancel = CancellationToken::new();

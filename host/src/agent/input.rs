@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::answer::AnswerState;
 use super::assess::{assess_input, settle_assessment};
+use super::background::take_notes;
 use super::blobs::keep_attached;
 use super::repeated::CallRepeater;
 use super::skill::fork::fork_skill;
@@ -81,6 +82,10 @@ impl TurnRun<'_> {
         }
         self.ctx.inject_texts(started.inject).await?;
         self.ctx.inject_texts(taken.inject).await?;
+        if let Some(note) = take_notes(self.agent) {
+            let note = Message::text(Role::User, note).from(Origin::Reflection);
+            self.ctx.push(note).await?;
+        }
         Ok(assessment.decision)
     }
 

@@ -28,6 +28,7 @@ use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo};
 use crate::session::{self, Body, Entry, Undone};
 use crate::tool::approval::SessionApprovals;
+use crate::tool::background::BackgroundGuard;
 
 /// Shortest time that hooks in the background are waited for at the end: time that their calls
 /// spend waiting counts, too.
@@ -62,6 +63,10 @@ pub(crate) struct LiveAgent {
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
     pub(super) archival: ArchiveQueue,
+    /// Whether the model was told of commands that an earlier run had in the background.
+    pub(super) is_background_told: bool,
+    /// Ends the commands in the background with the agent that has the session.
+    pub(super) background_guard: Option<BackgroundGuard>,
 }
 
 impl LiveAgent {
@@ -99,6 +104,8 @@ impl LiveAgent {
             opening: Vec::new(),
             is_started: false,
             archival: ArchiveQueue::default(),
+            is_background_told: false,
+            background_guard: None,
             spec: Arc::new(spec),
         }
     }
@@ -205,6 +212,9 @@ impl LiveAgent {
     /// The session cannot be written, or a hook that blocks when it fails has failed since the last
     /// turn.
     pub(crate) async fn close_agent(mut self) -> Result<(), Error> {
+        if self.is_main() {
+            self.close_background().await;
+        }
         self.close_archival().await;
         if self.is_started {
             let info = self.session_info();
@@ -227,6 +237,15 @@ impl LiveAgent {
         match self.family.halt.take() {
             Some(why) if self.is_main() => Err(Error::Guard(why)),
             _ => Ok(()),
+        }
+    }
+
+    /// Ends the commands in the background, and tells which did run.
+    async fn close_background(&self) {
+        let ended = self.spec.background.close_commands().await;
+        if !ended.is_empty() {
+            let text = format!("ended with the session: {}", ended.join(", "));
+            self.emit_notice(Level::Info, text);
         }
     }
 

@@ -23,6 +23,7 @@ mod answer_schema;
 mod archive;
 mod ask;
 mod assess;
+mod background;
 mod between;
 mod blobs;
 mod budget;
@@ -86,7 +87,7 @@ pub use config::AgentConfig;
 #[doc(hidden)]
 pub use direct::DirectTurn;
 #[doc(hidden)]
-pub use end::{partial_answer, unshown_rest};
+pub use end::{partial_answer, unkept_answer, unshown_rest};
 pub use foreign::{ForeignAct, ForeignChange, ForeignRequest, ForeignVerdict};
 pub use handle::SessionHandle;
 pub(crate) use lifecycle::LiveAgent;

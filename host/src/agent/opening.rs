@@ -16,6 +16,7 @@ use crate::checkpoint::{CheckpointSpec, Checkpoints};
 use crate::event::Event;
 use crate::point::outcome::Level;
 use crate::tool::SharedTool;
+use crate::tool::background::BackgroundGuard;
 
 impl LiveAgent {
     /// An agent that has not done anything yet.
@@ -40,7 +41,9 @@ impl LiveAgent {
         add_query(&mut spec, &family.active_turns);
         add_subagents(&mut spec, &family.active_turns);
         let notice = add_skills(&mut spec, &family.active_turns);
+        let background = spec.background.clone();
         let mut agent = Self::of_family(spec, family);
+        agent.background_guard = Some(BackgroundGuard(background));
         let lasting = agent.skills.all();
         let forgotten = SkillMemory::forgotten_skills(&agent.spec);
         let forgotten = forgotten

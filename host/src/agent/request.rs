@@ -243,9 +243,9 @@ impl<'a> ModelGate<'a> {
             error: None,
         });
         self.scope.budget.add_used(response.usage, cost);
-        session
-            .append(kept(request, &response))
-            .map_err(NoAnswer::Session)?;
+        // The answer was paid for: it is not lost because the disk is full. The next entry, which is
+        // the answer itself, returns the error.
+        let _ = session.append_or_hold(kept(request, &response));
         let mut caller = caller.clone();
         self.scope.update_caller(&mut caller);
         self.scope

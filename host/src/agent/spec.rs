@@ -22,6 +22,7 @@ use crate::session::{InterruptedTurn, Session};
 use crate::skill::Skills;
 use crate::tool::SharedTool;
 use crate::tool::approval::Approver;
+use crate::tool::background::BackgroundCommands;
 use crate::tool::known::KnownFiles;
 use crate::tool::live::LiveOutputs;
 use crate::tool::policy::Policy;
@@ -138,6 +139,8 @@ pub(crate) struct AgentSpec {
     pub known: Arc<KnownFiles>,
     /// Outputs of the calls that run, of its own and of its subagents.
     pub live: LiveOutputs,
+    /// Commands in the background, of its own and of its subagents.
+    pub background: BackgroundCommands,
     /// Warnings that are told once.
     pub told: Arc<Mutex<BTreeSet<String>>>,
 }

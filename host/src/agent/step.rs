@@ -526,7 +526,10 @@ impl TurnRun<'_> {
             let fresh = self.progress.fresh();
             let is_shown = !fresh.is_empty() && reply.draft == written;
             let shown = is_shown.then(|| fresh.to_owned());
-            self.ctx.keep_message(&message)?;
+            if let Err(stop) = self.ctx.keep_answer(&message) {
+                self.unkept = Some(reply.draft.clone());
+                return Err(stop);
+            }
             self.ctx.emit_message_as(message, shown).await;
         }
         Ok(())

@@ -79,6 +79,8 @@ pub(super) struct TurnRun<'a> {
     pub(super) outputs: Vec<String>,
     /// Answer that the model gave before the turn was interrupted.
     pub(super) ready_answer: Option<String>,
+    /// The last answer, if the session could not write it.
+    pub(super) unkept: Option<String>,
     /// Whether running subagents were reported to the model.
     told_of_agents: bool,
     /// Ends the subagents when the turn is dropped.
@@ -116,6 +118,7 @@ impl<'a> TurnRun<'a> {
             answers: AnswerCheck::default(),
             outputs: Vec::new(),
             ready_answer: None,
+            unkept: None,
             begins_at: Position::START,
             started: Instant::now(),
         }

@@ -14,6 +14,7 @@ use crate::point::outcome::Level;
 use crate::script::{OpenScript, ScriptProgram};
 use crate::session::Session;
 use crate::skill::LeftOutSkill;
+use crate::tool::background::{BackgroundCommand, BackgroundCommands, BackgroundEnd};
 use crate::tool::live::LiveOutputs;
 
 /// Puts an agent together on an open session.
@@ -92,8 +93,10 @@ pub(super) fn build_agent(
         agent_loop,
         known: Arc::default(),
         live: LiveOutputs::default(),
+        background: BackgroundCommands::default(),
         told: Arc::default(),
     });
+    tell_background_ends(&agent);
     let mut outer = Vec::new();
     for source in &parts.sources {
         let to = SourceSession::new(
@@ -119,6 +122,25 @@ pub(super) fn build_agent(
     let (queues, handle) = ((replacements, offers.clone()), plugin_handle);
     let replacer = PluginReplacer::new(plugins, handle, queues, events, ordering);
     Ok((agent, replacer, offers))
+}
+
+/// Emits a notice for each command in the background that ends.
+fn tell_background_ends(agent: &LiveAgent) {
+    let events = agent.spec().events.clone();
+    let tell = move |command: &BackgroundCommand, end: &BackgroundEnd| {
+        let text = format!(
+            "{} ended after {} s: {}",
+            command.id(),
+            end.after.as_secs(),
+            end.words
+        );
+        events.emit(Event::notice(Level::Info, text));
+        for line in &end.refused {
+            let text = format!("{} left a file that was refused: {line}", command.id());
+            events.emit(Event::notice(Level::Warn, text));
+        }
+    };
+    agent.spec().background.tell_ends(Arc::new(tell));
 }
 
 /// A plugin that does not run, as an event.

@@ -22,6 +22,7 @@ use crate::provider::Provider;
 use crate::session::{self, InterruptedTurn, SessionSpec, Undone};
 use crate::tool::approval::Approver;
 use crate::tool::approval::SessionApprovals;
+use crate::tool::background::BackgroundCommands;
 use crate::tool::live::LiveOutputs;
 use crate::tool::policy::Policy;
 
@@ -209,6 +210,12 @@ impl Session {
     #[must_use]
     pub fn live_outputs(&self) -> LiveOutputs {
         self.agent.spec().live.clone()
+    }
+
+    /// Commands that run in the background of the session, to show and to stop them.
+    #[must_use]
+    pub fn background_commands(&self) -> BackgroundCommands {
+        self.agent.spec().background.clone()
     }
 
     /// The tools that the model may call.

@@ -28,7 +28,8 @@ use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool
 use crate::tool::{CallRepetition, FileTracking, Tool, ToolCtx, ToolOutput, schema};
 
 /// Names of the built-in tools; a plugin's tool with such a name is not offered.
-pub const BUILT_IN_TOOLS: [&str; 7] = [
+pub const BUILT_IN_TOOLS: [&str; 8] = [
+    "background",
     "bash",
     "edit_file",
     "list_files",

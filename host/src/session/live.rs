@@ -6,10 +6,13 @@
 //!
 //! This module must not know the agent loop or the meaning of messages. Start from [`Session`].
 
+mod held;
+
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use held::HeldLines;
 use serde_json::Value;
 
 use super::blobs::SessionBlobs;
@@ -51,6 +54,7 @@ struct SessionState {
     last_entry: Option<String>,
     /// Write error that no caller could receive. The next sync returns it.
     deferred: Option<Error>,
+    held: HeldLines,
 }
 
 impl Session {
@@ -85,6 +89,7 @@ impl Session {
                 states,
                 last_entry: None,
                 deferred: None,
+                held: HeldLines::default(),
             }),
             address,
             store,
@@ -241,6 +246,7 @@ impl Session {
         if let Some(error) = inner.deferred.take() {
             return Err(error);
         }
+        inner.write_held()?;
         inner.journal.take_unsynced()
     }
 
@@ -444,13 +450,15 @@ impl Session {
             return Ok(());
         };
         let entry = inner.next_entry(body);
-        inner.journal.append_with_next(&entry.line()?)?;
+        inner.put_with_next(entry.line()?)?;
         inner.take_entry(entry)
     }
 
     /// Writes the changes and reports that wait for the next entry.
     pub fn write_waiting(&self) -> Result<(), Error> {
-        self.lock().journal.write_waiting()
+        let mut inner = self.lock();
+        inner.write_held()?;
+        inner.journal.write_waiting()
     }
 
     /// Returns the keys of a plugin's session state that start with `prefix`, sorted.
@@ -494,7 +502,9 @@ impl SessionState {
     }
 
     fn put_entry(&mut self, entry: Entry) -> Result<(), Error> {
-        self.journal.append(&entry.line()?)?;
+        let line = entry.line()?;
+        self.write_held()?;
+        self.journal.append(&line)?;
         self.take_entry(entry)
     }
 
@@ -518,15 +528,15 @@ impl SessionState {
 
     /// Appends a report without applying it: neither conversation nor state depend on reports.
     fn append_report(&mut self, report: &Report<'_>) -> Result<(), Error> {
-        let line = ReportLine {
-            id: crate::clock::new_id(),
+        let id = crate::clock::new_id();
+        let line = super::entry::entry_line(&ReportLine {
+            id: id.clone(),
             parent: self.last_entry.as_deref(),
             time: crate::clock::now_ms(),
             report,
-        };
-        self.journal
-            .append_with_next(&super::entry::entry_line(&line)?)?;
-        self.last_entry = Some(line.id);
+        })?;
+        self.put_with_next(line)?;
+        self.last_entry = Some(id);
         Ok(())
     }
 

@@ -95,7 +95,9 @@ impl LiveOutput {
         }
     }
 
-    fn last_lines(&self, n_lines: usize) -> Vec<String> {
+    /// Returns the last lines, at most `n_lines`, with secrets masked and without control
+    /// characters.
+    pub(in crate::tool) fn last_lines(&self, n_lines: usize) -> Vec<String> {
         let mut end = lock(&self.0);
         let shown = match end.shown.take() {
             Some(shown) => shown,
@@ -131,7 +133,7 @@ impl OutputEnd {
 
 /// Returns the length of a text without the beginning of a secret at its end: the rest of it may be
 /// about to come.
-fn without_begun(text: &str, secret: &str) -> usize {
+pub(in crate::tool) fn without_begun(text: &str, secret: &str) -> usize {
     let longest = secret
         .char_indices()
         .map(|(at, _)| at)

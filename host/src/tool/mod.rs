@@ -5,6 +5,7 @@
 //! reaches the model, is up to the agent. Start from [`Tool`].
 
 pub mod approval;
+pub mod background;
 pub mod builtin;
 pub mod command;
 mod encoding;
@@ -117,6 +118,9 @@ pub struct ToolCtx {
     /// Outputs of running calls, to which a tool may [add its own](Self::open_live). `None` if the call
     /// cannot be watched.
     pub live: Option<live::LiveOutputs>,
+    /// Commands that the session keeps in the background. `None` if the call has no session that
+    /// could end them.
+    pub background: Option<background::BackgroundCommands>,
 }
 
 impl ToolCtx {
@@ -130,6 +134,7 @@ impl ToolCtx {
             known: None,
             recorder: None,
             live: None,
+            background: None,
         }
     }
 

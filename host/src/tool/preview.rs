@@ -16,6 +16,9 @@ const MAX_TOLD_LINES: usize = 60;
 /// replaced by a note.
 const MAX_TOLD_BYTES: usize = 500;
 
+/// Note on a command that goes on after its call.
+const BACKGROUND: &str = "in the background, until it ends, is stopped, or the session ends";
+
 /// One line of the preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownLine {
@@ -83,8 +86,13 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
     if is_shown.is_none() {
         let json = serde_json::to_string_pretty(arguments).unwrap_or_default();
         push_block(&mut shown, "| ", "| ", &json);
-    } else if let Some(timeout) = arguments.get("timeout_seconds") {
-        push_line(&mut shown, "at most: ", &format!("{timeout} s"));
+    } else {
+        if arguments.get("background") == Some(&Value::Bool(true)) {
+            push_line(&mut shown, "runs: ", BACKGROUND);
+        }
+        if let Some(timeout) = arguments.get("timeout_seconds") {
+            push_line(&mut shown, "at most: ", &format!("{timeout} s"));
+        }
     }
     shown
 }
@@ -157,6 +165,11 @@ mod tests {
         for (name, call, expected) in [
             ("bash", two, "$ make\n> make test\n"),
             ("bash", long, &long_shown),
+            (
+                "bash",
+                json!({"command": "make", "background": true, "timeout_seconds": 9}),
+                &format!("$ make\nruns: {BACKGROUND}\nat most: 9 s\n"),
+            ),
             (
                 "bash",
                 sly,

@@ -60,6 +60,7 @@ async fn run_bounded(
         known: ctx.known.clone(),
         recorder: ctx.recorder.clone(),
         live: ctx.live.clone(),
+        background: ctx.background.clone(),
     };
     let _stop_on_drop = inner.cancel.clone().drop_guard();
     let name = tool.spec().name.clone();

@@ -108,7 +108,8 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
       /help [command]                 List commands, or explain one
       /model [name]                   Show the model, or ask another one from the next turn on
       /mode [name]                    List the modes of approval, or switch to one
-      /status                         Show session, model, mode, folder and plugins
+      /status                         Show session, model, mode, folder, plugins and commands in the background
+      /stop [id]                      Stop a command in the background, or list those that run
       /plugins                        List the running plugins, and why others do not run
       /permissions                    List the mode, the permissions of plugins, and the rules for tool calls
       /skills                         List skills: who may run them, and which are active

@@ -102,6 +102,8 @@ fn tools_are_listed_with_origin_effect_and_what_the_rules_say() {
     assert_snapshot!(rind.run(&["tools"]).screen(), @"
     exit 0
     ---- stdout
+    background (read) built in  allow by the default for effect read
+      Answers with the new output of a command that `bash` started in the background, and says whether it…
     bash (execute) built in  ask by the default for effect execute; 1 rule for some of its calls
       Runs a shell command in the workspace folder and answers with its output, standard error included, …
     edit_file (write) built in  ask by the default for effect write
@@ -124,7 +126,7 @@ fn tools_are_listed_with_origin_effect_and_what_the_rules_say() {
     assert_snapshot!(rind.run(&["tools", "gret"]).screen(), @r##"
     exit 2
     ---- stderr
-    error: there is no tool `gret`; the tools are: bash, edit_file, list_files, read_file, search, write_file, greet
+    error: there is no tool `gret`; the tools are: background, bash, edit_file, list_files, read_file, search, write_file, greet
     "##);
 }
 

@@ -2,6 +2,7 @@
 
 mod acp;
 mod approval;
+mod background;
 mod cache;
 mod case;
 mod chat;

@@ -97,6 +97,7 @@ fn built_in_tools_are_offered_only_when_asked_for() {
     let mut client = Client::ready(&rind, &["--builtin"], &json!({}));
     let tools = client.tools();
     for name in [
+        "background",
         "bash",
         "edit_file",
         "list_files",
@@ -107,7 +108,7 @@ fn built_in_tools_are_offered_only_when_asked_for() {
     ] {
         assert!(tools.iter().any(|own| own == name), "{name}: {tools:?}");
     }
-    assert_eq!(tools.len(), 7, "{tools:?}");
+    assert_eq!(tools.len(), 8, "{tools:?}");
     let read = client.call("read_file", &json!({"path": "note.txt"}));
     assert!(text_of(&read).contains("a note"), "{read}");
     // The client cannot ask its user, so the call is refused, with the rule that would allow it.

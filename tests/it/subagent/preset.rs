@@ -45,6 +45,7 @@ async fn each_preset_selects_tools_of_the_parent_and_none_that_hands_work_on() {
         (
             "work",
             &[
+                "background",
                 "bash",
                 "edit_file",
                 "list_files",

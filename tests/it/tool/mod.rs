@@ -1,5 +1,6 @@
 //! Tools on real folders and real processes.
 
+mod background;
 mod call;
 mod command;
 pub(crate) mod confine;
@@ -132,6 +133,7 @@ fn every_built_in_tool_is_registered_with_an_effect_class() {
         .map(|spec| format!("{} {}", spec.name, spec.effect_class))
         .collect();
     let expected = [
+        "background read",
         "bash execute",
         "edit_file write",
         "list_files read",

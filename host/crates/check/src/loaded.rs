@@ -13,11 +13,12 @@ use rind_lib::plugin::surface::Surface;
 use rind_lib::plugin::tools::BUILT_IN_TOOLS;
 
 /// Names of the built-in commands, which hide a plugin's command of the same name.
-pub const BUILT_IN_COMMANDS: [&str; 25] = [
+pub const BUILT_IN_COMMANDS: [&str; 26] = [
     "help",
     "model",
     "mode",
     "status",
+    "stop",
     "plugins",
     "permissions",
     "skills",

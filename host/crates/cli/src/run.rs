@@ -305,7 +305,7 @@ pub(super) async fn run_turn(
     let over = CancellationToken::new();
     programs.begin_steering(session.steering(), &cancel, show.json);
     let shown = tokio::spawn(show_all(
-        TurnRenderer::new(show),
+        TurnRenderer::new(show).with_live(session.live_outputs()),
         Telemetry::from_env(),
         session.events(),
         questions,
@@ -327,6 +327,12 @@ pub(super) async fn run_turn(
             closed?;
             render::print_error(&error);
             return Ok(ExitStatus::Interrupted);
+        }
+        // The turn has said so, and what to do.
+        Err(error)
+            if matches!(error.downcast_ref(), Some(agent::Error::Session(_))) && !show.json =>
+        {
+            return Ok(ExitStatus::Failed);
         }
         ran => ran?,
     };

@@ -61,6 +61,7 @@ fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
         agent_loop: None,
         known: Arc::default(),
         live: crate::tool::live::LiveOutputs::default(),
+        background: crate::tool::background::BackgroundCommands::default(),
         told: Arc::default(),
     }
 }

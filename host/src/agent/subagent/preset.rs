@@ -37,6 +37,9 @@ pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
     "wait_subagents",
 ];
 
+/// Tool for the commands that `bash` leaves in the background.
+const BACKGROUND: &str = "background";
+
 /// Tools that look at subagents and change nothing.
 const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
 
@@ -64,7 +67,11 @@ impl PresetTools {
         let name = spec.name.as_str();
         let hands_on = BY_NAME_ONLY.contains(&name);
         match self {
-            Self::Reading => spec.effect_class == EffectClass::Read && !hands_on,
+            Self::Reading => {
+                let reads = spec.effect_class == EffectClass::Read;
+                // Without `bash` there is nothing in the background.
+                reads && !hands_on && name != BACKGROUND
+            }
             Self::Working => !hands_on,
             Self::Nothing => false,
             Self::Watching => WATCHING.contains(&name),

@@ -123,6 +123,10 @@ impl SubagentRun {
         self.tell_start(tools).await;
         let task = self.info.task.clone();
         let ended = self.run_turn(&mut agent, &task).await;
+        let background = agent.spec().background.clone();
+        background
+            .stop_of_agent(&self.live.id, "its subagent ended")
+            .await;
         agent.close_archival().await;
         let synced = agent.spec().session.synced().await;
         self.scope.family.active_turns.leave_turn(&self.live.id);

@@ -15,7 +15,7 @@ const ROWS: &[ClaudeToolRow] = &[
     ClaudeToolRow {
         own: "bash",
         theirs: "Bash",
-        arguments: &[("command", "command")],
+        arguments: &[("command", "command"), ("background", "run_in_background")],
     },
     ClaudeToolRow {
         own: "edit_file",

@@ -17,9 +17,11 @@ use crate::tool::command::{CommandPattern, runs_others};
 const CLAUDE_TOOLS: &[(&str, &[&str])] = &[
     ("Agent", &["spawn_subagent"]),
     ("Bash", &["bash"]),
+    ("BashOutput", &["background"]),
     ("Edit", &["edit_file"]),
     ("Glob", &["list_files"]),
     ("Grep", &["search"]),
+    ("KillShell", &["background"]),
     ("LS", &["list_files"]),
     ("MultiEdit", &["edit_file"]),
     ("Read", &["read_file"]),

@@ -95,13 +95,7 @@ impl ToolAnswer<'_> {
         if !content.is_empty() && !content.ends_with('\n') {
             content.push('\n');
         }
-        let ending = match finished.ending {
-            Ending::Exited(code) => format!("exit code {code}"),
-            Ending::Signaled(signal) => format!("ended by signal {signal}"),
-            Ending::Deadline => format!("stopped: it ran longer than {} s", self.seconds),
-            Ending::Cancelled => "stopped: the call was cancelled".to_owned(),
-            Ending::Exceeded(limit) => format!("stopped: {limit}"),
-        };
+        let ending = ending_words(finished.ending, self.seconds, "the call was cancelled");
         let background = if finished.stopped_background {
             "; processes left in the background were stopped"
         } else {
@@ -146,6 +140,18 @@ impl ToolAnswer<'_> {
         };
         let limits = self.limits?;
         HITS.iter().find(is_hit).map(|hit| (hit.said)(limits))
+    }
+}
+
+/// Describes the end of a command with this deadline in seconds. `cancelled` is the reason why it was
+/// cancelled, if it was.
+pub(super) fn ending_words(ending: Ending, seconds: u64, cancelled: &str) -> String {
+    match ending {
+        Ending::Exited(code) => format!("exit code {code}"),
+        Ending::Signaled(signal) => format!("ended by signal {signal}"),
+        Ending::Deadline => format!("stopped: it ran longer than {seconds} s"),
+        Ending::Cancelled => format!("stopped: {cancelled}"),
+        Ending::Exceeded(limit) => format!("stopped: {limit}"),
     }
 }
 

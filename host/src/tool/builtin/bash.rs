@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::super::background::MAX_AGE;
 use super::super::command::Command;
 use super::super::live::LiveOutput;
 use super::super::process::confine::Confinement;
@@ -23,6 +24,7 @@ use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
 use super::answer::{ToolAnswer, with_notes};
+use super::in_background::{StartedCommand, run_in_background, run_with_shell};
 use super::{Commands, Confining, ProcessSurroundings, spec_of, with_arguments};
 use crate::message::{EffectClass, ToolSpec};
 
@@ -45,10 +47,14 @@ struct Arguments {
     /// The command, as for `bash -c`.
     #[schemars(length(min = 1))]
     command: String,
-    /// Seconds after which it is stopped. Default: 120, at most 600.
+    /// Seconds after which it is stopped. Default: 120, at most 600; 8 hours in the background.
     #[serde(default)]
     #[schemars(range(min = 1, max = 600))]
     timeout_seconds: Option<u64>,
+    /// Whether to answer at once while it goes on, for servers, watchers and long builds. The tool
+    /// `background` reads its output, waits for it and stops it. Default: false.
+    #[serde(default)]
+    background: Option<bool>,
 }
 
 /// Runs shell commands for the model.
@@ -66,7 +72,7 @@ impl Bash {
         let commands = commands.into();
         let mut description = "Runs a shell command in the workspace folder and answers with its output, standard error \
                                included, and its exit code. There is no input and no terminal. When the command ends, \
-                               everything that it left running in the background is stopped."
+                               every process that it left running is stopped; with `background` the command itself goes on."
             .to_owned();
         if let Some(confinement) = commands.confining.wanted() {
             description.push_str(" Commands run confined: ");
@@ -145,25 +151,18 @@ impl Bash {
         if let Some(confinement) = &mut confine {
             confinement.read.extend(ctx.readable.iter().cloned());
         }
+        if asked.background == Some(true) {
+            return self.start_background(asked, confine, keeper, ctx).await;
+        }
         let seconds = asked
             .timeout_seconds
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)
             .clamp(1, MAX_DEADLINE_SECONDS);
-        let root = self.workspace.root();
         let secrets = self.commands.env.secrets();
         let process = Process {
-            program: self.commands.shell.clone().unwrap_or_else(|| "bash".into()),
-            args: vec![OsString::from("-c"), asked.command.into()],
-            cwd: root.to_owned(),
-            env: self.commands.env.environment(),
-            stdin: None,
             deadline: Duration::from_secs(seconds),
-            streams: Streams::Merged,
-            capture_bytes: CAP_BYTES,
-            on_line: None,
             on_bytes: ctx.open_live().map(|live| pass_on(live, &secrets)),
-            confine,
-            keeper,
+            ..self.process_of(asked.command, confine, keeper)
         };
         let limits = process
             .confine
@@ -189,6 +188,62 @@ impl Bash {
             .output(),
             Err(error) => ToolOutput::error(with_notes(error.to_string(), &refused)),
         }
+    }
+}
+
+impl Bash {
+    /// Describes the process of a command, without deadline and callbacks.
+    fn process_of(
+        &self,
+        command: String,
+        confine: Option<Confinement>,
+        keeper: Option<PathBuf>,
+    ) -> Process {
+        let shell = self.commands.shell.clone();
+        Process {
+            args: vec![OsString::from("-c"), command.into()],
+            env: self.commands.env.environment(),
+            streams: Streams::Merged,
+            capture_bytes: CAP_BYTES,
+            confine,
+            keeper,
+            ..Process::bare(
+                shell.unwrap_or_else(|| "bash".into()),
+                self.workspace.root(),
+            )
+        }
+    }
+
+    /// Starts a command that goes on after this call.
+    async fn start_background(
+        &self,
+        asked: Arguments,
+        confine: Option<Confinement>,
+        keeper: Option<PathBuf>,
+        ctx: &ToolCtx,
+    ) -> ToolOutput {
+        let Some(commands) = &ctx.background else {
+            return ToolOutput::error(
+                "`background` is refused: this call belongs to no session that could end the command; run it without",
+            );
+        };
+        let secrets = self.commands.env.secrets();
+        let agent = &ctx.caller.context.agent;
+        let command = match commands.begin_command(agent, &asked.command, &secrets) {
+            Ok(command) => command,
+            Err(why) => return ToolOutput::error(format!("the command was not started: {why}")),
+        };
+        let limit = asked.timeout_seconds.map(Duration::from_secs);
+        let process = Process {
+            deadline: limit.unwrap_or(MAX_AGE).min(MAX_AGE),
+            on_bytes: Some(command.on_bytes()),
+            // Its output is kept where it is read.
+            capture_bytes: 0,
+            ..self.process_of(asked.command, confine, keeper)
+        };
+        let started = StartedCommand::new(command.clone(), commands.clone());
+        tokio::spawn(run_in_background(process, command));
+        started.answer_start(&ctx.cancel).await
     }
 }
 
@@ -261,6 +316,35 @@ impl LeftFilesSearch {
         }
     }
 
+    /// Renames files that the program, which goes on, has left so far, and keeps looking: its record
+    /// now counts for changes within `period`. Returns a line for each file.
+    pub(super) async fn look_again(
+        self,
+        confine: &Confinement,
+        period: Duration,
+    ) -> (Self, Vec<String>) {
+        let Some(mut started) = self.0 else {
+            return (Self(None), Vec::new());
+        };
+        let records = confine.records.clone();
+        let judged = tokio::task::spawn_blocking(move || {
+            let lines = started.before.refuse_what_git_would_run(None);
+            let renewed =
+                records.map(|records| CommandRecord::create(&records, &started.before, period));
+            // A record that cannot be renewed stays as it is.
+            if let Some(Ok(renewed)) = renewed
+                && let Some(old) = started.record.replace(renewed)
+            {
+                old.remove();
+            }
+            (started, lines)
+        });
+        match judged.await {
+            Ok((started, lines)) => (Self(Some(started)), lines),
+            Err(_) => (Self(None), vec![NOT_LOOKED.to_owned()]),
+        }
+    }
+
     /// Renames files of the program that git would run. Returns a line for each.
     pub(crate) async fn refuse_left(self) -> Vec<String> {
         let Some(started) = self.0 else {
@@ -287,11 +371,7 @@ async fn run_and_look(
     let look =
         LeftFilesSearch::look_before(&process.cwd, process.confine.as_ref(), process.deadline)
             .await?;
-    let mut result = process.clone().run(&cancel).await;
-    if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
-        let program = "sh".into();
-        result = Process { program, ..process }.run(&cancel).await;
-    }
+    let result = run_with_shell(process, &cancel).await;
     Ok((result, look.refuse_left().await))
 }
 

@@ -7,10 +7,12 @@
 //! Start from [`all`].
 
 mod answer;
+mod background;
 mod bash;
 mod commands;
 mod edit_file;
 mod edit_text;
+mod in_background;
 mod list_files;
 mod near_miss;
 mod read_file;
@@ -54,10 +56,11 @@ pub fn all(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
 pub fn all_with(workspace: &Arc<Workspace>, commands: impl Into<Commands>) -> Vec<SharedTool> {
     let mut tools = files(workspace);
     tools.push(Arc::new(Bash::new(workspace.clone(), commands)));
+    tools.push(background::background_tool());
     tools
 }
 
-/// Returns the built-in file tools of one workspace, without `bash`.
+/// Returns the built-in file tools of one workspace, without those for commands.
 #[must_use]
 pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     vec![

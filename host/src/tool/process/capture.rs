@@ -57,6 +57,37 @@ impl Captured {
         }
     }
 
+    /// Returns the rows that are still on the screen: later output may overwrite them.
+    pub(in crate::tool) fn rows_on_screen(&self) -> String {
+        let mut shown = Vec::new();
+        if let Some(mut screen) = self.screen.clone() {
+            screen.finish_screen(&mut |bytes| shown.extend_from_slice(bytes));
+        }
+        String::from_utf8_lossy(&shown).into_owned()
+    }
+
+    /// Returns the text that has left the screen: its head, the number of bytes that were dropped
+    /// behind it, and its tail, which is empty if there is no gap.
+    pub(in crate::tool) fn parts(&self) -> (String, u64, String) {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self.left_out {
+            0 => (
+                text(&[self.head.as_slice(), &tail].concat()),
+                0,
+                String::new(),
+            ),
+            left_out => (text(&self.head), left_out, text(&tail)),
+        }
+    }
+
+    /// Forgets the text that has left the screen.
+    pub(in crate::tool) fn forget_text(&mut self) {
+        self.head.clear();
+        self.tail.clear();
+        self.left_out = 0;
+    }
+
     /// Returns the number of bytes that a terminal would not finally show: control sequences and
     /// overwritten text.
     #[must_use]

@@ -2,6 +2,7 @@
 
 mod ask;
 mod attach;
+mod background;
 mod interrupt;
 mod line;
 mod live;

@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::super::render::steps::call_arguments;
-use super::super::render::{DIM, format_count, one_line, printable_prose, style_text};
+use super::super::render::{
+    DIM, format_clock, format_count, one_line, printable_prose, style_text,
+};
 use super::picker::PickerEntry;
 use super::screen::clip_row;
 use rind_lib::message::{ToolCall, ToolResult};
@@ -50,20 +52,13 @@ impl RunningCall {
         let seconds = self.since.elapsed().as_secs();
         let clock = match seconds {
             ..CLOCK_AFTER => String::new(),
-            _ => format!("  {}", clock_words(seconds)),
+            _ => format!("  {}", format_clock(seconds)),
         };
         let line = clip_row(&self.line, columns.saturating_sub(clock.len()));
         let mut rows = vec![format!("{line}{}", style_text(DIM, clock))];
         let lines = live.last_lines(&self.agent, &self.call.id, N_LINES);
         rows.extend(lines.iter().map(|line| output_row(line, columns)));
         rows
-    }
-}
-
-fn clock_words(seconds: u64) -> String {
-    match seconds / 60 {
-        0 => format!("{seconds} s"),
-        minutes => format!("{minutes} min {:02} s", seconds % 60),
     }
 }
 

@@ -43,7 +43,7 @@ use super::tty::{self, RawTerminal};
 use super::view::ChatView;
 use super::waiting::TypedLine;
 use super::worker::{ChatJobDone, ChatWorker};
-use rind_lib::agent::{AgentConfig, SteerHandle};
+use rind_lib::agent::{AgentConfig, Error, SteerHandle};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::point::payload::StopReason;
 use rind_lib::tool::approval::SessionApprovals;
@@ -236,7 +236,8 @@ impl LiveChat {
         let mut view = ChatView::new(
             size.columns,
             ChatStatus::new(session.model().1, window)
-                .with_mode(opened.switch.clone(), opened.is_dry_run),
+                .with_mode(opened.switch.clone(), opened.is_dry_run)
+                .with_background(session.background_commands()),
             diffs,
             session.live_outputs(),
         );
@@ -326,8 +327,13 @@ impl LiveChat {
             () = tokio::time::sleep_until(quiet), if is_quiet_due => ChatOccurrence::Draw,
             () = sleep_until(opens) => ChatOccurrence::Draw,
             () = sleep_until(fades) => ChatOccurrence::Faded,
-            _ = tick.tick(), if self.worker.is_running() || self.shell.running().is_some() => ChatOccurrence::Draw,
+            _ = tick.tick(), if self.has_clock() => ChatOccurrence::Draw,
         }
+    }
+
+    /// Whether a time on the screen goes on.
+    fn has_clock(&self) -> bool {
+        self.worker.is_running() || self.shell.running().is_some() || self.view.status.has_clock()
     }
 
     fn take_occurrence(&mut self, next: ChatOccurrence) -> anyhow::Result<()> {
@@ -420,6 +426,8 @@ impl LiveChat {
                     self.ask_about_plan();
                 }
             }
+            // The turn has said so, and what to do; the answer is kept in memory.
+            Some(ChatJobDone::Turn(Err(Error::Session(_)))) => self.take_back_all(),
             Some(ChatJobDone::Turn(Err(error))) => {
                 self.take_back_all();
                 self.view.say_line(style_text(

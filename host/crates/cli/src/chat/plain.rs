@@ -28,7 +28,7 @@ use super::super::terminal::{self, QUIET};
 use super::live::ChatExit;
 use super::slash::{is_command, permission_number};
 use super::worker::{ChatJobDone, ChatPrompt, ChatWorker};
-use rind_lib::agent::SteerHandle;
+use rind_lib::agent::{Error, SteerHandle};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::{Source, StopReason};
@@ -353,6 +353,11 @@ impl PlainChat {
                         render::print_warning(&format!("not sent: {}", input.text));
                     }
                 }
+                self.go_on();
+            }
+            // The turn has said so, and what to do; the answer is kept in memory.
+            Some(ChatJobDone::Turn(Err(Error::Session(_)))) => {
+                self.last = ExitStatus::Failed;
                 self.go_on();
             }
             Some(ChatJobDone::Turn(Err(error))) => {

@@ -4,12 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::render::{DIM, PLUGIN, WARN, format_count, format_dollars, style_text};
+use super::super::render::{
+    DIM, PLUGIN, WARN, format_clock, format_count, format_dollars, style_text,
+};
 use rind_lib::agent::CompactConfig;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::provider::{Provider, Selected};
 use rind_lib::text::one_line;
+use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
+
+/// Most commands in the background that the status line names.
+const MAX_NAMED: usize = 2;
 
 /// Tokens of a conversation from which on it is made shorter, which follow the window of the model:
 /// that is asked of some servers with the first request only.
@@ -55,6 +61,7 @@ pub(super) struct ChatStatus {
     lines: BTreeMap<String, String>,
     /// Active skills, oldest first.
     skills: Vec<String>,
+    background: BackgroundCommands,
 }
 
 impl ChatStatus {
@@ -71,6 +78,31 @@ impl ChatStatus {
     pub(super) fn with_mode(mut self, switch: ModeSwitch, is_dry_run: bool) -> Self {
         (self.switch, self.is_dry_run) = (switch, is_dry_run);
         self
+    }
+
+    /// Shows these commands with the time that they run.
+    pub(super) fn with_background(mut self, background: BackgroundCommands) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// Whether the line shows a clock.
+    pub(super) fn has_clock(&self) -> bool {
+        !self.background.running().is_empty()
+    }
+
+    /// Describes the commands in the background; empty without any.
+    fn background_words(&self) -> String {
+        let running = self.background.running();
+        let word = |command: &Arc<BackgroundCommand>| {
+            let clock = format_clock(command.age().as_secs());
+            format!("{} {clock}", command.id())
+        };
+        let words: Vec<String> = running.iter().take(MAX_NAMED).map(word).collect();
+        match running.len().saturating_sub(MAX_NAMED) {
+            0 => words.join(", "),
+            n_more => format!("{}, {n_more} more", words.join(", ")),
+        }
     }
 
     /// Describes the mode, in a few words.
@@ -156,6 +188,10 @@ impl ChatStatus {
         };
         let mut line = style_text(DIM, format_args!("{} · ", self.model));
         line.push_str(&style_text(style, self.mode_words()));
+        let background = self.background_words();
+        if !background.is_empty() {
+            line.push_str(&style_text(WARN, format_args!(" · {background}")));
+        }
         if !words.is_empty() {
             line.push_str(&style_text(DIM, format_args!(" · {}", words.join(" · "))));
         }

@@ -15,6 +15,7 @@ use rind_lib::host::{Host, Session};
 use rind_lib::message::{Message, Role, ToolSpec};
 use rind_lib::provider::Provider;
 use rind_lib::session;
+use rind_lib::tool::background::{BackgroundCommand, BackgroundCommands};
 use rind_lib::tool::policy::ApprovalMode;
 
 /// Rows of the diff of one file that `/diff` shows.
@@ -26,6 +27,12 @@ const MAX_COPIED_BYTES: usize = 64 << 10;
 /// Messages at the end of a conversation among which the last answer is looked for.
 const MAX_MESSAGES: usize = 200;
 
+/// Name of the agent of a session.
+const MAIN: &str = "main";
+
+/// Reason for the end of a command, for the model too.
+const BY_USER: &str = "by the user";
+
 /// An open session, as it can be read while a turn has it.
 #[derive(Clone)]
 pub(crate) struct OpenFacts {
@@ -34,6 +41,7 @@ pub(crate) struct OpenFacts {
     pub(super) tools: Vec<Arc<ToolSpec>>,
     pub(super) provider: Arc<dyn Provider>,
     pub(super) model: String,
+    pub(super) background: BackgroundCommands,
 }
 
 impl OpenFacts {
@@ -44,6 +52,7 @@ impl OpenFacts {
             tools: session.tools(),
             provider: session.provider().clone(),
             model: session.model().1.to_owned(),
+            background: session.background_commands(),
         }
     }
 
@@ -80,6 +89,67 @@ impl OpenFacts {
             );
         }
         Ok(text)
+    }
+
+    /// Returns a line for each command in the background: id, time and command.
+    fn background_lines(&self) -> Vec<String> {
+        let line = |command: &Arc<BackgroundCommand>| {
+            let clock = render::format_clock(command.age().as_secs());
+            let of = match command.agent() {
+                MAIN => String::new(),
+                agent => format!(" of {}", render::one_line(agent, 64)),
+            };
+            format!(
+                "{}{of} in the background, {clock}: {}",
+                command.id(),
+                command.line()
+            )
+        };
+        self.background.running().iter().map(line).collect()
+    }
+
+    /// Returns the ids that `/stop` takes, each with its command.
+    pub(super) fn background_values(&self) -> Vec<(String, String)> {
+        let running = self.background.running();
+        let mut values: Vec<(String, String)> = running
+            .iter()
+            .map(|command| (command.id().to_owned(), command.line()))
+            .collect();
+        if values.len() > 1 {
+            values.push(("all".to_owned(), "every one of them".to_owned()));
+        }
+        values
+    }
+
+    /// Stops commands in the background, or lists them.
+    pub(super) fn stop_background(&self, id: Option<&str>) -> anyhow::Result<String> {
+        let running = self.background.running();
+        let Some(id) = id.map(str::trim).filter(|id| !id.is_empty()) else {
+            return Ok(match running.is_empty() {
+                true => "no command runs in the background".to_owned(),
+                false => format!(
+                    "{}\n/stop ID stops one, /stop all stops all",
+                    self.background_lines().join("\n")
+                ),
+            });
+        };
+        let wanted = |command: &&Arc<BackgroundCommand>| id == "all" || command.id() == id;
+        let stopped: Vec<&str> = running
+            .iter()
+            .filter(wanted)
+            .filter_map(|command| {
+                self.background
+                    .stop(command.id(), BY_USER)
+                    .map(|_| command.id())
+            })
+            .collect();
+        if stopped.is_empty() {
+            bail_usage!(
+                "no command `{}` runs in the background; /stop lists those that do",
+                render::one_line(id, 64)
+            );
+        }
+        Ok(format!("stopping {}", stopped.join(", ")))
     }
 
     /// Describes the changes of the files in a turn, or in the last turn that changed any.
@@ -147,6 +217,9 @@ impl CommandSet {
             None => text.push_str("\nsession  none is open"),
         }
         let _ = write!(text, "\nmode     {}", self.describe_mode());
+        for line in open.map_or_else(Vec::new, OpenFacts::background_lines) {
+            let _ = write!(text, "\nruns     {line}");
+        }
         let plugins = &self.about.plugins;
         let _ = write!(text, "\nplugins  {} run", plugins.plugins.len());
         match plugins.left_out.len() {

@@ -44,6 +44,7 @@ pub(super) enum BuiltInWork {
     Quit,
     Mode,
     Status,
+    Stop,
     Diff,
     Copy,
     Rename,
@@ -129,8 +130,17 @@ const TABLE: &[BuiltIn] = &[
     BuiltIn::new(
         "status",
         BuiltInWork::Status,
-        "Show session, model, mode, folder and plugins",
+        "Show session, model, mode, folder, plugins and commands in the background",
     ),
+    BuiltIn::new(
+        "stop",
+        BuiltInWork::Stop,
+        "Stop a command in the background, or list those that run",
+    )
+    .taking_argument("id", "Id of a command, as in bg-1, or `all`")
+    .proposing_values(own::background_values)
+    .about_session()
+    .beside_turn(),
     BuiltIn::new(
         "plugins",
         BuiltInWork::Plugins,

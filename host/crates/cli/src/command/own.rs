@@ -97,6 +97,7 @@ fn without_session(
             return Ok(CommandCallResult::Action(OwnerAction::Copy(text)));
         }
         BuiltInWork::Status => commands.describe_status(open),
+        BuiltInWork::Stop => needs_open()?.stop_background(argument)?,
         BuiltInWork::Mode => commands.switch_mode(argument)?,
         BuiltInWork::New => return Ok(CommandCallResult::Action(OwnerAction::New)),
         BuiltInWork::Reload => return Ok(CommandCallResult::Action(OwnerAction::Reload)),
@@ -266,6 +267,12 @@ fn session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> 
 pub(super) fn model_values(commands: &CommandSet) -> Vec<(String, String)> {
     let names = commands.models().into_iter();
     names.map(|name| (name, String::new())).collect()
+}
+
+/// Commands in the background to propose.
+pub(super) fn background_values(commands: &CommandSet) -> Vec<(String, String)> {
+    let open = commands.open_facts();
+    open.map_or_else(Vec::new, |open| open.background_values())
 }
 
 /// Modes to propose.

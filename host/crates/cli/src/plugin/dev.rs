@@ -131,7 +131,7 @@ async fn run_turns(
     let mut session = opened.session;
     let over = CancellationToken::new();
     let shown = tokio::spawn(show_all(
-        render::turn::TurnRenderer::new(show),
+        render::turn::TurnRenderer::new(show).with_live(session.live_outputs()),
         Telemetry::from_env(),
         session.events(),
         opened.questions,

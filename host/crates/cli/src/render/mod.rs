@@ -146,6 +146,15 @@ pub(super) fn format_duration(micros: f64) -> String {
     }
 }
 
+/// Formats seconds as a clock of something that runs.
+pub(super) fn format_clock(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min {:02} s", seconds % 60),
+        (hours, minutes) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
 /// ` (estimated)` after tokens that no provider reported.
 pub(super) fn estimated_mark(usage: &Usage) -> &'static str {
     if usage.estimated { " (estimated)" } else { "" }

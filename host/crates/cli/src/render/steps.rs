@@ -135,10 +135,13 @@ pub(in super::super) fn call_arguments(call: &ToolCall) -> String {
     let telling = ["command", "path", "pattern", "regex", "query"]
         .into_iter()
         .find_map(|name| call.arguments.get(name)?.as_str());
-    telling.map_or_else(
+    let words = telling.map_or_else(
         || one_line(&call.arguments.to_string(), 100),
         |text| one_line(text, 100),
-    )
+    );
+    let goes_on = call.name == "bash" && call.arguments.get("background") == Some(&true.into());
+    let mark = if goes_on { " (in the background)" } else { "" };
+    words + mark
 }
 
 /// Extracts the reason for a refusal from the text for the model.

@@ -12,11 +12,15 @@ use super::{
     printable_prose, say_line, style_text, warning_text,
 };
 use crate::args::ShowArgs;
-use rind_lib::agent::{partial_answer, unshown_rest};
+use rind_lib::agent::{partial_answer, unkept_answer, unshown_rest};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::{Message, Role};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 use rind_lib::provider::scripted;
+use rind_lib::tool::live::LiveOutputs;
+
+/// Name of the agent whose calls are waited for.
+const MAIN: &str = "main";
 
 #[derive(Default)]
 pub(in super::super) struct TurnRenderer {
@@ -34,6 +38,8 @@ pub(in super::super) struct TurnRenderer {
     hides_answer: bool,
     /// Names of the tools that run, by the id of the call.
     running: BTreeMap<String, String>,
+    /// Outputs of these calls.
+    live: LiveOutputs,
     hooks: TraceTotals,
     plain: PlainView,
     /// Shows everything except the model's text, and replaces the plain view.
@@ -53,6 +59,15 @@ impl TurnRenderer {
             trace: show.trace.map(|detail| Trace::new(detail, is_live)),
             ..Self::default()
         }
+    }
+
+    /// Shows the last line of a running command in the line that is drawn over, if the answer goes to
+    /// a terminal too.
+    pub(in super::super) fn with_live(mut self, live: LiveOutputs) -> Self {
+        if std::io::stdout().is_terminal() {
+            self.live = live;
+        }
+        self
     }
 
     /// Shows a turn without anything that is drawn over.
@@ -162,7 +177,10 @@ impl TurnRenderer {
 
     /// Redraws the waiting line; call it every [`TICK`](super::waiting::TICK) or so.
     pub(in super::super) fn tick_wait(&mut self) {
-        self.waiting.draw_tick();
+        let ids = self.running.keys();
+        let lines = ids.flat_map(|id| self.live.last_lines(MAIN, id, 1));
+        let last = lines.last().unwrap_or_default();
+        self.waiting.draw_tick(&last);
     }
 
     /// Whether no output reaches the terminal, so that it need not pause for a question.
@@ -280,6 +298,14 @@ impl TurnRenderer {
             StopReason::Cancelled => {}
             // The error event was shown already. Show the partial answer, unless it was shown live.
             StopReason::Failed => {
+                // A whole answer that only could not be kept belongs to the standard output.
+                if let Some(answer) = unkept_answer(output).filter(|_| !self.hides_answer) {
+                    let rest = unshown_rest(answer, &self.streamed);
+                    if !rest.trim().is_empty() {
+                        print_answer(format_args!("{}\n", printable_prose(rest)));
+                    }
+                    self.streamed = answer.to_owned();
+                }
                 let begun = partial_answer(output);
                 if self.streamed.is_empty() && !begun.trim().is_empty() {
                     say_line(printable_prose(begun.trim_end()));

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use super::super::terminal::terminal_columns;
+use super::wrap::text_width;
 use super::{DIM, one_line, put_line, style_text};
 
 /// Interval at which the line is redrawn.
@@ -18,6 +20,12 @@ const ERASE: &str = "\r\x1b[2K";
 
 /// Longest text of the line. It must fit narrow terminals: a wrapped line could not be erased.
 const WIDTH: usize = 60;
+
+/// Longest line with the last line of an output behind its text, in columns.
+const MAX_COLUMNS: usize = 160;
+
+/// Fewest columns that are worth an output.
+const MIN_OUTPUT_COLUMNS: usize = 12;
 
 /// Current wait, if there is one. The line is drawn on [`tick`](Self::draw_tick) alone, so nothing
 /// can be written over it as long as it is [hidden](Self::hide_line) first. Not one of
@@ -59,7 +67,8 @@ impl WaitLine {
         }
     }
 
-    pub(super) fn draw_tick(&mut self) {
+    /// Draws the line, with the last line of an output behind its text as far as there is room.
+    pub(super) fn draw_tick(&mut self, output: &str) {
         let Some((what, since)) = &self.since else {
             return;
         };
@@ -68,16 +77,38 @@ impl WaitLine {
             return;
         }
         self.frame = (self.frame + 1) % FRAMES.len();
-        let text = format!(
+        let mut text = format!(
             "{} {} {} s",
             FRAMES[self.frame],
             one_line(what, WIDTH),
             waited.as_secs()
         );
+        text.push_str(&output_words(output, text_width(&text)));
         erase_line();
         put_line(style_text(DIM, text));
         self.is_shown = true;
     }
+}
+
+/// Returns the last line of an output as the rest of a line that has so many columns already.
+fn output_words(output: &str, n_before: usize) -> String {
+    let columns = terminal_columns(std::io::stderr())
+        .unwrap_or(WIDTH)
+        .min(MAX_COLUMNS);
+    // A line that fills the last column may wrap.
+    let room = columns.saturating_sub(n_before + 1);
+    if output.is_empty() || room < MIN_OUTPUT_COLUMNS {
+        return String::new();
+    }
+    let mut words = String::from(" │ ");
+    for character in one_line(output, MAX_COLUMNS).chars() {
+        words.push(character);
+        if text_width(&words) > room {
+            words.pop();
+            break;
+        }
+    }
+    words
 }
 
 /// Erases the line. Past `anstream`, which takes this for color and leaves it out where `NO_COLOR`

@@ -45,7 +45,8 @@ fn shown_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
     })
 }
 
-fn text_width(text: &str) -> usize {
+/// Returns the columns that a text takes on a terminal.
+pub(super) fn text_width(text: &str) -> usize {
     shown_characters(text).map(|(_, width)| width).sum()
 }
 

@@ -1,0 +1,143 @@
+//! Tells the model of commands in the background that ended without its doing: those that ended since
+//! its last turn, and those of an earlier run of the program, which ended with it.
+//!
+//! It must not know how commands run; see `tool::background`. Start from [`take_notes`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::lifecycle::LiveAgent;
+use super::spec::AgentSpec;
+use crate::message::{Content, Message, Role, ToolCall, ToolResult};
+use crate::tool::background::{BackgroundCommand, number_of};
+
+/// Beginning of the note on commands of an earlier run. None before it is told of again.
+const GONE: &str = "[commands in the background ended with the program that ran them: ";
+
+/// Most ids that a note names.
+const MAX_NAMED: usize = 16;
+
+/// Returns a note for the model at the beginning of a turn, if there is something that it cannot know.
+pub(super) fn take_notes(agent: &mut LiveAgent) -> Option<String> {
+    let mut notes = Vec::new();
+    if !std::mem::replace(&mut agent.is_background_told, true) {
+        notes.extend(gone_note(&agent.spec));
+    }
+    notes.extend(ended_note(&agent.spec));
+    (!notes.is_empty()).then(|| notes.join("\n"))
+}
+
+/// Returns a note on the agent's commands that ended since it was told last.
+fn ended_note(spec: &AgentSpec) -> Option<String> {
+    let own = spec.background.of_agent(&spec.name);
+    let line = |command: &Arc<BackgroundCommand>| {
+        let end = command.end()?;
+        let seconds = end.after.as_secs();
+        let is_new = !command.set_told();
+        is_new.then(|| format!("{} ended after {seconds} s: {}", command.id(), end.words))
+    };
+    let lines: Vec<String> = own.iter().filter_map(line).collect();
+    (!lines.is_empty()).then(|| {
+        format!(
+            "[commands in the background have ended; `background` answers with their output: {}]",
+            lines.join("; ")
+        )
+    })
+}
+
+/// Returns a note on commands that the conversation says to run, and that no longer do.
+fn gone_note(spec: &AgentSpec) -> Option<String> {
+    if !spec.session.is_resumed() {
+        return None;
+    }
+    let named = started_commands(&spec.session.messages());
+    let last = named.iter().filter_map(|id| number_of(id)).max();
+    spec.background.count_from(last.unwrap_or(0));
+    let own = spec.background.of_agent(&spec.name);
+    let is_gone = |id: &String| own.iter().all(|one| one.id() != id);
+    let gone: Vec<String> = named.into_iter().filter(is_gone).collect();
+    (!gone.is_empty()).then(|| {
+        let ids = gone.get(..MAX_NAMED).unwrap_or(&gone).join(", ");
+        format!("{GONE}{ids}; start again what is still needed]")
+    })
+}
+
+/// Returns the ids of the commands that the conversation says to run.
+fn started_commands(messages: &[Message]) -> BTreeSet<String> {
+    let mut running = BTreeSet::new();
+    let mut starts = BTreeSet::new();
+    for content in messages.iter().flat_map(|message| &message.content) {
+        match content {
+            Content::ToolCall(call) if is_start(call) => {
+                starts.insert(call.id.clone());
+            }
+            Content::ToolResult(result) => note_result(result, &starts, &mut running),
+            _ => {}
+        }
+    }
+    let told = messages.iter().rev().find_map(|message| {
+        let text = message.joined_text();
+        let is_note = message.role == Role::User && text.starts_with(GONE);
+        is_note.then_some(text)
+    });
+    // Ids are not given twice in a conversation.
+    if let Some(told) = told {
+        running
+            .retain(|id| !told.contains(&format!(" {id},")) && !told.contains(&format!(" {id};")));
+    }
+    running
+}
+
+/// Whether a call starts a command in the background.
+fn is_start(call: &ToolCall) -> bool {
+    call.name == "bash" && call.arguments.get("background") == Some(&Value::Bool(true))
+}
+
+/// Reads the last line of a result: `[started in the background as bg-1; …]`, or `[bg-1 ended …]`.
+fn note_result(result: &ToolResult, starts: &BTreeSet<String>, running: &mut BTreeSet<String>) {
+    let text = result.content.text();
+    let last = text.lines().next_back().unwrap_or_default();
+    let words: Vec<&str> = last.split([' ', ';', '[', ']']).collect();
+    let Some(id) = words.iter().find(|word| number_of(word).is_some()) else {
+        return;
+    };
+    if words.contains(&"ended") {
+        running.remove(*id);
+    } else if starts.contains(&result.call_id) && !result.is_error {
+        running.insert((*id).to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn start(n: u32) -> [Message; 2] {
+        let call = ToolCall::new(n.to_string(), "bash", json!({"background": true}));
+        let text =
+            format!("ready\n[started in the background as bg-{n}; it ends with the session]");
+        let mut asked = Message::text(Role::Assistant, "");
+        let result = Message::result(call.result(text, false));
+        asked.content.push(Content::ToolCall(call));
+        [asked, result]
+    }
+
+    #[test]
+    fn commands_that_were_started_and_not_ended_are_gone_with_the_program_and_told_once() {
+        let mut messages: Vec<Message> = (1..=3).flat_map(start).collect();
+        let read = ToolCall::new("r", "background", json!({"id": "bg-2"}));
+        let text = "bg-1 is no end\n[bg-2 ended after 3 s: exit code 0]";
+        messages.push(Message::result(read.result(text, false)));
+        let found: Vec<String> = started_commands(&messages).into_iter().collect();
+        assert_eq!(found, ["bg-1", "bg-3"]);
+        let note = format!("{GONE}bg-1, bg-3; start again what is still needed]");
+        messages.push(Message::text(Role::User, note));
+        assert!(started_commands(&messages).is_empty());
+        messages.extend(start(4));
+        assert_eq!(started_commands(&messages).len(), 1);
+    }
+}

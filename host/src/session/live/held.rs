@@ -1,0 +1,65 @@
+//! Entries that could not be written and must not be lost, such as an answer that was paid for.
+//!
+//! They are a part of the conversation already, and are written in order before the next entry. Start
+//! from [`Session::append_or_hold`].
+
+use super::{Session, SessionState};
+use crate::session::Error;
+use crate::session::entry::Body;
+
+/// Most lines that are held. A turn ends soon after the first; those behind the last are dropped.
+const MAX_HELD: usize = 1000;
+
+/// Lines that are to be written before all others, in order.
+#[derive(Default)]
+pub(super) struct HeldLines(Vec<Vec<u8>>);
+
+impl HeldLines {
+    fn hold_line(&mut self, line: Vec<u8>) {
+        if self.0.len() < MAX_HELD {
+            self.0.push(line);
+        }
+    }
+}
+
+impl Session {
+    /// Appends an entry that must not be lost: if it cannot be written, it is applied even so, kept in
+    /// memory, and written before the next entry.
+    ///
+    /// # Errors
+    /// The entry is not in the file yet.
+    pub(crate) fn append_or_hold(&self, body: Body) -> Result<(), Error> {
+        let mut inner = self.lock();
+        let entry = inner.next_entry(body);
+        let line = entry.line()?;
+        let written = match inner.write_held() {
+            Ok(()) => inner.journal.append(&line),
+            Err(error) => Err(error),
+        };
+        if written.is_err() {
+            inner.held.hold_line(line);
+        }
+        inner.take_entry(entry)?;
+        written
+    }
+}
+
+impl SessionState {
+    /// Writes the lines that are held.
+    pub(super) fn write_held(&mut self) -> Result<(), Error> {
+        while let Some(line) = self.held.0.first() {
+            self.journal.append(line)?;
+            self.held.0.remove(0);
+        }
+        Ok(())
+    }
+
+    /// Puts a line into the file with the next entry, behind those that are held.
+    pub(super) fn put_with_next(&mut self, line: Vec<u8>) -> Result<(), Error> {
+        if self.held.0.is_empty() {
+            return self.journal.append_with_next(&line);
+        }
+        self.held.hold_line(line);
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! One command in the background: its output so far, and its end.
+//!
+//! It must not know how the command is run. Start from [`BackgroundCommand`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::OnBackgroundEnd;
+use super::unread::UnreadOutput;
+use crate::lock::lock;
+use crate::secret::Scanner;
+use crate::text::clean_line;
+use crate::tool::live::LiveOutput;
+use crate::tool::process::OnBytes;
+
+/// Most bytes that a command may write in all. A command that writes without end would keep a core
+/// of the machine busy for hours.
+const MAX_OUTPUT_BYTES: u64 = 1 << 30;
+
+/// Interval at which new output is searched for an awaited text.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+
+/// Longest command that is shown to a person, in bytes.
+const MAX_SHOWN_BYTES: usize = 400;
+
+/// End of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackgroundEnd {
+    /// How it ended, in words, such as `exit code 1`.
+    pub words: String,
+    /// Whether it exited by itself with 0.
+    pub is_success: bool,
+    /// Time that it ran.
+    pub after: Duration,
+    /// Lines about files that it left and that were refused.
+    pub refused: Vec<String>,
+    /// Whether it ran at all.
+    pub is_started: bool,
+}
+
+impl BackgroundEnd {
+    /// Describes the end of a command that could not be started, for this reason.
+    pub(in crate::tool) fn unstarted(why: &str) -> Self {
+        Self {
+            words: format!("`bash` is refused: {why}"),
+            is_success: false,
+            after: Duration::ZERO,
+            refused: Vec::new(),
+            is_started: false,
+        }
+    }
+}
+
+/// A command that goes on in the background, or has ended.
+pub struct BackgroundCommand {
+    id: String,
+    agent: String,
+    line: String,
+    started: Instant,
+    cancel: CancellationToken,
+    stop_reason: Mutex<Option<String>>,
+    live: LiveOutput,
+    unread: Mutex<UnreadOutput>,
+    n_written: AtomicU64,
+    /// Tells those who wait for a text of new output.
+    grown: Notify,
+    /// Whether the model knows of its end.
+    is_told: AtomicBool,
+    on_end: Option<OnBackgroundEnd>,
+    /// `None` while it runs.
+    end: watch::Sender<Option<Arc<BackgroundEnd>>>,
+}
+
+debug_some!(BackgroundCommand, self, id = self.id, agent = self.agent);
+
+impl BackgroundCommand {
+    pub(super) fn new(
+        id: String,
+        agent: &str,
+        line: &str,
+        secrets: &[(String, String)],
+        on_end: Option<OnBackgroundEnd>,
+    ) -> Self {
+        let live = LiveOutput::default();
+        live.mask_secrets(secrets.to_vec());
+        Self {
+            id,
+            agent: agent.to_owned(),
+            line: line.to_owned(),
+            started: Instant::now(),
+            cancel: CancellationToken::new(),
+            stop_reason: Mutex::default(),
+            live,
+            unread: Mutex::new(UnreadOutput::new(secrets.to_vec())),
+            n_written: AtomicU64::new(0),
+            grown: Notify::new(),
+            is_told: AtomicBool::new(false),
+            on_end,
+            end: watch::Sender::new(None),
+        }
+    }
+
+    /// Returns its id, such as `bg-1`.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the name of the agent that started it.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// Returns the command as one line, with secrets masked and without control characters, cut if
+    /// it is long.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let masked = Scanner::shared().mask(&self.line);
+        let line = masked.as_ref().map_or(&*self.line, |masked| &masked.text);
+        clean_line(line, MAX_SHOWN_BYTES)
+    }
+
+    /// Returns the time for which it has run, or ran.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.end()
+            .map_or_else(|| self.started.elapsed(), |end| end.after)
+    }
+
+    /// Returns the last lines of its output for the screen of the user, with secrets masked and
+    /// without control characters.
+    #[must_use]
+    pub fn last_lines(&self, n_lines: usize) -> Vec<String> {
+        self.live.last_lines(n_lines)
+    }
+
+    /// Returns its end, once there is one.
+    #[must_use]
+    pub fn end(&self) -> Option<Arc<BackgroundEnd>> {
+        self.end.borrow().clone()
+    }
+
+    /// Whether it still runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.end.borrow().is_none()
+    }
+
+    /// Has it stop, for this reason. The first reason stays.
+    pub fn stop(&self, why: &str) {
+        if self.is_running() {
+            lock(&self.stop_reason).get_or_insert_with(|| why.to_owned());
+            self.cancel.cancel();
+        }
+    }
+
+    /// Returns the reason why it was stopped, if it was.
+    pub(in crate::tool) fn stop_reason(&self) -> Option<String> {
+        lock(&self.stop_reason).clone()
+    }
+
+    /// Returns the token that ends it.
+    pub(in crate::tool) fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Returns the time at which it started.
+    pub(in crate::tool) fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Returns the callback for its output.
+    pub(in crate::tool) fn on_bytes(self: &Arc<Self>) -> OnBytes {
+        let own = self.clone();
+        Arc::new(move |_, bytes| own.push(bytes))
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        self.live.push(bytes);
+        lock(&self.unread).push(bytes);
+        let n_new = bytes.len() as u64;
+        let n_before = self.n_written.fetch_add(n_new, Ordering::Relaxed);
+        if n_before.saturating_add(n_new) > MAX_OUTPUT_BYTES {
+            self.stop(&format!(
+                "it wrote more than {} MiB",
+                MAX_OUTPUT_BYTES >> 20
+            ));
+        }
+        self.grown.notify_waiters();
+    }
+
+    /// Takes the output that was not read yet, for the model.
+    #[must_use]
+    pub fn take_output(&self) -> String {
+        // In this order: whatever was written before the end is then part of the last output.
+        let is_over = !self.is_running();
+        lock(&self.unread).take(is_over)
+    }
+
+    /// Returns the number of lines that were not read yet.
+    #[must_use]
+    pub fn n_unread_lines(&self) -> usize {
+        lock(&self.unread).peek(true).lines().count()
+    }
+
+    /// Waits for its end.
+    pub async fn wait_ended(&self) -> Arc<BackgroundEnd> {
+        let mut receiver = self.end.subscribe();
+        let ended = receiver.wait_for(Option::is_some).await;
+        match ended.ok().and_then(|ended| ended.clone()) {
+            Some(end) => end,
+            // `wait_for` fails only when the sender is gone, but this function borrows the sender.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until its unread output contains this text, or it has ended.
+    pub async fn wait_for_text(&self, text: &str) {
+        loop {
+            let grown = self.grown.notified();
+            let is_over = !self.is_running();
+            if is_over || lock(&self.unread).peek(false).contains(text) {
+                return;
+            }
+            tokio::select! {
+                () = grown => {}
+                _ = self.wait_ended() => {}
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    }
+
+    /// Notes the end, unless it was noted before.
+    pub(in crate::tool) fn note_end(&self, end: BackgroundEnd) {
+        let end = Arc::new(end);
+        let is_first = self.end.send_if_modified(|kept| {
+            let is_first = kept.is_none();
+            kept.get_or_insert_with(|| end.clone());
+            is_first
+        });
+        if let (true, true, Some(on_end)) = (is_first, end.is_started, &self.on_end) {
+            on_end(self, &end);
+        }
+    }
+
+    /// Notes that the model was told of its end. Returns whether it was told before.
+    pub(crate) fn set_told(&self) -> bool {
+        self.is_told.swap(true, Ordering::AcqRel)
+    }
+}

@@ -1,0 +1,254 @@
+//! Commands that go on after the call that started them, until they end, are stopped, or their
+//! session ends.
+//!
+//! Owns the list of a session's commands, its bounds, and the output that nobody has read. It must
+//! not know how a command is confined or judged: `bash` starts it as any other one. Start from
+//! [`BackgroundCommands`].
+
+mod command;
+mod unread;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+pub use command::{BackgroundCommand, BackgroundEnd};
+
+use crate::lock::lock;
+
+/// Most commands of a session that run at once, those of its subagents included: each is watched
+/// for its use of memory and disk several times a second.
+pub const MAX_RUNNING: usize = 8;
+
+/// Longest time that a command runs, unless its call sets a shorter one.
+pub const MAX_AGE: Duration = Duration::from_secs(8 * 3600);
+
+/// Most ended commands that are kept until somebody reads their output; the oldest are dropped.
+const MAX_ENDED: usize = 16;
+
+/// Time in which the commands of a session end: a little longer than processes have between SIGTERM
+/// and SIGKILL. Afterwards the session goes on ending without them; they still are killed.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Beginning of every id.
+const ID_PREFIX: &str = "bg-";
+
+/// Callback that learns of the end of a command. Must not block.
+pub type OnBackgroundEnd = Arc<dyn Fn(&BackgroundCommand, &BackgroundEnd) + Send + Sync>;
+
+/// Commands in the background of one session: those of its agent and of its subagents. Cheap to
+/// clone. A clone keeps no command running: the session ends them.
+///
+/// For example, the commands that a person is to see:
+///
+/// ```
+/// # let commands = rind_lib::tool::background::BackgroundCommands::default();
+/// for command in commands.running() {
+///     println!("{} for {} s: {}", command.id(), command.age().as_secs(), command.line());
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct BackgroundCommands(Arc<Mutex<CommandList>>);
+
+#[derive(Default)]
+struct CommandList {
+    /// Oldest first.
+    commands: Vec<Arc<BackgroundCommand>>,
+    /// Number in the last id.
+    last_number: u32,
+    is_closed: bool,
+    on_end: Option<OnBackgroundEnd>,
+}
+
+debug_some!(
+    BackgroundCommands,
+    self,
+    n_commands = lock(&self.0).commands.len()
+);
+
+impl BackgroundCommands {
+    /// Calls this function with each command that ends, in place of an earlier one.
+    pub fn tell_ends(&self, on_end: OnBackgroundEnd) {
+        lock(&self.0).on_end = Some(on_end);
+    }
+
+    /// Gives no number up to this one: the conversation may name such a command of an earlier run.
+    pub(crate) fn count_from(&self, number: u32) {
+        let mut list = lock(&self.0);
+        list.last_number = list.last_number.max(number);
+    }
+
+    /// Adds a command that is about to start. `secrets` are the names and values in its environment,
+    /// which are masked in its output.
+    ///
+    /// # Errors
+    /// As many run as may, or the session has ended; in words for the model.
+    pub(in crate::tool) fn begin_command(
+        &self,
+        agent: &str,
+        line: &str,
+        secrets: &[(String, String)],
+    ) -> Result<Arc<BackgroundCommand>, String> {
+        let mut list = lock(&self.0);
+        if list.is_closed {
+            return Err("the session has ended".to_owned());
+        }
+        let running: Vec<&str> = list
+            .commands
+            .iter()
+            .filter(|one| one.is_running())
+            .map(|one| one.id())
+            .collect();
+        if running.len() >= MAX_RUNNING {
+            return Err(format!(
+                "{MAX_RUNNING} commands run in the background of this session, and no more may at once: {}; stop one with \
+                 the tool `background`, or wait for one",
+                running.join(", ")
+            ));
+        }
+        let ended = list.commands.iter().filter(|one| !one.is_running());
+        let mut n_dropped = ended.count().saturating_sub(MAX_ENDED - 1);
+        list.commands.retain(|one| {
+            let is_dropped = n_dropped > 0 && !one.is_running();
+            n_dropped -= usize::from(is_dropped);
+            !is_dropped
+        });
+        list.last_number = list.last_number.saturating_add(1);
+        let id = format!("{ID_PREFIX}{}", list.last_number);
+        let on_end = list.on_end.clone();
+        let new = Arc::new(BackgroundCommand::new(id, agent, line, secrets, on_end));
+        list.commands.push(new.clone());
+        Ok(new)
+    }
+
+    /// Forgets a command that could not be started.
+    pub(in crate::tool) fn drop_command(&self, id: &str) {
+        lock(&self.0).commands.retain(|one| one.id() != id);
+    }
+
+    /// Returns all commands that run, oldest first.
+    #[must_use]
+    pub fn running(&self) -> Vec<Arc<BackgroundCommand>> {
+        let list = lock(&self.0);
+        let running = list.commands.iter().filter(|one| one.is_running());
+        running.cloned().collect()
+    }
+
+    /// Returns the commands of an agent that run, or that ended lately, oldest first.
+    #[must_use]
+    pub fn of_agent(&self, agent: &str) -> Vec<Arc<BackgroundCommand>> {
+        let list = lock(&self.0);
+        let own = list.commands.iter().filter(|one| one.agent() == agent);
+        own.cloned().collect()
+    }
+
+    /// Stops the command with this id, of whichever agent, for this reason. Returns it if it ran.
+    #[must_use]
+    pub fn stop(&self, id: &str, why: &str) -> Option<Arc<BackgroundCommand>> {
+        let running = self.running();
+        let found = running.into_iter().find(|one| one.id() == id)?;
+        found.stop(why);
+        Some(found)
+    }
+
+    /// Stops the commands of an agent, and waits until their processes are gone.
+    pub(crate) async fn stop_of_agent(&self, agent: &str, why: &str) {
+        let mut own = self.running();
+        own.retain(|one| one.agent() == agent);
+        stop_all(&own, why).await;
+    }
+
+    /// Stops all commands, and waits until their processes are gone. None can be started from then
+    /// on. Returns the ids of those that ran.
+    pub(crate) async fn close_commands(&self) -> Vec<String> {
+        let running = self.end_commands();
+        stop_all(&running, SESSION_ENDED).await;
+        running.iter().map(|one| one.id().to_owned()).collect()
+    }
+
+    /// Has all commands stop, without waiting for it. None can be started from then on.
+    fn end_commands(&self) -> Vec<Arc<BackgroundCommand>> {
+        lock(&self.0).is_closed = true;
+        let running = self.running();
+        running.iter().for_each(|one| one.stop(SESSION_ENDED));
+        running
+    }
+}
+
+/// Reason for the end of commands that would outlive their session.
+const SESSION_ENDED: &str = "the session ended";
+
+async fn stop_all(commands: &[Arc<BackgroundCommand>], why: &str) {
+    commands.iter().for_each(|one| one.stop(why));
+    let ends = join_all(commands.iter().map(|one| one.wait_ended()));
+    if tokio::time::timeout(PATIENCE, ends).await.is_err() {
+        tracing::warn!("a command in the background did not end in time; it is being killed");
+    }
+}
+
+/// Returns the number in an id, such as 2 of `bg-2`.
+pub(crate) fn number_of(id: &str) -> Option<u32> {
+    id.strip_prefix(ID_PREFIX)?.parse().ok()
+}
+
+/// Ends the commands of a session that is dropped without being closed.
+pub(crate) struct BackgroundGuard(pub(crate) BackgroundCommands);
+
+impl Drop for BackgroundGuard {
+    fn drop(&mut self) {
+        self.0.end_commands();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(commands: &BackgroundCommands) -> Result<Arc<BackgroundCommand>, String> {
+        commands.begin_command("main", "sleep 9", &[])
+    }
+
+    fn end(words: &str) -> BackgroundEnd {
+        BackgroundEnd {
+            words: words.to_owned(),
+            is_success: true,
+            after: Duration::ZERO,
+            refused: Vec::new(),
+            is_started: true,
+        }
+    }
+
+    #[test]
+    fn as_many_run_at_once_as_may_and_the_number_of_ended_ones_is_bounded() {
+        let commands = BackgroundCommands::default();
+        for n in 1..=MAX_RUNNING {
+            assert_eq!(begin(&commands).unwrap().id(), format!("bg-{n}"));
+        }
+        for _ in 0..1000 {
+            let why = begin(&commands).unwrap_err();
+            assert!(
+                why.contains("bg-1, bg-2") && why.contains("stop one"),
+                "{why}"
+            );
+        }
+        for n in 0..1000 {
+            commands.running()[0].note_end(end("exit code 0"));
+            assert!(begin(&commands).is_ok(), "{n}");
+        }
+        assert_eq!(commands.running().len(), MAX_RUNNING);
+        assert_eq!(commands.of_agent("main").len(), MAX_RUNNING + MAX_ENDED);
+        assert!(commands.of_agent("sub-1").is_empty());
+    }
+
+    #[test]
+    fn a_session_that_is_dropped_ends_its_commands_and_starts_no_other() {
+        let commands = BackgroundCommands::default();
+        commands.count_from(7);
+        let one = begin(&commands).unwrap();
+        assert_eq!((one.id(), number_of(one.id())), ("bg-8", Some(8)));
+        drop(BackgroundGuard(commands.clone()));
+        assert!(one.cancel().is_cancelled());
+        assert!(begin(&commands).unwrap_err().contains("session has ended"));
+    }
+}

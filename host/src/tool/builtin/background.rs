@@ -1,0 +1,159 @@
+//! `background`: reads the output of commands that go on in the background, waits for them, stops
+//! them.
+//!
+//! `bash` starts them. An agent sees its own only. Start from [`background_tool`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::background::{BackgroundCommand, BackgroundCommands};
+use super::super::{SharedTool, Tool, ToolCtx, ToolOutput};
+use super::answer::with_notes;
+use super::{spec_of, until_cancelled};
+use crate::message::{EffectClass, ToolSpec};
+use crate::text::clean_line;
+
+/// Longest time that a call waits.
+const MAX_WAIT_SECONDS: u64 = 600;
+
+/// Time that a command has to end before the answer to a call that stops it: a little longer than its
+/// processes have between SIGTERM and SIGKILL.
+const STOP_WAIT: Duration = Duration::from_secs(15);
+
+/// Longest id that an error repeats, in bytes.
+const MAX_SHOWN_BYTES: usize = 64;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Id of the command, such as `bg-1`. Without it, commands are listed and nothing is read.
+    #[serde(default)]
+    id: Option<String>,
+    /// Seconds to wait for its end before the answer. Default: 0, at most 600.
+    #[serde(default)]
+    #[schemars(range(max = 600))]
+    wait_seconds: Option<u64>,
+    /// Text in its new output that ends the wait.
+    #[serde(default)]
+    until: Option<String>,
+    /// Whether to stop it. Default: false.
+    #[serde(default)]
+    stop: Option<bool>,
+}
+
+struct BackgroundTool {
+    spec: ToolSpec,
+}
+
+/// Creates the tool for commands in the background.
+pub(super) fn background_tool() -> SharedTool {
+    Arc::new(BackgroundTool {
+        spec: spec_of::<Arguments>(
+            "background",
+            "Answers with the new output of a command that `bash` started in the background, and says whether it still \
+             runs. It can wait for the command, and stop it.",
+            EffectClass::Read,
+        ),
+    })
+}
+
+async fn answer_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
+    let agent = &*ctx.caller.context.agent;
+    let Some(commands) = &ctx.background else {
+        return ToolOutput::error(
+            "this call belongs to no session, so no command runs in its background",
+        );
+    };
+    let Some(id) = &asked.id else {
+        return ToolOutput::ok(list_commands(commands, agent));
+    };
+    let own = commands.of_agent(agent);
+    let Some(command) = own.into_iter().find(|one| one.id() == id) else {
+        return ToolOutput::error(format!(
+            "there is no command `{}` in the background: commands end with the program, and ended ones are forgotten \
+                 after some time. {}",
+            clean_line(id, MAX_SHOWN_BYTES),
+            list_commands(commands, agent)
+        ));
+    };
+    if asked.stop == Some(true) {
+        command.stop("by you");
+        let _ = tokio::time::timeout(STOP_WAIT, command.wait_ended()).await;
+    } else {
+        let seconds = asked.wait_seconds.unwrap_or(0).min(MAX_WAIT_SECONDS);
+        wait_for(&command, seconds, asked.until.as_deref()).await;
+    }
+    ToolOutput::ok(answer_text(&command, false))
+}
+
+/// Waits for the end of a command or for a text of its output, at most so long.
+async fn wait_for(command: &BackgroundCommand, seconds: u64, until: Option<&str>) {
+    let awaited = async {
+        match until.filter(|text| !text.is_empty()) {
+            Some(text) => command.wait_for_text(text).await,
+            None => drop(command.wait_ended().await),
+        }
+    };
+    // The answer says that it still runs.
+    let _ = tokio::time::timeout(Duration::from_secs(seconds), awaited).await;
+}
+
+/// Returns the new output of a command with a last line on its state.
+pub(super) fn answer_text(command: &BackgroundCommand, is_start: bool) -> String {
+    let id = command.id();
+    // In this order: an end that comes in between has its output told with the next answer.
+    let end = command.end();
+    let mut text = command.take_output();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let seconds = command.age().as_secs();
+    let state = match end {
+        Some(end) => {
+            command.set_told();
+            text = with_notes(text, &end.refused);
+            format!("[{id} ended after {seconds} s: {}]", end.words)
+        }
+        None if is_start => {
+            format!("[started in the background as {id}; it ends with the session]")
+        }
+        None => format!("[{id} still runs, since {seconds} s]"),
+    };
+    text + &state
+}
+
+fn list_commands(commands: &BackgroundCommands, agent: &str) -> String {
+    let line = |command: &Arc<BackgroundCommand>| {
+        let seconds = command.age().as_secs();
+        let state = match command.end() {
+            None => format!("runs since {seconds} s"),
+            Some(end) => format!("ended after {seconds} s: {}", end.words),
+        };
+        let n_unread = command.n_unread_lines();
+        format!(
+            "{} {state}; {n_unread} unread lines: {}",
+            command.id(),
+            command.line()
+        )
+    };
+    let lines: Vec<String> = commands.of_agent(agent).iter().map(line).collect();
+    match lines.is_empty() {
+        true => "no command runs in the background".to_owned(),
+        false => lines.join("\n"),
+    }
+}
+
+impl Tool for BackgroundTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
+        until_cancelled(value, ctx, |asked| answer_call(asked, ctx))
+    }
+}

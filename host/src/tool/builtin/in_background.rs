@@ -1,0 +1,142 @@
+//! Runs a command of `bash` in the background: the answer of its start, and its way to the end.
+//!
+//! Start from [`run_in_background`].
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::super::ToolOutput;
+use super::super::background::{BackgroundCommand, BackgroundCommands, BackgroundEnd};
+use super::super::process::{Ending, Finished, Process, SpawnError};
+use super::LeftFilesSearch;
+use super::answer::ending_words;
+use super::background::answer_text;
+
+/// Time for which the start of a command is watched: one that fails at once is told with its start.
+const START_WATCH: Duration = Duration::from_millis(1000);
+
+/// Interval at which the files that a command leaves are looked at while it goes on. A program of the
+/// user's may run git at any time.
+const LOOK_PERIOD: Duration = Duration::from_secs(300);
+
+/// A command whose start is being answered. Dropped before the answer, it ends the command: its model
+/// would not know its id.
+pub(super) struct StartedCommand {
+    command: Arc<BackgroundCommand>,
+    commands: BackgroundCommands,
+    is_answered: bool,
+}
+
+impl StartedCommand {
+    pub(super) fn new(command: Arc<BackgroundCommand>, commands: BackgroundCommands) -> Self {
+        Self {
+            command,
+            commands,
+            is_answered: false,
+        }
+    }
+
+    /// Waits a moment, and answers whether the command goes on.
+    pub(super) async fn answer_start(mut self, cancel: &CancellationToken) -> ToolOutput {
+        tokio::select! {
+            _ = self.command.wait_ended() => {}
+            () = tokio::time::sleep(START_WATCH) => {}
+            () = cancel.cancelled() => return ToolOutput::error(""),
+        }
+        self.is_answered = true;
+        let end = self.command.end();
+        if let Some(end) = end.as_ref().filter(|end| !end.is_started) {
+            self.commands.drop_command(self.command.id());
+            return ToolOutput::error(end.words.clone());
+        }
+        let is_error = end.is_some_and(|end| !end.is_success);
+        ToolOutput {
+            is_error,
+            ..ToolOutput::ok(answer_text(&self.command, true))
+        }
+    }
+}
+
+impl Drop for StartedCommand {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.command.stop("the call that started it was cancelled");
+        }
+    }
+}
+
+/// Runs the command to its end, and looks at the files that it leaves.
+pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundCommand>) {
+    let seconds = process.deadline.as_secs();
+    let (result, refused) = match run_and_look(process, command.cancel()).await {
+        Ok(ended) => ended,
+        Err(why) => return command.note_end(BackgroundEnd::unstarted(&why)),
+    };
+    let after = command.started().elapsed();
+    command.note_end(match result {
+        Ok(finished) => {
+            let why = command.stop_reason().unwrap_or_default();
+            BackgroundEnd {
+                words: ending_words(finished.ending, seconds, &why),
+                is_success: finished.ending == Ending::Exited(0) && refused.is_empty(),
+                after,
+                refused,
+                is_started: true,
+            }
+        }
+        Err(error) => BackgroundEnd::unstarted(&error.to_string()),
+    });
+}
+
+/// Runs the process; from time to time and at its end, renames the files it left that git would run.
+async fn run_and_look(
+    process: Process,
+    cancel: &CancellationToken,
+) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
+    let confine = process.confine.clone();
+    let mut look =
+        LeftFilesSearch::look_before(&process.cwd, confine.as_ref(), 2 * LOOK_PERIOD).await?;
+    let mut refused = Vec::new();
+    let mut running = pin!(run_with_shell(process, cancel));
+    let result = loop {
+        tokio::select! {
+            result = &mut running => break result,
+            () = tokio::time::sleep(LOOK_PERIOD) => {}
+        }
+        let Some(confine) = &confine else {
+            continue;
+        };
+        // Polled meanwhile: a command whose output nobody reads stands still.
+        let mut again = pin!(look.look_again(confine, 2 * LOOK_PERIOD));
+        let mut ended = None;
+        let (next, lines) = loop {
+            tokio::select! {
+                looked = &mut again => break looked,
+                result = &mut running, if ended.is_none() => ended = Some(result),
+            }
+        };
+        look = next;
+        refused.extend(lines);
+        if let Some(result) = ended {
+            break result;
+        }
+    };
+    refused.extend(look.refuse_left().await);
+    Ok((result, refused))
+}
+
+/// Runs the process with `bash`, or with `sh` where there is none.
+pub(super) async fn run_with_shell(
+    process: Process,
+    cancel: &CancellationToken,
+) -> Result<Finished, SpawnError> {
+    let result = process.clone().run(cancel).await;
+    if matches!(&result, Err(error) if error.source.kind() == std::io::ErrorKind::NotFound) {
+        let program = "sh".into();
+        return Process { program, ..process }.run(cancel).await;
+    }
+    result
+}
