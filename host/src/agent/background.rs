@@ -13,7 +13,7 @@ use super::spec::AgentSpec;
 use crate::message::{Content, Message, Role, ToolCall, ToolResult};
 use crate::tool::background::{BackgroundCommand, number_of};
 
-/// Beginning of the note on commands of an earlier run. None before it is told of again.
+/// Beginning of the note on commands of an earlier run. A command in such a note is not told again.
 const GONE: &str = "[commands in the background ended with the program that ran them: ";
 
 /// Most ids that a note names.
@@ -77,15 +77,13 @@ fn started_commands(messages: &[Message]) -> BTreeSet<String> {
             _ => {}
         }
     }
-    let told = messages.iter().rev().find_map(|message| {
-        let text = message.joined_text();
-        let is_note = message.role == Role::User && text.starts_with(GONE);
-        is_note.then_some(text)
-    });
+    let of_user = messages.iter().filter(|message| message.role == Role::User);
+    let texts = of_user.map(Message::joined_text);
     // Ids are not given twice in a conversation.
-    if let Some(told) = told {
-        running
-            .retain(|id| !told.contains(&format!(" {id},")) && !told.contains(&format!(" {id};")));
+    for told in texts.filter(|text| text.starts_with(GONE)) {
+        let is_untold =
+            |id: &String| !told.contains(&format!(" {id},")) && !told.contains(&format!(" {id};"));
+        running.retain(is_untold);
     }
     running
 }
@@ -139,5 +137,8 @@ mod tests {
         assert!(started_commands(&messages).is_empty());
         messages.extend(start(4));
         assert_eq!(started_commands(&messages).len(), 1);
+        let note = format!("{GONE}bg-4; start again what is still needed]");
+        messages.push(Message::text(Role::User, note));
+        assert!(started_commands(&messages).is_empty());
     }
 }

@@ -28,7 +28,7 @@ const LOOP_FAILED: &str = "[the loop of plugin ";
 /// Beginning of the last line of the output of a turn whose session could not be written.
 const HOST_FAILED: &str = "[the host failed: ";
 
-/// What to do about a session that cannot be written.
+/// Advice about a session that cannot be written.
 const MAKE_ROOM: &str = "; make room there, or make it writable: an answer that was not written is kept until the program ends, and \
                          written with the next turn";
 

@@ -89,7 +89,7 @@ fn a_command_goes_on_between_steps_and_ends_with_the_session() {
         results[0].ends_with("[started in the background as bg-1; it ends with the session]"),
         "{results:?}"
     );
-    let both = format!("{}{}", results[0], results[1]);
+    let both = format!("{}\n{}", results[0], results[1]);
     for line in ["1", "2", "3", "4"] {
         assert_eq!(both.lines().filter(|own| *own == line).count(), 1, "{both}");
     }

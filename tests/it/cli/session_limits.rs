@@ -97,6 +97,25 @@ fn a_disk_that_is_full_ends_the_turn_with_a_clear_message_and_the_session_goes_o
 }
 
 #[test]
+fn an_answer_that_was_paid_for_is_shown_whole_when_the_disk_is_full_and_the_cause_is_told_once() {
+    let rind = Rind::with_script(SCRIPT);
+    rind.run(&["run", "--no-plugins", "one"]).exits(0);
+    let answer = "word ".repeat(30_000) + "THE END";
+    rind.script(&format!("[[reply]]\ntext = \"{answer}\"\n"));
+    let mount = "mount -t tmpfs -o size=96k none $S && cp -a $A/. $S";
+    let args = ["run", "--no-plugins", "--resume", "last", "two"];
+    let Some(ran) = run_mounted(&rind, mount, &args) else {
+        return;
+    };
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(ran.stdout, format!("{answer}\n"));
+    let told = ran.stderr.matches("No space left on device").count();
+    assert_eq!(told, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("make room there"), "{}", ran.stderr);
+    doctor_is_content(&rind);
+}
+
+#[test]
 fn a_read_only_store_can_be_read_and_says_why_it_cannot_be_written() {
     let rind = Rind::with_script(SCRIPT);
     rind.run(&["run", "--no-plugins", "first words"]).exits(0);

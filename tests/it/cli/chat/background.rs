@@ -44,17 +44,23 @@ fn the_status_line_and_status_show_commands_with_their_time_and_stop_ends_them()
             .keys("/status\r")
             .sees("bg-1 in the background, ")
             .sees("echo ready;");
-        terminal.keys("two\r").sees_no("Enter steers").sees("bg-2 ");
+        terminal
+            .keys("two\r")
+            .sees("sleep 602 (in the background)")
+            .sees_no("Enter steers")
+            .sees("bg-2 ");
         terminal.keys("/stop\r").sees("/stop ID stops one");
         terminal.keys("/stop bg-7\r").sees("no command `bg-7` runs");
         terminal.keys("/stop bg-1\r").sees("stopping bg-1");
         terminal
             .sees("bg-1 ended after")
             .sees("stopped: by the user");
-        terminal.keys("hello\r").sees_no("Enter steers");
+        terminal.keys("hello\r");
         let told = "[commands in the background have ended; `background` answers with their output: bg-1 ended after";
-        let texts = super::conversation(&rind).join("\n");
-        assert!(texts.contains(told), "{texts}");
+        terminal.until("the model is told", |_| {
+            super::conversation(&rind).join("\n").contains(told)
+        });
+        terminal.sees_no("Enter steers");
         terminal.keys("/quit\r");
         assert_eq!(terminal.ends(), Some(0));
         let all = terminal.all();

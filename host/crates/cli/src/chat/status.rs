@@ -101,7 +101,7 @@ impl ChatStatus {
         let words: Vec<String> = running.iter().take(MAX_NAMED).map(word).collect();
         match running.len().saturating_sub(MAX_NAMED) {
             0 => words.join(", "),
-            n_more => format!("{}, {n_more} more", words.join(", ")),
+            n_more => format!("{}, +{n_more}", words.join(", ")),
         }
     }
 

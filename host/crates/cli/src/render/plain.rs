@@ -38,6 +38,9 @@ const SHARED_CAUSES: [&str; 3] = [
     "Read-only file system",
 ];
 
+/// Failure of a hook that only follows from such a cause.
+const CONSEQUENCE: &str = "the session cannot be written";
+
 impl PlainView {
     /// Names another flag that shows more.
     pub(super) fn more_with(flag: &'static str) -> Self {
@@ -105,7 +108,10 @@ impl PlainView {
     /// Whether a line does not only repeat a cause that was told in this turn.
     fn is_news(&mut self, line: &str) -> bool {
         let cause = SHARED_CAUSES.iter().find(|cause| line.contains(**cause));
-        cause.is_none_or(|cause| self.told.insert(cause))
+        match cause {
+            Some(cause) => self.told.insert(cause),
+            None => self.told.is_empty() || !line.contains(CONSEQUENCE),
+        }
     }
 
     fn access_line(&mut self, record: &AccessRecord) -> Option<String> {
