@@ -186,7 +186,7 @@ fn a_chat_completes_resources_fetches_them_and_gives_a_text_back() {
     terminal
         .keys("please\r")
         .sees("fetched for the model: docs://guide");
-    terminal.sees("Done.");
+    terminal.sees("Done.").sees_no("Enter steers");
     assert!(noted(&rind).contains(&"read docs://guide".to_owned()));
 
     terminal.keys("Open @docs:docs://binary now\r");
