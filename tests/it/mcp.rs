@@ -3,9 +3,12 @@
 mod client;
 mod component;
 mod deferred;
+mod elicit;
 mod hostile;
 mod http;
 mod pins;
+mod prompts;
+mod resources;
 mod serve;
 mod serve_http;
 
@@ -16,6 +19,9 @@ use rind_tests::cli::{Ran, Rind};
 use serde_json::Value;
 
 const SERVER: &str = include_str!("mcp/server.py");
+
+/// A server with prompts and resources.
+const MATERIAL: &str = include_str!("mcp/material.py");
 
 /// A program of the system, which the confinement shows. There is nothing to test these with on a machine without it.
 const PYTHON: &str = "/usr/bin/python3";
@@ -40,7 +46,12 @@ fn has_python() -> bool {
 
 /// A machine with the server `docs` in this mode, which somebody said yes to, and these further settings.
 fn served(mode: &str, script: &str, settings: &str) -> Rind {
-    let rind = unasked(mode, script, settings);
+    served_by(SERVER, mode, script, settings)
+}
+
+/// The same with the text of another server.
+fn served_by(server: &str, mode: &str, script: &str, settings: &str) -> Rind {
+    let rind = unasked_by(server, mode, script, settings);
     let ran = rind.run(&["mcp", "test", "docs", "--yes"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     rind
@@ -48,10 +59,14 @@ fn served(mode: &str, script: &str, settings: &str) -> Rind {
 
 /// The same, which nobody was asked about.
 fn unasked(mode: &str, script: &str, settings: &str) -> Rind {
+    unasked_by(SERVER, mode, script, settings)
+}
+
+fn unasked_by(server: &str, mode: &str, script: &str, settings: &str) -> Rind {
     let rind = Rind::with_script(script);
     let folder = rind.user_home().join("server");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("server.py"), SERVER).unwrap();
+    std::fs::write(folder.join("server.py"), server).unwrap();
     let program = folder.join("server.py");
     rind.config(&format!(
         "[mcp.docs]\ncommand = \"{PYTHON}\"\nargs = [\"{}\", \"{mode}\", \"{}\"]\nwrite = [\"~/server\"]\n{settings}",

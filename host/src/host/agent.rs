@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::material::{OpenMaterial, OpenMaterials};
 use super::offers::SessionOffers;
 use super::session::SessionBuilder;
 use super::source::SourceSession;
@@ -21,7 +22,7 @@ use crate::tool::live::LiveOutputs;
 pub(super) fn build_agent(
     builder: SessionBuilder,
     session: Arc<Session>,
-) -> Result<(LiveAgent, PluginReplacer, SessionOffers), Error> {
+) -> Result<(LiveAgent, PluginReplacer, SessionOffers, OpenMaterials), Error> {
     let parts = builder.parts;
     parts.keep_answers(session.id())?;
     let events = Events::default();
@@ -97,7 +98,7 @@ pub(super) fn build_agent(
         told: Arc::default(),
     });
     tell_background_ends(&agent);
-    let mut outer = Vec::new();
+    let (mut outer, mut materials) = (Vec::new(), Vec::new());
     for source in &parts.sources {
         let to = SourceSession::new(
             source.name(),
@@ -109,6 +110,11 @@ pub(super) fn build_agent(
         let warnings = opened.warnings.into_iter();
         opening.extend(warnings.map(|text| Event::notice(Level::Warn, text)));
         outer.extend(to.wrap_tools(opened.tools));
+        materials.extend(opened.material.map(|material| OpenMaterial {
+            origin: source.name().to_owned(),
+            material,
+            handle: plugin_handle.clone(),
+        }));
     }
     let refused = agent.add_outer_tools(outer).into_iter();
     opening.extend(refused.map(|text| Event::notice(Level::Warn, text)));
@@ -121,7 +127,7 @@ pub(super) fn build_agent(
     let ordering = parts.config.agent_loop.clone();
     let (queues, handle) = ((replacements, offers.clone()), plugin_handle);
     let replacer = PluginReplacer::new(plugins, handle, queues, events, ordering);
-    Ok((agent, replacer, offers))
+    Ok((agent, replacer, offers, Arc::new(materials)))
 }
 
 /// Emits a notice for each command in the background that ends.

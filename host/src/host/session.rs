@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::loops::SharedLimits;
+use super::material::{OpenMaterials, SessionMaterials};
 use super::offers::SessionOffers;
 use super::{Error, Host, PluginReplacer, SharedParts};
 use crate::agent::{self, AnswerSchema, LiveAgent, SteerHandle, TurnOutcome, TurnSpec};
@@ -136,10 +137,11 @@ impl SessionBuilder {
     /// The plugins cannot be made ready for it.
     pub fn on(self, session: Arc<session::Session>) -> Result<Session, Error> {
         let host = Host(self.parts.clone());
-        let (agent, replacer, offers) = super::agent::build_agent(self, session)?;
+        let (agent, replacer, offers, materials) = super::agent::build_agent(self, session)?;
         Ok(Session {
             agent,
             offers,
+            materials,
             shared: SharedLimits::default(),
             host,
             replacer,
@@ -162,6 +164,8 @@ debug_some!(SessionBuilder, self, model = self.model);
 pub struct Session {
     pub(super) agent: LiveAgent,
     pub(super) offers: SessionOffers,
+    /// Prompts and resources of sources of tools.
+    materials: OpenMaterials,
     /// Limits that runs of loops share.
     pub(super) shared: SharedLimits,
     host: Host,
@@ -180,6 +184,12 @@ impl Session {
     #[must_use]
     pub fn stored(&self) -> Arc<session::Session> {
         self.agent.spec().session.clone()
+    }
+
+    /// Returns the way to the prompts and resources of its sources of tools.
+    #[must_use]
+    pub fn materials(&self) -> SessionMaterials {
+        SessionMaterials::new(&self.materials)
     }
 
     /// Host of the session.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::material::SourceMaterial;
 use crate::agent::{PluginReplacement, PluginReplacements, WeakReplacements};
 use crate::event::{Event, Events};
 use crate::point::handle::AgentHandle;
@@ -35,6 +36,8 @@ pub struct OpenedSource {
     pub tools: Vec<SharedTool>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// Prompts and resources that a person may fetch.
+    pub material: Option<Arc<dyn SourceMaterial>>,
 }
 
 /// One session, as a source of tools sees it. Cheap to clone; it does not keep the session open.

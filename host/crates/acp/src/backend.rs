@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::Session;
+use rind_lib::message::Attachment;
 use rind_lib::provider::Selected;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::approval::Approver;
@@ -150,7 +151,7 @@ pub struct OfferedCommand {
 }
 
 /// Outcome of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CommandOutcome {
     /// Text for the person.
     Text(String),
@@ -160,6 +161,8 @@ pub enum CommandOutcome {
         text: String,
         /// The command and its source.
         command: String,
+        /// Images that belong to the text.
+        images: Vec<Attachment>,
     },
     /// Continue the interrupted turn.
     Continue,

@@ -274,8 +274,12 @@ impl LiveSession {
         };
         let line = line.to_owned();
         match self.commands().run(&line, session, cancel).await {
-            Ok(CommandOutcome::Prompt { text, command }) => {
-                let turn = session.turn(text + &input.resources);
+            Ok(CommandOutcome::Prompt {
+                text,
+                command,
+                images,
+            }) => {
+                let turn = session.turn(text + &input.resources).attach(images);
                 let turn = turn.attach(input.images).of_command(command);
                 return self.run_turn(turn, cancel).await;
             }

@@ -199,7 +199,11 @@ impl AcpApprover {
 
 fn asked_text(question: &PersonQuestion) -> String {
     let text = printable_text(&question.text);
-    format!("The plugin {} asks: {text}", one_line(&question.plugin))
+    // A source of tools is called `mcp:NAME`.
+    match question.plugin.split_once(':') {
+        Some((_, server)) => format!("The MCP server {} asks: {text}", one_line(server)),
+        None => format!("The plugin {} asks: {text}", one_line(&question.plugin)),
+    }
 }
 
 fn question_kind(question: &Question) -> ToolKind {

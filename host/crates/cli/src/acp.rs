@@ -301,7 +301,15 @@ fn command_outcome(result: CommandCallResult) -> CommandOutcome {
     let text = |words: &str| CommandOutcome::Text(words.to_owned());
     match result {
         CommandCallResult::Text(text) => CommandOutcome::Text(text),
-        CommandCallResult::Prompt { text, command } => CommandOutcome::Prompt { text, command },
+        CommandCallResult::Prompt {
+            text,
+            command,
+            images,
+        } => CommandOutcome::Prompt {
+            text,
+            command,
+            images,
+        },
         CommandCallResult::Nothing => CommandOutcome::Nothing,
         CommandCallResult::Action(action) => match action {
             OwnerAction::Continue => CommandOutcome::Continue,

@@ -108,7 +108,7 @@ pub(super) fn of_paste(text: &str) -> Option<String> {
 }
 
 /// Names after an `@` that begins a word.
-fn mentioned_names(text: &str) -> Vec<&str> {
+pub(super) fn mentioned_names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;
     let mut is_word_begin = true;

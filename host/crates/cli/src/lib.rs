@@ -43,6 +43,7 @@ mod plugin;
 mod programs;
 mod question;
 mod render;
+mod resource;
 mod run;
 mod serve;
 mod session;

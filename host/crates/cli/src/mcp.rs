@@ -10,6 +10,7 @@ use serde::Serialize;
 use toml_edit::{Array, InlineTable, Value};
 
 use self::args::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
+use self::question::offer_words;
 pub(super) use self::question::{TerminalServerAsk, question_text};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{edit, environment, render, terminal};
@@ -149,8 +150,8 @@ async fn settle_offer(
     }
     pins.put(name, mcp::pin_of(server, offer.clone()))?;
     render::print_note(&format!(
-        "approved {} of `{name}`; tools that change later are withheld",
-        render::format_count(offer.tools.len() as u64, "tool")
+        "approved {} of `{name}`; what changes later is withheld",
+        offer_words(offer)
     ));
     Ok(ExitStatus::Done)
 }

@@ -202,6 +202,7 @@ pub(super) fn command_facts(run: &PreparedRun) -> anyhow::Result<CommandFacts> {
         compact: run.setup.agent_config()?.compact,
         switch: run.switch.clone(),
         is_dry_run: run.mode.dry_run,
+        servers: run.server_prompts().to_vec(),
     })
 }
 

@@ -8,10 +8,19 @@ use super::render::{BOLD, DIM, PLUGIN, WARN};
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 
 pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
+    // A source of tools is called `mcp:NAME`.
+    let (what, name) = match question.plugin.split_once(':') {
+        Some((_, server)) => ("MCP server ", server),
+        None => ("plugin ", question.plugin.as_str()),
+    };
+    let warning = match question.plugin.contains(':') {
+        true => SERVER_WARNING,
+        false => WARNING,
+    };
     let head = QuestionLine::new("")
         .styled_words(WARN.bold(), "? ")
-        .own_words("plugin ")
-        .their_words(PLUGIN, &question.plugin)
+        .own_words(what)
+        .their_words(PLUGIN, name)
         .own_words(" asks: ")
         .their_words(BOLD, &question.text);
     let options = match &question.kind {
@@ -30,10 +39,10 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
             ("", format!("a number from [1] to [{}]", options.len()))
         }
         QuestionKind::Text { default } if default.is_empty() => {
-            (WARNING, "a line of text, or an empty line".to_owned())
+            (warning, "a line of text, or an empty line".to_owned())
         }
         QuestionKind::Text { .. } => (
-            WARNING,
+            warning,
             "a line of text; Enter alone takes the default above".to_owned(),
         ),
     };
@@ -58,6 +67,10 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
 /// Stands with every question that is answered by text.
 const WARNING: &str =
     "this plugin gets the answer, and the screen shows it: type no password and no key";
+
+/// The same for a question of a server.
+const SERVER_WARNING: &str =
+    "this server gets the answer, and the screen shows it: type no password and no key";
 
 /// Parses a line into an answer; `None` when it is not a valid one.
 pub(super) fn parse_answer(line: &str, kind: &QuestionKind) -> Option<PersonAnswer> {

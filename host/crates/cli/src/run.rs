@@ -16,6 +16,7 @@ use super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::programs::FollowingPrograms;
 use super::render::turn::TurnRenderer;
 use super::render::waiting::TICK;
+use super::resource::{check_command, fill_input, find_mentions, server_names};
 use super::signals::AnySignal;
 use super::telemetry::Telemetry;
 use super::{open, render};
@@ -57,6 +58,8 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         answer_schema: args.output_schema.as_deref().map(read_schema).transpose()?,
         max_cost_usd: args.max_cost,
         input_id: args.input_id,
+        typed: typed.filter(|text| *text != "-").map(str::to_owned),
+        is_dry_run: args.open.dry_run,
     };
     let session = match args.session {
         Some(id) => SessionChoice::Named(id),
@@ -154,6 +157,11 @@ pub(super) struct TurnDemands {
     answer_schema: Option<AnswerSchema>,
     max_cost_usd: Option<f64>,
     input_id: Option<String>,
+    /// The typed part of the prompt, which may name resources of MCP servers: piped text may come
+    /// from anyone.
+    typed: Option<String>,
+    /// Whether calls are only described.
+    is_dry_run: bool,
 }
 
 impl TurnDemands {
@@ -168,6 +176,23 @@ impl TurnDemands {
             turn = turn.max_cost_usd(usd);
         }
         turn.attach(self.images)
+    }
+
+    /// Fetches the resources that the prompt names, and returns it with their text.
+    async fn add_resources(
+        &mut self,
+        text: String,
+        session: &mut Session,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<String> {
+        let typed = self.typed.take().unwrap_or_default();
+        let servers = server_names(&session.materials());
+        let unsent = |why: String| Usage(format!("the prompt was not sent: {why}"));
+        let mentions = find_mentions(&typed, &servers).map_err(unsent)?;
+        let filled = fill_input(&text, &mentions, session, self.is_dry_run, cancel).await;
+        let filled = filled.map_err(unsent)?;
+        self.images.extend(filled.images);
+        Ok(filled.text)
     }
 }
 
@@ -263,7 +288,8 @@ async fn act_on_input(
     cancel: &CancellationToken,
 ) -> anyhow::Result<RunResult> {
     let (commands, call, reads_stdin, demands) = match input {
-        RunInput::Prompt(text, demands) => {
+        RunInput::Prompt(text, mut demands) => {
+            let text = demands.add_resources(text, session, cancel).await?;
             let turn = demands.put_on(session.turn(text)).until(cancel);
             return Ok(RunResult::Turn(turn.await?));
         }
@@ -275,16 +301,21 @@ async fn act_on_input(
             demands,
         } => (commands, call, reads_stdin, demands),
     };
+    check_command(call.line(), &session.materials()).map_err(Usage)?;
     match commands.run_call(&call, Some(session), cancel).await? {
         CommandCallResult::Action(OwnerAction::Continue) => {
             continue_turn(session, demands, cancel).await
         }
-        CommandCallResult::Prompt { text, command } => {
+        CommandCallResult::Prompt {
+            text,
+            command,
+            images,
+        } => {
             let text = match reads_stdin {
                 true => super::input::with_piped(&text)?,
                 false => text,
             };
-            let turn = session.turn(text).of_command(command);
+            let turn = session.turn(text).of_command(command).attach(images);
             let turn = demands.put_on(turn).until(cancel);
             Ok(RunResult::Turn(turn.await?))
         }

@@ -96,7 +96,8 @@ pub(super) async fn specs(
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
     let commands = confinement::find(setup).await?.commands();
     let mut builder = Host::builder();
-    for source in rind_operator::mcp::sources(setup, &commands, Vec::new(), None).await? {
+    let servers = rind_operator::mcp::sources(setup, &commands, Vec::new(), None).await?;
+    for source in servers.sources {
         builder = builder.tool_source(source);
     }
     let host = builder

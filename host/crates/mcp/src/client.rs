@@ -1,4 +1,5 @@
-//! A connection to a server: start and agreement on a version, the list of tools, calls.
+//! A connection to a server: start and agreement on a version, the list of tools, calls. Requests
+//! for prompts and resources are in `listing`.
 //!
 //! Start from [`Connection::open`].
 
@@ -7,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, JsonObject, PaginatedRequestParams, ProtocolVersion,
+    CallToolRequestParams, JsonObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
     SubscriptionFilter,
 };
-use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::service::{ClientInitializeError, Peer, RunningService};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransportConfig, StreamableHttpError,
 };
@@ -22,6 +23,7 @@ use super::end::ClientEnd;
 use super::http::EgressClient;
 use super::offer::{OfferBudget, OfferedTool, ServerOffer};
 use super::pipe::PipeTransport;
+use super::prompt::sort_prompts;
 use super::result;
 use super::server::{McpServer, ServerReach};
 use super::settings::McpProtocol;
@@ -38,7 +40,10 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Most pages of a list.
-const MAX_PAGES: usize = 200;
+pub(crate) const MAX_PAGES: usize = 200;
+
+/// Most times that a call is sent: once, and after each question.
+const MAX_ROUNDS: usize = 4;
 
 /// Longest message of a server in an error, in bytes.
 const MAX_ERROR_BYTES: usize = 400;
@@ -105,7 +110,7 @@ impl Connection {
         self.service.is_closed() || self.service.peer().is_transport_closed()
     }
 
-    /// Lists the tools.
+    /// Lists the tools and prompts.
     ///
     /// # Errors
     /// Reason, in words that continue "it".
@@ -117,9 +122,22 @@ impl Connection {
                 LIST_TIMEOUT.as_secs()
             ))
         })?;
-        let (tools, refused) = ServerOffer::sort_tools(&self.name, listed);
+        let (tools, mut refused) = ServerOffer::sort_tools(&self.name, listed);
+        // Prompts that cannot be listed are as none: those that are pinned are held.
+        let prompts = match self.list_prompts().await {
+            Ok(listed) => {
+                let (prompts, others) = sort_prompts(&self.name, listed);
+                refused.extend(others);
+                prompts
+            }
+            Err(why) => {
+                refused.push(format!("its prompts: it {why}"));
+                Vec::new()
+            }
+        };
         let mut offer = ServerOffer {
             tools,
+            prompts,
             refused,
             ..ServerOffer::default()
         };
@@ -177,10 +195,15 @@ impl Connection {
         arguments: JsonObject,
     ) -> Result<ToolOutput, CallFailure> {
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        match self.service.peer().call_tool_once(call).await {
-            Ok(CallToolResponse::Complete(result)) => Ok(result::output_of(result)),
-            Ok(_) => Err(CallFailure::Refused(
-                "asks for more input or hands out a task, which this host does not support"
+        // A server of the newer protocol asks with its result, and the call is sent again.
+        let called = self
+            .service
+            .call_tool_with_mrtr_max_rounds(call, MAX_ROUNDS)
+            .await;
+        match called {
+            Ok(result) => Ok(result::output_of(result)),
+            Err(ServiceError::UnexpectedResponse) => Err(CallFailure::Refused(
+                "answered with something else than a result, such as a task, which this host does not support"
                     .to_owned(),
             )),
             Err(error) => Err(self.failure_of(error).await),
@@ -203,6 +226,7 @@ impl Connection {
         let (peer, own) = (self.service.peer().clone(), self.service.service().clone());
         let mut filter = SubscriptionFilter::default();
         filter.tools_list_changed = Some(true);
+        filter.prompts_list_changed = Some(true);
         tokio::spawn(async move {
             let Ok(mut changes) = peer.listen(filter).await else {
                 return;
@@ -213,7 +237,22 @@ impl Connection {
         });
     }
 
-    async fn failure_of(&self, error: ServiceError) -> CallFailure {
+    pub(crate) fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    /// Returns the name of the server in the settings.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the server declares something that it can do.
+    pub(crate) fn declares(&self, what: impl Fn(&ServerCapabilities) -> bool) -> bool {
+        let info = self.service.peer().peer_info();
+        info.is_some_and(|info| what(&info.capabilities))
+    }
+
+    pub(crate) async fn failure_of(&self, error: ServiceError) -> CallFailure {
         match error {
             ServiceError::McpError(error) => CallFailure::Refused(format!(
                 "answered with an error: {} ({})",

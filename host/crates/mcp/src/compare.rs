@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::offer::{OfferedTool, ServerOffer};
+use super::prompt::{OfferedArgument, OfferedPrompt};
 use rind_lib::text::clean_line;
 
 /// Longest shown excerpt of a text that has changed, in bytes.
@@ -34,6 +35,23 @@ pub enum OfferChange {
         /// Name on the server.
         tool: String,
     },
+    /// A pinned prompt is described otherwise; each difference is one line.
+    PromptChanged {
+        /// Name on the server.
+        prompt: String,
+        /// Differing fields, with excerpts.
+        lines: Vec<String>,
+    },
+    /// A pinned prompt is no longer offered.
+    PromptGone {
+        /// Name on the server.
+        prompt: String,
+    },
+    /// A prompt was not offered when the operator said yes.
+    PromptNew {
+        /// Name on the server.
+        prompt: String,
+    },
     /// The instructions differ.
     Instructions(String),
 }
@@ -44,7 +62,16 @@ impl OfferChange {
     pub fn held_tool(&self) -> Option<&str> {
         match self {
             Self::Changed { tool, .. } | Self::Gone { tool } => Some(tool),
-            Self::New { .. } | Self::Instructions(_) => None,
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the prompt that must not be fetched because of it.
+    #[must_use]
+    pub fn held_prompt(&self) -> Option<&str> {
+        match self {
+            Self::PromptChanged { prompt, .. } | Self::PromptGone { prompt } => Some(prompt),
+            _ => None,
         }
     }
 }
@@ -58,6 +85,14 @@ impl std::fmt::Display for OfferChange {
             }
             Self::Gone { tool } => write!(f, "`{}` is no longer offered", name(tool)),
             Self::New { tool } => write!(f, "`{}` is new", name(tool)),
+            Self::PromptChanged { prompt, lines } => {
+                let lines = lines.join("; ");
+                write!(f, "the prompt `{}` has changed: {lines}", name(prompt))
+            }
+            Self::PromptGone { prompt } => {
+                write!(f, "the prompt `{}` is no longer offered", name(prompt))
+            }
+            Self::PromptNew { prompt } => write!(f, "the prompt `{}` is new", name(prompt)),
             Self::Instructions(line) => write!(f, "its instructions have changed: {line}"),
         }
     }
@@ -88,11 +123,34 @@ pub fn changes_since(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChang
                 tool: tool.name.clone(),
             }),
     );
+    changes.extend(prompt_changes(pinned, live));
     let [before, now] =
         [pinned, live].map(|offer| offer.instructions.as_deref().unwrap_or_default());
     if let Some(line) = text_difference(before, now) {
         changes.push(OfferChange::Instructions(line));
     }
+    changes
+}
+
+fn prompt_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<OfferChange> {
+    let mut changes = Vec::new();
+    for before in &pinned.prompts {
+        let prompt = before.name.clone();
+        match live.find_prompt(&prompt) {
+            None => changes.push(OfferChange::PromptGone { prompt }),
+            Some(now) => {
+                let lines = prompt_differences(before, now);
+                if !lines.is_empty() {
+                    changes.push(OfferChange::PromptChanged { prompt, lines });
+                }
+            }
+        }
+    }
+    let new = live.prompts.iter();
+    let new = new.filter(|own| pinned.find_prompt(&own.name).is_none());
+    changes.extend(new.map(|own| OfferChange::PromptNew {
+        prompt: own.name.clone(),
+    }));
     changes
 }
 
@@ -129,6 +187,35 @@ fn tool_differences(before: &OfferedTool, now: &OfferedTool) -> Vec<String> {
             text(&now.output_schema),
         ),
         ("claims", text(&before.annotations), text(&now.annotations)),
+    ];
+    let lines = fields.iter().filter_map(|(field, before, now)| {
+        Some(format!("{field} {}", text_difference(before, now)?))
+    });
+    lines.collect()
+}
+
+fn prompt_differences(before: &OfferedPrompt, now: &OfferedPrompt) -> Vec<String> {
+    let title = |prompt: &OfferedPrompt| prompt.title.clone().unwrap_or_default();
+    let arguments = |prompt: &OfferedPrompt| {
+        let one = |own: &OfferedArgument| {
+            let required = if own.required { " (required)" } else { "" };
+            format!("{}{required}: {}", own.name, own.description)
+        };
+        prompt
+            .arguments
+            .iter()
+            .map(one)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let fields = [
+        ("title", title(before), title(now)),
+        (
+            "description",
+            before.description.clone(),
+            now.description.clone(),
+        ),
+        ("arguments", arguments(before), arguments(now)),
     ];
     let lines = fields.iter().filter_map(|(field, before, now)| {
         Some(format!("{field} {}", text_difference(before, now)?))
@@ -199,6 +286,50 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_prompt_that_differs_is_held_and_a_new_one_is_told() {
+        let prompt = |name: &str, description: &str, required| OfferedPrompt {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            arguments: vec![OfferedArgument {
+                name: "path".to_owned(),
+                description: String::new(),
+                required,
+            }],
+            ..OfferedPrompt::default()
+        };
+        let offer = |prompts: Vec<OfferedPrompt>| ServerOffer {
+            prompts,
+            ..ServerOffer::default()
+        };
+        let pinned = offer(vec![
+            prompt("a", "d", true),
+            prompt("b", "d", true),
+            prompt("c", "d", true),
+        ]);
+        assert!(changes_since(&pinned, &pinned).is_empty());
+        let live = offer(vec![
+            prompt("d", "d", true),
+            prompt("b", "d", false),
+            prompt("a", "other", true),
+        ]);
+        let changes = changes_since(&pinned, &live);
+        let held: Vec<&str> = changes
+            .iter()
+            .filter_map(OfferChange::held_prompt)
+            .collect();
+        assert_eq!(held, ["a", "b", "c"]);
+        assert!(changes.iter().all(|change| change.held_tool().is_none()));
+        let text = describe_changes(&changes);
+        for words in [
+            "the prompt `a` has changed: description was “d”, is now “other”",
+            "arguments was “path (required):”, is now “path:”",
+            "the prompt `c` is no longer offered; the prompt `d` is new",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
     }
 
     #[test]

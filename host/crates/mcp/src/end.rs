@@ -1,17 +1,21 @@
 //! The host's end of a connection: answers to requests of a server, and its notifications.
 //!
-//! The host declares no capabilities: a server gets no model, no directories and no questions to the
-//! user.
+//! The host declares that questions to the user can be put, and nothing else: a server gets no model
+//! and no directories.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProtocolVersion,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, FormElicitationCapability, Implementation, ProgressNotificationParam,
+    ProtocolVersion, UrlElicitationCapability,
 };
-use rmcp::service::{NotificationContext, RoleClient};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use rmcp::{ClientHandler, ErrorData};
 use tokio::sync::mpsc::Sender;
+
+use super::elicit::ServerQuestions;
 
 /// Shows one line about the progress of a call.
 pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
@@ -25,6 +29,8 @@ pub(crate) struct ClientEnd {
     /// Whether a change was announced and the tools were not compared since.
     pub(crate) is_changed: Arc<AtomicBool>,
     pub(crate) progress: ShowProgress,
+    /// The way to the person; `None` outside of a session.
+    pub(crate) questions: Option<Arc<ServerQuestions>>,
 }
 
 impl ClientEnd {
@@ -40,6 +46,10 @@ impl ClientHandler for ClientEnd {
         self.tell_change();
     }
 
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.tell_change();
+    }
+
     async fn on_progress(
         &self,
         told: ProgressNotificationParam,
@@ -52,10 +62,33 @@ impl ClientHandler for ClientEnd {
         ));
     }
 
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let Some(questions) = &self.questions else {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        };
+        Ok(tokio::select! {
+            biased;
+            () = context.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
+            answer = questions.answer(request) => answer,
+        })
+    }
+
+    /// The same in a session and outside of one: servers may offer other tools to a client that
+    /// cannot ask.
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("rind", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), own)
-            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+        let form = FormElicitationCapability::new().with_schema_validation(true);
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(
+            ElicitationCapability::new()
+                .with_form(form)
+                .with_url(UrlElicitationCapability::new()),
+        );
+        ClientConfig::new(capabilities, own).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 }
 

@@ -10,14 +10,20 @@
 
 mod client;
 mod compare;
+mod elicit;
 mod end;
+mod form;
 mod http;
 mod link;
+mod listing;
+mod material;
 mod names;
 mod offer;
 mod pins;
 mod pipe;
 mod probe;
+mod prompt;
+mod resource;
 mod result;
 mod serve;
 mod server;
@@ -33,6 +39,7 @@ pub use names::origin_of;
 pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};
 pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
 pub use probe::probe_server;
+pub use prompt::{OfferedArgument, OfferedPrompt, ServerPrompts};
 pub use serve::{
     McpHttp, McpServing, OpenSession, PromptArgument, ServedPrompt, ServedPrompts, serve_lines,
 };

@@ -11,6 +11,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
 use super::client::Connection;
 use super::compare::{OfferChange, changes_since, describe_changes};
+use super::elicit::ServerQuestions;
 use super::end::ClientEnd;
 use super::offer::ServerOffer;
 use super::server::McpServer;
@@ -30,10 +31,13 @@ const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
 pub(crate) struct ServerLink {
     pub(crate) server: Arc<McpServer>,
     pub(crate) session: SourceSession,
+    pub(crate) questions: Arc<ServerQuestions>,
     pinned: ServerOffer,
     state: AsyncMutex<LinkState>,
     /// Reasons why tools must not be called, by name on the server.
     held: Mutex<BTreeMap<String, String>>,
+    /// Reasons why prompts must not be fetched, by name on the server.
+    held_prompts: Mutex<BTreeMap<String, String>>,
     /// Changes that the user was told of.
     told: Mutex<Vec<OfferChange>>,
 }
@@ -52,11 +56,13 @@ impl ServerLink {
         session: SourceSession,
     ) -> Arc<Self> {
         Arc::new(Self {
+            questions: Arc::new(ServerQuestions::new(&server.name, session.clone())),
             server,
             session,
             pinned,
             state: AsyncMutex::default(),
             held: Mutex::default(),
+            held_prompts: Mutex::default(),
             told: Mutex::default(),
         })
     }
@@ -75,7 +81,12 @@ impl ServerLink {
         lock(&self.held).get(tool).cloned()
     }
 
-    /// Returns a connection whose tools were compared with the pin, and starts the server if it
+    /// Returns the reason why a prompt must not be fetched.
+    pub(crate) fn held_prompt(&self, prompt: &str) -> Option<String> {
+        lock(&self.held_prompts).get(prompt).cloned()
+    }
+
+    /// Returns a connection whose tools and prompts were compared with the pin, and starts the server if it
     /// does not run.
     ///
     /// # Errors
@@ -132,6 +143,7 @@ impl ServerLink {
             changed,
             is_changed: Arc::default(),
             progress: Arc::new(move |text| shown.show_progress(text)),
+            questions: Some(self.questions.clone()),
         };
         let opened = Connection::open(&self.server, self.session.handle(), &end).await?;
         let connection = Arc::new(opened);
@@ -143,8 +155,11 @@ impl ServerLink {
     /// Holds tools that differ from the pin, and tells the user of each change once.
     fn compare(self: &Arc<Self>, offer: &ServerOffer) {
         let changes = changes_since(&self.pinned, offer);
-        let mut held = BTreeMap::new();
+        let (mut held, mut prompts) = (BTreeMap::new(), BTreeMap::new());
         for change in &changes {
+            if let Some(prompt) = change.held_prompt() {
+                prompts.insert(prompt.to_owned(), change.to_string());
+            }
             if let Some(tool) = change.held_tool() {
                 held.insert(tool.to_owned(), change.to_string());
             }
@@ -156,6 +171,7 @@ impl ServerLink {
             }
             told.clone_from(&changes);
         }
+        *lock(&self.held_prompts) = prompts;
         let is_other = {
             let mut own = lock(&self.held);
             let is_other = own.keys().ne(held.keys());

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::names::host_name;
+use super::prompt::OfferedPrompt;
 use rind_lib::json;
 use rind_lib::secret::Scanner;
 use rind_lib::text::clean_line;
@@ -48,7 +49,7 @@ pub struct OfferedTool {
     pub annotations: Option<Value>,
 }
 
-/// Tools and instructions that a server offered at one time.
+/// Tools, prompts and instructions that a server offered at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerOffer {
     /// Name and version that the server gives itself.
@@ -63,7 +64,10 @@ pub struct ServerOffer {
     /// Tools that can be used, by name.
     #[serde(default)]
     pub tools: Vec<OfferedTool>,
-    /// Tools that cannot be used, each with the reason.
+    /// Prompts that can be used, by name.
+    #[serde(default)]
+    pub prompts: Vec<OfferedPrompt>,
+    /// Tools and prompts that cannot be used, each with the reason.
     #[serde(skip)]
     pub refused: Vec<String>,
 }
@@ -98,6 +102,12 @@ impl ServerOffer {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&OfferedTool> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// Returns the prompt of this name.
+    #[must_use]
+    pub fn find_prompt(&self, name: &str) -> Option<&OfferedPrompt> {
+        self.prompts.iter().find(|prompt| prompt.name == name)
     }
 }
 

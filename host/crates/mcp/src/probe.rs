@@ -23,6 +23,7 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, String> {
         changed,
         is_changed: Arc::default(),
         progress: Arc::new(|_| {}),
+        questions: None,
     };
     let handle: Arc<dyn AgentHandle> = Arc::new(NoSession);
     Connection::open(server, &handle, &end)

@@ -44,6 +44,13 @@ pub(crate) fn output_of(result: CallToolResult) -> ToolOutput {
     }
 }
 
+/// Converts one block of a prompt, with the bytes of an image.
+pub(crate) fn parts_of(block: ContentBlock) -> (Vec<Part>, Vec<Vec<u8>>) {
+    let mut parts = ResultParts::default();
+    parts.add_block(block);
+    (parts.parts, parts.bytes)
+}
+
 #[derive(Default)]
 struct ResultParts {
     parts: Vec<Part>,

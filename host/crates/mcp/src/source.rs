@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::compare::OfferChange;
 use super::link::ServerLink;
+use super::material::ServerMaterial;
 use super::names::origin_of;
 use super::offer::ServerOffer;
 use super::server::McpServer;
@@ -42,6 +43,7 @@ impl ToolSource for McpSource {
         OpenedSource {
             tools: link.tools(),
             warnings: Vec::new(),
+            material: Some(Arc::new(ServerMaterial::new(link))),
         }
     }
 }

@@ -3,7 +3,9 @@
 //! Its effect class is `execute`, whatever the server claims about it. A call runs after hooks,
 //! policy and approval like that of any other tool. Start from [`McpTool`].
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -13,12 +15,16 @@ use super::link::ServerLink;
 use super::names::{host_name, origin_of};
 use super::offer::OfferedTool;
 use rind_lib::message::{EffectClass, ToolSpec};
+use rind_lib::point::caller::Caller;
 use rind_lib::text::clean_line;
 use rind_lib::tool::registry::MAX_DESCRIPTION_BYTES;
 use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
 
 /// Longest claims that an approval question quotes, in bytes.
 const MAX_CLAIMS_BYTES: usize = 160;
+
+/// Shortest wait for an answer before the time of questions is looked at again.
+const MIN_WAIT: Duration = Duration::from_millis(20);
 
 /// A tool of a server in one session.
 pub(crate) struct McpTool {
@@ -44,7 +50,7 @@ impl McpTool {
         }
     }
 
-    async fn call(&self, arguments: Value) -> ToolOutput {
+    async fn call(&self, arguments: Value, caller: &Caller) -> ToolOutput {
         let server = &self.link.server.name;
         let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
         let connection = match self.link.ready_connection().await {
@@ -62,21 +68,43 @@ impl McpTool {
             _ => return ToolOutput::error("the arguments must be one JSON object"),
         };
         let called = connection.call_tool(&self.name, arguments);
-        let output = match tokio::time::timeout(self.link.server.timeout(), called).await {
-            Ok(Ok(output)) => output,
-            Ok(Err(CallFailure::Refused(why))) => {
+        let output = match self.within_timeout(called, caller).await {
+            Some(Ok(output)) => output,
+            Some(Err(CallFailure::Refused(why))) => {
                 ToolOutput::error(format!("MCP server `{server}`: it {why}"))
             }
-            Ok(Err(CallFailure::Ended(why))) => {
+            Some(Err(CallFailure::Ended(why))) => {
                 failed(format!("{why}. The next call starts it again"))
             }
-            Err(_) => failed(format!(
+            None => failed(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings)",
                 self.link.server.timeout().as_secs()
             )),
         };
         self.link.session.show_progress("");
         output
+    }
+
+    /// Bounds the time of a call. Time in which the server has the person asked does not count.
+    async fn within_timeout<T>(
+        &self,
+        called: impl Future<Output = T>,
+        caller: &Caller,
+    ) -> Option<T> {
+        let questions = &self.link.questions;
+        let _running = questions.begin_call(caller);
+        let (begun, asked) = (Instant::now(), questions.asked_time());
+        let mut called = pin!(called);
+        loop {
+            let asked = questions.asked_time().saturating_sub(asked);
+            let spent = begun.elapsed().saturating_sub(asked);
+            let left = self.link.server.timeout().checked_sub(spent)?;
+            match tokio::time::timeout(left.max(MIN_WAIT), &mut called).await {
+                Ok(answered) => return Some(answered),
+                Err(_) if left <= MIN_WAIT => return None,
+                Err(_) => {}
+            }
+        }
     }
 }
 
@@ -123,7 +151,7 @@ impl Tool for McpTool {
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             tokio::select! {
-                output = self.call(arguments) => output,
+                output = self.call(arguments, &ctx.caller) => output,
                 () = ctx.cancel.cancelled() => {
                     self.link.session.show_progress("");
                     ToolOutput::error("")

@@ -19,8 +19,8 @@ use rind_lib::tool::process::base_environment;
 use rind_lib::tool::process::confine::check_apart;
 use rind_mcp::{
     AskServer, HttpServer, McpConfig, McpServer, McpSource, PinnedServers, ServerPin,
-    ServerQuestion, ServerReach, ServerSettings, changes_since, check_server_name, pins_file,
-    probe_server,
+    ServerPrompts, ServerQuestion, ServerReach, ServerSettings, changes_since, check_server_name,
+    pins_file, probe_server,
 };
 
 /// Word in the settings that denotes the workspace.
@@ -200,6 +200,15 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
     Ok(path)
 }
 
+/// Servers that the operator said yes to.
+#[derive(Default)]
+pub struct UsedServers {
+    /// Sources of tools.
+    pub sources: Vec<Arc<dyn ToolSource>>,
+    /// Prompts of those that have some.
+    pub prompts: Vec<ServerPrompts>,
+}
+
 /// Returns the servers of the settings that can be used as sources of tools. Asks about those that
 /// the operator did not say yes to, and warns of those that are left out.
 ///
@@ -210,7 +219,7 @@ pub async fn sources(
     commands: &Commands,
     named: Vec<NamedServer>,
     ask: Option<&dyn AskServer>,
-) -> anyhow::Result<Vec<Arc<dyn ToolSource>>> {
+) -> anyhow::Result<UsedServers> {
     let config = settings(setup)?;
     let enabled = config.0.iter().filter(|(_, own)| own.enabled);
     let mut wanted: Vec<NamedServer> = enabled
@@ -222,10 +231,10 @@ pub async fn sources(
         .collect();
     wanted.extend(usable_servers(setup, &config, named));
     if wanted.is_empty() {
-        return Ok(Vec::new());
+        return Ok(UsedServers::default());
     }
     let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
-    let mut sources: Vec<Arc<dyn ToolSource>> = Vec::new();
+    let mut used = UsedServers::default();
     for own in &wanted {
         let name = &own.name;
         let server = match named_server(setup, own, commands) {
@@ -242,10 +251,16 @@ pub async fn sources(
             None => ask_about(setup, &server, &mut pins, ask).await?,
         };
         if let Some(pinned) = pinned {
-            sources.push(Arc::new(McpSource::new(server, pinned)));
+            if !pinned.prompts.is_empty() {
+                used.prompts.push(ServerPrompts {
+                    server: name.clone(),
+                    prompts: pinned.prompts.clone(),
+                });
+            }
+            used.sources.push(Arc::new(McpSource::new(server, pinned)));
         }
     }
-    Ok(sources)
+    Ok(used)
 }
 
 /// Leaves out servers of another program that the settings know already, or that are wrong, and says

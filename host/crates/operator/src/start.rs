@@ -14,6 +14,7 @@ use super::confinement::{self, CommandConfinement};
 use super::host::{HostParts, OperatorHost};
 use super::load::PluginLoad;
 use super::machine::OperatorMachine;
+use super::mcp::UsedServers;
 use super::no_model::NoModel;
 use super::project::{self, AskProject};
 use super::settings::{PluginSelection, RunSettings, SessionChoice};
@@ -23,7 +24,7 @@ use super::{grants, mcp, model, other_agents, overlooked, plugin_flags, skills};
 use rind_lib::disk::keep_temporary_apart;
 use rind_lib::grant::ask::{Ask, GrantOptions};
 use rind_lib::grant::decide::GrantFlag;
-use rind_lib::host::{Session, ToolSource};
+use rind_lib::host::Session;
 use rind_lib::plugin::load::{OnCompile, PluginSet};
 use rind_lib::plugin::startable::StartableSet;
 use rind_lib::provider::Selected;
@@ -32,7 +33,7 @@ use rind_lib::skill::{Skills, discover};
 use rind_lib::tool::approval::Approver;
 use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch, PolicyMode};
-use rind_mcp::AskServer;
+use rind_mcp::{AskServer, ServerPrompts};
 
 /// The front end of a run while it starts: answers questions and shows the plugins that were left
 /// out.
@@ -106,7 +107,7 @@ pub struct PreparedRun {
     /// Session of the run; one to continue by its whole id.
     session: SessionChoice,
     confinement: CommandConfinement,
-    sources: Vec<Arc<dyn ToolSource>>,
+    servers: UsedServers,
 }
 
 /// A host with the parts that belong to it.
@@ -199,7 +200,7 @@ impl PreparedRun {
         let confinement = confinement.await.context("find a sandbox")??;
         let commands = confinement.quiet_commands();
         let (named, ask) = (frontend.named_servers(), frontend.ask_server());
-        let sources = mcp::sources(&setup, &commands, named, ask).await?;
+        let servers = mcp::sources(&setup, &commands, named, ask).await?;
         Ok(Self {
             setup,
             plugins,
@@ -212,8 +213,14 @@ impl PreparedRun {
             provider,
             session,
             confinement,
-            sources,
+            servers,
         })
+    }
+
+    /// Returns the prompts of the MCP servers that are used.
+    #[must_use]
+    pub fn server_prompts(&self) -> &[ServerPrompts] {
+        &self.servers.prompts
     }
 
     /// Whether a person answers questions.
@@ -262,7 +269,7 @@ impl PreparedRun {
     /// Removes the MCP servers, for a host that runs no tools.
     #[must_use]
     pub fn without_servers(mut self) -> Self {
-        self.sources.clear();
+        self.servers = UsedServers::default();
         self
     }
 
@@ -296,7 +303,7 @@ impl PreparedRun {
             switch: self.switch.clone(),
             approver,
             commands: commands.clone(),
-            sources: self.sources,
+            sources: self.servers.sources,
             store: self.store,
         };
         Ok(ReadyRun {

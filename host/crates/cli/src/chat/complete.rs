@@ -1,5 +1,5 @@
 //! Completions of the typed text: names and arguments of commands after `/`, files of the workspace
-//! after `@`.
+//! and resources of MCP servers after `@`.
 
 use std::path::Path;
 
@@ -7,6 +7,7 @@ use ignore::WalkBuilder;
 
 use super::super::command::{CommandSet, LineCompletion};
 use super::super::render::{BOLD, DIM, one_line, style_text};
+use super::resources::ChatResources;
 
 /// Maximum number of scanned files.
 const MAX_FILES: usize = 50_000;
@@ -57,7 +58,12 @@ pub(super) fn file_begun(before: &str) -> Option<(usize, &str)> {
 
 impl CompletionMenu {
     /// Proposes ends for the text before the cursor.
-    pub(super) fn new(before: &str, commands: &CommandSet, files: &[String]) -> Self {
+    pub(super) fn new(
+        before: &str,
+        commands: &CommandSet,
+        files: &[String],
+        resources: &ChatResources,
+    ) -> Self {
         let items = if let Some((start, begun)) = file_begun(before) {
             let found = matching_files(files, begun).into_iter();
             let item = |text: &str| LineCompletion {
@@ -65,7 +71,8 @@ impl CompletionMenu {
                 text: text.to_owned(),
                 help: String::new(),
             };
-            found.map(item).collect()
+            let resources = resources.complete_word(begun, start).into_iter();
+            found.map(item).chain(resources).collect()
         } else if before.starts_with('/') && !before.contains('\n') {
             commands.complete_line(before)
         } else {

@@ -36,6 +36,7 @@ use super::modes::wait_plan;
 use super::picker::ChatPicker;
 use super::press::QUITS;
 use super::recall::HistorySearch;
+use super::resources::ChatResources;
 use super::screen::ChatScreen;
 use super::shell::{ChatShell, ShellResult};
 use super::status::{ChatStatus, ContextWindow};
@@ -97,6 +98,8 @@ pub(super) struct LiveChat {
     /// Files of the workspace, as of the last search.
     pub(super) files: Vec<String>,
     pub(super) looked: Option<Instant>,
+    /// Resources of MCP servers.
+    pub(super) resources: ChatResources,
     /// Whether the server was asked for its models.
     pub(super) has_asked_models: bool,
     /// Name of the model that the person chose in this chat, as typed.
@@ -281,6 +284,7 @@ impl LiveChat {
             shell: ChatShell::new(&opened.setup.paths.workspace, own_commands),
             files: Vec::new(),
             looked: None,
+            resources: ChatResources::new(session.materials()),
             found,
             finder,
             leaving: None,
@@ -416,7 +420,10 @@ impl LiveChat {
 
     fn finish_job(&mut self, done: Option<ChatJobDone>) {
         match done {
+            Some(ChatJobDone::Unsent(why)) => self.take_back_unsent(&why),
             Some(ChatJobDone::Turn(Ok(outcome))) => {
+                self.resources.unsent = None;
+                self.resources.forget_listed();
                 self.turn_ended(&outcome);
                 let is_planned = self.is_planning && self.switch.mode() == ApprovalMode::Plan;
                 if is_planned

@@ -13,7 +13,9 @@ use super::complete::{CompletionMenu, file_begun, list_files};
 use super::keys::KeyInput;
 use super::live::LiveChat;
 use super::picker::{ChatPicker, PickerEffect, PickerEntry};
+use rind_lib::host::ListedResource;
 use rind_lib::session::SessionStore;
+use rind_mcp::origin_of;
 
 /// Time after which the files of the workspace are looked for again.
 const STALE: Duration = Duration::from_secs(5);
@@ -34,6 +36,8 @@ const CALLS: &str = "calls";
 /// Result of a search.
 pub(super) enum FoundChoices {
     Files(Vec<String>),
+    /// Resources of this MCP server, or the reason why there are none.
+    Resources(String, Result<Vec<ListedResource>, String>),
     /// Names of the models, or the reason why there are none.
     Models(Result<Vec<String>, String>),
     Sessions(Result<Vec<PickerEntry>, String>),
@@ -56,8 +60,36 @@ impl LiveChat {
         if wants_models && !self.has_asked_models {
             self.ask_models();
         }
+        let begun = file_begun(self.editor.before()).map(|(_, begun)| begun.to_owned());
+        if let Some(server) = begun.and_then(|begun| self.resources.begin_listing(&begun)) {
+            self.list_resources(server);
+        }
         let before = self.editor.before();
-        self.menu = CompletionMenu::new(before, self.worker.commands(), &self.files);
+        let commands = self.worker.commands();
+        self.menu = CompletionMenu::new(before, commands, &self.files, &self.resources);
+    }
+
+    /// Asks a server which resources it has. It is started for that.
+    fn list_resources(&self, server: String) {
+        if self.worker.commands().is_dry_run() {
+            return;
+        }
+        let (finder, materials) = (self.finder.clone(), self.resources.materials.clone());
+        tokio::spawn(async move {
+            let listed = materials.list_resources(&origin_of(&server)).await;
+            // Ignore a closed channel: the chat may be over.
+            drop(finder.send(FoundChoices::Resources(server, listed)));
+        });
+    }
+
+    fn take_resources(&mut self, server: String, listed: Result<Vec<ListedResource>, String>) {
+        match listed {
+            Ok(resources) => self.resources.note_listed(server, resources),
+            Err(why) => {
+                let words = format!("no resources of MCP server `{server}` to name: it {why}");
+                self.view.say_line(warning_text(&one_line(&words, 400)));
+            }
+        }
     }
 
     /// Opens the list of the tool calls that ended.
@@ -141,6 +173,7 @@ impl LiveChat {
     pub(super) fn take_found(&mut self, found: FoundChoices) {
         match found {
             FoundChoices::Files(files) => self.files = files,
+            FoundChoices::Resources(server, listed) => self.take_resources(server, listed),
             FoundChoices::Models(names) => self.take_models(names),
             FoundChoices::Sessions(sessions) => {
                 if let Some(picker) = self.picker.as_mut().filter(|own| own.command == RESUME) {

@@ -62,8 +62,7 @@ impl LiveChat {
         self.view.add_said(CARRY_OUT_PLAN);
         self.worker.start_turn(ChatPrompt {
             text: CARRY_OUT_PLAN.to_owned(),
-            command: None,
-            images: Vec::new(),
+            ..ChatPrompt::default()
         });
     }
 }

@@ -4,13 +4,12 @@
 //! At a terminal a line that is typed while a turn runs steers it; from a pipe each line waits
 //! until the turn before has ended.
 
-use std::io::BufRead;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 use super::super::approve::{self, AskedAnswer, TerminalQuestion};
 use super::super::attach;
@@ -22,14 +21,17 @@ use super::super::question::UNREAD;
 use super::super::render;
 use super::super::render::hold::{at_once, hold_output};
 use super::super::render::turn::TurnRenderer;
+use super::super::resource::{ResourceMention, check_command, find_in_line};
 use super::super::signals::AnySignal;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::{self, QUIET};
 use super::live::ChatExit;
+use super::read_ahead::{drain_ignored, read_lines, report_ignored};
 use super::slash::{is_command, permission_number};
 use super::worker::{ChatJobDone, ChatPrompt, ChatWorker};
 use rind_lib::agent::{Error, SteerHandle};
 use rind_lib::event::{Event, Stamped};
+use rind_lib::host::SessionMaterials;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::{Source, StopReason};
 use rind_lib::tool::approval::{ApprovalAnswer, SessionApprovals};
@@ -40,9 +42,6 @@ use rind_operator::setup::OperatorSetup;
 
 /// Time in which a second Ctrl-C quits.
 const TWICE: Duration = Duration::from_secs(1);
-
-/// Lines that are read ahead.
-const MAX_AHEAD: usize = 64;
 
 struct PlainChat {
     /// Id of the session.
@@ -56,6 +55,8 @@ struct PlainChat {
     chosen_model: Option<String>,
     worker: ChatWorker,
     steering: SteerHandle,
+    /// Resources of MCP servers.
+    materials: SessionMaterials,
     approvals: Arc<SessionApprovals>,
     setup: OperatorSetup,
     lines: Receiver<String>,
@@ -101,6 +102,7 @@ pub(super) async fn run_plain(
         switch: opened.switch,
         chosen_model: None,
         steering: session.steering(),
+        materials: session.materials(),
         approvals: session.approvals(),
         setup: opened.setup,
         events: session.events(),
@@ -126,44 +128,6 @@ pub(super) async fn run_plain(
         plain.take_step(programs).await;
     }
     plain.leave_chat(programs).await
-}
-
-/// Reads standard input on a thread of its own, so that a blocked read does not delay the exit.
-fn read_lines() -> Receiver<String> {
-    let (sender, lines) = mpsc::channel(MAX_AHEAD);
-    std::thread::spawn(move || {
-        let mut stdin = std::io::stdin().lock();
-        let mut bytes = Vec::new();
-        while let Ok(1..) = stdin.read_until(b'\n', &mut bytes) {
-            let line = String::from_utf8_lossy(&bytes);
-            if sender
-                .blocking_send(line.trim_end_matches(['\n', '\r']).to_owned())
-                .is_err()
-            {
-                return;
-            }
-            bytes.clear();
-        }
-    });
-    lines
-}
-
-/// Says of a line that it answers nothing.
-fn report_ignored(line: &str) {
-    let line = render::one_line(line, 400);
-    at_once(format_args!(
-        "ignored, because it was typed before the question appeared: {line}\n"
-    ));
-}
-
-/// Ignores the lines that were typed so far. Returns whether there were any.
-fn drain_ignored(lines: &mut Receiver<String>) -> bool {
-    let mut has_any = false;
-    while let Ok(line) = lines.try_recv() {
-        report_ignored(&line);
-        has_any = true;
-    }
-    has_any
 }
 
 impl PlainChat {
@@ -205,6 +169,9 @@ impl PlainChat {
             );
             self.show_prompt();
         } else if self.worker.is_running() {
+            if self.find_resources(text).is_none() {
+                return;
+            }
             let images = self.find_images(text);
             self.steering.steer_with(text, Source::Terminal, images);
             render::print_note(match self.worker.is_turn() {
@@ -212,21 +179,31 @@ impl PlainChat {
                 false => "it is sent when the command has ended",
             });
         } else {
-            self.run_turn(text.to_owned(), None);
+            self.run_turn(text.to_owned());
         }
     }
 
-    fn run_turn(&mut self, text: String, command: Option<String>) {
+    fn run_turn(&mut self, text: String) {
         self.interrupted = None;
-        let images = match &command {
-            Some(_) => Vec::new(),
-            None => self.find_images(&text),
+        let Some(resources) = self.find_resources(&text) else {
+            self.last = ExitStatus::Usage;
+            return self.show_prompt();
         };
+        let images = self.find_images(&text);
         self.worker.start_turn(ChatPrompt {
             text,
-            command,
+            command: None,
             images,
+            resources,
         });
+    }
+
+    /// Finds the resources that a text names; `None`, after saying why, if it cannot be sent.
+    fn find_resources(&self, text: &str) -> Option<Vec<ResourceMention>> {
+        let is_running = self.worker.is_running();
+        let found = find_in_line(text, &self.materials, self.is_typed, is_running);
+        let warn = |why: &String| render::print_warning(&format!("not sent: {why}"));
+        found.inspect_err(warn).ok()
     }
 
     /// Reads the images that a text names, and lists them. Only for typed input: piped text may
@@ -247,7 +224,8 @@ impl PlainChat {
             lines.into_iter().for_each(render::say_line);
             return self.show_prompt();
         }
-        match self.worker.commands().parse_call(line) {
+        let checked = check_command(line, &self.materials);
+        match checked.and_then(|()| self.worker.commands().parse_call(line)) {
             Ok(call)
                 if self.worker.is_running() && self.worker.commands().waits_for_turn(&call) =>
             {
@@ -274,7 +252,20 @@ impl PlainChat {
             Ok(CommandCallResult::Text(text)) => {
                 render::answer_line(render::printable_prose(text.trim_end()))
             }
-            Ok(CommandCallResult::Prompt { text, command }) => self.run_turn(text, Some(command)),
+            Ok(CommandCallResult::Prompt {
+                text,
+                command,
+                images,
+            }) => {
+                self.interrupted = None;
+                let (command, resources) = (Some(command), Vec::new());
+                self.worker.start_turn(ChatPrompt {
+                    text,
+                    command,
+                    images,
+                    resources,
+                });
+            }
             Ok(CommandCallResult::Nothing) => {}
             Ok(CommandCallResult::Action(OwnerAction::Continue)) => self.worker.continue_turn(),
             Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
@@ -323,7 +314,7 @@ impl PlainChat {
         let waiting = self.steering.take_all();
         if !waiting.is_empty() {
             let texts: Vec<String> = waiting.into_iter().map(|input| input.text).collect();
-            return self.run_turn(texts.join("\n\n"), None);
+            return self.run_turn(texts.join("\n\n"));
         }
         self.show_prompt();
         self.leave_if_over();
@@ -366,6 +357,11 @@ impl PlainChat {
             }
             Some(ChatJobDone::Command(outcome) | ChatJobDone::Aside(outcome)) => {
                 self.finish_command(outcome);
+                self.go_on();
+            }
+            Some(ChatJobDone::Unsent(why)) => {
+                render::print_warning(&format!("not sent: {why}"));
+                self.last = ExitStatus::Usage;
                 self.go_on();
             }
             Some(ChatJobDone::Closed(_)) | None => {
@@ -557,21 +553,5 @@ impl PlainChat {
             render::print_note(&super::farewell_line(&self.id, self.cost_usd));
         }
         Ok(self.leaving.unwrap_or(ChatExit::Quit(ExitStatus::Done)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_that_were_read_before_a_question_could_be_are_all_ignored() {
-        let (sender, mut lines) = mpsc::channel(MAX_AHEAD);
-        assert!(!drain_ignored(&mut lines));
-        for line in ["y", "always"] {
-            sender.try_send(line.to_owned()).unwrap();
-        }
-        assert!(drain_ignored(&mut lines));
-        assert!(!drain_ignored(&mut lines) && lines.is_empty());
     }
 }

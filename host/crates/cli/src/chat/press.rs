@@ -108,7 +108,7 @@ impl LiveChat {
     /// Replaces the typed prefix by the chosen completion.
     fn complete_line(&mut self) {
         if let Some(chosen) = self.menu.chosen() {
-            let blank = if chosen.text.ends_with(['/', '=']) {
+            let blank = if chosen.text.ends_with(['/', '=', ':']) {
                 ""
             } else {
                 " "

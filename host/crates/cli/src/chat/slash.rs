@@ -7,6 +7,7 @@ use super::super::exit_code::ExitStatus;
 use super::super::render::{
     BOLD, DIM, WARN, format_count, one_line, printable_prose, style_text, warning_text,
 };
+use super::super::resource::check_command;
 use super::live::{ChatExit, LiveChat};
 use super::tty;
 use super::worker::ChatPrompt;
@@ -27,7 +28,8 @@ Keys of the chat:
   Ctrl-G       opens the text in $VISUAL or $EDITOR
   Ctrl-Z       stops the chat until the shell continues it (`fg`)
   Shift-Enter  begins a line; so do Alt-Enter and Ctrl-J
-  @            names a file; !COMMAND runs a command and tells the model with your next words, !!COMMAND does not tell it
+  @            names a file, or a resource of an MCP server (@SERVER:ADDRESS)
+  !            !COMMAND runs a command and tells the model with your next words, !!COMMAND does not tell it
   /permissions lists what you allowed in this session too; /permissions N takes it back";
 
 pub(super) fn is_command(line: &str) -> bool {
@@ -53,7 +55,8 @@ impl LiveChat {
             lines.into_iter().for_each(|line| self.view.say_line(line));
             return true;
         }
-        let call = match self.worker.commands().parse_call(line) {
+        let checked = check_command(line, &self.resources.materials);
+        let call = match checked.and_then(|()| self.worker.commands().parse_call(line)) {
             Ok(call) => call,
             Err(why) => {
                 self.view.say_line(warning_text(&why));
@@ -87,14 +90,19 @@ impl LiveChat {
                 let text = printable_prose(text.trim_end());
                 text.lines().for_each(|line| self.view.say_line(line));
             }
-            Ok(CommandCallResult::Prompt { text, command }) => {
+            Ok(CommandCallResult::Prompt {
+                text,
+                command,
+                images,
+            }) => {
                 self.view
                     .say_line(style_text(BOLD, one_line(&command, 200)));
                 let command = Some(command);
                 self.worker.start_turn(ChatPrompt {
                     text,
                     command,
-                    images: Vec::new(),
+                    images,
+                    ..ChatPrompt::default()
                 });
             }
             Ok(CommandCallResult::Nothing) => {}

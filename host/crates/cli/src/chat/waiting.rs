@@ -4,6 +4,8 @@
 //! is taken back, the two are separated: the editor and the history get the typed text only.
 
 use super::super::attach;
+use super::super::render::{DIM, one_line, style_text, warning_text};
+use super::super::resource::{BETWEEN_TURNS, ResourceMention, find_mentions};
 use super::editor::EditorPiece;
 use super::live::LiveChat;
 use super::worker::ChatPrompt;
@@ -36,6 +38,9 @@ impl LiveChat {
         if text.trim().is_empty() {
             return;
         }
+        let Some(resources) = self.find_resources(&noted, &text) else {
+            return;
+        };
         self.editor.clear_text();
         self.history.add_pieces(&pieces);
         let untold = self.shell.take_untold();
@@ -52,7 +57,8 @@ impl LiveChat {
         }
         let images = self.find_images(&typed.noted, &typed.text);
         if !is_running {
-            return self.begin_turn(whole, images);
+            self.resources.unsent = (!resources.is_empty()).then_some(typed);
+            return self.begin_turn(whole, images, resources);
         }
         let number = match is_follow_up {
             true => {
@@ -67,13 +73,55 @@ impl LiveChat {
         self.waiting.insert(number, typed);
     }
 
-    fn begin_turn(&mut self, text: String, images: Vec<Attachment>) {
+    fn begin_turn(
+        &mut self,
+        text: String,
+        images: Vec<Attachment>,
+        resources: Vec<ResourceMention>,
+    ) {
         self.interrupted = None;
         self.worker.start_turn(ChatPrompt {
             text,
             command: None,
             images,
+            resources,
         });
+    }
+
+    /// Finds the resources of MCP servers that a text names. Returns `None`, and says why, if the
+    /// text cannot be sent: it stays in the editor.
+    fn find_resources(&mut self, noted: &str, text: &str) -> Option<Vec<ResourceMention>> {
+        let servers = self.resources.servers();
+        let found = match find_mentions(noted, &servers) {
+            Ok(found) if found.is_empty() || !self.worker.is_running() => found,
+            Ok(_) => {
+                self.view
+                    .say_line(warning_text(&format!("not sent: {BETWEEN_TURNS}")));
+                return None;
+            }
+            Err(why) => {
+                self.view
+                    .say_line(warning_text(&format!("not sent: {why}")));
+                return None;
+            }
+        };
+        let pasted = find_mentions(text, &servers).unwrap_or_default();
+        for mention in pasted.iter().filter(|own| !found.contains(own)) {
+            let name = one_line(&format!("@{}:{}", mention.server, mention.uri), 200);
+            let words = format!("not fetched: {name}: only a paste names it; type it to fetch it");
+            self.view.say_line(style_text(DIM, words));
+        }
+        Some(found)
+    }
+
+    /// Puts a text whose resources could not be had back into the editor, and says why.
+    pub(super) fn take_back_unsent(&mut self, why: &str) {
+        self.view
+            .say_line(warning_text(&format!("not sent: {why}")));
+        self.take_back_all();
+        if let Some(typed) = self.resources.unsent.take() {
+            self.put_back(vec![typed]);
+        }
     }
 
     /// Reads the images that a text names, and lists them. Also lists names inside a paste, without
@@ -116,7 +164,8 @@ impl LiveChat {
         let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
         let images = self.find_images(&noted.join("\n\n"), &text);
         let whole: Vec<String> = waiting.iter().map(TypedLine::whole).collect();
-        self.begin_turn(whole.join("\n\n"), images);
+        // A text that names a resource does not wait: it is not taken while something runs.
+        self.begin_turn(whole.join("\n\n"), images, Vec::new());
     }
 
     /// Puts everything that waits back into the editor.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::command::{CommandCall, CommandCallResult, CommandSet, permissions_event};
 use super::super::render::bare_text;
+use super::super::resource::{ResourceMention, fill_input};
 use rind_lib::agent::{Error, TurnOutcome};
 use rind_lib::event::{Event, Events};
 use rind_lib::host::Session;
@@ -34,16 +35,21 @@ enum ChatJobKind {
     Command,
 }
 
+#[derive(Default)]
 pub(super) struct ChatPrompt {
     pub(super) text: String,
     /// Slash command that produced the input, if any.
     pub(super) command: Option<String>,
     /// Images that the text names.
     pub(super) images: Vec<Attachment>,
+    /// Resources of MCP servers that the text names, which are fetched before it is sent.
+    pub(super) resources: Vec<ResourceMention>,
 }
 
 pub(super) enum ChatJobDone {
     Turn(Result<TurnOutcome, Error>),
+    /// The text was not sent, for this reason.
+    Unsent(String),
     Command(anyhow::Result<CommandCallResult>),
     /// Outcome of a command that ran without the session.
     Aside(anyhow::Result<CommandCallResult>),
@@ -195,7 +201,8 @@ impl ChatWorker {
                 }
             },
         };
-        if let None | Some(ChatJobDone::Turn(_) | ChatJobDone::Command(_)) = &done {
+        use ChatJobDone::{Command, Turn, Unsent};
+        if let None | Some(Turn(_) | Unsent(_) | Command(_)) = &done {
             self.running = None;
         }
         done
@@ -215,12 +222,7 @@ async fn work_on_session(
         }
         let ended = match job {
             ChatJob::Turn(prompt, cancel) => {
-                let turn = session.turn(prompt.text).attach(prompt.images);
-                let turn = turn.until(&cancel);
-                ChatJobDone::Turn(match prompt.command {
-                    Some(command) => turn.of_command(command).await,
-                    None => turn.await,
-                })
+                run_prompt(&mut session, prompt, commands.is_dry_run(), &cancel).await
             }
             ChatJob::Continue(cancel) => match session.continue_turn() {
                 Some(turn) => ChatJobDone::Turn(turn.until(&cancel).await),
@@ -246,6 +248,26 @@ async fn work_on_session(
     }
 }
 
+/// Runs a turn, after the resources that its text names are there.
+async fn run_prompt(
+    session: &mut Session,
+    prompt: ChatPrompt,
+    is_dry_run: bool,
+    cancel: &CancellationToken,
+) -> ChatJobDone {
+    let filled = fill_input(&prompt.text, &prompt.resources, session, is_dry_run, cancel);
+    let filled = match filled.await {
+        Ok(filled) => filled,
+        Err(why) => return ChatJobDone::Unsent(why),
+    };
+    let turn = session.turn(filled.text).attach(prompt.images);
+    let turn = turn.attach(filled.images).until(cancel);
+    ChatJobDone::Turn(match prompt.command {
+        Some(command) => turn.of_command(command).await,
+        None => turn.await,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::command::CommandFacts;
@@ -263,6 +285,7 @@ mod tests {
             compact: rind_lib::agent::CompactConfig::default(),
             switch: rind_lib::tool::policy::ModeSwitch::default(),
             is_dry_run: false,
+            servers: Vec::new(),
         };
         Arc::new(CommandSet::new(about, None, "/none/rind".into()).await)
     }
@@ -277,8 +300,7 @@ mod tests {
         let mut worker = ChatWorker::new(session, commands().await);
         worker.start_turn(ChatPrompt {
             text: "go".to_owned(),
-            command: None,
-            images: Vec::new(),
+            ..ChatPrompt::default()
         });
         assert!(worker.is_turn());
         assert!(worker.next_done().await.is_none() && worker.next_done().await.is_none());

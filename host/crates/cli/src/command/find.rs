@@ -1,5 +1,5 @@
-//! Finds templates: in the user's settings folder, in plugins, in a trusted project; and the skills
-//! that a person may run.
+//! Finds templates: in the user's settings folder, in plugins, in a trusted project; the skills
+//! that a person may run; and the prompts of MCP servers.
 //!
 //! A file that cannot be used becomes an entry with the reason, so that a person who looks for it
 //! finds the cause.
@@ -18,6 +18,7 @@ use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
 use rind_lib::skill::{Severity, Skill, Skills, Source, Unusable};
 use rind_lib::text::clean_line;
+use rind_mcp::ServerPrompts;
 
 /// Templates in the folder `prompts` next to the user's settings.
 pub(super) fn of_user(paths: &Paths) -> Vec<CommandEntry> {
@@ -77,6 +78,23 @@ fn of_skill(skill: &Arc<Skill>) -> CommandEntry {
         may: Vec::new(),
         kind: CommandKind::Skill(skill.clone()),
     }
+}
+
+/// Prompts of MCP servers, as the operator said yes to them.
+pub(super) fn of_servers(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
+    let mut entries = Vec::new();
+    for own in servers {
+        let origin = CommandOrigin::Server(own.server.clone());
+        entries.extend(own.prompts.iter().map(|prompt| CommandEntry {
+            name: prompt.command_name(),
+            description: clean_line(&prompt.description, MAX_DESCRIPTION_BYTES),
+            arguments: Some(prompt.arguments_schema()),
+            origin: origin.clone(),
+            may: Vec::new(),
+            kind: CommandKind::ServerPrompt(prompt.name.clone()),
+        }));
+    }
+    entries
 }
 
 /// The identity of a skill without the plugin that carries it.

@@ -23,24 +23,30 @@ impl CommandList {
     pub(super) fn find_entry(&self, name: &str) -> Option<(usize, &Arc<CommandEntry>)> {
         let mut entries = self.iter().enumerate();
         entries.find(|(_, entry)| match name.split_once(':') {
-            None => entry.is_called(name),
+            None => entry.is_called(name) && !entry.is_of_server(),
             Some((qualifier, own)) => entry.is_called(own) && entry.origin.qualifier() == qualifier,
         })
     }
 
-    /// Returns the command that is meant by the bare name of this one.
+    /// Returns the command that is meant by the bare name of this one; of a prompt of a server,
+    /// by the name with that of its server.
     pub(super) fn shadowed_entry(&self, at: usize, entry: &CommandEntry) -> Option<&CommandEntry> {
+        let qualifier = entry.origin.qualifier();
+        let has_name = |other: &&Arc<CommandEntry>| {
+            let is_meant = !entry.is_of_server() || other.origin.qualifier() == qualifier;
+            other.name == entry.name && is_meant
+        };
         let mut before = self.iter().take(at);
-        let other = before.find(|other| other.name == entry.name);
+        let other = before.find(has_name);
         other.map(|other| &**other)
     }
 
     /// Returns the name by which a command is called: with its source where another one is meant by
-    /// the bare name.
+    /// the bare name, and for every prompt of a server.
     pub(super) fn shown_name(&self, at: usize, entry: &CommandEntry) -> String {
         match self.shadowed_entry(at, entry) {
-            None => entry.name.clone(),
-            Some(_) => format!("{}:{}", entry.origin.qualifier(), entry.name),
+            None if !entry.is_of_server() => entry.name.clone(),
+            _ => format!("{}:{}", entry.origin.qualifier(), entry.name),
         }
     }
 
@@ -62,11 +68,13 @@ impl CommandList {
 
     /// Says that there is no command of this name.
     pub(super) fn unknown_command(&self, name: &str) -> String {
-        let near = |entry: &&Arc<CommandEntry>| {
-            strsim::levenshtein(&entry.name, name) <= 2 || entry.name.starts_with(name)
+        let full_name = |entry: &CommandEntry| match entry.is_of_server() {
+            true => format!("{}:{}", entry.origin.qualifier(), entry.name),
+            false => entry.name.clone(),
         };
-        let near = self.iter().filter(near);
-        let near: Vec<String> = near.map(|entry| format!("/{}", entry.name)).collect();
+        let names = self.iter().map(|entry| full_name(entry));
+        let near = names.filter(|own| strsim::levenshtein(own, name) <= 2 || own.starts_with(name));
+        let near: Vec<String> = near.map(|own| format!("/{own}")).collect();
         let near = match near.is_empty() {
             true => String::new(),
             false => format!(" (did you mean {}?)", near.join(" or ")),

@@ -1,5 +1,5 @@
-//! Slash commands: one registry of built-in commands, commands of plugins, prompt templates and
-//! skills.
+//! Slash commands: one registry of built-in commands, commands of plugins, prompt templates,
+//! skills and prompts of MCP servers.
 //!
 //! Owns the commands and their order, the resolution of names that several commands share, and the
 //! parsing of a typed line into a call. Only a person calls commands; the model cannot. It must not
@@ -38,11 +38,13 @@ use super::open::Asker;
 use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::HeldFolder;
 use rind_lib::lock::lock;
+use rind_lib::message::Attachment;
 use rind_lib::paths::Paths;
 use rind_lib::plugin::load::{LoadedPlugin, PluginSet};
 use rind_lib::provider::{Provider, Selected};
 use rind_lib::skill::{Skill, Skills, key};
 use rind_lib::tool::policy::ModeSwitch;
+use rind_mcp::ServerPrompts;
 
 /// Longest description of a command, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
@@ -76,6 +78,8 @@ pub(super) struct CommandFacts {
     pub(super) switch: ModeSwitch,
     /// Whether calls are only described.
     pub(super) is_dry_run: bool,
+    /// Prompts of MCP servers.
+    pub(super) servers: Vec<ServerPrompts>,
 }
 
 struct CommandEntry {
@@ -97,6 +101,11 @@ impl CommandEntry {
             || matches!(self.kind, CommandKind::Skill(_)) && key(&self.name) == key(name)
     }
 
+    /// Whether it is a prompt of an MCP server.
+    fn is_of_server(&self) -> bool {
+        matches!(self.origin, CommandOrigin::Server(_))
+    }
+
     /// Returns the reason why a template cannot be used, as a line.
     fn fault(&self) -> Option<String> {
         let is_skill = matches!(self.origin, CommandOrigin::Skill(..));
@@ -115,6 +124,8 @@ enum CommandKind {
     Template(CommandTemplate),
     Plugin(String),
     Skill(Arc<Skill>),
+    /// The prompt of this name on the MCP server that is the origin.
+    ServerPrompt(String),
     /// A file that cannot be used, and why.
     Broken(String),
 }
@@ -127,6 +138,13 @@ pub(super) struct CommandCall {
     line: String,
 }
 
+impl CommandCall {
+    /// Returns the line as it was typed.
+    pub(super) fn line(&self) -> &str {
+        &self.line
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum CommandCallResult {
     /// Text for the person. It may hold text of others, and is made printable where it is shown.
@@ -136,6 +154,8 @@ pub(super) enum CommandCallResult {
         text: String,
         /// The command and its source, as in `/review of the project's prompts`.
         command: String,
+        /// Images that belong to the text.
+        images: Vec<Attachment>,
     },
     /// No output: the command did its work.
     Nothing,
@@ -262,6 +282,7 @@ impl CommandSet {
                 .flat_map(|held| find::of_project(&about.paths, held)),
         );
         entries.extend(find::of_skills(&about.skills));
+        entries.extend(find::of_servers(&about.servers));
         find::check_templates(&mut entries, &helper).await;
         Self {
             list: RwLock::new(CommandList::new(entries.into_iter().map(Arc::new))),
@@ -399,6 +420,11 @@ impl CommandSet {
             });
         }
         offers
+    }
+
+    /// Whether calls are only described.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.about.is_dry_run
     }
 
     /// Whether a call needs a conversation that it is about: without one it can only say so.

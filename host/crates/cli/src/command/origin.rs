@@ -13,6 +13,8 @@ pub(super) enum CommandOrigin {
     Project,
     /// A skill found there.
     Skill(Trust, Source),
+    /// An MCP server of this name.
+    Server(String),
 }
 
 impl CommandOrigin {
@@ -28,6 +30,7 @@ impl CommandOrigin {
             Self::Skill(Trust::User, _) => (1, "skills"),
             Self::Skill(Trust::Project, _) => (5, "skills"),
             Self::Skill(trust, _) => (trust_rank(*trust), "skills"),
+            Self::Server(name) => (8, name),
         }
     }
 
@@ -36,7 +39,9 @@ impl CommandOrigin {
         match self {
             Self::BuiltIn => "rind",
             Self::User => "user",
-            Self::Plugin(_, name) | Self::Skill(_, Source::Plugin(name)) => name,
+            Self::Plugin(_, name) | Self::Skill(_, Source::Plugin(name)) | Self::Server(name) => {
+                name
+            }
             Self::Project => "project",
             Self::Skill(..) => "skill",
         }
@@ -50,6 +55,7 @@ impl std::fmt::Display for CommandOrigin {
             Self::User => f.write_str("your prompts"),
             Self::Plugin(_, name) => write!(f, "plugin {name}"),
             Self::Project => f.write_str("the project's prompts"),
+            Self::Server(name) => write!(f, "MCP server {name}"),
             Self::Skill(_, source) => match source {
                 Source::User | Source::ClaudeUser | Source::AgentsUser => {
                     f.write_str("your skills")

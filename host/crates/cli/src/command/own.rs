@@ -105,6 +105,7 @@ fn without_session(
             return Ok(CommandCallResult::Prompt {
                 text: INIT.to_owned(),
                 command: "/init, which is built in".to_owned(),
+                images: Vec::new(),
             });
         }
         BuiltInWork::Help => match argument {

@@ -9,8 +9,9 @@ use super::origin::CommandOrigin;
 use super::{CommandCall, CommandCallResult, CommandEntry, CommandKind, CommandSet, own};
 use crate::exit_code::{Usage, bail_usage};
 use rind_lib::event::{CommandResult, Event};
-use rind_lib::host::Session;
+use rind_lib::host::{Session, SessionMaterials};
 use rind_lib::plugin::commands::CommandReply;
+use rind_mcp::origin_of;
 
 impl CommandSet {
     /// Runs a call that [needs no session](Self::needs_no_session), and says so as an event.
@@ -59,6 +60,7 @@ impl CommandSet {
         let prompt = |text| CommandCallResult::Prompt {
             text,
             command: format!("/{} of {}", entry.name, entry.origin),
+            images: Vec::new(),
         };
         match &entry.kind {
             CommandKind::BuiltIn(command) => {
@@ -95,7 +97,46 @@ impl CommandSet {
                     text = invoked => Ok(prompt(text.map_err(|error| Usage(error.to_string()))?)),
                 }
             }
+            CommandKind::ServerPrompt(name) => {
+                let Some(session) = session else {
+                    bail_usage!("/{} runs in a session, and none is open", entry.name);
+                };
+                self.fetch_prompt(call, name, &session.materials(), cancel)
+                    .await
+            }
             CommandKind::Broken(why) => bail_usage!("{why}"),
+        }
+    }
+
+    /// Fetches a prompt of an MCP server.
+    async fn fetch_prompt(
+        &self,
+        call: &CommandCall,
+        name: &str,
+        materials: &SessionMaterials,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<CommandCallResult> {
+        let entry = &call.entry;
+        let server = entry.origin.qualifier();
+        if self.about.is_dry_run {
+            bail_usage!(
+                "/{server}:{} is not run: a dry run starts no server",
+                entry.name
+            );
+        }
+        let arguments = call.arguments.as_object().cloned().unwrap_or_default();
+        let origin = origin_of(server);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => bail_usage!("it was interrupted"),
+            fetched = materials.fetch_prompt(&origin, name, arguments) => match fetched {
+                Ok(fetched) => Ok(CommandCallResult::Prompt {
+                    text: fetched.text,
+                    command: format!("/{server}:{} of {}", entry.name, entry.origin),
+                    images: fetched.images,
+                }),
+                Err(why) => Err(Usage(format!("MCP server `{server}`: it {why}")).into()),
+            },
         }
     }
 }

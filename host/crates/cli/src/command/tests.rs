@@ -25,8 +25,58 @@ async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
         compact: rind_lib::agent::CompactConfig::default(),
         switch: rind_lib::tool::policy::ModeSwitch::default(),
         is_dry_run: false,
+        servers: vec![server_prompts()],
     };
     CommandSet::with_helper(about, Some(&held), TemplateHelper::Here).await
+}
+
+/// A prompt of a server that has the name of a built-in command.
+fn server_prompts() -> rind_mcp::ServerPrompts {
+    let argument = |name: &str, required| rind_mcp::OfferedArgument {
+        name: name.to_owned(),
+        description: "which".to_owned(),
+        required,
+    };
+    rind_mcp::ServerPrompts {
+        server: "docs".to_owned(),
+        prompts: vec![rind_mcp::OfferedPrompt {
+            name: "help".to_owned(),
+            description: "Explains\u{1b}[2J".to_owned(),
+            arguments: vec![argument("page", true), argument("style", false)],
+            ..rind_mcp::OfferedPrompt::default()
+        }],
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
+    let commands = commands(&[], &[]).await;
+    assert_eq!(completed(&commands, "/do"), ["/docs:help"]);
+    assert_eq!(completed(&commands, "/docs:help st"), ["/docs:help style="]);
+    let call = commands.parse_call("/docs:help intro 'two words'").unwrap();
+    assert_eq!(call.entry.origin, CommandOrigin::Server("docs".to_owned()));
+    assert_eq!(
+        call.arguments,
+        serde_json::json!({"page": "intro", "style": "two words"})
+    );
+    let why = commands.parse_call("/docs:help").err().unwrap();
+    assert!(
+        why.contains("`page` is missing; usage: /docs:help <page> [style]"),
+        "{why}"
+    );
+    let call = commands.parse_call("/help").unwrap();
+    assert_eq!(call.entry.origin, CommandOrigin::BuiltIn);
+    let help = help::help_all(&commands);
+    assert!(
+        help.contains("MCP server docs:\n  /docs:help <page> [style]"),
+        "{help}"
+    );
+    assert!(!help.contains('\u{1b}'), "{help}");
+    let why = commands.parse_call("/docs:hlep").err().unwrap();
+    assert!(
+        why.contains("did you mean") && why.contains("/docs:help"),
+        "{why}"
+    );
 }
 
 fn completed(commands: &CommandSet, line: &str) -> Vec<String> {

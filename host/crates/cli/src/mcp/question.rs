@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 
 use crate::question::{QuestionLine, QuestionScreen};
 use crate::render::{BOLD, DIM, PLUGIN, WARN, format_count};
-use rind_mcp::{AskServer, OfferChange, OfferedTool, ServerQuestion};
+use rind_mcp::{AskServer, OfferChange, OfferedTool, ServerOffer, ServerQuestion};
 
 /// The person at the terminal, who is asked about servers.
 pub(in super::super) struct TerminalServerAsk;
@@ -31,10 +31,10 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
         offer,
         changes,
     } = question;
-    let n_tools = format_count(offer.tools.len() as u64, "tool");
+    let offered = offer_words(offer);
     let mut lines = vec![
         format!(
-            "Use the tools of the MCP server {}? It offers {n_tools}.",
+            "Use the tools of the MCP server {}? It offers {offered}.",
             server.name
         ),
         format!("It may: {}", server.permissions().join("; ")),
@@ -47,6 +47,8 @@ pub(in super::super) fn question_text(question: &ServerQuestion<'_>) -> String {
     lines.extend(changed.map(|change| format!("Changed since you approved it: {change}")));
     let tools = offer.tools.iter();
     lines.extend(tools.map(|tool| format!("Tool {}: {}", tool.name, tool.description)));
+    let prompts = offer.prompts.iter();
+    lines.extend(prompts.map(|own| format!("Prompt {}: {}", own.name, own.description)));
     let refused = offer.refused.iter();
     lines.extend(refused.map(|why| format!("Not used: {why}")));
     lines.push(
@@ -66,12 +68,12 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
         offer,
         changes,
     } = question;
-    let n_tools = format_count(offer.tools.len() as u64, "tool");
+    let offered = offer_words(offer);
     let head = QuestionLine::new("")
         .styled_words(WARN.bold(), "? ")
         .own_words("use the tools of the MCP server ")
         .their_words(PLUGIN, &server.name)
-        .own_words(&format!("? It offers {n_tools}"));
+        .own_words(&format!("? It offers {offered}"));
     let mut about = vec![
         QuestionLine::new("  it may: ").their_words(BOLD, &server.permissions().join("; ")),
         QuestionLine::new("  it calls itself ")
@@ -89,6 +91,12 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
         QuestionLine::new("    • ").their_words(WARN, &change.to_string())
     });
     let mut tools: Vec<QuestionLine> = offer.tools.iter().map(tool_line).collect();
+    tools.extend(offer.prompts.iter().map(|prompt| {
+        QuestionLine::new("  prompt ")
+            .their_words(BOLD, &format!("/{}:{}", server.name, prompt.command_name()))
+            .own_words(": ")
+            .their_words(DIM, &prompt.description)
+    }));
     tools.extend(
         offer
             .refused
@@ -103,6 +111,15 @@ fn server_screen(question: ServerQuestion<'_>) -> QuestionScreen {
         )],
         keys: "[y]es, or [n]o".to_owned(),
         ..QuestionScreen::default()
+    }
+}
+
+/// Returns the numbers of tools and prompts, in words.
+pub(in super::super) fn offer_words(offer: &ServerOffer) -> String {
+    let tools = format_count(offer.tools.len() as u64, "tool");
+    match offer.prompts.len() as u64 {
+        0 => tools,
+        n => format!("{tools} and {}", format_count(n, "prompt")),
     }
 }
 

@@ -28,6 +28,19 @@ pub(in super::super) fn show_offer(server: &McpServer, offer: &ServerOffer) {
             style_text(DIM, text)
         ));
     }
+    for prompt in &offer.prompts {
+        let mut text = one_line(&prompt.description);
+        if text.len() > DESCRIPTION {
+            text.truncate(text.floor_char_boundary(DESCRIPTION));
+            text.push('…');
+        }
+        let name = format!("/{}:{}", server.name, prompt.command_name());
+        answer_line(format_args!(
+            "  {}  {}",
+            style_text(BOLD, one_line(&name)),
+            style_text(DIM, text)
+        ));
+    }
     for why in &offer.refused {
         answer_line(format_args!(
             "  {} {}",

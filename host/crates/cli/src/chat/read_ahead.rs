@@ -1,0 +1,65 @@
+//! Lines of standard input, read ahead of the chat in lines.
+
+use std::io::BufRead;
+
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::super::render;
+use super::super::render::hold::at_once;
+
+/// Lines that are read ahead.
+const MAX_AHEAD: usize = 64;
+
+/// Reads standard input on a thread of its own, so that a blocked read does not delay the exit.
+pub(super) fn read_lines() -> Receiver<String> {
+    let (sender, lines) = mpsc::channel(MAX_AHEAD);
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        let mut bytes = Vec::new();
+        while let Ok(1..) = stdin.read_until(b'\n', &mut bytes) {
+            let line = String::from_utf8_lossy(&bytes);
+            if sender
+                .blocking_send(line.trim_end_matches(['\n', '\r']).to_owned())
+                .is_err()
+            {
+                return;
+            }
+            bytes.clear();
+        }
+    });
+    lines
+}
+
+/// Says of a line that it answers nothing.
+pub(super) fn report_ignored(line: &str) {
+    let line = render::one_line(line, 400);
+    at_once(format_args!(
+        "ignored, because it was typed before the question appeared: {line}\n"
+    ));
+}
+
+/// Ignores the lines that were typed so far. Returns whether there were any.
+pub(super) fn drain_ignored(lines: &mut Receiver<String>) -> bool {
+    let mut has_any = false;
+    while let Ok(line) = lines.try_recv() {
+        report_ignored(&line);
+        has_any = true;
+    }
+    has_any
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_were_read_before_a_question_could_be_are_all_ignored() {
+        let (sender, mut lines) = mpsc::channel(MAX_AHEAD);
+        assert!(!drain_ignored(&mut lines));
+        for line in ["y", "always"] {
+            sender.try_send(line.to_owned()).unwrap();
+        }
+        assert!(drain_ignored(&mut lines));
+        assert!(!drain_ignored(&mut lines) && lines.is_empty());
+    }
+}

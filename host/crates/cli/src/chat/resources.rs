@@ -1,0 +1,84 @@
+//! Resources of MCP servers in a chat: those that can be named, and the text that waits for one.
+
+use std::collections::HashMap;
+
+use super::super::command::LineCompletion;
+use super::super::resource::server_names;
+use super::waiting::TypedLine;
+use rind_lib::host::{ListedResource, SessionMaterials};
+
+/// Most resources that are proposed for one text.
+const MAX_PROPOSED: usize = 50;
+
+/// Resources of the servers of a session.
+pub(super) struct ChatResources {
+    pub(super) materials: SessionMaterials,
+    /// Resources by server; empty while they are being listed.
+    listed: HashMap<String, Vec<ListedResource>>,
+    /// The text that is sent once its resources are there.
+    pub(super) unsent: Option<TypedLine>,
+}
+
+impl ChatResources {
+    pub(super) fn new(materials: SessionMaterials) -> Self {
+        Self {
+            materials,
+            listed: HashMap::new(),
+            unsent: None,
+        }
+    }
+
+    /// Returns the names of the servers.
+    pub(super) fn servers(&self) -> Vec<String> {
+        server_names(&self.materials)
+    }
+
+    /// Returns the server that a begun word names, if its resources were not asked for yet.
+    pub(super) fn begin_listing(&mut self, begun: &str) -> Option<String> {
+        let (server, _) = begun.split_once(':')?;
+        let is_new = !self.listed.contains_key(server);
+        let server = self.servers().into_iter().find(|own| own == server)?;
+        is_new.then(|| {
+            self.listed.insert(server.clone(), Vec::new());
+            server
+        })
+    }
+
+    /// Notes the resources of a server.
+    pub(super) fn note_listed(&mut self, server: String, resources: Vec<ListedResource>) {
+        self.listed.insert(server, resources);
+    }
+
+    /// Forgets the lists, so that they are asked for again.
+    pub(super) fn forget_listed(&mut self) {
+        self.listed.clear();
+    }
+
+    /// Proposes ends for a word after `@` that begins `start` bytes into its line.
+    pub(super) fn complete_word(&self, begun: &str, start: usize) -> Vec<LineCompletion> {
+        let Some((server, begun)) = begun.split_once(':') else {
+            let servers = self.servers().into_iter();
+            let servers = servers.filter(|server| server.starts_with(begun));
+            let proposal = |server| LineCompletion {
+                start,
+                help: format!("resources of the MCP server {server}"),
+                text: format!("{server}:"),
+            };
+            return servers.map(proposal).collect();
+        };
+        let all = self.listed.get(server).map(Vec::as_slice);
+        let mut found: Vec<&ListedResource> = all
+            .unwrap_or_default()
+            .iter()
+            .filter(|own| own.uri.contains(begun))
+            .collect();
+        found.sort_by_key(|own| !own.uri.starts_with(begun));
+        let found = found.into_iter().take(MAX_PROPOSED);
+        let proposal = |own: &ListedResource| LineCompletion {
+            start,
+            text: format!("{server}:{}", own.uri),
+            help: own.description.clone(),
+        };
+        found.map(proposal).collect()
+    }
+}

@@ -1,0 +1,301 @@
+//! Questions of a server to the person (elicitation), over the channel of plugins' questions.
+//!
+//! A question is put only while a call of the server's tools runs, and first asks whether the person
+//! wants to answer at all. Where there is nobody, the answer is no. Nothing that looks like a
+//! password or a key is asked for, and no address is opened. Start from
+//! [`ServerQuestions::answer`].
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::form::{FormFault, FormField, asks_for_secret, read_form};
+use super::names::origin_of;
+use rind_lib::host::SourceSession;
+use rind_lib::lock::lock;
+use rind_lib::point::caller::Caller;
+use rind_lib::point::handle::{HandleError, PersonAnswer, PersonQuestion, QuestionKind};
+use rind_lib::text::clean_line;
+
+/// Most forms and addresses in one call.
+const MAX_FORMS: u32 = 3;
+
+/// Times that one field is asked for.
+const MAX_TRIES: u32 = 2;
+
+/// Longest message of a server in a question, in bytes.
+const MAX_MESSAGE_BYTES: usize = 400;
+
+/// Longest address that is shown, in bytes. A longer one is refused: its end could not be read.
+const MAX_URL_BYTES: usize = 300;
+
+/// Questions of one server in one session.
+pub(crate) struct ServerQuestions {
+    server: String,
+    origin: Arc<str>,
+    session: SourceSession,
+    calls: Mutex<RunningCalls>,
+    clock: Mutex<AskClock>,
+    /// One form at a time, so that the questions of two do not mix.
+    alone: tokio::sync::Mutex<()>,
+}
+
+/// Calls of the server's tools that run, the last one begun at the end.
+#[derive(Default)]
+struct RunningCalls {
+    next: u64,
+    all: Vec<RunningCall>,
+}
+
+struct RunningCall {
+    number: u64,
+    caller: Caller,
+    n_forms: u32,
+    over: CancellationToken,
+}
+
+/// Time in which the person was asked, which does not count as time of a call.
+#[derive(Default)]
+struct AskClock {
+    since: Option<Instant>,
+    total: Duration,
+}
+
+/// A running call; ends its questions when it is dropped.
+pub(crate) struct CallGuard<'a> {
+    questions: &'a ServerQuestions,
+    number: u64,
+}
+
+impl Drop for CallGuard<'_> {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.questions.calls);
+        calls.all.retain(|call| {
+            if call.number == self.number {
+                call.over.cancel();
+            }
+            call.number != self.number
+        });
+    }
+}
+
+/// Reason why a question has no answer.
+enum NoAnswer {
+    /// The person said no, or nobody is there.
+    Declined,
+    /// The question was broken off.
+    Cancelled,
+}
+
+impl ServerQuestions {
+    pub(crate) fn new(server: &str, session: SourceSession) -> Self {
+        Self {
+            server: server.to_owned(),
+            origin: origin_of(server).into(),
+            session,
+            calls: Mutex::default(),
+            clock: Mutex::default(),
+            alone: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Notes a call of a tool, in which the server may ask.
+    pub(crate) fn begin_call(&self, caller: &Caller) -> CallGuard<'_> {
+        let mut calls = lock(&self.calls);
+        let number = calls.next;
+        calls.next += 1;
+        calls.all.push(RunningCall {
+            number,
+            caller: caller.clone(),
+            n_forms: 0,
+            over: CancellationToken::new(),
+        });
+        CallGuard {
+            questions: self,
+            number,
+        }
+    }
+
+    /// Returns the time in which the person was asked so far.
+    pub(crate) fn asked_time(&self) -> Duration {
+        let clock = lock(&self.clock);
+        let running = clock.since.map(|since| since.elapsed()).unwrap_or_default();
+        clock.total + running
+    }
+
+    /// Answers a request of the server.
+    pub(crate) async fn answer(&self, request: ElicitRequestParams) -> ElicitResult {
+        let _alone = self.alone.lock().await;
+        let (caller, over) = match self.admit_form() {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                self.refuse(why);
+                return ElicitResult::new(ElicitationAction::Decline);
+            }
+        };
+        lock(&self.clock).since = Some(Instant::now());
+        let asked = tokio::select! {
+            biased;
+            () = over.cancelled() => Err(NoAnswer::Cancelled),
+            asked = self.ask_request(request, &caller) => asked,
+        };
+        {
+            let mut clock = lock(&self.clock);
+            let since = clock.since.take();
+            clock.total += since.map(|since| since.elapsed()).unwrap_or_default();
+        }
+        match asked {
+            Ok(None) => ElicitResult::new(ElicitationAction::Accept),
+            Ok(Some(content)) => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(content))
+            }
+            Err(NoAnswer::Declined) => ElicitResult::new(ElicitationAction::Decline),
+            Err(NoAnswer::Cancelled) => ElicitResult::new(ElicitationAction::Cancel),
+        }
+    }
+
+    /// Counts a form for the call that began last.
+    fn admit_form(&self) -> Result<(Caller, CancellationToken), &'static str> {
+        let mut calls = lock(&self.calls);
+        let call = calls.all.last_mut().ok_or("no call of its tools runs")?;
+        call.n_forms += 1;
+        if call.n_forms > MAX_FORMS {
+            return Err("it has asked three times in this call already");
+        }
+        Ok((call.caller.clone(), call.over.clone()))
+    }
+
+    /// Tells the person of a question that was not put.
+    fn refuse(&self, why: &str) {
+        self.session.warn(format!(
+            "MCP server `{}` asked you something, and was refused: {why}",
+            self.server
+        ));
+    }
+
+    async fn ask_request(
+        &self,
+        request: ElicitRequestParams,
+        caller: &Caller,
+    ) -> Result<Option<Map<String, Value>>, NoAnswer> {
+        match request {
+            ElicitRequestParams::FormElicitationParams {
+                message,
+                requested_schema,
+                ..
+            } => {
+                let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
+                let form = read_form(&message, &schema);
+                let fields = form.map_err(|fault| self.decline_fault(&fault))?;
+                self.ask_form(&message, &fields, caller).await.map(Some)
+            }
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+                self.ask_address(&message, &url, caller).await?;
+                Ok(None)
+            }
+            _ => {
+                self.refuse("it is a question of a kind that is not known");
+                Err(NoAnswer::Declined)
+            }
+        }
+    }
+
+    fn decline_fault(&self, fault: &FormFault) -> NoAnswer {
+        self.refuse(&fault.to_string());
+        NoAnswer::Declined
+    }
+
+    /// Asks whether the person answers at all, and then for each field.
+    async fn ask_form(
+        &self,
+        message: &str,
+        fields: &[FormField],
+        caller: &Caller,
+    ) -> Result<Map<String, Value>, NoAnswer> {
+        let names: Vec<String> = fields.iter().map(FormField::label).collect();
+        let text = format!(
+            "{} (it wants: {}) Do you want to answer?",
+            clean_line(message, MAX_MESSAGE_BYTES),
+            names.join(", ")
+        );
+        self.confirm(text, caller).await?;
+        let mut content = Map::new();
+        for field in fields {
+            if let Some(value) = self.ask_field(field, caller).await? {
+                content.insert(field.name.clone(), value);
+            }
+        }
+        Ok(content)
+    }
+
+    async fn ask_field(
+        &self,
+        field: &FormField,
+        caller: &Caller,
+    ) -> Result<Option<Value>, NoAnswer> {
+        let mut why = None;
+        for _ in 0..MAX_TRIES {
+            let text = match &why {
+                None => field.question(),
+                Some(why) => format!("{} ({why})", field.question()),
+            };
+            let answer = self.ask(text, field.kind(), caller).await?;
+            match field.value_of(&answer) {
+                Ok(value) => return Ok(value),
+                Err(fault) => why = Some(fault),
+            }
+        }
+        self.refuse("the answers did not fit what it asks for");
+        Err(NoAnswer::Cancelled)
+    }
+
+    /// Shows an address that the server wants to have opened. It is never opened here.
+    async fn ask_address(&self, message: &str, url: &str, caller: &Caller) -> Result<(), NoAnswer> {
+        let is_plain = |c: char| c.is_ascii_graphic();
+        if !url.starts_with("https://") || url.len() > MAX_URL_BYTES || !url.chars().all(is_plain) {
+            self.refuse("it names an address that is not a plain one with `https://`");
+            return Err(NoAnswer::Declined);
+        }
+        if asks_for_secret(message) {
+            return Err(self.decline_fault(&FormFault::Secret("its message".to_owned())));
+        }
+        let text = format!(
+            "{} It wants you to open {url} in a browser; Rind does not open it. Have you done what it asks?",
+            clean_line(message, MAX_MESSAGE_BYTES)
+        );
+        self.confirm(text, caller).await
+    }
+
+    async fn confirm(&self, text: String, caller: &Caller) -> Result<(), NoAnswer> {
+        let kind = QuestionKind::Confirm { default: false };
+        match self.ask(text, kind, caller).await? {
+            PersonAnswer::Yes(true) => Ok(()),
+            _ => Err(NoAnswer::Declined),
+        }
+    }
+
+    async fn ask(
+        &self,
+        text: String,
+        kind: QuestionKind,
+        caller: &Caller,
+    ) -> Result<PersonAnswer, NoAnswer> {
+        let question = PersonQuestion {
+            plugin: self.origin.to_string(),
+            text,
+            kind,
+            is_muted: false,
+        };
+        let handle = self.session.handle();
+        let asked = handle.ask_person(&self.origin, question, caller.clone());
+        asked.await.map_err(|error| {
+            if let HandleError::Denied(why) | HandleError::Limit(why) = &error {
+                self.refuse(why);
+            }
+            NoAnswer::Cancelled
+        })
+    }
+}

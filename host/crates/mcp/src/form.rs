@@ -1,0 +1,501 @@
+//! Forms of servers: the fields of a flat schema as questions, and answers as values.
+//!
+//! Everything in a form is a claim of the server. Start from [`read_form`].
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use rind_lib::point::handle::{PersonAnswer, QuestionKind};
+use rind_lib::skill::key;
+use rind_lib::text::clean_line;
+use rind_lib::tool::schema;
+
+/// Most fields of a form: with the question whether to answer, as many as a plugin may ask in a turn.
+const MAX_FIELDS: usize = 4;
+
+/// Most options that are numbered.
+const MAX_OPTIONS: usize = 9;
+
+/// Longest label of a field or option, in bytes.
+const MAX_LABEL_BYTES: usize = 60;
+
+/// Longest description of a field, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 200;
+
+/// Parts of words that name something which no server is given.
+const SECRET_PARTS: [&str; 15] = [
+    "password",
+    "passwd",
+    "passwort",
+    "kennwort",
+    "passphrase",
+    "passcode",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "secretkey",
+    "credential",
+    "cardnumber",
+    "onetimecode",
+];
+
+/// Whole words that do the same.
+const SECRET_WORDS: [&str; 9] = [
+    "key", "keys", "pin", "otp", "cvv", "cvc", "ssn", "iban", "pwd",
+];
+
+/// Reason why a form is not shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FormFault {
+    /// Question for something like a password; the text names where.
+    Secret(String),
+    /// Shape that the protocol or the host does not allow.
+    Shape(String),
+}
+
+impl fmt::Display for FormFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Secret(place) => write!(
+                f,
+                "{place} looks like a question for a password, a token or a key, which a server must not ask for"
+            ),
+            Self::Shape(why) => f.write_str(why),
+        }
+    }
+}
+
+/// A field of a form.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FormField {
+    /// Name in the answer.
+    pub(crate) name: String,
+    title: String,
+    description: String,
+    is_required: bool,
+    input: FieldInput,
+    schema: Value,
+}
+
+/// Way in which a field is filled.
+#[derive(Clone, Debug, PartialEq)]
+enum FieldInput {
+    Boolean,
+    Number {
+        is_whole: bool,
+    },
+    Text,
+    /// Values and their labels.
+    Options(Vec<(String, String)>),
+}
+
+/// Reads the fields of a form.
+///
+/// # Errors
+/// The form must not be shown, or cannot.
+pub(crate) fn read_form(message: &str, schema: &Value) -> Result<Vec<FormField>, FormFault> {
+    if asks_for_secret_text(message) {
+        return Err(FormFault::Secret("its message".to_owned()));
+    }
+    let properties = schema["properties"].as_object();
+    let properties = properties.into_iter().flatten();
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut fields = Vec::new();
+    for (name, of) in properties {
+        fields.push(read_field(name, of, required.contains(&name.as_str()))?);
+        if fields.len() > MAX_FIELDS {
+            let why = format!("its form has more than {MAX_FIELDS} fields");
+            return Err(FormFault::Shape(why));
+        }
+    }
+    match fields.is_empty() {
+        true => Err(FormFault::Shape("its form has no fields".to_owned())),
+        false => Ok(fields),
+    }
+}
+
+fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, FormFault> {
+    let shown = clean_line(name, MAX_LABEL_BYTES);
+    let text = |key: &str| of[key].as_str().unwrap_or_default();
+    let secret = [name, text("title"), text("description")]
+        .into_iter()
+        .any(asks_for_secret)
+        || of["format"] == "password"
+        || of["writeOnly"] == true;
+    if secret {
+        return Err(FormFault::Secret(format!("its field `{shown}`")));
+    }
+    let shape = |why: &str| FormFault::Shape(format!("its field `{shown}` {why}"));
+    let options = options_of(of);
+    let input = match (text("type"), options) {
+        ("string", Some(options)) if options.is_empty() => return Err(shape("has no options")),
+        ("string", Some(options)) => FieldInput::Options(options),
+        ("string", None) => FieldInput::Text,
+        ("boolean", _) => FieldInput::Boolean,
+        ("integer", _) => FieldInput::Number { is_whole: true },
+        ("number", _) => FieldInput::Number { is_whole: false },
+        _ => return Err(shape("is neither text, number, yes or no, nor a choice")),
+    };
+    if let Err(why) = schema::compile(&schema_of_value(of)) {
+        return Err(shape(&format!("has a schema that is refused: {why}")));
+    }
+    Ok(FormField {
+        name: name.to_owned(),
+        title: text("title").to_owned(),
+        description: text("description").to_owned(),
+        is_required,
+        input,
+        schema: of.clone(),
+    })
+}
+
+/// Returns the schema of an object with this field alone: a check takes objects.
+fn schema_of_value(of: &Value) -> Value {
+    json!({"type": "object", "properties": {"value": of}})
+}
+
+/// Values and labels of a choice, in both forms of the protocol.
+fn options_of(of: &Value) -> Option<Vec<(String, String)>> {
+    if let Some(values) = of["enum"].as_array() {
+        let names = of["enumNames"].as_array();
+        let label = |at: usize| names.and_then(|names| names.get(at)?.as_str());
+        let values = values.iter().enumerate().filter_map(|(at, value)| {
+            let value = value.as_str()?;
+            Some((value.to_owned(), label(at).unwrap_or(value).to_owned()))
+        });
+        return Some(values.collect());
+    }
+    let titled = of["oneOf"].as_array().or_else(|| of["anyOf"].as_array())?;
+    let values = titled.iter().filter_map(|own| {
+        let value = own["const"].as_str()?;
+        let title = own["title"].as_str().unwrap_or(value);
+        Some((value.to_owned(), title.to_owned()))
+    });
+    Some(values.collect())
+}
+
+/// Whether a text names a password, a token, a key or the like. Names as `apiKey` and letters that
+/// only look different count as well.
+pub(crate) fn asks_for_secret(text: &str) -> bool {
+    let words = words_of(text);
+    words
+        .iter()
+        .any(|word| SECRET_WORDS.contains(&word.as_str()))
+        || asks_for_secret_text(text)
+}
+
+/// The same for a sentence, in which `key` may mean anything.
+fn asks_for_secret_text(text: &str) -> bool {
+    let words = words_of(text);
+    let is_part = |word: &String| SECRET_PARTS.iter().any(|part| word.contains(part));
+    // `api key`, `one time code`; two words that only come to `token` are none.
+    let is_split = |n: usize| {
+        let mut groups = words.windows(n).map(<[String]>::concat);
+        groups.any(|group| group != "token" && SECRET_PARTS.contains(&group.as_str()))
+    };
+    words.iter().any(is_part) || is_split(2) || is_split(3)
+}
+
+/// Words of a text in small letters, also those of a name as `apiKey`. Letters of other scripts that
+/// look as Latin ones become these, and letters that stand alone become one word.
+fn words_of(text: &str) -> Vec<String> {
+    let mut spaced = String::with_capacity(text.len());
+    let mut was_small = false;
+    for c in text.chars() {
+        if c.is_uppercase() && was_small {
+            spaced.push(' ');
+        }
+        was_small = c.is_lowercase() || c.is_numeric();
+        spaced.push(c);
+    }
+    let folded: String = key(&spaced).chars().map(fold_letter).collect();
+    let mut words: Vec<String> = Vec::new();
+    let mut was_alone = false;
+    for word in folded.split(|c: char| !c.is_alphanumeric()) {
+        let is_alone = word.chars().count() == 1;
+        match words.last_mut() {
+            Some(last) if is_alone && was_alone => last.push_str(word),
+            _ if word.is_empty() => continue,
+            _ => words.push(word.to_owned()),
+        }
+        was_alone = is_alone;
+    }
+    words
+}
+
+fn fold_letter(c: char) -> char {
+    match c {
+        'а' | 'α' | '@' => 'a',
+        'е' | 'ё' | 'ε' | '3' => 'e',
+        'о' | 'ο' | '0' => 'o',
+        'р' | 'ρ' => 'p',
+        'с' => 'c',
+        'ѕ' | '$' | '5' => 's',
+        'к' | 'κ' => 'k',
+        'у' | 'γ' => 'y',
+        'і' | 'ι' | '1' => 'i',
+        'т' | 'τ' => 't',
+        'п' | 'η' => 'n',
+        'ԁ' => 'd',
+        'ԝ' | 'ω' => 'w',
+        other => other,
+    }
+}
+
+impl FormField {
+    /// Returns its name for people.
+    pub(crate) fn label(&self) -> String {
+        let own = match self.title.is_empty() {
+            true => &self.name,
+            false => &self.title,
+        };
+        clean_line(own, MAX_LABEL_BYTES)
+    }
+
+    /// Returns the question for its value.
+    pub(crate) fn question(&self) -> String {
+        let mut text = self.label();
+        if !self.description.is_empty() {
+            text += ": ";
+            text += &clean_line(&self.description, MAX_DESCRIPTION_BYTES);
+        }
+        let hint = match &self.input {
+            FieldInput::Number { is_whole: true } => "a whole number",
+            FieldInput::Number { is_whole: false } => "a number",
+            FieldInput::Options(options) if !self.is_numbered(options) => "one of many options",
+            _ => "",
+        };
+        let bounds = ["minimum", "maximum", "minLength", "maxLength", "format"];
+        let bounds = bounds.into_iter().filter_map(|bound| {
+            let value = self.schema.get(bound)?;
+            Some(format!("{bound} {}", clean_line(&value.to_string(), 20)))
+        });
+        let optional = (!self.is_required && !matches!(self.input, FieldInput::Boolean))
+            .then(|| "may be left out".to_owned());
+        let hints = std::iter::once(hint.to_owned())
+            .chain(bounds)
+            .chain(optional);
+        let hints: Vec<String> = hints.filter(|hint| !hint.is_empty()).collect();
+        match hints.is_empty() {
+            true => text,
+            false => format!("{text} ({})", hints.join(", ")),
+        }
+    }
+
+    /// Whether its options can be answered by their number.
+    fn is_numbered(&self, options: &[(String, String)]) -> bool {
+        let n_options = options.len() + usize::from(!self.is_required);
+        (2..=MAX_OPTIONS).contains(&n_options)
+    }
+
+    /// Returns the kind of the question.
+    pub(crate) fn kind(&self) -> QuestionKind {
+        let default = &self.schema["default"];
+        match &self.input {
+            FieldInput::Boolean => QuestionKind::Confirm {
+                default: default == true,
+            },
+            FieldInput::Options(options) if self.is_numbered(options) => {
+                let labels = options
+                    .iter()
+                    .map(|(_, label)| clean_line(label, MAX_LABEL_BYTES));
+                let none = (!self.is_required).then(|| "leave it out".to_owned());
+                let options: Vec<String> = labels.chain(none).collect();
+                QuestionKind::Choose {
+                    default: u32::try_from(options.len().saturating_sub(1)).unwrap_or_default(),
+                    options,
+                }
+            }
+            _ => QuestionKind::Text {
+                default: match default {
+                    Value::String(text) => clean_line(text, MAX_DESCRIPTION_BYTES),
+                    Value::Number(number) => number.to_string(),
+                    _ => String::new(),
+                },
+            },
+        }
+    }
+
+    /// Turns an answer into a value; `None` leaves the field out.
+    ///
+    /// # Errors
+    /// Reason why the answer does not fit, for the person.
+    pub(crate) fn value_of(&self, answer: &PersonAnswer) -> Result<Option<Value>, String> {
+        let value = match (&self.input, answer) {
+            (FieldInput::Boolean, PersonAnswer::Yes(is_yes)) => json!(is_yes),
+            (FieldInput::Options(options), PersonAnswer::Choice(at)) => {
+                let at = usize::try_from(*at).unwrap_or(usize::MAX);
+                match options.get(at) {
+                    Some((value, _)) => json!(value),
+                    None if self.is_required => return Err("choose one of them".to_owned()),
+                    None => return Ok(None),
+                }
+            }
+            (_, PersonAnswer::Text(text)) if text.is_empty() && !self.is_required => {
+                return Ok(None);
+            }
+            (FieldInput::Options(options), PersonAnswer::Text(text)) => {
+                let mut options = options.iter();
+                let found = options.find(|(value, label)| value == text || label == text);
+                json!(found.ok_or("it is none of the options")?.0)
+            }
+            (FieldInput::Number { is_whole: true }, PersonAnswer::Text(text)) => {
+                let number = text.trim().parse::<i64>();
+                json!(number.map_err(|_| "it must be a whole number")?)
+            }
+            (FieldInput::Number { .. }, PersonAnswer::Text(text)) => {
+                let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+                json!(number.ok_or("it must be a number")?)
+            }
+            (_, PersonAnswer::Text(text)) if text.is_empty() => {
+                return Err("it must not be empty".to_owned());
+            }
+            (_, PersonAnswer::Text(text)) => json!(text),
+            _ => return Err("it is no answer to this question".to_owned()),
+        };
+        let check = schema::compile(&schema_of_value(&self.schema))?;
+        check(&json!({ "value": value })).map_err(|why| clean_line(&why, 200))?;
+        Ok(Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(properties: Value, required: Value) -> Result<Vec<FormField>, FormFault> {
+        let schema = json!({"type": "object", "properties": properties, "required": required});
+        read_form("Some facts, please.", &schema)
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_never_asked_for() {
+        for name in [
+            "password",
+            "PASSWORD",
+            "user_password",
+            "apiKey",
+            "API-KEY",
+            "api key",
+            "accessToken",
+            "token",
+            "key",
+            "sshKey",
+            "pin",
+            "oneTimeCode",
+            "pass\u{200b}word",
+            "pаssword",
+            "p@ssw0rd",
+            "p.a.s.s.w.o.r.d",
+            "pass word",
+            "ｐａｓｓｗｏｒｄ",
+            "Passwort",
+            "creditCardNumber",
+        ] {
+            assert!(asks_for_secret(name), "{name}");
+            let why = form(json!({name: {"type": "string"}}), json!([])).unwrap_err();
+            assert!(why.to_string().contains("must not ask for"), "{why}");
+        }
+        for name in [
+            "name",
+            "keyboard",
+            "spinner",
+            "monkey",
+            "colour",
+            "passenger",
+            "city",
+        ] {
+            assert!(!asks_for_secret(name), "{name}");
+        }
+        for of in [
+            json!({"type": "string", "title": "Your password"}),
+            json!({"type": "string", "description": "the token that you got"}),
+            json!({"type": "string", "format": "password"}),
+        ] {
+            assert!(form(json!({"a": of}), json!([])).is_err(), "{of}");
+        }
+        let schema = json!({"properties": {"a": {"type": "string"}}});
+        assert!(read_form("Enter your API key", &schema).is_err());
+        for message in [
+            "Press a key",
+            "Where in Kenya, to Kent?",
+            "Go to Kenya",
+            "to ken",
+        ] {
+            assert!(read_form(message, &schema).is_ok(), "{message}");
+        }
+    }
+
+    #[test]
+    fn only_flat_and_small_forms_are_shown() {
+        for (properties, expected) in [
+            (json!({}), "no fields"),
+            (json!({"a": {"type": "object"}}), "neither text"),
+            (
+                json!({"a": {"type": "array", "items": {"enum": ["x"]}}}),
+                "neither text",
+            ),
+            (json!({"a": {"type": "string", "enum": []}}), "no options"),
+            (
+                json!({"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"},
+                    "d": {"type": "string"}, "e": {"type": "string"}}),
+                "more than 4 fields",
+            ),
+            (json!({"a\u{1b}[2J": {"type": "null"}}), "neither text"),
+        ] {
+            let why = form(properties, json!([])).unwrap_err().to_string();
+            assert!(why.contains(expected) && !why.contains('\u{1b}'), "{why}");
+        }
+    }
+
+    #[test]
+    fn answers_become_values_of_the_schema() {
+        let fields = form(
+            json!({
+                "age": {"type": "integer", "minimum": 0, "maximum": 150},
+                "colour": {"type": "string", "enum": ["r", "g"], "enumNames": ["red", "green"]},
+                "name": {"type": "string", "minLength": 2},
+                "news": {"type": "boolean"},
+            }),
+            json!(["age", "name"]),
+        );
+        let fields = fields.unwrap();
+        let [age, colour, name, news] = &fields[..] else {
+            panic!("{fields:?}");
+        };
+        let text = |text: &str| PersonAnswer::Text(text.to_owned());
+        assert_eq!(
+            age.question(),
+            "age (a whole number, minimum 0, maximum 150)"
+        );
+        assert_eq!(age.value_of(&text(" 7 ")), Ok(Some(json!(7))));
+        for bad in ["", "x", "1.5", "151", "-1"] {
+            assert!(age.value_of(&text(bad)).is_err(), "{bad}");
+        }
+        let QuestionKind::Choose { options, default } = colour.kind() else {
+            panic!("{colour:?}");
+        };
+        assert_eq!((options.len(), default), (3, 2));
+        assert_eq!(options, ["red", "green", "leave it out"]);
+        assert_eq!(
+            colour.value_of(&PersonAnswer::Choice(1)),
+            Ok(Some(json!("g")))
+        );
+        assert_eq!(colour.value_of(&PersonAnswer::Choice(2)), Ok(None));
+        assert_eq!(name.value_of(&text("Jo")), Ok(Some(json!("Jo"))));
+        assert!(name.value_of(&text("J")).is_err() && name.value_of(&text("")).is_err());
+        assert_eq!(
+            news.value_of(&PersonAnswer::Yes(false)),
+            Ok(Some(json!(false)))
+        );
+        assert!(news.value_of(&text("yes")).is_err());
+    }
+}

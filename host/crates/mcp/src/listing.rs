@@ -1,0 +1,175 @@
+//! Lists of prompts and resources, and requests for one of them, on an open connection.
+//!
+//! A list is asked for only if the server declares that it has one. Lists are bounded while they are
+//! read, page by page.
+
+use std::time::Duration;
+
+use rmcp::model::{
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, JsonObject, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ResourceContents,
+};
+
+use super::client::{CallFailure, Connection, MAX_PAGES};
+use super::prompt::{MAX_PROMPTS, OfferedArgument, OfferedPrompt};
+use super::resource::ResourceList;
+
+/// Time in which a server must have listed its prompts, or its resources.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Reason why an answer that is a question cannot be used.
+const ASKS_MORE: &str = "asks for more input, which this host does not support here";
+
+impl Connection {
+    /// Lists the prompts; none if the server declares that it has none.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub(crate) async fn list_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
+        if !self.declares(|own| own.prompts.is_some()) {
+            return Ok(Vec::new());
+        }
+        within("prompts", self.read_prompts()).await
+    }
+
+    async fn read_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
+        let (mut listed, mut cursor) = (Vec::new(), None);
+        for _ in 0..MAX_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = match self.peer().list_prompts(Some(page)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.failure_of(error).await.into_words()),
+            };
+            for prompt in page.prompts {
+                if listed.len() == MAX_PROMPTS {
+                    return Err(format!("offers more than {MAX_PROMPTS} prompts"));
+                }
+                let arguments = prompt.arguments.unwrap_or_default().into_iter();
+                listed.push(OfferedPrompt {
+                    name: prompt.name,
+                    title: prompt.title,
+                    description: prompt.description.unwrap_or_default(),
+                    arguments: arguments
+                        .map(|own| OfferedArgument {
+                            name: own.name,
+                            description: own.description.or(own.title).unwrap_or_default(),
+                            required: own.required == Some(true),
+                        })
+                        .collect(),
+                });
+            }
+            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+            if cursor.is_none() {
+                return Ok(listed);
+            }
+        }
+        Err(format!("lists its prompts on more than {MAX_PAGES} pages"))
+    }
+
+    /// Fetches a prompt. Dropping the future tells the server that the request is cancelled.
+    pub(crate) async fn get_prompt(
+        &self,
+        prompt: &str,
+        arguments: JsonObject,
+    ) -> Result<GetPromptResult, CallFailure> {
+        let asked = GetPromptRequestParams::new(prompt.to_owned()).with_arguments(arguments);
+        match self.peer().get_prompt_once(asked).await {
+            Ok(GetPromptResponse::Complete(result)) => Ok(result),
+            Ok(_) => Err(CallFailure::Refused(ASKS_MORE.to_owned())),
+            Err(error) => Err(self.failure_of(error).await),
+        }
+    }
+
+    /// Lists the resources and templates; none if the server declares that it has none.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub(crate) async fn list_resources(&self) -> Result<ResourceList, String> {
+        if !self.declares(|own| own.resources.is_some()) {
+            return Ok(ResourceList::default());
+        }
+        let mut list = ResourceList::default();
+        within("resources", self.add_resources(&mut list)).await?;
+        // Many servers have resources and do not know the request for templates.
+        let mut with_templates = list.clone();
+        let added = self.add_templates(&mut with_templates);
+        match within("templates of resources", added).await {
+            Ok(()) => Ok(with_templates),
+            Err(why) => {
+                tracing::debug!(server = self.name(), "it {why}");
+                Ok(list)
+            }
+        }
+    }
+
+    async fn add_resources(&self, list: &mut ResourceList) -> Result<(), String> {
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = match self.peer().list_resources(Some(page)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.failure_of(error).await.into_words()),
+            };
+            for own in page.resources {
+                let about = own.description.or(own.title).unwrap_or(own.name);
+                list.add(own.uri, &about, false)?;
+            }
+            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+        Err(format!(
+            "lists its resources on more than {MAX_PAGES} pages"
+        ))
+    }
+
+    async fn add_templates(&self, list: &mut ResourceList) -> Result<(), String> {
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = match self.peer().list_resource_templates(Some(page)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.failure_of(error).await.into_words()),
+            };
+            for own in page.resource_templates {
+                let about = own.description.or(own.title).unwrap_or(own.name);
+                list.add(own.uri_template, &about, true)?;
+            }
+            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+        Err(format!(
+            "lists its templates on more than {MAX_PAGES} pages"
+        ))
+    }
+
+    /// Reads a resource. Dropping the future tells the server that the request is cancelled.
+    pub(crate) async fn read_resource(
+        &self,
+        uri: &str,
+    ) -> Result<Vec<ResourceContents>, CallFailure> {
+        let asked = ReadResourceRequestParams::new(uri.to_owned());
+        match self.peer().read_resource_once(asked).await {
+            Ok(ReadResourceResponse::Complete(result)) => Ok(result.contents),
+            Ok(_) => Err(CallFailure::Refused(ASKS_MORE.to_owned())),
+            Err(error) => Err(self.failure_of(error).await),
+        }
+    }
+}
+
+/// Bounds the time of a list.
+async fn within<T>(
+    what: &str,
+    listed: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let listed = tokio::time::timeout(LIST_TIMEOUT, listed).await;
+    listed.unwrap_or_else(|_| {
+        Err(format!(
+            "did not list its {what} in {} s",
+            LIST_TIMEOUT.as_secs()
+        ))
+    })
+}

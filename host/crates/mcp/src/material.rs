@@ -1,0 +1,224 @@
+//! Prompts and resources of a server in one session, which a person fetches.
+//!
+//! A prompt is fetched only as it was pinned, a resource only as the server lists it. Start from
+//! [`ServerMaterial`].
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use rmcp::model::{GetPromptResult, Role};
+use serde_json::{Map, Value};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::client::CallFailure;
+use super::link::ServerLink;
+use super::resource::{MAX_TEXT_BYTES, ResourceList, check_uri, read_contents};
+use super::result;
+use rind_lib::host::{FetchedMaterial, ListedResource, SourceMaterial};
+use rind_lib::message::{Attachment, Part};
+use rind_lib::text::clean_line;
+
+/// Age after which resources are listed again.
+const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
+
+/// Most messages of a prompt.
+const MAX_MESSAGES: usize = 100;
+
+/// Longest quoted address, in bytes.
+const MAX_QUOTED_BYTES: usize = 200;
+
+/// Prompts and resources of one server in one session.
+pub(crate) struct ServerMaterial {
+    link: Arc<ServerLink>,
+    /// Resources as they were last listed.
+    listed: AsyncMutex<Option<(Instant, Arc<ResourceList>)>>,
+}
+
+impl ServerMaterial {
+    pub(crate) fn new(link: Arc<ServerLink>) -> Self {
+        Self {
+            link,
+            listed: AsyncMutex::default(),
+        }
+    }
+
+    async fn fetch(&self, name: &str, arguments: Map<String, Value>) -> Fetched {
+        let connection = self.link.ready_connection().await?;
+        // The comparison at the start may have held this very prompt.
+        if let Some(why) = self.link.held_prompt(name) {
+            let server = &self.link.server.name;
+            return Err(format!(
+                "does not offer the prompt that you said yes to: {why}; run `rind mcp test {server}`"
+            ));
+        }
+        let asked = self.within(connection.get_prompt(name, arguments)).await?;
+        prompt_material(&self.link.server.name, name, asked)
+    }
+
+    async fn read(&self, uri: &str) -> Fetched {
+        let quoted = clean_line(uri, MAX_QUOTED_BYTES);
+        check_uri(uri).map_err(|why| format!("is not asked: the address `{quoted}` {why}"))?;
+        let is_listed = self.list(MAX_LISTED_AGE).await?.has(uri);
+        // It may be newer than the list.
+        if !is_listed && !self.list(Duration::ZERO).await?.has(uri) {
+            return Err(format!(
+                "lists no resource `{quoted}` and no template that it fits"
+            ));
+        }
+        let connection = self.link.ready_connection().await?;
+        let contents = self.within(connection.read_resource(uri)).await?;
+        read_contents(uri, contents)
+    }
+
+    /// Lists the resources, unless that was done less than this long ago.
+    async fn list(&self, age: Duration) -> Result<Arc<ResourceList>, String> {
+        let mut listed = self.listed.lock().await;
+        if let Some((at, list)) = &*listed
+            && at.elapsed() < age
+        {
+            return Ok(list.clone());
+        }
+        let connection = self.link.ready_connection().await?;
+        let list = Arc::new(connection.list_resources().await?);
+        *listed = Some((Instant::now(), list.clone()));
+        Ok(list)
+    }
+
+    /// Bounds the time of a request as that of a call.
+    async fn within<T>(
+        &self,
+        asked: impl Future<Output = Result<T, CallFailure>>,
+    ) -> Result<T, String> {
+        let timeout = self.link.server.timeout();
+        match tokio::time::timeout(timeout, asked).await {
+            Ok(answered) => answered.map_err(CallFailure::into_words),
+            Err(_) => Err(format!(
+                "did not answer in {} s (`timeout_seconds` of its settings)",
+                timeout.as_secs()
+            )),
+        }
+    }
+}
+
+type Fetched = Result<FetchedMaterial, String>;
+
+impl SourceMaterial for ServerMaterial {
+    fn fetch_prompt<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Fetched> {
+        Box::pin(self.fetch(name, arguments))
+    }
+
+    fn list_resources(&self) -> BoxFuture<'_, Result<Vec<ListedResource>, String>> {
+        Box::pin(async { Ok(self.list(MAX_LISTED_AGE).await?.proposed()) })
+    }
+
+    fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Fetched> {
+        Box::pin(self.read(uri))
+    }
+}
+
+/// Turns the messages of a prompt into one text with its origin in front, and images.
+fn prompt_material(server: &str, name: &str, asked: GetPromptResult) -> Fetched {
+    let n_messages = asked.messages.len();
+    if n_messages > MAX_MESSAGES {
+        return Err(format!(
+            "answered with a prompt of {n_messages} messages, more than {MAX_MESSAGES}"
+        ));
+    }
+    let has_roles = asked.messages.iter().any(|own| own.role != Role::User);
+    let mut material = FetchedMaterial::default();
+    let mut texts = Vec::new();
+    for message in asked.messages {
+        let (parts, bytes) = result::parts_of(message.content);
+        let parts = parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let text = parts.collect::<Vec<_>>().join("\n");
+        for image in bytes {
+            let image = Attachment::image(image);
+            let image = image.map_err(|why| format!("answered with an image: {why}"))?;
+            material.images.push(image);
+        }
+        match (has_roles, message.role) {
+            _ if text.trim().is_empty() => {}
+            (false, _) => texts.push(text),
+            (true, Role::User) => texts.push(format!("User:\n{text}")),
+            (true, _) => texts.push(format!("Assistant:\n{text}")),
+        }
+    }
+    let text = texts.join("\n\n");
+    if text.is_empty() && material.images.is_empty() {
+        return Err("answered with an empty prompt".to_owned());
+    }
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!(
+            "answered with a prompt of more than {} KiB",
+            MAX_TEXT_BYTES >> 10
+        ));
+    }
+    let name = clean_line(name, MAX_QUOTED_BYTES);
+    material.text = format!(
+        "[The user ran the prompt `{name}` of the MCP server {server}; the server wrote the text of it]\n\n{text}"
+    );
+    Ok(material)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn material(messages: Value) -> Fetched {
+        let asked = serde_json::from_value(json!({"messages": messages})).unwrap();
+        prompt_material("docs", "p\u{1b}[2J", asked)
+    }
+
+    fn message(role: &str, text: &str) -> Value {
+        json!({"role": role, "content": {"type": "text", "text": text}})
+    }
+
+    #[test]
+    fn the_messages_of_a_prompt_are_one_text_with_its_origin() {
+        let one = material(json!([
+            message("user", "Review it."),
+            message("user", "Now.")
+        ]));
+        let text = one.unwrap().text;
+        assert!(text.starts_with("[The user ran the prompt `p"), "{text}");
+        assert!(text.contains("of the MCP server docs"), "{text}");
+        assert!(text.ends_with("]\n\nReview it.\n\nNow."), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+        let both = material(json!([message("user", "a"), message("assistant", "b")]));
+        assert!(both.unwrap().text.ends_with("User:\na\n\nAssistant:\nb"));
+        let resource = json!({"role": "user", "content": {"type": "resource",
+            "resource": {"uri": "a://b", "text": "inner"}}});
+        assert!(
+            material(json!([resource]))
+                .unwrap()
+                .text
+                .ends_with("[resource `a://b`]\ninner")
+        );
+    }
+
+    #[test]
+    fn a_prompt_that_is_empty_or_too_large_is_refused() {
+        for (messages, expected) in [
+            (json!([]), "empty prompt"),
+            (json!([message("user", "  ")]), "empty prompt"),
+            (
+                json!([message("user", &"x".repeat(MAX_TEXT_BYTES + 1))]),
+                "more than 256 KiB",
+            ),
+            (json!(vec![message("user", "x"); 101]), "101 messages"),
+        ] {
+            let why = material(messages).unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+}

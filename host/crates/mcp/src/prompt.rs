@@ -1,0 +1,269 @@
+//! Prompts of a server: what of its list can be used, and the names and arguments of the commands
+//! that a person calls them by.
+//!
+//! All texts here are claims of the server. Start from [`OfferedPrompt`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use rind_lib::secret::Scanner;
+use rind_lib::text::clean_line;
+
+/// Most prompts of one server.
+pub(crate) const MAX_PROMPTS: usize = 1_000;
+
+/// Most arguments of one prompt.
+const MAX_ARGUMENTS: usize = 32;
+
+/// Longest name of a prompt on its server, in bytes.
+const MAX_NAME_BYTES: usize = 512;
+
+/// Longest name of a command.
+const MAX_COMMAND_BYTES: usize = 48;
+
+/// Longest description of a prompt or an argument, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
+
+/// Number of hexadecimal digits that tell cut names apart.
+const HASH_DIGITS: usize = 8;
+
+/// A prompt as the server describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedPrompt {
+    /// Name on the server.
+    pub name: String,
+    /// Name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Description for people.
+    #[serde(default)]
+    pub description: String,
+    /// Arguments in the order of the server.
+    #[serde(default)]
+    pub arguments: Vec<OfferedArgument>,
+}
+
+/// An argument of a prompt, which is a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedArgument {
+    /// Name on the server.
+    pub name: String,
+    /// Description for people.
+    #[serde(default)]
+    pub description: String,
+    /// Whether it must be given.
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// Prompts of a server to which the operator said yes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerPrompts {
+    /// Name of the server in the settings.
+    pub server: String,
+    /// Pinned prompts.
+    pub prompts: Vec<OfferedPrompt>,
+}
+
+impl OfferedPrompt {
+    /// Returns the name of the command for it, without that of the server: letters, digits, `-`, `_`
+    /// and `.`, with `-` in place of other characters. A name that is too long is cut and ends in
+    /// digits of a hash of the whole name. Empty for a name without any letter or digit.
+    #[must_use]
+    pub fn command_name(&self) -> String {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let fitted: String = self
+            .name
+            .chars()
+            .map(|c| if fits(c) { c } else { '-' })
+            .collect();
+        let fitted = fitted.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        if fitted.len() <= MAX_COMMAND_BYTES {
+            return fitted.to_owned();
+        }
+        let hash = blake3::hash(self.name.as_bytes()).to_hex();
+        // The name is ASCII, so that every byte is the end of a character.
+        let head = fitted.get(..MAX_COMMAND_BYTES - HASH_DIGITS - 1);
+        let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
+        format!("{}-{digits}", head.unwrap_or(fitted))
+    }
+
+    /// Returns the JSON Schema of its arguments, all of which are texts.
+    #[must_use]
+    pub fn arguments_schema(&self) -> Value {
+        let property = |own: &OfferedArgument| {
+            let about = clean_line(&own.description, MAX_DESCRIPTION_BYTES);
+            (
+                own.name.clone(),
+                json!({"type": "string", "description": about}),
+            )
+        };
+        let properties: Map<String, Value> = self.arguments.iter().map(property).collect();
+        let required = self.arguments.iter().filter(|own| own.required);
+        let required: Vec<&str> = required.map(|own| own.name.as_str()).collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+
+    /// Returns the reason why it cannot be used.
+    fn fault(&self) -> Option<String> {
+        if self.name.len() > MAX_NAME_BYTES {
+            return Some(format!("its name has more than {MAX_NAME_BYTES} bytes"));
+        }
+        if self.command_name().is_empty() {
+            return Some("its name has no letter or digit for a command".to_owned());
+        }
+        if self.arguments.len() > MAX_ARGUMENTS {
+            return Some(format!("it has more than {MAX_ARGUMENTS} arguments"));
+        }
+        let is_plain = |name: &str| {
+            let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            !name.is_empty() && name.len() <= 64 && name.chars().all(fits)
+        };
+        if let Some(own) = self.arguments.iter().find(|own| !is_plain(&own.name)) {
+            let name = clean_line(&own.name, 64);
+            return Some(format!(
+                "its argument `{name}` has no name of at most 64 letters, digits, `-`, `_` and `.`"
+            ));
+        }
+        let mut names: Vec<&str> = self.arguments.iter().map(|own| own.name.as_str()).collect();
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair.first() == pair.last()) {
+            return Some("two of its arguments have one name".to_owned());
+        }
+        let mut texts = vec![self.description.as_str()];
+        texts.extend(self.title.as_deref());
+        texts.extend(self.arguments.iter().map(|own| own.description.as_str()));
+        if texts.iter().any(|text| text.len() > MAX_DESCRIPTION_BYTES) {
+            return Some(format!(
+                "a description of it has more than {} KiB",
+                MAX_DESCRIPTION_BYTES >> 10
+            ));
+        }
+        let mut texts = texts.into_iter();
+        let found = texts.find_map(|text| Scanner::shared().scan(text).into_iter().next());
+        found.map(|finding| {
+            format!(
+                "a description of it contains what looks like a secret ({})",
+                finding.rule
+            )
+        })
+    }
+}
+
+/// Sorts the prompts of a server into those that can be used and those that cannot, each of these
+/// with the reason.
+pub(crate) fn sort_prompts(
+    server: &str,
+    listed: Vec<OfferedPrompt>,
+) -> (Vec<OfferedPrompt>, Vec<String>) {
+    let mut by_name: BTreeMap<String, u32> = BTreeMap::new();
+    for prompt in &listed {
+        *by_name.entry(prompt.command_name()).or_default() += 1;
+    }
+    let (mut prompts, mut refused) = (Vec::new(), Vec::new());
+    for prompt in listed {
+        let name = prompt.command_name();
+        let fault = prompt.fault().or_else(|| match by_name.get(&name) {
+            Some(n) if *n > 1 => Some(format!(
+                "{n} of its prompts have the command `/{server}:{name}`"
+            )),
+            _ => None,
+        });
+        match fault {
+            None => prompts.push(prompt),
+            Some(why) => refused.push(format!("prompt `{}`: {why}", clean_line(&prompt.name, 64))),
+        }
+    }
+    prompts.sort_by(|a: &OfferedPrompt, b| a.name.cmp(&b.name));
+    (prompts, refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(name: &str) -> OfferedPrompt {
+        OfferedPrompt {
+            name: name.to_owned(),
+            ..OfferedPrompt::default()
+        }
+    }
+
+    #[test]
+    fn names_of_prompts_become_commands_and_long_ones_stay_apart() {
+        for (name, command) in [
+            ("review", "review"),
+            ("Code Review/2", "Code-Review-2"),
+            ("a:b", "a-b"),
+            ("../x", "x"),
+            ("\u{202e}x\u{1b}[2J", "x--2J"),
+            ("日本", ""),
+        ] {
+            assert_eq!(prompt(name).command_name(), command, "{name}");
+        }
+        let (long, other) = ("x".repeat(100), "x".repeat(101));
+        let names = [&long, &other].map(|name| prompt(name).command_name());
+        assert_ne!(names[0], names[1]);
+        assert!(names.iter().all(|name| name.len() == MAX_COMMAND_BYTES));
+    }
+
+    #[test]
+    fn prompts_that_cannot_be_used_are_named_and_the_others_stay() {
+        let mut odd = prompt("odd");
+        odd.arguments = vec![OfferedArgument {
+            name: "a=b".to_owned(),
+            ..OfferedArgument::default()
+        }];
+        let mut double = prompt("double");
+        double.arguments = vec![OfferedArgument {
+            name: "a".to_owned(),
+            ..OfferedArgument::default()
+        }];
+        double.arguments.push(double.arguments[0].clone());
+        let mut many = prompt("many");
+        many.arguments = vec![OfferedArgument::default(); MAX_ARGUMENTS + 1];
+        let mut huge = prompt("huge");
+        huge.description = "x".repeat(MAX_DESCRIPTION_BYTES + 1);
+        let mut secret = prompt("secret");
+        secret.description = format!("use {}{}", "AKIA", "IOSFODNN7EXAMPLQ");
+        let listed = vec![
+            prompt("fine"),
+            prompt("a b"),
+            prompt("a/b"),
+            prompt("é"),
+            odd,
+            double,
+            many,
+            huge,
+            secret,
+        ];
+        let (prompts, refused) = sort_prompts("docs", listed);
+        assert_eq!(prompts, [prompt("fine")]);
+        assert_eq!(refused.len(), 8, "{refused:?}");
+        assert!(refused[0].contains("2 of its prompts have the command `/docs:a-b`"));
+        assert!(refused[7].contains("looks like a secret"), "{refused:?}");
+    }
+
+    #[test]
+    fn arguments_are_texts_in_the_order_of_the_server() {
+        let argument = |name: &str, required| OfferedArgument {
+            name: name.to_owned(),
+            description: "d\u{1b}[2J".to_owned(),
+            required,
+        };
+        let mut own = prompt("p");
+        own.arguments = vec![argument("z", true), argument("a", false)];
+        let schema = own.arguments_schema();
+        let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["z", "a"]);
+        assert_eq!(schema["required"], json!(["z"]));
+        assert!(!schema.to_string().contains("\\u001b"), "{schema}");
+    }
+}

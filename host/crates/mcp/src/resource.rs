@@ -1,0 +1,447 @@
+//! Resources of a server: addresses that may be asked for, and the content of an answer.
+//!
+//! An address is sent to the server only if the server lists it or a template that it fits; the host
+//! itself opens none. Content is text or an image, and everything else is refused by name. Start from
+//! [`ResourceList`].
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::ResourceContents;
+
+use rind_lib::host::{FetchedMaterial, ListedResource};
+use rind_lib::message::Attachment;
+use rind_lib::message::blob::is_media_type;
+use rind_lib::text::clean_line;
+
+/// Longest address, in bytes.
+pub(crate) const MAX_URI_BYTES: usize = 2 << 10;
+
+/// Most resources and templates of one server.
+pub(crate) const MAX_RESOURCES: usize = 10_000;
+
+/// Most bytes of text in one answer.
+pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
+
+/// Most parts of one answer.
+const MAX_PARTS: usize = 32;
+
+/// Most images of one answer.
+const MAX_IMAGES: usize = 10;
+
+/// Longest quoted address or type, in bytes.
+const MAX_QUOTED_BYTES: usize = 200;
+
+/// Longest description in a list, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 200;
+
+/// Times that an address is decoded to find `..` in it.
+const MAX_DECODINGS: usize = 4;
+
+/// Resources and templates that a server listed at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ResourceList {
+    /// Resources by address.
+    pub(crate) resources: Vec<ListedResource>,
+    /// Templates by the text of RFC 6570.
+    pub(crate) templates: Vec<ListedResource>,
+}
+
+impl ResourceList {
+    /// Adds a resource or a template, whose texts are cut to a line.
+    ///
+    /// # Errors
+    /// There are too many; words that continue "it".
+    pub(crate) fn add(
+        &mut self,
+        uri: String,
+        about: &str,
+        is_template: bool,
+    ) -> Result<(), String> {
+        if self.resources.len() + self.templates.len() >= MAX_RESOURCES {
+            return Err(format!("lists more than {MAX_RESOURCES} resources"));
+        }
+        let listed = ListedResource {
+            uri,
+            description: clean_line(about, MAX_DESCRIPTION_BYTES),
+        };
+        // An address that nobody could ask for is not kept.
+        match is_template {
+            true if has_scheme(literal_start(&listed.uri)) => self.templates.push(listed),
+            false if check_uri(&listed.uri).is_ok() => self.resources.push(listed),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the server lists this address, or a template that it fits.
+    pub(crate) fn has(&self, uri: &str) -> bool {
+        self.resources.iter().any(|own| own.uri == uri)
+            || self
+                .templates
+                .iter()
+                .any(|own| fits_template(&own.uri, uri))
+    }
+
+    /// Returns the addresses to propose; of a template its beginning.
+    pub(crate) fn proposed(&self) -> Vec<ListedResource> {
+        let of_template = |own: &ListedResource| ListedResource {
+            uri: literal_start(&own.uri).to_owned(),
+            description: clean_line(
+                &format!("{} {}", own.uri, own.description),
+                MAX_DESCRIPTION_BYTES,
+            ),
+        };
+        let templates = self.templates.iter().map(of_template);
+        self.resources.iter().cloned().chain(templates).collect()
+    }
+}
+
+/// Checks an address before a server sees it.
+///
+/// # Errors
+/// Words that continue "the address".
+pub(crate) fn check_uri(uri: &str) -> Result<(), String> {
+    if uri.len() > MAX_URI_BYTES {
+        return Err(format!("has more than {} KiB", MAX_URI_BYTES >> 10));
+    }
+    if !has_scheme(uri) {
+        return Err("does not begin with a scheme, as `file:` is one".to_owned());
+    }
+    let is_seen = |c: char| c.is_ascii_graphic() || c.is_alphanumeric();
+    if !uri.chars().all(is_seen) {
+        return Err("has blanks or characters that cannot be seen".to_owned());
+    }
+    if has_parent(uri) {
+        return Err("has `..` in it, which could lead out of what the server shows".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether a text begins with the scheme of an address.
+fn has_scheme(text: &str) -> bool {
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    })
+}
+
+/// Whether a part of the path is `..`, also encoded, more than once too.
+fn has_parent(uri: &str) -> bool {
+    let mut text = uri.to_ascii_lowercase();
+    for _ in 0..MAX_DECODINGS {
+        let decoded = text
+            .replace("%2e", ".")
+            .replace("%2f", "/")
+            .replace("%5c", "\\")
+            .replace("%25", "%");
+        if decoded == text {
+            break;
+        }
+        text = decoded;
+    }
+    let mut parts = text.split(['/', '\\', ':', '?', '#', '&', '=', ';']);
+    // What is encoded more often than that has only one purpose.
+    parts.any(|part| part == "..") || text.contains("%25")
+}
+
+/// The text of a template before its first expression.
+fn literal_start(template: &str) -> &str {
+    template.split('{').next().unwrap_or_default()
+}
+
+/// Whether an address fits a template of RFC 6570. An expression stands for any text; without an
+/// operator and without `*` for one without `/`.
+fn fits_template(template: &str, uri: &str) -> bool {
+    let mut rest = uri;
+    let mut parts = template.split('{');
+    let first = parts.next().unwrap_or_default();
+    let Some(after) = rest.strip_prefix(first) else {
+        return false;
+    };
+    rest = after;
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let Some((expression, literal)) = part.split_once('}') else {
+            return false;
+        };
+        let is_simple = expression.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && !expression.contains('*');
+        let at = match (literal.is_empty(), parts.peek().is_none()) {
+            (true, true) => Some(rest.len()),
+            (false, true) => rest.ends_with(literal).then(|| rest.len() - literal.len()),
+            // Two expressions side by side cannot be told apart: the first stands for all.
+            (true, false) => Some(0),
+            (false, false) => rest.find(literal),
+        };
+        let Some(at) = at else {
+            return false;
+        };
+        let (value, after) = rest.split_at(at);
+        if is_simple && value.contains('/') {
+            return false;
+        }
+        rest = after.strip_prefix(literal).unwrap_or_default();
+    }
+    rest.is_empty()
+}
+
+/// Turns an answer into text and images.
+///
+/// # Errors
+/// The answer is not what was asked for, too large, or neither text nor images; words that
+/// continue "it".
+pub(crate) fn read_contents(
+    uri: &str,
+    contents: Vec<ResourceContents>,
+) -> Result<FetchedMaterial, String> {
+    if contents.is_empty() {
+        return Err("answered without any content".to_owned());
+    }
+    if contents.len() > MAX_PARTS {
+        return Err(format!(
+            "answered with {} parts, more than {MAX_PARTS}",
+            contents.len()
+        ));
+    }
+    let is_many = contents.len() > 1;
+    let mut fetched = FetchedMaterial::default();
+    for part in contents {
+        let (own, media_type, content) = match part {
+            ResourceContents::TextResourceContents {
+                uri,
+                mime_type,
+                text,
+                ..
+            } => (uri, mime_type, PartContent::Text(text)),
+            ResourceContents::BlobResourceContents {
+                uri,
+                mime_type,
+                blob,
+                ..
+            } => (uri, mime_type, decode_blob(&blob)?),
+            _ => return Err("answered with a part of a kind that is not known".to_owned()),
+        };
+        check_origin(uri, &own)?;
+        if is_many {
+            fetched.text += &format!("[{}]\n", clean_line(&own, MAX_QUOTED_BYTES));
+        }
+        add_part(&mut fetched, content, &media_type.unwrap_or_default())?;
+    }
+    Ok(fetched)
+}
+
+/// Content of a part.
+enum PartContent {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+fn decode_blob(blob: &str) -> Result<PartContent, String> {
+    let bytes = STANDARD.decode(blob);
+    let bytes = bytes.map_err(|_| "answered with bytes that are not base64")?;
+    Ok(PartContent::Bytes(bytes))
+}
+
+/// Refuses a part of another resource: only the one that was asked for, or one below it.
+fn check_origin(asked: &str, own: &str) -> Result<(), String> {
+    let below = own.strip_prefix(asked.trim_end_matches('/'));
+    let is_below = below.is_some_and(|rest| rest.starts_with('/')) && check_uri(own).is_ok();
+    if own == asked || is_below {
+        return Ok(());
+    }
+    Err(format!(
+        "answered with another resource than the one that was asked for: `{}`",
+        clean_line(own, MAX_QUOTED_BYTES)
+    ))
+}
+
+fn add_part(
+    fetched: &mut FetchedMaterial,
+    content: PartContent,
+    media_type: &str,
+) -> Result<(), String> {
+    let named = match is_media_type(media_type) {
+        true => media_type,
+        false => "no known type",
+    };
+    let text = match content {
+        PartContent::Text(text) => text,
+        PartContent::Bytes(bytes) => {
+            if let Ok(image) = Attachment::image(bytes.clone()) {
+                fetched.images.push(image);
+                if fetched.images.len() > MAX_IMAGES {
+                    return Err(format!("answered with more than {MAX_IMAGES} images"));
+                }
+                return Ok(());
+            }
+            if named.starts_with("image/") {
+                let why = Attachment::image(bytes).err().unwrap_or_default();
+                return Err(format!("answered with {named} that is not taken: {why}"));
+            }
+            String::from_utf8(bytes).map_err(|error| {
+                let n_bytes = error.as_bytes().len();
+                format!(
+                    "answered with {n_bytes} bytes of {named}; only text and images can be put into an input"
+                )
+            })?
+        }
+    };
+    if text.contains('\0') {
+        return Err(format!(
+            "answered with binary data as text ({named}); only text and images can be put into an input"
+        ));
+    }
+    if fetched.text.len().saturating_add(text.len()) > MAX_TEXT_BYTES {
+        return Err(format!(
+            "answered with more than {} KiB of text; ask for a part of it",
+            MAX_TEXT_BYTES >> 10
+        ));
+    }
+    fetched.text += &text;
+    if !fetched.text.ends_with('\n') {
+        fetched.text.push('\n');
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_plain_and_leads_nowhere_else() {
+        for good in [
+            "file:///a/b.txt",
+            "docs://x",
+            "db+x:a",
+            "note:ü",
+            "a:b..c/d..",
+        ] {
+            assert_eq!(check_uri(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "/etc/passwd",
+            "a b://x",
+            "://x",
+            "file:///a/../b",
+            "file:///..",
+            "file:///a/%2e%2E/b",
+            "file:///a/%252e%252e/b",
+            "file:///a/%25252525252e%25252525252e/b",
+            "file:///a%2f..%2fb",
+            "file:///a\\..\\b",
+            "x:..",
+            "x:a?p=../b",
+            "file:///a\u{202e}b",
+            "file:///a\u{1b}[2J",
+            "file:///a\n",
+            &format!("x:{}", "y".repeat(MAX_URI_BYTES)),
+        ] {
+            assert!(check_uri(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_listed_or_fits_a_template_may_be_asked_for() {
+        let mut list = ResourceList::default();
+        list.add("docs://one".to_owned(), "d", false).unwrap();
+        list.add("docs://a/../b".to_owned(), "d", false).unwrap();
+        for template in [
+            "db://{table}/rows/{id}",
+            "tree:///{+path}",
+            "wild:///{path*}.md",
+            "{+anything}",
+            "{scheme}://x",
+            "broken://{x",
+        ] {
+            list.add(template.to_owned(), "d", true).unwrap();
+        }
+        for (uri, expected) in [
+            ("docs://one", true),
+            ("docs://two", false),
+            ("docs://a/../b", false),
+            ("db://users/rows/7", true),
+            ("db://users/x/rows/7", false),
+            ("db://users/rows/7/8", false),
+            ("tree:///a/b/c", true),
+            ("wild:///a/b.md", true),
+            ("wild:///a/b.txt", false),
+            ("https://a.example/", false),
+            ("broken://y", false),
+        ] {
+            assert_eq!(list.has(uri), expected, "{uri}");
+        }
+        let proposed: Vec<String> = list.proposed().into_iter().map(|own| own.uri).collect();
+        assert_eq!(
+            proposed,
+            ["docs://one", "db://", "tree:///", "wild:///", "broken://"]
+        );
+        let many = (0..=MAX_RESOURCES).find_map(|n| list.add(format!("a:{n}"), "", false).err());
+        assert!(many.unwrap().contains("more than 10000"));
+    }
+
+    fn read(contents: Value) -> Result<FetchedMaterial, String> {
+        read_contents("a://b", serde_json::from_value(contents).unwrap())
+    }
+
+    #[test]
+    fn text_and_images_are_taken_and_everything_else_is_refused_by_name() {
+        let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+        let fine = read(json!([
+            {"uri": "a://b", "text": "one"},
+            {"uri": "a://b/c", "blob": "dHdv", "mimeType": "text/plain"},
+            {"uri": "a://b", "blob": png, "mimeType": "text/html"},
+        ]))
+        .unwrap();
+        assert_eq!(fine.text, "[a://b]\none\n[a://b/c]\ntwo\n[a://b]\n");
+        assert_eq!(fine.images.len(), 1);
+        for (contents, expected) in [
+            (json!([]), "without any content"),
+            (
+                json!([{"uri": "a://c", "text": "x"}]),
+                "another resource than the one that was asked for: `a://c`",
+            ),
+            (
+                json!([{"uri": "a://b/../c", "text": "x"}]),
+                "another resource",
+            ),
+            (json!([{"uri": "a://bc", "text": "x"}]), "another resource"),
+            (json!([{"uri": "a://b", "blob": "%"}]), "not base64"),
+            (
+                json!([{"uri": "a://b", "blob": "/wD/", "mimeType": "application/pdf"}]),
+                "3 bytes of application/pdf",
+            ),
+            (
+                json!([{"uri": "a://b", "blob": "/wD/", "mimeType": "\u{1b}[2J"}]),
+                "3 bytes of no known type",
+            ),
+            (
+                json!([{"uri": "a://b", "blob": "AAAA", "mimeType": "image/png"}]),
+                "image/png that is not taken",
+            ),
+            (json!([{"uri": "a://b", "text": "a\u{0}b"}]), "binary data"),
+            (
+                json!([{"uri": "a://b", "text": "x".repeat(MAX_TEXT_BYTES + 1)}]),
+                "more than 256 KiB",
+            ),
+            (
+                json!(vec![json!({"uri": "a://b", "text": "x"}); MAX_PARTS + 1]),
+                "33 parts",
+            ),
+            (
+                json!(vec![json!({"uri": "a://b", "blob": png}); MAX_IMAGES + 1]),
+                "more than 10 images",
+            ),
+        ] {
+            let why = read(contents).unwrap_err();
+            assert!(why.contains(expected), "{expected}: {why}");
+            assert!(!why.contains('\u{1b}'), "{why}");
+        }
+    }
+}

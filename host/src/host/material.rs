@@ -1,0 +1,160 @@
+//! Prompts and resources of an outer layer, such as those of MCP servers, which a person fetches.
+//!
+//! Only a front end fetches them, for what a person typed: no model and no plugin can. What comes
+//! becomes a part of the input of a turn, so that it passes the hooks of the input, and secrets in
+//! it are masked before that, as in results of tools. Start from [`SourceMaterial`].
+
+use std::sync::{Arc, Weak};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::message::Attachment;
+use crate::point::handle::AgentHandle;
+use crate::point::trace::{AccessOutcome, AccessRecord, Origin, Reached};
+use crate::secret::{Scanner, run_aside};
+
+/// Prompts and resources of a [source](super::ToolSource) in one session.
+///
+/// Errors are reasons for the person, in words that continue "it".
+pub trait SourceMaterial: Send + Sync {
+    /// Fetches a prompt with the arguments that the person gave.
+    fn fetch_prompt<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<FetchedMaterial, String>>;
+
+    /// Lists the resources that can be read.
+    fn list_resources(&self) -> BoxFuture<'_, Result<Vec<ListedResource>, String>>;
+
+    /// Reads a resource. The implementation refuses an address that it does not list.
+    fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<FetchedMaterial, String>>;
+}
+
+/// Content of a prompt or resource. All of it is a claim of the source.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FetchedMaterial {
+    /// Text; empty if there are only images.
+    pub text: String,
+    /// Images.
+    pub images: Vec<Attachment>,
+}
+
+/// A resource that a source lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedResource {
+    /// Address, or the beginning of the addresses of a template.
+    pub uri: String,
+    /// Name and description, in the source's words.
+    pub description: String,
+}
+
+/// Material of the sources of an open session. It ends with the session.
+pub(super) type OpenMaterials = Arc<Vec<OpenMaterial>>;
+
+/// Material of one source.
+pub(super) struct OpenMaterial {
+    /// Name of the source.
+    pub(super) origin: String,
+    pub(super) material: Arc<dyn SourceMaterial>,
+    pub(super) handle: Arc<dyn AgentHandle>,
+}
+
+/// The way to the prompts and resources of a session's sources. Cheap to clone; it does not keep
+/// the session open.
+#[derive(Clone, Default)]
+pub struct SessionMaterials {
+    all: Weak<Vec<OpenMaterial>>,
+}
+
+debug_some!(SessionMaterials, self, origins = self.origins());
+
+impl SessionMaterials {
+    pub(super) fn new(all: &OpenMaterials) -> Self {
+        Self {
+            all: Arc::downgrade(all),
+        }
+    }
+
+    /// Returns the names of the sources.
+    #[must_use]
+    pub fn origins(&self) -> Vec<String> {
+        let all = self.all.upgrade().unwrap_or_default();
+        all.iter().map(|own| own.origin.clone()).collect()
+    }
+
+    /// Fetches a prompt of a source, with secrets in it masked.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub async fn fetch_prompt(
+        &self,
+        origin: &str,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<FetchedMaterial, String> {
+        let (all, at) = self.find_source(origin)?;
+        let own = all.get(at).ok_or_else(missing_source)?;
+        let fetched = own.material.fetch_prompt(name, arguments).await?;
+        Ok(own.mask_secrets(fetched, "prompt"))
+    }
+
+    /// Lists the resources of a source.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub async fn list_resources(&self, origin: &str) -> Result<Vec<ListedResource>, String> {
+        let (all, at) = self.find_source(origin)?;
+        let own = all.get(at).ok_or_else(missing_source)?;
+        own.material.list_resources().await
+    }
+
+    /// Reads a resource of a source, with secrets in it masked.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub async fn read_resource(&self, origin: &str, uri: &str) -> Result<FetchedMaterial, String> {
+        let (all, at) = self.find_source(origin)?;
+        let own = all.get(at).ok_or_else(missing_source)?;
+        let fetched = own.material.read_resource(uri).await?;
+        Ok(own.mask_secrets(fetched, "resource"))
+    }
+
+    fn find_source(&self, origin: &str) -> Result<(OpenMaterials, usize), String> {
+        let all = self.all.upgrade().ok_or("ended with the session")?;
+        let at = all.iter().position(|own| own.origin == origin);
+        Ok((all, at.ok_or_else(missing_source)?))
+    }
+}
+
+fn missing_source() -> String {
+    "is not used in this session".to_owned()
+}
+
+impl OpenMaterial {
+    /// Masks secrets in a fetched text, and reports that.
+    fn mask_secrets(&self, mut fetched: FetchedMaterial, what: &str) -> FetchedMaterial {
+        let masked = run_aside(fetched.text.len(), || Scanner::shared().mask(&fetched.text));
+        let Some(masked) = masked else {
+            return fetched;
+        };
+        let rules: Vec<&str> = masked.rules.iter().map(|rule| &**rule).collect();
+        self.handle.access(AccessRecord {
+            plugin: self.origin.as_str().into(),
+            reached: Reached::Secret,
+            target: what.to_owned(),
+            outcome: AccessOutcome::Masked,
+            reason: Some(rules.join(", ")),
+            origin: Origin {
+                agent: "main".into(),
+                turn: 0,
+                step: 0,
+                point: None,
+                call_id: None,
+            },
+        });
+        fetched.text = masked.text;
+        fetched
+    }
+}
