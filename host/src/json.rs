@@ -194,7 +194,10 @@ mod tests {
             r#"[{"a": 1, "a": 1}]"#,
         ] {
             let said = parse_json(text, 999).unwrap_err();
-            assert!(said.starts_with("is ambiguous JSON: the key `"), "{said}");
+            assert!(
+                said.starts_with("is ambiguous JSON: duplicate key `"),
+                "{said}"
+            );
         }
         assert!(parse_json(r#"[{"a": 1}, {"a": {"a": null}}]"#, 999).is_ok());
     }

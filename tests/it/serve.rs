@@ -409,7 +409,7 @@ async fn a_loop_that_leaves_too_much_is_not_run_again_and_says_so() {
     let EndReason::Failed(why) = &ends[0].why else {
         panic!("{ends:?}")
     };
-    assert!(why.contains("more than the 20000 of one loop"), "{why}");
+    assert!(why.contains("more than the maximum of 20000"), "{why}");
     let is_told = |stamped: &Stamped| matches!(&stamped.event, Event::Notice { text, .. } if text.contains("`hoarder` is not run again"));
     assert!(events.iter().any(is_told));
 }

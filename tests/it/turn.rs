@@ -101,7 +101,7 @@ async fn a_plain_answer() {
     assert_eq!(running.lines(), ["user: hello there", "assistant: done"]);
     let body = &running.provider.bodies()[0];
     assert_eq!(body["model"], "test-model");
-    assert_eq!(body["tools"].as_array().unwrap().len(), 6);
+    assert_eq!(body["tools"].as_array().unwrap().len(), 7);
     assert!(
         body["system"][0]
             .as_str()

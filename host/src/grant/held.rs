@@ -546,7 +546,7 @@ mod tests {
         assert!(refusal().contains("neither a file nor a folder"));
         let error = HeldFolder::read(&root.path().join("plugins"));
         let error = error.unwrap_err().to_string();
-        assert!(error.contains("lies elsewhere"), "{error}");
+        assert!(error.contains("files outside the project"), "{error}");
         fs::remove_file(root.path().join("plugins")).unwrap();
 
         let socket = std::os::unix::net::UnixListener::bind(root.path().join("s")).unwrap();

@@ -39,7 +39,7 @@ fn archived() -> (Rind, String) {
     let line = ran.stderr.lines().find(|line| line.starts_with('≡'));
     let line = line.unwrap_or_else(|| panic!("{}", ran.stderr));
     assert!(
-        line.starts_with("≡ an earlier turn was archived: 12 messages are kept by held-"),
+        line.starts_with("≡ an earlier turn was archived: 12 messages moved to held-"),
         "{line}"
     );
     let entry = rind.entries("replaced").remove(0);

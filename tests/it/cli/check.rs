@@ -224,7 +224,7 @@ fn a_secret_in_a_manifest_is_named_by_its_kind_only() {
         .exits(1)
         .stdout;
     assert!(
-        screen.contains("plugin.toml:1: what looks like a secret"),
+        screen.contains("plugin.toml:1: this looks like a secret"),
         "{screen}"
     );
     assert!(!screen.contains(&token));

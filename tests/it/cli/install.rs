@@ -203,7 +203,11 @@ fn a_name_from_another_source_needs_a_flag_and_a_folder_of_ones_own_is_left_alon
     plugin(&rind, "install", &hello(&rind, "one", "0.1.0", "")).exits(0);
     let other = hello(&rind, "other", "0.2.0", "");
     let ran = plugin(&rind, "install", &other).exits(1);
-    assert!(ran.stderr.contains("add --change-source"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("pass --change-source"),
+        "{}",
+        ran.stderr
+    );
     let other = other.to_str().unwrap();
     rind.run(&["plugin", "install", other, "--change-source"])
         .exits(0);

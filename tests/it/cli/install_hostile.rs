@@ -53,9 +53,9 @@ fn an_archive_with_more_than_its_list_shows_is_refused() {
     let path = archive(&rind, "prompts/a.md", EntryType::Regular, "", b"x");
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, [bytes.clone(), bytes.clone()].concat()).unwrap();
-    refused(&rind, &path, "something stands behind its end");
+    refused(&rind, &path, "data after its end");
     fs::write(&path, [bytes.clone(), b"text".to_vec()].concat()).unwrap();
-    refused(&rind, &path, "it is torn");
+    refused(&rind, &path, "it is truncated");
     let mut tar = Vec::new();
     std::io::copy(&mut flate2::read::GzDecoder::new(&bytes[..]), &mut tar).unwrap();
     let mut file = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::fast());
@@ -146,7 +146,7 @@ fn packed_files_without_a_manifest_with_two_or_torn_are_refused() {
     let table: toml::Table = toml::from_str(&manifest).unwrap();
     // What `rind plugin build` makes carries one.
     let component = guests::workspace().join("tests/evolution/contract-0.1.0.wasm");
-    refused(&rind, &component, "carries no plugin.toml");
+    refused(&rind, &component, "has no plugin.toml in it");
 
     let file = packed(&rind, &folder, "hello.wasm");
     let whole = fs::read(&file).unwrap();

@@ -487,7 +487,11 @@ async fn tags_of_npm_are_followed_and_scopes_are_one_part_of_the_path() {
     assert!(ran.stderr.contains("has no tag `gone`"), "{}", ran.stderr);
     // Another package is not the same plugin.
     let ran = mock.install(&rind, "npm:hello").exits(1);
-    assert!(ran.stderr.contains("add --change-source"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("pass --change-source"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

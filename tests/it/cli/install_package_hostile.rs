@@ -321,7 +321,7 @@ async fn answers_without_end_errors_and_redirects_to_private_places_are_refused(
         ),
         (
             Box::new(|_| Reply::Plain(429, Vec::new(), Vec::new())),
-            "too many requests",
+            "limits the rate of requests",
         ),
         (
             Box::new(|_| Reply::Plain(401, Vec::new(), Vec::new())),

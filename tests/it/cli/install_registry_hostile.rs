@@ -100,7 +100,7 @@ async fn manifests_that_are_not_those_of_one_component_are_refused() {
         (with(&|m| m["schemaVersion"] = 1.into()), "version 1"),
         (
             with(&|m| m["config"]["mediaType"] = "application/x\u{1b}[2J".into()),
-            "no component",
+            "not a component",
         ),
         (with(&|m| m["layers"] = json!([])), "has 0 layers"),
         (
@@ -308,7 +308,7 @@ async fn tokens_come_from_a_server_that_nobody_can_listen_to() {
         ("Bearer realm=\"file:///etc/passwd\"", "is not https"),
         ("Bearer service=\"x\"", "names no token server"),
         ("Negotiate", "of a kind that is not known"),
-        ("\"", "cannot be read"),
+        ("\"", "cannot be parsed"),
     ] {
         let server = Server::start(move |_| {
             let ask = format!("www-authenticate: {challenge}");

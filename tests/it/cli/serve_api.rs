@@ -231,7 +231,11 @@ fn an_address_that_others_reach_and_a_token_that_others_read_are_refused() {
     std::fs::write(&path, "x".repeat(40)).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let ran = rind.run(&["serve", "--listen", "127.0.0.1:0"]).exits(1);
-    assert!(ran.stderr.contains("others can read"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("other users can read"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

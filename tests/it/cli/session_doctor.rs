@@ -65,7 +65,7 @@ fn damage_is_found_and_repaired_and_the_file_as_it_was_is_kept() {
         "is cut off",
         "no entry refers to content/",
         "no entry names the subagent in agents/orphan/",
-        "notes is no file of a session",
+        "notes is not a file of a session",
         "link is a link",
     ] {
         assert!(found.contains(words), "{words}\n{found}");

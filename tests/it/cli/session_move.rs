@@ -62,7 +62,7 @@ fn the_bytes_of_a_session_are_not_written_to_a_terminal() {
         return;
     };
     assert!(shown.contains("code 2"), "{shown}");
-    assert!(shown.contains("add -o"), "{shown}");
+    assert!(shown.contains("pass -o"), "{shown}");
     assert!(!shown.contains("alert(1)"), "{shown}");
     // A pipe gets them.
     assert!(rind.run(&args).exits(0).stdout.contains("alert(1)"));

@@ -142,7 +142,7 @@ fn a_skill_that_is_made_is_in_order_and_its_dangling_references_are_found() {
         rind.run(&["skill", "new", "tidy-up"])
             .exits(2)
             .stderr
-            .contains("is there already")
+            .contains("already exists")
     );
     assert!(
         rind.run(&["skill", "new", "Bad"])

@@ -230,7 +230,7 @@ fn what_somebody_wrote_or_changed_is_never_replaced_and_kept_when_that_is_forced
 
     let ran = install(&rind, &source, &["--yes", "--force"]).exits(0);
     assert!(
-        ran.stderr.contains("moves to .kept: what is there now"),
+        ran.stderr.contains("moves to .kept: the existing skill"),
         "{}",
         ran.stderr
     );
@@ -346,7 +346,7 @@ fn of_a_source_with_several_skills_the_chosen_ones_are_installed() {
     );
     // The one that has a name of its own comes.
     let ran = install(&rind, &source, &["--all", "--yes"]).exits(1);
-    assert!(ran.stderr.contains("have one name"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("have the same name"), "{}", ran.stderr);
     assert!(ran.stdout.contains("review installed in"), "{}", ran.stdout);
     rind.run(&["skill", "remove", "review"]).exits(0);
     let ran = install(&rind, &source, &["--skill", "nope"]).exits(2);
@@ -421,7 +421,7 @@ fn a_project_with_a_skill_at_its_top_stays_where_it_is() {
     let ran = install(&rind, &source, &["--yes"]).exits(0);
     assert!(
         ran.stderr
-            .contains("left out: secrets.env, src/ (2 files), tools/ (--whole takes"),
+            .contains("left out: secrets.env, src/ (2 files), tools/ (--whole installs"),
         "{}",
         ran.stderr
     );

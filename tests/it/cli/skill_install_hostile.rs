@@ -225,7 +225,7 @@ fn archives_without_an_end_or_with_more_behind_it_are_refused() {
     .concat();
     fs::write(&path, members).unwrap();
     refused(&rind, &path, torn);
-    let behind = "something stands behind its end";
+    let behind = "data after its end";
     let other = plain(&[side], true);
     for bytes in [
         [plain(&[text], true), other.clone()].concat(),
@@ -244,7 +244,7 @@ fn archives_without_an_end_or_with_more_behind_it_are_refused() {
         [packed(&plain(&[text], true)), b"text".to_vec()].concat(),
     )
     .unwrap();
-    refused(&rind, &path, "it is torn");
+    refused(&rind, &path, "it is truncated");
     // Both of two members, which make one archive.
     let members = [
         packed(&plain(&[text], false)),

@@ -364,7 +364,11 @@ fn accepting_follows_no_link_and_removes_nothing_that_it_did_not_write() {
         symlink(rind.workspace().join(target), &place).unwrap();
         let before = files_below(&victim);
         let ran = test(&rind, &["tidy", "--accept"]).exits(1);
-        assert!(ran.stdout.contains("is a link"), "{link}\n{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("is a symlink"),
+            "{link}\n{}",
+            ran.stdout
+        );
         assert_eq!(files_below(&victim), before, "{link}");
         assert!(place.is_symlink(), "{link}");
     }
@@ -377,7 +381,7 @@ fn accepting_follows_no_link_and_removes_nothing_that_it_did_not_write() {
     std::fs::write(snapshots.join("notes.toml"), "mine = true\n").unwrap();
     let ran = test(&rind, &["tidy", "--accept"]).exits(0);
     assert!(
-        ran.stderr.contains("notes.toml, and it stays") && ran.stderr.contains("removed"),
+        ran.stderr.contains("notes.toml; it is kept") && ran.stderr.contains("removed"),
         "{}",
         ran.stderr
     );

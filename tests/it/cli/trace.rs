@@ -347,7 +347,7 @@ fn a_turn_that_is_archived_says_so_in_the_next_one() {
         .position(|line| *line == "≡ archiving an earlier turn of 4 messages: tool-calls");
     let at = at.unwrap_or_else(|| panic!("{screen}"));
     assert!(
-        lines[at + 1].starts_with("└ 4 messages are kept by held-"),
+        lines[at + 1].starts_with("└ 4 messages moved to held-"),
         "{screen}"
     );
 }

@@ -93,7 +93,7 @@ fn a_home_that_cannot_be_written_names_the_variable_that_moves_it() {
     let home = rind.home().join("blocked");
     let ran = rind.finish(command.env("RIND_HOME", home)).exits(2);
     assert!(
-        ran.stderr.contains("set RIND_HOME to a folder"),
+        ran.stderr.contains("set RIND_HOME to a writable folder"),
         "{}",
         ran.stderr
     );

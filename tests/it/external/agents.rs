@@ -187,7 +187,7 @@ async fn a_subagent_has_no_more_than_its_parent() {
     assert_eq!(acted(&mut running).await, "ok: could not");
     assert!(
         running.lines()[2].starts_with(
-            "tool: not-found: there is no tool `fly` to give to a subagent; the tools are: bash,"
+            "tool: not-found: there is no tool `fly` to give to a subagent; the tools are: background, bash,"
         ),
         "{:?}",
         running.lines()

@@ -92,7 +92,10 @@ fn a_person_answers_the_form_of_a_server_or_declines_it() {
         noted(&rind)
     );
 
-    terminal.keys("again\r").sees("Do you want to answer?");
+    terminal.keys("again\r");
+    terminal.until("the second question", |screen| {
+        screen.matches("Do you want to answer?").count() == 2
+    });
     terminal.waits(700).keys("n\r");
     terminal.until("two answers", |screen| screen.matches("Done.").count() == 2);
     terminal.sees_no("Enter steers").keys("\u{4}");

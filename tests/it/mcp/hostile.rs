@@ -100,7 +100,7 @@ fn a_server_that_cannot_be_listed_is_named_and_not_used() {
         let ran = turn(&rind);
         assert_eq!(ran.code, Some(0), "{mode}: {}", ran.stderr);
         assert!(
-            ran.stderr.contains("nobody said yes"),
+            ran.stderr.contains("its tools are not approved"),
             "{mode}: {}",
             ran.stderr
         );

@@ -11,7 +11,11 @@ fn nothing_is_offered_before_a_yes_and_the_settings_belong_to_it() {
     }
     let rind = unasked("plain", ECHOES, "");
     let ran = turn(&rind);
-    assert!(ran.stderr.contains("nobody said yes"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("its tools are not approved"),
+        "{}",
+        ran.stderr
+    );
     assert!(
         results(&ran)[0].contains("there is no tool"),
         "{:?}",

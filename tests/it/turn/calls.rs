@@ -120,7 +120,7 @@ async fn an_unknown_tool_is_a_result() {
     check_refused(
         setup,
         "host",
-        "there is no tool `fly` in this step; the tools are: bash,",
+        "there is no tool `fly` in this step; the tools are: background, bash,",
     )
     .await;
 }

@@ -158,7 +158,7 @@ mod tests {
             ),
             (
                 json!([{"type": "resource", "resource": {"uri": "u", "blob": "AAAA"}}]),
-                "`u` is not text",
+                "`u` is neither text",
             ),
         ];
         for (blocks, expected) in table {

@@ -66,7 +66,8 @@ pub(super) fn find_mentions(
             continue;
         };
         let is_known = servers.iter().any(|own| own == server);
-        if !is_known && !(check_server_name(server).is_ok() && uri.contains("://")) {
+        let is_meant = check_server_name(server).is_ok() && uri.contains("://");
+        if !is_known && !is_meant {
             continue;
         }
         if !is_known {

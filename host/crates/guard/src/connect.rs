@@ -193,11 +193,11 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         for (payload, why) in [
             (CALL, "no daemon is started"),
-            (b"".as_slice(), "no JSON"),
+            (b"".as_slice(), "not valid JSON"),
             (b"[]", "no JSON object"),
             (b"{}", "`session_id` is missing"),
-            (b"\xff\xfe{", "no JSON"),
-            (b"{\"session_id\":\"s\0", "no JSON"),
+            (b"\xff\xfe{", "not valid JSON"),
+            (b"{\"session_id\":\"s\0", "not valid JSON"),
         ] {
             let folder = GuardFolder::open(data.path());
             let answer = ask_daemon(&request(payload), folder, &NoDaemon).await;

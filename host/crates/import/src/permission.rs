@@ -362,8 +362,8 @@ mod tests {
     fn permissions_without_a_counterpart_are_losses() {
         for (text, why) in [
             ("WebFetch(domain:example.com)", "no such tool"),
-            ("Read(~/secrets)", "outside of the workspace"),
-            ("Read(//etc/passwd)", "outside of the workspace"),
+            ("Read(~/secrets)", "outside the workspace"),
+            ("Read(//etc/passwd)", "outside the workspace"),
             ("Edit(../x)", "`..`"),
             ("Edit(/docs/**)", "relative to the folder of these settings"),
             ("mcp__My Docs__search", "is called `my-docs` here"),

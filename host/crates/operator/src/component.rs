@@ -364,7 +364,7 @@ mod tests {
                 json!({"permissions": {"network": {"deny": [{"host": "x"}]}}}),
                 "not supported",
             ),
-            (json!({"permissions": {"gpu": {}}}), "not known"),
+            (json!({"permissions": {"gpu": {}}}), "unknown key"),
             (
                 json!({"permissions": {"network": {"allow": "all"}}}),
                 "not a list",

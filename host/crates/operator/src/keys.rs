@@ -184,7 +184,7 @@ mod tests {
             Ok("sk-one".to_owned())
         );
         let failed = run(&["sh", "-c", "echo sk-secret; echo locked >&2; exit 3"]).unwrap_err();
-        assert_eq!(failed, "the command exited with 3 and said \"locked\"");
+        assert_eq!(failed, "the command exited with 3; its output: \"locked\"");
         assert!(run(&["no-such-program-of-rind"]).is_err() && run(&[]).is_err());
     }
 

@@ -132,7 +132,7 @@ impl<R: Read> WatchedReader<R> {
         let mut buffer = [0; 8192];
         loop {
             // Read to the end, so that the gzip checksum is verified too.
-            let n_read = self.read(&mut buffer).context("it is torn")?;
+            let n_read = self.read(&mut buffer).context("it is truncated")?;
             if n_read == 0 {
                 break;
             }
@@ -212,12 +212,15 @@ fn unpack_entries<R: Read>(reader: R, hides: Hides) -> anyhow::Result<ArchiveEnt
             .by_ref()
             .take(bytes_left + 1)
             .read_to_end(&mut content)
-            .with_context(|| format!("it is torn at `{shown}`"))?;
+            .with_context(|| format!("it is truncated at `{shown}`"))?;
         let too_large = || format!("it has more than {} MiB", MAX_BYTES >> 20);
         bytes_left = bytes_left
             .checked_sub(n_read as u64)
             .with_context(too_large)?;
-        ensure!(n_read as u64 == entry.size(), "it is torn at `{shown}`");
+        ensure!(
+            n_read as u64 == entry.size(),
+            "it is truncated at `{shown}`"
+        );
         let earlier = read.files.insert(names, content);
         ensure!(earlier.is_none(), "it has `{shown}` twice");
     }
@@ -232,7 +235,7 @@ fn check_global(entry: &mut impl Read) -> anyhow::Result<()> {
     entry
         .take(MAX_SETTINGS_BYTES)
         .read_to_end(&mut bytes)
-        .context("it is torn")?;
+        .context("it is truncated")?;
     for extension in PaxExtensions::new(&bytes) {
         let extension = extension.context("it has settings that cannot be read")?;
         let key = extension.key_bytes();

@@ -99,20 +99,23 @@ pub(super) fn take_manifest_out(component: &mut Vec<u8>) {
 fn split_packed(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
     ensure!(bytes.starts_with(MAGIC), "it is not WebAssembly");
     let mut files = Files::new();
-    let mut component = bytes.get(..EMPTY.len()).context("it is torn")?.to_vec();
+    let mut component = bytes
+        .get(..EMPTY.len())
+        .context("it is truncated")?
+        .to_vec();
     let mut reader = BinaryReader::new(&bytes[EMPTY.len()..], EMPTY.len());
     while !reader.eof() {
         let start = reader.current_position();
-        let id = reader.read_u8().context("it is torn")?;
-        let n_bytes = reader.read_var_u32().context("it is torn")?;
+        let id = reader.read_u8().context("it is truncated")?;
+        let n_bytes = reader.read_var_u32().context("it is truncated")?;
         let body = reader
             .read_bytes(usize::try_from(n_bytes)?)
-            .context("it is torn")?;
+            .context("it is truncated")?;
         let carried = (id == 0).then(|| carried_section(body)).flatten();
         let Some((path, data)) = carried else {
             let end = reader.current_position();
             let whole = bytes.get(EMPTY.len()..).and_then(|all| all.get(start..end));
-            component.extend_from_slice(whole.context("it is torn")?);
+            component.extend_from_slice(whole.context("it is truncated")?);
             continue;
         };
         let earlier = files.insert(split_path(path)?, data.to_vec());

@@ -262,7 +262,10 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let refused = ApiAccess::from_file(&path).err().unwrap();
-        assert!(refused.to_string().contains("others can read"), "{refused}");
+        assert!(
+            refused.to_string().contains("other users can read"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -239,7 +239,7 @@ mod tests {
             ("{done}", "its verdict is not JSON"),
             ("{\"done\": \"yes\"}", "its verdict is not `{"),
             ("{\"reason\": \"x\"}", "missing field `done`"),
-            ("{\"done\": false, \"reason\": \" \"}", "gives no reason"),
+            ("{\"done\": false, \"reason\": \" \"}", "without a reason"),
         ];
         for (text, expected) in table {
             let why = verdict_in(text).unwrap_err();

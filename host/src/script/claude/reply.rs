@@ -179,9 +179,9 @@ mod tests {
             {"decision": ["block"]} => `decision` is `["block"]`
             {"hookSpecificOutput": "deny"} => must be an object
             {"systemMessage": 5} => must be a text
-            {"permissionDecision": "deny"} => belongs into it
-            {"hookSpecificOutput": {"decision": "block"}} => `decision` stands in `hookSpecificOutput`
-            {"hookSpecificOutput": {"continue": false}} => `continue` stands in `hookSpecificOutput`
+            {"permissionDecision": "deny"} => must be inside
+            {"hookSpecificOutput": {"decision": "block"}} => `decision` must not be inside `hookSpecificOutput`
+            {"hookSpecificOutput": {"continue": false}} => `continue` must not be inside `hookSpecificOutput`
             {"hookSpecificOutput": {"permissionDecision": "deny"}} => is for `PreToolUse`
             {"hookSpecificOutput": {"additionalContext": [1]}} => `additionalContext` is `[1]`
         "#;

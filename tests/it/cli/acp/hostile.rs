@@ -190,7 +190,7 @@ fn a_request_whose_id_runs_already_is_refused_and_another_client_cannot_open_the
     let twice = json!({"jsonrpc": "2.0", "id": id, "method": "session/list", "params": {}});
     first.send_line(twice.to_string().as_bytes());
     let (code, why) = first.error(id);
-    assert!(code == -32600 && why.contains("runs already"), "{why}");
+    assert!(code == -32600 && why.contains("already running"), "{why}");
     assert_eq!(first.stopped(id), "end_turn");
     let mut second = client(&rind);
     let cwd = rind.workspace();

@@ -119,7 +119,7 @@ fn words_that_nothing_matches_are_errors_with_the_nearest() {
         ),
         (
             "hooks = { turn_end = \"pass\" }",
-            "the point `turn_end` is called `turn-end` here",
+            "write the point `turn_end` as `turn-end`",
         ),
         (
             "hooks = { turn-end = \"passed\" }",

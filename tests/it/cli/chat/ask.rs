@@ -108,7 +108,7 @@ fn a_question_is_asked_in_place_viewed_whole_and_answered_with_a_reason_that_ste
     You said: write
 
     ›
-    scripted · ask · 1.7k/80k tokens (2 %)
+    scripted · ask · 2.0k/80k tokens (2 %)
     ");
     // What always covers is listed, and taken back.
     terminal.keys("/permissions\r").sees("1 write_file");

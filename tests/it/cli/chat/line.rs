@@ -221,7 +221,7 @@ fn a_change_of_a_file_is_shown_with_its_line_numbers() {
     The end.
 
     ›
-    scripted · full: nothing is asked · 1.6k/80k tokens (1 %)
+    scripted · full: nothing is asked · 1.8k/80k tokens (2 %)
     ");
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));

@@ -90,7 +90,7 @@ fn forty_columns_are_enough() {
     The end.
 
     ›
-    scripted · ask · 1.6k/80k tokens (1 %)
+    scripted · ask · 1.8k/80k tokens (2 %)
     "#);
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));

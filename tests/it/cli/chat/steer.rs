@@ -81,7 +81,7 @@ fn what_is_typed_during_a_turn_is_read_before_the_next_request_and_calls_that_ha
     And at the end: and later thank me
 
     ›
-    scripted · ask · 1.6k/80k tokens (2 %)
+    scripted · ask · 1.9k/80k tokens (2 %)
     ");
     terminal.keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));

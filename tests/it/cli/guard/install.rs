@@ -40,7 +40,7 @@ fn hooks_are_added_once_and_exactly_they_are_removed() {
         .rind
         .run(&["guard", "install", "claude-code", "--yes"])
         .exits(0);
-    assert!(again.stderr.contains("installed already"), "{again:?}");
+    assert!(again.stderr.contains("already installed"), "{again:?}");
     assert_eq!(own.user_text(".claude/settings.json"), text);
     own.rind
         .run(&["guard", "remove", "claude-code", "--yes"])
@@ -158,7 +158,7 @@ fn status_says_what_is_inert_and_when_the_agent_goes_on_without_the_guard() {
         "pre-tool    block, change arguments, notes PreToolUse",
         "Codex runs the call when a hook crashes",
         "`|| exit 2`",
-        "skipped without a word",
+        "skipped silently",
         "sentry judges at",
         "inert: ",
         "pre-reason",
@@ -215,7 +215,7 @@ fn hooks_of_another_program_are_replaced() {
     let old = text.replace("/rind-guard-hook'", "/old/rind-guard-hook'");
     own.put(".claude/settings.json", &old);
     let status = own.rind.run(&["guard", "status", "claude-code"]).exits(1);
-    assert!(status.stdout.contains("of another program"), "{status:?}");
+    assert!(status.stdout.contains("for another program"), "{status:?}");
     own.rind
         .run(&["guard", "install", "claude-code", "--yes"])
         .exits(0);

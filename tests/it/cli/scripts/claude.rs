@@ -246,7 +246,7 @@ fn what_a_hook_says_counts_and_one_that_fails_closes_the_gate() {
         ),
         (
             "echo '{\\\"hookSpecificOutput\\\": {\\\"hookEventName\\\": \\\"PreToolUse\\\", \\\"decision\\\": \\\"block\\\"}}'",
-            "`decision` stands in `hookSpecificOutput`",
+            "`decision` must not be inside `hookSpecificOutput`",
         ),
         (
             "echo '[{\\\"decision\\\": \\\"block\\\"}]'",

@@ -190,7 +190,7 @@ fn hostile_sources_end_with_a_reason_and_nothing_is_written() {
         ("deep", "nest", 1),
         ("empty", "no skill can be derived from", 2),
         ("module.wasm", "is a core module and no component", 1),
-        ("nowhere", "nowhere is not there", 2),
+        ("nowhere", "nowhere does not exist", 2),
     ] {
         let ran = rind
             .run(&["skill", "derive", source, "--into", "skills"])

@@ -98,9 +98,9 @@ fn one_link_among_the_skills_of_a_project_takes_no_other_away() {
     symlink("/etc/hostname", skills.join("two/SKILL.json")).unwrap();
     let ran = rind.run(&list);
     for part in [
-        "skills/etc: is a link that leads out",
+        "skills/etc: is a link out of the project",
         "bar/up: is a link to one of its parent folders",
-        "two/SKILL.json: is a link that leads out",
+        "two/SKILL.json: is a link out of the project",
     ] {
         assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
     }

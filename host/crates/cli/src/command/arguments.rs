@@ -369,7 +369,7 @@ mod tests {
             ("src deep", "depth"),
             ("src quick many", "most"),
             ("src quick 0", "most"),
-            ("src quick 1 more", "`more` is one argument too many"),
+            ("src quick 1 more", "unexpected argument `more`"),
             ("'src", "the quote ' is not closed"),
         ] {
             let why = read_arguments(&schema, text).unwrap_err();

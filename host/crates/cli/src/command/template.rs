@@ -288,7 +288,7 @@ mod tests {
         let without = read("---\ndescription: x\n---\nDo.").await.unwrap();
         assert_eq!(render(&without, json!("")).await.unwrap(), "Do.");
         let why = render(&without, json!("it")).await.unwrap_err();
-        assert!(why.contains("takes no arguments"), "{why}");
+        assert!(why.contains("declares no arguments"), "{why}");
     }
 
     #[tokio::test]

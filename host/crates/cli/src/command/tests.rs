@@ -51,7 +51,7 @@ fn server_prompts() -> rind_mcp::ServerPrompts {
 #[tokio::test]
 async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
     let commands = commands(&[], &[]).await;
-    assert_eq!(completed(&commands, "/do"), ["/docs:help"]);
+    assert_eq!(completed(&commands, "/doc"), ["/docs:help"]);
     assert_eq!(completed(&commands, "/docs:help st"), ["/docs:help style="]);
     let call = commands.parse_call("/docs:help intro 'two words'").unwrap();
     assert_eq!(call.entry.origin, CommandOrigin::Server("docs".to_owned()));

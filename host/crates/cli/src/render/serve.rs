@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(lines.len(), MAX_LINES_PER_MINUTE as usize);
         assert_eq!(
             lines.last().unwrap(),
-            "heart says more than is shown; all of it with --json (events) and RIND_LOG=warn (log lines)"
+            "heart has more output than is shown; --json shows all events and RIND_LOG=warn all log lines"
         );
         assert_eq!(view_of(&many[..2], now + MINUTE, &mut view).len(), 2);
     }

@@ -37,18 +37,21 @@ struct HeaderReader<'a> {
 
 impl<'a> HeaderReader<'a> {
     fn take_bytes(&mut self, n_bytes: usize) -> anyhow::Result<&'a [u8]> {
-        let (head, rest) = self.rest.split_at_checked(n_bytes).context("it is torn")?;
+        let (head, rest) = self
+            .rest
+            .split_at_checked(n_bytes)
+            .context("it is truncated")?;
         self.rest = rest;
         Ok(head)
     }
 
     fn take_u16(&mut self) -> anyhow::Result<u16> {
-        let bytes = self.take_bytes(2)?.try_into().context("it is torn")?;
+        let bytes = self.take_bytes(2)?.try_into().context("it is truncated")?;
         Ok(u16::from_le_bytes(bytes))
     }
 
     fn take_u32(&mut self) -> anyhow::Result<u32> {
-        let bytes = self.take_bytes(4)?.try_into().context("it is torn")?;
+        let bytes = self.take_bytes(4)?.try_into().context("it is truncated")?;
         Ok(u32::from_le_bytes(bytes))
     }
 
@@ -62,7 +65,7 @@ impl<'a> HeaderReader<'a> {
     }
 
     fn expect_magic(&mut self, magic: &[u8]) -> anyhow::Result<()> {
-        ensure!(self.take_bytes(magic.len())? == magic, "it is torn");
+        ensure!(self.take_bytes(magic.len())? == magic, "it is truncated");
         Ok(())
     }
 }
@@ -133,7 +136,10 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
 
 /// Reads the directory. Returns its entries and its offset.
 fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usize)> {
-    let end_at = bytes.len().checked_sub(END_BYTES).context("it is torn")?;
+    let end_at = bytes
+        .len()
+        .checked_sub(END_BYTES)
+        .context("it is truncated")?;
     let mut end = HeaderReader {
         rest: bytes.get(end_at..).unwrap_or_default(),
     };
@@ -159,7 +165,7 @@ fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usiz
         "its directory is not at the stated offset"
     );
     let mut reader = HeaderReader {
-        rest: bytes.get(offset..end_at).context("it is torn")?,
+        rest: bytes.get(offset..end_at).context("it is truncated")?,
     };
     let entries = (0..n_entries).map(|_| read_entry(&mut reader));
     let entries = entries.collect::<anyhow::Result<Vec<_>>>()?;
@@ -234,9 +240,9 @@ fn packed_bytes<'a>(
     entry: &DirectoryEntry<'_>,
     directory_at: usize,
 ) -> anyhow::Result<(&'a [u8], usize)> {
-    let before = bytes.get(..directory_at).context("it is torn")?;
+    let before = bytes.get(..directory_at).context("it is truncated")?;
     let mut reader = HeaderReader {
-        rest: before.get(entry.offset..).context("it is torn")?,
+        rest: before.get(entry.offset..).context("it is truncated")?,
     };
     reader.expect_magic(MAGIC)?;
     reader.take_bytes(2)?;
@@ -305,7 +311,7 @@ fn unpack_bytes(common: &CommonFields, packed: &[u8]) -> anyhow::Result<Vec<u8>>
                 .by_ref()
                 .take(limit)
                 .read_to_end(&mut content)
-                .context("it is torn")?;
+                .context("it is truncated")?;
             ensure!(
                 decoder.into_inner().is_empty(),
                 "it does not have the size that its header states"
