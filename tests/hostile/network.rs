@@ -68,7 +68,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "a secret in the query of a request",
             "fetches",
             || secret().boxed(),
-            "0 answered, refused: the URL contains a secret",
+            "0 answered, refused: the URL (github-token) contains a secret",
         ),
         attack(
             "sockets and name look-ups of its standard library",
