@@ -8,8 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, JsonObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
-    SubscriptionFilter,
+    CallToolRequestParams, JsonObject, ProtocolVersion, ServerCapabilities, SubscriptionFilter,
 };
 use rmcp::service::{ClientInitializeError, Peer, RunningService};
 use rmcp::transport::streamable_http_client::{
@@ -38,9 +37,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time in which a server must have listed its tools.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Most pages of a list.
-pub(crate) const MAX_PAGES: usize = 200;
 
 /// Most times that a call is sent: once, and after each question.
 const MAX_ROUNDS: usize = 4;
@@ -157,13 +153,8 @@ impl Connection {
 
     async fn list_tools(&self) -> Result<Vec<OfferedTool>, String> {
         let (mut budget, mut listed) = (OfferBudget::default(), Vec::new());
-        let mut cursor = None;
-        for _ in 0..MAX_PAGES {
-            let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.service.peer().list_tools(Some(page)).await {
-                Ok(page) => page,
-                Err(error) => return Err(self.failure_of(error).await.into_words()),
-            };
+        let ask = |page| self.peer().list_tools(Some(page));
+        self.read_pages("tools", ask, |page| {
             for tool in page.tools {
                 let tool = OfferedTool {
                     name: tool.name.into_owned(),
@@ -180,12 +171,10 @@ impl Connection {
                 budget.add_tool(&tool)?;
                 listed.push(tool);
             }
-            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
-            if cursor.is_none() {
-                return Ok(listed);
-            }
-        }
-        Err(format!("lists its tools on more than {MAX_PAGES} pages"))
+            Ok(page.next_cursor)
+        })
+        .await?;
+        Ok(listed)
     }
 
     /// Calls a tool. Dropping the future tells the server that the call is cancelled.

@@ -12,8 +12,9 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::form::{FormFault, FormField, asks_for_secret, read_form};
+use super::form::{FormFault, FormField, read_form};
 use super::names::origin_of;
+use super::secret_words::asks_for_secret;
 use rind_lib::host::SourceSession;
 use rind_lib::lock::lock;
 use rind_lib::point::caller::Caller;
@@ -39,7 +40,7 @@ pub(crate) struct ServerQuestions {
     session: SourceSession,
     calls: Mutex<RunningCalls>,
     clock: Mutex<AskClock>,
-    /// One form at a time, so that the questions of two do not mix.
+    /// Held for one form at a time, so that the questions of two do not mix.
     alone: tokio::sync::Mutex<()>,
 }
 
@@ -62,6 +63,25 @@ struct RunningCall {
 struct AskClock {
     since: Option<Instant>,
     total: Duration,
+}
+
+/// Clock that runs while the person is asked. A question that is dropped stops it too: otherwise all
+/// further time of a call would count as that of the person, and the call would have no end.
+struct RunningClock<'a>(&'a Mutex<AskClock>);
+
+impl<'a> RunningClock<'a> {
+    fn start(clock: &'a Mutex<AskClock>) -> Self {
+        lock(clock).since = Some(Instant::now());
+        Self(clock)
+    }
+}
+
+impl Drop for RunningClock<'_> {
+    fn drop(&mut self) {
+        let mut clock = lock(self.0);
+        let since = clock.since.take();
+        clock.total += since.map(|since| since.elapsed()).unwrap_or_default();
+    }
 }
 
 /// A running call; ends its questions when it is dropped.
@@ -136,17 +156,13 @@ impl ServerQuestions {
                 return ElicitResult::new(ElicitationAction::Decline);
             }
         };
-        lock(&self.clock).since = Some(Instant::now());
+        let running = RunningClock::start(&self.clock);
         let asked = tokio::select! {
             biased;
             () = over.cancelled() => Err(NoAnswer::Cancelled),
             asked = self.ask_request(request, &caller) => asked,
         };
-        {
-            let mut clock = lock(&self.clock);
-            let since = clock.since.take();
-            clock.total += since.map(|since| since.elapsed()).unwrap_or_default();
-        }
+        drop(running);
         match asked {
             Ok(None) => ElicitResult::new(ElicitationAction::Accept),
             Ok(Some(content)) => {
@@ -297,5 +313,17 @@ impl ServerQuestions {
             }
             NoAnswer::Cancelled
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_stands_after_a_question_that_was_dropped() {
+        let clock = Mutex::default();
+        drop(RunningClock::start(&clock));
+        assert!(lock(&clock).since.is_none());
     }
 }

@@ -6,8 +6,8 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use super::secret_words::{asks_for_secret, asks_for_secret_text};
 use rind_lib::point::handle::{PersonAnswer, QuestionKind};
-use rind_lib::skill::key;
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
@@ -22,30 +22,6 @@ const MAX_LABEL_BYTES: usize = 60;
 
 /// Longest description of a field, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 200;
-
-/// Parts of words that name something which no server is given.
-const SECRET_PARTS: [&str; 15] = [
-    "password",
-    "passwd",
-    "passwort",
-    "kennwort",
-    "passphrase",
-    "passcode",
-    "secret",
-    "token",
-    "apikey",
-    "accesskey",
-    "privatekey",
-    "secretkey",
-    "credential",
-    "cardnumber",
-    "onetimecode",
-];
-
-/// Whole words that do the same.
-const SECRET_WORDS: [&str; 9] = [
-    "key", "keys", "pin", "otp", "cvv", "cvc", "ssn", "iban", "pwd",
-];
 
 /// Reason why a form is not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,74 +156,6 @@ fn options_of(of: &Value) -> Option<Vec<(String, String)>> {
         Some((value.to_owned(), title.to_owned()))
     });
     Some(values.collect())
-}
-
-/// Whether a text names a password, a token, a key or the like. Names as `apiKey` and letters that
-/// only look different count as well.
-pub(crate) fn asks_for_secret(text: &str) -> bool {
-    let words = words_of(text);
-    words
-        .iter()
-        .any(|word| SECRET_WORDS.contains(&word.as_str()))
-        || asks_for_secret_text(text)
-}
-
-/// The same for a sentence, in which `key` may mean anything.
-fn asks_for_secret_text(text: &str) -> bool {
-    let words = words_of(text);
-    let is_part = |word: &String| SECRET_PARTS.iter().any(|part| word.contains(part));
-    // `api key`, `one time code`; two words that only come to `token` are none.
-    let is_split = |n: usize| {
-        let mut groups = words.windows(n).map(<[String]>::concat);
-        groups.any(|group| group != "token" && SECRET_PARTS.contains(&group.as_str()))
-    };
-    words.iter().any(is_part) || is_split(2) || is_split(3)
-}
-
-/// Words of a text in small letters, also those of a name as `apiKey`. Letters of other scripts that
-/// look as Latin ones become these, and letters that stand alone become one word.
-fn words_of(text: &str) -> Vec<String> {
-    let mut spaced = String::with_capacity(text.len());
-    let mut was_small = false;
-    for c in text.chars() {
-        if c.is_uppercase() && was_small {
-            spaced.push(' ');
-        }
-        was_small = c.is_lowercase() || c.is_numeric();
-        spaced.push(c);
-    }
-    let folded: String = key(&spaced).chars().map(fold_letter).collect();
-    let mut words: Vec<String> = Vec::new();
-    let mut was_alone = false;
-    for word in folded.split(|c: char| !c.is_alphanumeric()) {
-        let is_alone = word.chars().count() == 1;
-        match words.last_mut() {
-            Some(last) if is_alone && was_alone => last.push_str(word),
-            _ if word.is_empty() => continue,
-            _ => words.push(word.to_owned()),
-        }
-        was_alone = is_alone;
-    }
-    words
-}
-
-fn fold_letter(c: char) -> char {
-    match c {
-        'а' | 'α' | '@' => 'a',
-        'е' | 'ё' | 'ε' | '3' => 'e',
-        'о' | 'ο' | '0' => 'o',
-        'р' | 'ρ' => 'p',
-        'с' => 'c',
-        'ѕ' | '$' | '5' => 's',
-        'к' | 'κ' => 'k',
-        'у' | 'γ' => 'y',
-        'і' | 'ι' | '1' => 'i',
-        'т' | 'τ' => 't',
-        'п' | 'η' => 'n',
-        'ԁ' => 'd',
-        'ԝ' | 'ω' => 'w',
-        other => other,
-    }
 }
 
 impl FormField {

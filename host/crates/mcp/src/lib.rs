@@ -25,6 +25,7 @@ mod probe;
 mod prompt;
 mod resource;
 mod result;
+mod secret_words;
 mod serve;
 mod server;
 mod settings;

@@ -5,14 +5,18 @@
 
 use std::time::Duration;
 
+use rmcp::ServiceError;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, JsonObject, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ResourceContents,
 };
 
-use super::client::{CallFailure, Connection, MAX_PAGES};
+use super::client::{CallFailure, Connection};
 use super::prompt::{MAX_PROMPTS, OfferedArgument, OfferedPrompt};
 use super::resource::ResourceList;
+
+/// Most pages of a list.
+const MAX_PAGES: usize = 200;
 
 /// Time in which a server must have listed its prompts, or its resources.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,13 +37,9 @@ impl Connection {
     }
 
     async fn read_prompts(&self) -> Result<Vec<OfferedPrompt>, String> {
-        let (mut listed, mut cursor) = (Vec::new(), None);
-        for _ in 0..MAX_PAGES {
-            let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.peer().list_prompts(Some(page)).await {
-                Ok(page) => page,
-                Err(error) => return Err(self.failure_of(error).await.into_words()),
-            };
+        let mut listed = Vec::new();
+        let ask = |page| self.peer().list_prompts(Some(page));
+        self.read_pages("prompts", ask, |page| {
             for prompt in page.prompts {
                 if listed.len() == MAX_PROMPTS {
                     return Err(format!("offers more than {MAX_PROMPTS} prompts"));
@@ -58,12 +58,10 @@ impl Connection {
                         .collect(),
                 });
             }
-            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
-            if cursor.is_none() {
-                return Ok(listed);
-            }
-        }
-        Err(format!("lists its prompts on more than {MAX_PAGES} pages"))
+            Ok(page.next_cursor)
+        })
+        .await?;
+        Ok(listed)
     }
 
     /// Fetches a prompt. Dropping the future tells the server that the request is cancelled.
@@ -103,47 +101,56 @@ impl Connection {
     }
 
     async fn add_resources(&self, list: &mut ResourceList) -> Result<(), String> {
-        let mut cursor = None;
-        for _ in 0..MAX_PAGES {
-            let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.peer().list_resources(Some(page)).await {
-                Ok(page) => page,
-                Err(error) => return Err(self.failure_of(error).await.into_words()),
-            };
+        let ask = |page| self.peer().list_resources(Some(page));
+        self.read_pages("resources", ask, |page| {
             for own in page.resources {
                 let about = own.description.or(own.title).unwrap_or(own.name);
                 list.add(own.uri, &about, false)?;
             }
-            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
-            if cursor.is_none() {
-                return Ok(());
-            }
-        }
-        Err(format!(
-            "lists its resources on more than {MAX_PAGES} pages"
-        ))
+            Ok(page.next_cursor)
+        })
+        .await
     }
 
     async fn add_templates(&self, list: &mut ResourceList) -> Result<(), String> {
-        let mut cursor = None;
-        for _ in 0..MAX_PAGES {
-            let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = match self.peer().list_resource_templates(Some(page)).await {
-                Ok(page) => page,
-                Err(error) => return Err(self.failure_of(error).await.into_words()),
-            };
+        let ask = |page| self.peer().list_resource_templates(Some(page));
+        self.read_pages("templates", ask, |page| {
             for own in page.resource_templates {
                 let about = own.description.or(own.title).unwrap_or(own.name);
                 list.add(own.uri_template, &about, true)?;
             }
-            cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+            Ok(page.next_cursor)
+        })
+        .await
+    }
+
+    /// Asks for the pages of a list, and passes each to `take`, which returns the cursor of the next
+    /// page.
+    ///
+    /// # Errors
+    /// The server fails, `take` refuses a page, or there are too many pages; words that continue
+    /// "it".
+    pub(crate) async fn read_pages<P, F>(
+        &self,
+        listed: &str,
+        ask: impl Fn(PaginatedRequestParams) -> F,
+        mut take: impl FnMut(P) -> Result<Option<String>, String>,
+    ) -> Result<(), String>
+    where
+        F: Future<Output = Result<P, ServiceError>>,
+    {
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let page = match ask(PaginatedRequestParams::default().with_cursor(cursor)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.failure_of(error).await.into_words()),
+            };
+            cursor = take(page)?.filter(|cursor| !cursor.is_empty());
             if cursor.is_none() {
                 return Ok(());
             }
         }
-        Err(format!(
-            "lists its templates on more than {MAX_PAGES} pages"
-        ))
+        Err(format!("lists its {listed} on more than {MAX_PAGES} pages"))
     }
 
     /// Reads a resource. Dropping the future tells the server that the request is cancelled.

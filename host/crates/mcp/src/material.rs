@@ -60,7 +60,7 @@ impl ServerMaterial {
         let quoted = clean_line(uri, MAX_QUOTED_BYTES);
         check_uri(uri).map_err(|why| format!("is not asked: the address `{quoted}` {why}"))?;
         let is_listed = self.list(MAX_LISTED_AGE).await?.has(uri);
-        // It may be newer than the list.
+        // The resource may be newer than the list.
         if !is_listed && !self.list(Duration::ZERO).await?.has(uri) {
             return Err(format!(
                 "lists no resource `{quoted}` and no template that it fits"

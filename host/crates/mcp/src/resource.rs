@@ -143,7 +143,7 @@ fn has_parent(uri: &str) -> bool {
         text = decoded;
     }
     let mut parts = text.split(['/', '\\', ':', '?', '#', '&', '=', ';']);
-    // What is encoded more often than that has only one purpose.
+    // Encoding it more often than that serves only to hide `..`.
     parts.any(|part| part == "..") || text.contains("%25")
 }
 
