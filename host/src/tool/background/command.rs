@@ -1,6 +1,6 @@
-//! One command in the background: its output so far, and its end.
+//! A command in the background: its output so far, and its end.
 //!
-//! It must not know how the command is run. Start from [`BackgroundCommand`].
+//! Must not know how the command is run. Start from [`BackgroundCommand`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

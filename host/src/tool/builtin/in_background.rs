@@ -70,6 +70,7 @@ impl Drop for StartedCommand {
 
 /// Runs the command to its end, and looks at the files that it leaves.
 pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundCommand>) {
+    let _lost = LostCommand(&command);
     let seconds = process.deadline.as_secs();
     let (result, refused) = match run_and_look(process, command.cancel()).await {
         Ok(ended) => ended,
@@ -89,6 +90,21 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
         }
         Err(error) => BackgroundEnd::unstarted(&error.to_string()),
     });
+}
+
+/// Notes the end of a command whose task is dropped or panics: it would count as running for ever.
+struct LostCommand<'a>(&'a BackgroundCommand);
+
+impl Drop for LostCommand<'_> {
+    fn drop(&mut self) {
+        self.0.note_end(BackgroundEnd {
+            words: "ended by a fault of the host, without an exit code".to_owned(),
+            is_success: false,
+            after: self.0.started().elapsed(),
+            refused: Vec::new(),
+            is_started: true,
+        });
+    }
 }
 
 /// Runs the process; from time to time and at its end, renames the files it left that git would run.
