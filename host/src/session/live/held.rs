@@ -1,13 +1,14 @@
 //! Entries that could not be written and must not be lost, such as an answer that was paid for.
 //!
-//! They are a part of the conversation already, and are written in order before the next entry. Start
+//! Held entries are a part of the conversation already, and are written in order before the next. Start
 //! from [`Session::append_or_hold`].
 
 use super::{Session, SessionState};
 use crate::session::Error;
 use crate::session::entry::Body;
 
-/// Most lines that are held. A turn ends soon after the first; those behind the last are dropped.
+/// Most lines that are held. A turn ends soon after the first. Further entries fail: a line that is
+/// dropped would leave the next without its parent.
 const MAX_HELD: usize = 1000;
 
 /// Lines that are to be written before all others, in order.
@@ -15,10 +16,8 @@ const MAX_HELD: usize = 1000;
 pub(super) struct HeldLines(Vec<Vec<u8>>);
 
 impl HeldLines {
-    fn hold_line(&mut self, line: Vec<u8>) {
-        if self.0.len() < MAX_HELD {
-            self.0.push(line);
-        }
+    fn has_room(&self) -> bool {
+        self.0.len() < MAX_HELD
     }
 }
 
@@ -37,7 +36,10 @@ impl Session {
             Err(error) => Err(error),
         };
         if written.is_err() {
-            inner.held.hold_line(line);
+            if !inner.held.has_room() {
+                return written;
+            }
+            inner.held.0.push(line);
         }
         inner.take_entry(entry)?;
         written
@@ -56,10 +58,27 @@ impl SessionState {
 
     /// Puts a line into the file with the next entry, behind those that are held.
     pub(super) fn put_with_next(&mut self, line: Vec<u8>) -> Result<(), Error> {
+        if !self.held.has_room() {
+            self.write_held()?;
+        }
         if self.held.0.is_empty() {
             return self.journal.append_with_next(&line);
         }
-        self.held.hold_line(line);
+        self.held.0.push(line);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_for_held_lines_ends() {
+        let mut held = HeldLines::default();
+        held.0.resize(MAX_HELD - 1, Vec::new());
+        assert!(held.has_room());
+        held.0.push(Vec::new());
+        assert!(!held.has_room());
     }
 }
