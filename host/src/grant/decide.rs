@@ -214,6 +214,15 @@ impl Decision {
         self.of(Standing::Waiting).next().is_some()
     }
 
+    /// Returns the permissions that are granted, and would be if the operator said yes to the pending
+    /// ones.
+    #[must_use]
+    pub fn expected(&self) -> Granted {
+        let rows = self.rows.iter();
+        let expected = rows.filter(|row| row.standing != Standing::Denied);
+        Granted::new(expected.map(|row| row.capability.clone()).collect())
+    }
+
     /// Grants all pending capabilities, with this reason.
     #[must_use]
     pub fn with_yes(mut self, why: &str) -> Self {

@@ -203,7 +203,7 @@ pub struct Report {
 /// that is open.
 #[must_use]
 pub fn inspect(plugin: &DecidedPlugin) -> Report {
-    let expected = plugin.expected();
+    let expected = plugin.decision.expected();
     let spec_of = |row: &catalog::PointRow, options: &HookOptions, settings: &PluginSettings| {
         plugin.spec_with((row.name, row.kind), options, settings, &expected)
     };

@@ -116,8 +116,9 @@ impl PluginLoader<'_> {
             });
         }
         let bytes = ComponentBytes::read_component(&path, held)?;
-        let component = self.compile_plugin(&plugin, &bytes, &mut facts).await?;
         let requested = Granted::new(plugin.manifest.requested());
+        let compiled = self.compile_plugin(&plugin, &bytes, &requested, &mut facts);
+        let component = compiled.await?;
         let linked =
             self.build_template(&plugin, &component, &requested, &facts.imports, is_foreign);
         let template = match is_foreign {
@@ -158,6 +159,7 @@ impl PluginLoader<'_> {
         &self,
         plugin: &CheckedPlugin,
         bytes: &ComponentBytes,
+        requested: &Granted,
         facts: &mut ComponentFacts,
     ) -> Result<Component, Error> {
         facts.digest.clone_from(&bytes.digest);
@@ -171,14 +173,13 @@ impl PluginLoader<'_> {
             })
             .await?;
         facts.was_cached = was_cached;
-        let requested = Granted::new(plugin.manifest.requested());
         let ty = component.component_type();
         for (import, _) in ty.imports(&self.engine) {
             if facts.foreign.is_some() {
                 check_foreign_import(&plugin.manifest, import)?;
             } else {
                 authority::check_import(&plugin.manifest, import)?;
-                authority::check_granted(&requested, import)?;
+                authority::check_granted(requested, import)?;
             }
             facts.imports.push(import.to_owned());
         }

@@ -78,7 +78,7 @@ fn plugin_screen(question: &Question) -> QuestionScreen {
     });
     let mut wants = vec![QuestionLine::new("  it may then:")];
     wants.extend(waiting.chain(granted));
-    if let Some(combined) = combined(&decision.clone().with_yes("").granted(), request.has_hooks) {
+    if let Some(combined) = combined(&decision.expected(), request.has_hooks) {
         let text = format!("together these permissions mean: it {combined}");
         wants.push(QuestionLine::new("  ").styled_words(WARN, &text));
     }

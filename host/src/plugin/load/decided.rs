@@ -62,13 +62,6 @@ impl DecidedPlugin {
         }
     }
 
-    /// Returns the permissions that it has, and would have if the operator said yes to those that
-    /// are open.
-    #[must_use]
-    pub fn expected(&self) -> Granted {
-        self.decision.clone().with_yes("").granted()
-    }
-
     /// Describes a hook of a plugin that has `granted`, under `plugin` as the operator's settings:
     /// those for the hook over those for the plugin over the manifest's over the defaults. The
     /// operator can only lower a deadline; the manifest can raise the deadline of a hook that may

@@ -12,6 +12,7 @@ use super::decided::DecidedPlugin;
 use crate::egress::PluginEgress;
 use crate::folder::{FolderPlaces, FolderQuota, GrantedFolders};
 use crate::grant::{Capability, ExternalCall, Granted};
+use crate::plugin::Error;
 use crate::plugin::host::PluginBacking;
 use crate::plugin::instance::InstanceTemplate;
 use crate::plugin::manifest::Manifest;
@@ -121,23 +122,23 @@ impl Deref for LoadedPlugin {
 }
 
 /// Outcome of linking.
-pub(in crate::plugin) enum Linking<E> {
+pub(in crate::plugin) enum Linking {
     /// The plugin runs.
     Done(LoadedPlugin),
     /// The operator must be asked first.
     Waiting(DecidedPlugin),
     /// Permissions were refused without which the plugin cannot run.
-    Failed(DecidedPlugin, E),
+    Failed(DecidedPlugin, Error),
 }
 
 impl LoadedPlugin {
     /// Gives a plugin the granted resources, and links it with their imports. `template` returns the
     /// template of its instances, linked with the permissions that it is given.
-    pub(in crate::plugin) fn link<E>(
+    pub(in crate::plugin) fn link(
         decided: DecidedPlugin,
         options: &LoadOptions,
-        template: impl FnOnce(&DecidedPlugin, &Granted) -> Result<Option<Arc<InstanceTemplate>>, E>,
-    ) -> Linking<E> {
+        template: impl FnOnce(&DecidedPlugin, &Granted) -> Result<Option<Arc<InstanceTemplate>>, Error>,
+    ) -> Linking {
         let Some(resources) = PluginResources::of_decision(&decided, options) else {
             return Linking::Waiting(decided);
         };
