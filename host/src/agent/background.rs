@@ -1,7 +1,7 @@
 //! Tells the model of commands in the background that ended without its doing: those that ended since
 //! its last turn, and those of an earlier run of the program, which ended with it.
 //!
-//! It must not know how commands run; see `tool::background`. Start from [`take_notes`].
+//! Must not know how commands run; see `tool::background`. Start from [`take_notes`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -146,7 +146,7 @@ pub(super) const BETWEEN_TURNS: &str = "a resource of an MCP server is fetched b
 /// Fetches the resources that a text names and puts them after it. Tells those who watch of each.
 ///
 /// # Errors
-/// One of them cannot be had: the input must not be sent without it.
+/// A resource cannot be fetched, and the input must not be sent without it.
 pub(super) async fn fill_input(
     text: &str,
     mentions: &[ResourceMention],

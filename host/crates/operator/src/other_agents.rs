@@ -2,7 +2,7 @@
 //!
 //! Ensures that the notice for a project is shown once, and again when its list of files changes.
 //! Files that are used in place (context files, skills, presets of subagents) are not among them.
-//! It reads no content of these files. Start from [`tell_unused`].
+//! Reads no content of these files. Start from [`tell_unused`].
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Faults of the operator's settings and variables that no reader of them notices: lists that
 //! another file replaces, variables that are misspelt.
 //!
-//! They are reported at the start of a run and by `rind doctor`.
+//! Findings are reported at the start of a run and by `rind doctor`.
 
 use super::environment::OperatorEnvironment;
 use rind_lib::config::Config;

@@ -3,7 +3,7 @@
 //! Owns the numbers and a bounded number of the last events. Writing never waits for a reader: a
 //! reader that is slower than the session loses the oldest events, gets a notice about the gap, and
 //! can read the conversation from the session itself. Numbers increase and have no other meaning.
-//! They keep increasing when the session is reopened, also by another process, because they start
+//! Numbers keep increasing when the session is reopened, also by another process, because they start
 //! from the clock.
 
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Finds a subagent by its id or by the beginning of the id.
 //!
-//! It must not know what the ids identify. Start from [`resolve_agent`].
+//! Must not know the things that the ids identify. Start from [`resolve_agent`].
 
 use crate::text::clean_line;
 
