@@ -12,6 +12,7 @@ use std::fmt::Write;
 use std::io::{BufRead, BufReader};
 use std::time::Instant;
 
+use jiff::Timestamp;
 use rind_tests::cli::Rind;
 use rind_tests::guests::CORE;
 use serde_json::Value;
@@ -50,11 +51,17 @@ fn measure(rind: &Rind, args: &[&str]) -> Measured {
     let mut child = command.spawn().unwrap();
     let mut requests = Vec::new();
     let mut peak = 0.0;
+    let mut start = 0.0;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let now = Instant::now();
         let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
         if event["type"] == "request-start" {
-            requests.push(now);
+            if requests.is_empty() {
+                start = millis(started, now);
+            }
+            // By its own time: several events arrive together.
+            let at: Timestamp = event["at"].as_str().unwrap().parse().unwrap();
+            requests.push(at);
             if requests.len() == ROUNDS {
                 peak = peak_of(child.id());
             }
@@ -62,9 +69,11 @@ fn measure(rind: &Rind, args: &[&str]) -> Measured {
     }
     assert!(child.wait().unwrap().success());
     assert_eq!(requests.len(), ROUNDS);
-    let rounds = requests.windows(2).map(|pair| millis(pair[0], pair[1]));
+    let rounds = requests
+        .windows(2)
+        .map(|pair| pair[1].duration_since(pair[0]).as_secs_f64() * 1000.0);
     Measured {
-        start: millis(started, requests[0]),
+        start,
         round: median(rounds),
         peak,
     }

@@ -5,9 +5,15 @@ mod generated {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "rind:plugin/plugin",
-        // Caller queries and reads of a payload are answered from memory: a future for each call
-        // would cost more than the answer.
-        imports: { default: async | trappable, "rind:plugin/handles": trappable, "rind:plugin/caller": },
+        // Caller queries, reads of a payload, settings and session state are answered from memory: a
+        // future for each call would cost more than the answer.
+        imports: {
+            default: async | trappable,
+            "rind:plugin/handles": trappable,
+            "rind:plugin/config": trappable,
+            "rind:plugin/state": trappable,
+            "rind:plugin/caller":
+        },
         exports: { default: async },
         trappable_error_type: { "rind:plugin/types.error" => crate::point::handle::HandleError },
         with: {

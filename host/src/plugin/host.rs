@@ -48,6 +48,8 @@ pub(super) struct PluginBacking {
     pub(super) granted: Arc<Granted>,
     /// Settings, as a JSON object.
     pub(super) config: Arc<Value>,
+    /// The settings as text, which guests read at every call.
+    pub(super) config_text: String,
     /// Key-value store that persists across sessions.
     pub(super) store: PluginStore,
     pub(super) folders: Arc<GrantedFolders>,

@@ -5,7 +5,7 @@
 //! these would add 15 MB to every program, to save 0.4 s in sessions near their limit.
 
 use std::io::Read as _;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Once};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -42,6 +42,20 @@ static ENCODER: LazyLock<TokenEncoder> = LazyLock::new(|| {
         pieces: Regex::new(PIECES).expect("a constant"),
     }
 });
+
+/// Starts to build the encoder on a thread of its own, if it was not started before.
+pub(super) fn build_ahead() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let build = || {
+            LazyLock::force(&ENCODER);
+        };
+        // Without a thread, the first count builds it.
+        let _ = std::thread::Builder::new()
+            .name("token-encoder".to_owned())
+            .spawn(build);
+    });
+}
 
 struct TokenEncoder {
     bytes: BytePairEncoding,

@@ -21,6 +21,12 @@ pub(crate) fn count_tokens(text: &str) -> u64 {
     encoder::count_tokens(text)
 }
 
+/// Builds the encoder in the background. Call it some time before [`count_tokens`] is needed, so that
+/// no turn waits for it.
+pub(crate) fn prepare_encoder() {
+    encoder::build_ahead();
+}
+
 /// Estimates the tokens of a text without the encoder: within 20 % of [`count_tokens`] for prose
 /// and code, and at least half of it for encoded data and other scripts. For display, and to decide
 /// whether counting is necessary.

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use rind_tests::cli::Rind;
+use rind_tests::server::{Reply, Server};
 use serde_json::Value;
 
 /// The report, and the exit code.
@@ -158,6 +159,56 @@ fn what_is_required_and_missing_is_an_exit_code() {
     let ran = rind.finish(command.env("PATH", "/nowhere")).exits(0);
     let bare: Value = serde_json::from_str(&ran.stdout).unwrap();
     has_state(&bare, "target for authors", "missing", "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_of_the_model_is_asked_what_it_has() {
+    let models = r#"{"object":"list","data":[{"id":"gpt-4o","object":"model"}]}"#;
+    let server = Server::start(|request| match request.has("authorization: Bearer right") {
+        true => Reply::ok(models),
+        false => Reply::Plain(
+            401,
+            Vec::new(),
+            br#"{"error":{"message":"wrong key"}}"#.to_vec(),
+        ),
+    })
+    .await;
+    let rind = Rind::default();
+    let look = |model: &str, key: &str| {
+        rind.config(&format!(
+            "[provider]\nname = \"openai\"\nmodel = \"{model}\"\n"
+        ));
+        let mut command = rind.command(&["doctor", "--json"]);
+        command
+            .env("OPENAI_BASE_URL", server.at("127.0.0.1", "/v1"))
+            .env("OPENAI_API_KEY", key);
+        let ran = tokio::task::block_in_place(|| rind.finish(&mut command));
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()
+    };
+    has_state(
+        &look("gpt-4o", "right"),
+        "model",
+        "ok",
+        "its server answers and has the model",
+    );
+    has_state(
+        &look("gpt-9", "right"),
+        "model",
+        "weaker",
+        "its server does not list the model",
+    );
+    has_state(
+        &look("gpt-4o", "wrong"),
+        "model",
+        "missing",
+        "asking its server failed",
+    );
+    assert!(
+        server
+            .received()
+            .iter()
+            .all(|request| request.line == "GET /v1/models")
+    );
 }
 
 /// `landlock_create_ruleset`: one number on all architectures.

@@ -3,10 +3,11 @@
 use std::io::IsTerminal;
 use std::path::Path;
 use std::pin::pin;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::approve::TerminalQuestion;
@@ -397,6 +398,10 @@ pub(super) async fn run_turn(
 /// Most events that are shown at once, before a question or a signal has its turn.
 const MAX_BATCH: usize = 64;
 
+/// Time for which events gather before the next are shown. The turn would otherwise wake this task
+/// for each of them, which takes longer than making the event.
+const GATHER: Duration = Duration::from_millis(1);
+
 /// Shows the events of a session and asks the questions of its turns, until it is `over`.
 pub(super) async fn show_all(
     mut renderer: TurnRenderer,
@@ -412,11 +417,17 @@ pub(super) async fn show_all(
     let mut is_interrupted = false;
     let mut is_over = false;
     let mut batch = Vec::new();
+    let mut gathering = pin!(tokio::time::sleep(Duration::ZERO));
+    let mut is_gathering = false;
     while !is_over {
         tokio::select! {
             // Events before questions: a question is shown after the events that led to it.
             biased;
-            n_events = events.recv_many(&mut batch, MAX_BATCH) => {
+            () = &mut gathering, if is_gathering => is_gathering = false,
+            n_events = events.recv_many(&mut batch, MAX_BATCH), if !is_gathering => {
+                // What is left of a full batch was sent before, and is shown at once.
+                is_gathering = n_events < MAX_BATCH;
+                gathering.as_mut().reset(Instant::now() + GATHER);
                 renderer.show_all(&batch);
                 for event in batch.drain(..) {
                     telemetry.take_event(&event);
@@ -432,7 +443,7 @@ pub(super) async fn show_all(
                 is_interrupted = true;
                 renderer.show_interrupted();
             }
-            Some(asked) = questions.recv() => {
+            Some(asked) = questions.recv(), if !is_gathering => {
                 renderer.pause_wait();
                 let mut put = pin!(asked.put_question(&cancel));
                 // Show no events while the question is on the screen, but pass them to the

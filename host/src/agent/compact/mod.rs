@@ -92,8 +92,12 @@ impl CompactionState {
     pub(super) fn learn_usage(&mut self, model: &str, request: &Request, reported: u64) {
         let counter = self.counter.clone();
         let sizes = self.sizes_of(model);
+        let tokens = sizes.bound.learn_reported(reported);
+        if tokens > sizes.least_that_matters / 3 {
+            crate::tokens::prepare_encoder();
+        }
         // From half of the size that matters on, so that the ratio is known before it is needed.
-        if sizes.bound.learn_reported(reported) > sizes.least_that_matters / 2 {
+        if tokens > sizes.least_that_matters / 2 {
             let counted = counter.of_request(request);
             sizes.gauge.learn_ratio(counted, reported);
         }

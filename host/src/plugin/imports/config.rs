@@ -4,11 +4,11 @@ use super::super::bindings::rind::plugin::config;
 use super::super::host::HostState;
 
 impl config::Host for HostState {
-    async fn all(&mut self) -> wasmtime::Result<String> {
-        Ok(self.backing.config.to_string())
+    fn all(&mut self) -> wasmtime::Result<String> {
+        Ok(self.backing.config_text.clone())
     }
 
-    async fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
+    fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
         Ok(self.backing.config.get(&key).map(ToString::to_string))
     }
 }

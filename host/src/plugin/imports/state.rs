@@ -29,22 +29,22 @@ impl HostState {
 }
 
 impl state::Host for HostState {
-    async fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
+    fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
         Ok(self.backing.handle.state_get(&self.backing.keeper, &key))
     }
 
-    async fn set(&mut self, key: String, value: String) -> Result<(), HandleError> {
+    fn set(&mut self, key: String, value: String) -> Result<(), HandleError> {
         let sanitizer = CallSanitizer::sanitizer_of(self, "state");
         sanitizer.name("key", &key)?;
         let value = sanitizer.text("value", value);
         self.write_state(&key, Some(&value))
     }
 
-    async fn remove(&mut self, key: String) -> Result<(), HandleError> {
+    fn remove(&mut self, key: String) -> Result<(), HandleError> {
         self.write_state(&key, None)
     }
 
-    async fn keys(&mut self, prefix: String) -> wasmtime::Result<Vec<String>> {
+    fn keys(&mut self, prefix: String) -> wasmtime::Result<Vec<String>> {
         let PluginBacking { handle, keeper, .. } = &*self.backing;
         Ok(handle.state_keys(keeper, &prefix))
     }

@@ -107,6 +107,7 @@ impl CheckedPlugin {
                 .map_or_else(|| Arc::from(""), |name| Arc::from(&*name.to_string_lossy())),
             granted: resources.granted().clone(),
             config: self.config.clone(),
+            config_text: self.config.to_string(),
             store: resources.store().clone(),
             folders: resources.folders().clone(),
             egress: resources.egress().map(|own| own.open(handle.clone())),

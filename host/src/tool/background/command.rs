@@ -32,6 +32,8 @@ const MAX_SHOWN_BYTES: usize = 400;
 pub struct BackgroundEnd {
     /// Ending in words, such as `exit code 1`.
     pub words: String,
+    /// Line about the confinement or limit that was the likely cause of a failure.
+    pub cause: Option<String>,
     /// Whether it exited by itself with 0.
     pub is_success: bool,
     /// Time that it ran.
@@ -47,6 +49,7 @@ impl BackgroundEnd {
     pub(in crate::tool) fn unstarted(why: &str) -> Self {
         Self {
             words: format!("`bash` is refused: {why}"),
+            cause: None,
             is_success: false,
             after: Duration::ZERO,
             refused: Vec::new(),

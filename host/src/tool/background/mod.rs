@@ -212,6 +212,7 @@ mod tests {
     fn end(words: &str) -> BackgroundEnd {
         BackgroundEnd {
             words: words.to_owned(),
+            cause: None,
             is_success: true,
             after: Duration::ZERO,
             refused: Vec::new(),

@@ -1,11 +1,12 @@
 //! Result of a command for the model: its output, its exit status, and the limit that it hit.
 //!
-//! A command that hits a resource limit usually fails with a message of some library. This module
-//! recognizes such messages and adds the name of the setting to change. Start from [`ToolAnswer`].
+//! A failed command whose confinement was the likely cause gets a line that names the setting (see
+//! `cause`). Start from [`ToolAnswer`].
 
 use super::super::ToolOutput;
-use super::super::process::confine::Limits;
+use super::super::process::confine::Confinement;
 use super::super::process::{Ending, Finished};
+use super::cause::{file_limit, find_cause};
 
 /// Signal that ends a program which exceeds the file size limit, on every Linux.
 const SIGXFSZ: i32 = 25;
@@ -13,63 +14,8 @@ const SIGXFSZ: i32 = 25;
 /// Offset that shells add to the signal number in an exit code.
 const SIGNALED: i32 = 128;
 
-/// Size of the tail of the output that is searched for messages about a limit, in bytes. Programs
-/// print the cause last.
-const LAST_BYTES: usize = 4096;
-
 /// Minimum number of removed bytes that is worth a note. Below it, the model misses nothing.
 const SAID_BYTES: u64 = 1024;
-
-/// A resource limit, recognized by the error messages that programs print when they hit it.
-struct LimitHit {
-    /// All outer lists must match; of each inner list, one text must occur. Case-insensitive.
-    words: &'static [&'static [&'static str]],
-    /// Describes the limit and its setting.
-    said: fn(&Limits) -> String,
-}
-
-const HITS: &[LimitHit] = &[
-    LimitHit {
-        words: &[&[
-            "file size limit exceeded",
-            "file too large",
-            "filesize limit exceeded",
-        ]],
-        said: |limits| said_file(Some(limits)),
-    },
-    LimitHit {
-        words: &[
-            &["resource temporarily unavailable", "os error 11", "eagain"],
-            &["fork", "thread", "spawn", "clone"],
-        ],
-        said: |limits| {
-            format!(
-                "a command may have {} processes and threads (`processes` in [sandbox] of config.toml)",
-                limits.processes
-            )
-        },
-    },
-    LimitHit {
-        words: &[&["no space left on device"]],
-        said: |limits| {
-            format!(
-                "where the full folder is $TMPDIR or /tmp, it may hold {} MiB (`temporary_mb` in [sandbox] of config.toml)",
-                limits.temporary_bytes >> 20
-            )
-        },
-    },
-];
-
-fn said_file(limits: Option<&Limits>) -> String {
-    match limits {
-        Some(limits) => format!(
-            "a file of a command may have {} MiB (`file_mb` in [sandbox] of config.toml), or less where the shell that started \
-             rind has a lower `ulimit -f`",
-            limits.file_bytes >> 20
-        ),
-        None => "a file reached the limit of the shell that started rind (`ulimit -f`)".to_owned(),
-    }
-}
 
 pub(super) struct ToolAnswer<'a> {
     pub(super) finished: &'a Finished,
@@ -77,8 +23,8 @@ pub(super) struct ToolAnswer<'a> {
     pub(super) seconds: u64,
     /// Lines about files that the command left and that were refused.
     pub(super) refused: &'a [String],
-    /// Limits of the command, if it had any.
-    pub(super) limits: Option<&'a Limits>,
+    /// Confinement of the command, if it had one.
+    pub(super) confine: Option<&'a Confinement>,
     /// Names and values of secrets in the command's environment.
     pub(super) secrets: Vec<(String, String)>,
 }
@@ -101,7 +47,7 @@ impl ToolAnswer<'_> {
         } else {
             ""
         };
-        let hit = self.hit_limit(&content);
+        let cause = self.cause(&content);
         let mut content = with_notes(content, self.refused);
         let cleaned = finished.stdout.cleaned_bytes();
         if cleaned >= SAID_BYTES {
@@ -109,8 +55,9 @@ impl ToolAnswer<'_> {
                 "[{cleaned} bytes of terminal control and of lines that were overwritten are left out]\n"
             ));
         }
-        if let Some(hit) = hit {
-            content.push_str(&format!("[limit: {hit}]\n"));
+        if let Some(cause) = cause {
+            content.push_str(&cause);
+            content.push('\n');
         }
         content.push_str(&format!("[{ending}{background}]"));
         ToolOutput {
@@ -120,26 +67,22 @@ impl ToolAnswer<'_> {
         }
     }
 
-    /// Returns the limit that a failed command probably hit.
-    fn hit_limit(&self, content: &str) -> Option<String> {
+    /// Returns a line about the limit or the confinement that a failed command probably met.
+    fn cause(&self, content: &str) -> Option<String> {
         match self.finished.ending {
-            Ending::Signaled(SIGXFSZ) => return Some(said_file(self.limits)),
-            Ending::Exited(code) if code == SIGNALED + SIGXFSZ => {
-                return Some(said_file(self.limits));
-            }
+            Ending::Signaled(SIGXFSZ) => {}
+            Ending::Exited(code) if code == SIGNALED + SIGXFSZ => {}
             Ending::Exited(0) | Ending::Deadline | Ending::Cancelled | Ending::Exceeded(_) => {
                 return None;
             }
-            Ending::Exited(_) | Ending::Signaled(_) => {}
+            Ending::Exited(_) | Ending::Signaled(_) => {
+                return self
+                    .confine
+                    .and_then(|confinement| find_cause(content, confinement));
+            }
         }
-        let start = content.len().saturating_sub(LAST_BYTES);
-        let last = content[content.ceil_char_boundary(start)..].to_lowercase();
-        let is_hit = |hit: &&LimitHit| {
-            let mut words = hit.words.iter();
-            words.all(|any| any.iter().any(|word| last.contains(word)))
-        };
-        let limits = self.limits?;
-        HITS.iter().find(is_hit).map(|hit| (hit.said)(limits))
+        let limits = self.confine.map(|confinement| &confinement.limits);
+        Some(format!("[limit: {}]", file_limit(limits)))
     }
 }
 

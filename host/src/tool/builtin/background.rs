@@ -117,6 +117,10 @@ pub(super) fn answer_text(command: &BackgroundCommand, is_start: bool) -> String
         Some(end) => {
             command.set_told();
             text = with_notes(text, &end.refused);
+            if let Some(cause) = &end.cause {
+                text.push_str(cause);
+                text.push('\n');
+            }
             format!("[{id} ended after {seconds} s: {}]", end.words)
         }
         None if is_start => {

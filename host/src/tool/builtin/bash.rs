@@ -164,10 +164,7 @@ impl Bash {
             on_bytes: ctx.open_live().map(|live| pass_on(live, &secrets)),
             ..self.process_of(asked.command, confine, keeper)
         };
-        let limits = process
-            .confine
-            .as_ref()
-            .map(|confinement| confinement.limits);
+        let confine = process.confine.clone();
         let cancel = ctx.cancel.child_token();
         let _stop_on_drop = cancel.clone().drop_guard();
         // Spawned as its own task: if this future is dropped, the command is still stopped and its
@@ -182,7 +179,7 @@ impl Bash {
                 finished: &finished,
                 seconds,
                 refused: &refused,
-                limits: limits.as_ref(),
+                confine: confine.as_ref(),
                 secrets,
             }
             .output(),

@@ -14,6 +14,7 @@ use super::super::process::{Ending, Finished, Process, SpawnError};
 use super::LeftFilesSearch;
 use super::answer::ending_words;
 use super::background::answer_text;
+use super::cause::find_cause;
 
 /// Time for which the start of a command is watched: one that fails at once is told with its start.
 const START_WATCH: Duration = Duration::from_millis(1000);
@@ -21,6 +22,9 @@ const START_WATCH: Duration = Duration::from_millis(1000);
 /// Interval at which the files that a command leaves are looked at while it goes on. A program of the
 /// user's may run git at any time.
 const LOOK_PERIOD: Duration = Duration::from_secs(300);
+
+/// Number of last lines of output that are searched for the cause of a failure.
+const LAST_LINES: usize = 40;
 
 /// A command whose start is being answered. Dropped before the answer, it ends the command: its model
 /// would not know its id.
@@ -72,6 +76,7 @@ impl Drop for StartedCommand {
 pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundCommand>) {
     let _lost = LostCommand(&command);
     let seconds = process.deadline.as_secs();
+    let confine = process.confine.clone();
     let (result, refused) = match run_and_look(process, command.cancel()).await {
         Ok(ended) => ended,
         Err(why) => return command.note_end(BackgroundEnd::unstarted(&why)),
@@ -80,7 +85,12 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
     command.note_end(match result {
         Ok(finished) => {
             let why = command.stop_reason().unwrap_or_default();
+            let is_failure = matches!(finished.ending, Ending::Exited(code) if code != 0);
+            let cause = confine.filter(|_| is_failure).and_then(|confinement| {
+                find_cause(&command.last_lines(LAST_LINES).join("\n"), &confinement)
+            });
             BackgroundEnd {
+                cause,
                 words: ending_words(finished.ending, seconds, &why),
                 is_success: finished.ending == Ending::Exited(0) && refused.is_empty(),
                 after,
@@ -98,6 +108,7 @@ struct LostCommand<'a>(&'a BackgroundCommand);
 impl Drop for LostCommand<'_> {
     fn drop(&mut self) {
         self.0.note_end(BackgroundEnd {
+            cause: None,
             words: "ended by a fault of the host, without an exit code".to_owned(),
             is_success: false,
             after: self.0.started().elapsed(),

@@ -9,6 +9,7 @@
 mod answer;
 mod background;
 mod bash;
+mod cause;
 mod commands;
 mod edit_file;
 mod edit_text;

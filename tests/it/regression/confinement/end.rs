@@ -119,6 +119,36 @@ async fn a_command_cannot_leave_its_control_group_or_change_it() {
 }
 
 #[tokio::test]
+async fn a_command_that_fails_for_its_confinement_is_told_the_setting() {
+    for mechanism in mechanisms() {
+        let fixture = confined_by(&mechanism, |confine| confine.network = false).await;
+        let lookup = "import socket; socket.getaddrinfo('example.com', 80)";
+        let rows = [
+            (
+                format!("/usr/bin/python3 -c \"{lookup}\""),
+                "`network = true`",
+            ),
+            (
+                "touch /usr/share/planted".to_owned(),
+                "`write` in [sandbox]",
+            ),
+            ("cat /srv/none/data.csv".to_owned(), "`read` in [sandbox]"),
+        ];
+        for (command, setting) in rows {
+            let output = fixture.error("bash", json!({ "command": command })).await;
+            assert!(
+                output.contains("[sandbox: ") && output.contains(setting),
+                "{mechanism:?} {command}: {output}"
+            );
+        }
+        let output = fixture
+            .error("bash", json!({"command": "cat none.txt"}))
+            .await;
+        assert!(!output.contains("[sandbox: "), "{mechanism:?}: {output}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_that_fails_at_a_limit_is_told_its_setting() {
     for mechanism in mechanisms() {
         let fixture = confined_by(&mechanism, |confine| {

@@ -1,0 +1,232 @@
+//! Recognizes in the output of a failed command that its confinement or a limit was the cause, and
+//! names the setting to change.
+//!
+//! Only the output and the confinement are looked at, never the disk: a hint must not tell a command
+//! whether a hidden file exists. Start from [`find_cause`].
+
+use std::path::Path;
+
+use super::super::process::confine::{Confinement, Limits};
+use crate::text::clean_line;
+
+/// Size of the end of the output that is searched, in bytes. Programs print the cause last.
+const LAST_BYTES: usize = 4096;
+
+/// Longest path that is quoted, in bytes.
+const MAX_PATH_BYTES: usize = 200;
+
+/// Folders that a command has of its own, so that no setting shows it more of them.
+const OWN_FOLDERS: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
+
+/// Messages of name lookups and connections without a network.
+const NO_NETWORK: &[&str] = &[
+    "could not resolve",
+    "temporary failure in name resolution",
+    "name or service not known",
+    "no address associated with hostname",
+    "nodename nor servname provided",
+    "failed to lookup address",
+    "network is unreachable",
+    "enetunreach",
+    "enotfound",
+    "eai_again",
+];
+
+/// Messages of a refused access.
+const REFUSED: &[&str] = &[
+    "permission denied",
+    "operation not permitted",
+    "eacces",
+    "eperm",
+];
+
+/// Messages of a change where nothing may be changed.
+const READ_ONLY: &[&str] = &["read-only file system", "erofs"];
+
+/// Messages of a file that is not there, or not for commands.
+const NOT_THERE: &[&str] = &["no such file or directory", "enoent"];
+
+const CHANGE_HINT: &str = "commands may change only the workspace, without the settings and hooks of its repository, and $TMPDIR; `write` in \
+     [sandbox] of config.toml adds folders";
+
+/// Returns a line in brackets that names the likely cause of a failure, if the confinement explains
+/// it.
+pub(super) fn find_cause(content: &str, confinement: &Confinement) -> Option<String> {
+    let start = content.len().saturating_sub(LAST_BYTES);
+    let last = &content[content.ceil_char_boundary(start)..];
+    let lower = last.to_lowercase();
+    if let Some(limit) = hit_limit(&lower, &confinement.limits) {
+        return Some(format!("[limit: {limit}]"));
+    }
+    if !confinement.network && has_any(&lower, NO_NETWORK) {
+        return Some(
+            "[sandbox: commands have no network; `network = true` in [sandbox] of config.toml allows it]"
+                .to_owned(),
+        );
+    }
+    // The last message is the one that ended the command.
+    let hint = last
+        .lines()
+        .rev()
+        .find_map(|line| folder_hint(line, confinement))?;
+    Some(format!("[sandbox: {hint}]"))
+}
+
+fn has_any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
+/// Says the limit on the size of a file.
+pub(super) fn file_limit(limits: Option<&Limits>) -> String {
+    match limits {
+        Some(limits) => format!(
+            "a file of a command may have {} MiB (`file_mb` in [sandbox] of config.toml), or less where the shell that started \
+             rind has a lower `ulimit -f`",
+            limits.file_bytes >> 20
+        ),
+        None => "a file reached the limit of the shell that started rind (`ulimit -f`)".to_owned(),
+    }
+}
+
+/// Says the limit that a text in lower case speaks of.
+fn hit_limit(lower: &str, limits: &Limits) -> Option<String> {
+    let is_file = [
+        "file size limit exceeded",
+        "file too large",
+        "filesize limit exceeded",
+    ];
+    let is_full = ["resource temporarily unavailable", "os error 11", "eagain"];
+    if has_any(lower, &is_file) {
+        return Some(file_limit(Some(limits)));
+    }
+    if has_any(lower, &is_full) && has_any(lower, &["fork", "thread", "spawn", "clone"]) {
+        return Some(format!(
+            "a command may have {} processes and threads (`processes` in [sandbox] of config.toml)",
+            limits.processes
+        ));
+    }
+    lower.contains("no space left on device").then(|| {
+        format!(
+            "where the full folder is $TMPDIR or /tmp, it may hold {} MiB (`temporary_mb` in [sandbox] of config.toml)",
+            limits.temporary_bytes >> 20
+        )
+    })
+}
+
+/// Explains a message about a file outside of what commands may read or change.
+fn folder_hint(line: &str, confinement: &Confinement) -> Option<String> {
+    let lower = line.to_lowercase();
+    let is_read_only = has_any(&lower, READ_ONLY);
+    let is_refused = has_any(&lower, REFUSED);
+    if !is_read_only && !is_refused && !has_any(&lower, NOT_THERE) {
+        return None;
+    }
+    let is_in = |paths: &[std::path::PathBuf], path: &Path| {
+        paths.iter().any(|allowed| path.starts_with(allowed))
+    };
+    let outside =
+        absolute_paths(line).find(|path| !is_in(&confinement.write, path) && !is_own_folder(path));
+    match outside {
+        Some(path) if !is_in(&confinement.read, path) && !is_read_only => {
+            let path = clean_line(&path.to_string_lossy(), MAX_PATH_BYTES);
+            Some(format!(
+                "commands do not see {path}, whether it exists or not; `read` in [sandbox] of config.toml shows them folders"
+            ))
+        }
+        Some(_) if is_read_only || is_refused => Some(CHANGE_HINT.to_owned()),
+        None if is_read_only => Some(CHANGE_HINT.to_owned()),
+        _ => None,
+    }
+}
+
+fn is_own_folder(path: &Path) -> bool {
+    OWN_FOLDERS.iter().any(|own| path.starts_with(own))
+}
+
+/// Absolute paths in a message, without the quotes and colons around them.
+fn absolute_paths(line: &str) -> impl Iterator<Item = &Path> {
+    let ends = |c: char| c.is_whitespace() || "'\"`‘’“”:;,()[]<>=".contains(c);
+    line.split(ends)
+        .filter(|word| word.len() > 1 && word.starts_with('/'))
+        .map(Path::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::process::confine::Mechanism;
+
+    fn confinement(network: bool) -> Confinement {
+        Confinement {
+            helper: "rind".into(),
+            mechanism: Mechanism::Namespaces,
+            write: vec!["/users/ada/work".into()],
+            read: vec!["/usr".into(), "/etc".into()],
+            hidden: Vec::new(),
+            network,
+            limits: Limits::default(),
+            git_settings: String::new(),
+            records: None,
+        }
+    }
+
+    #[test]
+    fn a_failure_that_the_confinement_explains_names_its_setting() {
+        let rows = [
+            ("curl: (6) Could not resolve host: example.com", "`network"),
+            (
+                "npm error code EAI_AGAIN\nnpm error errno EAI_AGAIN",
+                "`network",
+            ),
+            (
+                "connect: Network is unreachable\nmake: *** [x] Error 1",
+                "`network",
+            ),
+            (
+                "touch: cannot touch '/opt/x': Read-only file system",
+                "`write`",
+            ),
+            (
+                "error: could not lock config file .git/config: Read-only file system",
+                "`write`",
+            ),
+            ("bash: line 1: /usr/x: Permission denied", "`write`"),
+            (
+                "cat: /users/ada/.ssh/config: No such file or directory",
+                "`read`",
+            ),
+            (
+                "Error: ENOENT: no such file or directory, open '/srv/data.csv'",
+                "`read`",
+            ),
+            (
+                "cp: cannot create regular file '/users/ada/out': Permission denied",
+                "`read`",
+            ),
+            ("write: No space left on device", "`temporary_mb`"),
+            ("fork: Resource temporarily unavailable", "`processes`"),
+        ];
+        for (output, setting) in rows {
+            let cause = find_cause(output, &confinement(false));
+            let cause = cause.unwrap_or_else(|| panic!("nothing for {output:?}"));
+            assert!(cause.contains(setting), "{output:?} gives {cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_of_the_command_itself_gets_no_cause() {
+        let rows = [
+            "assertion failed",
+            "cat: notes.txt: No such file or directory",
+            "cat: /users/ada/work/notes.txt: No such file or directory",
+            "./run.sh: Permission denied",
+            "ls: cannot access '/usr/lib/none': No such file or directory",
+            "cat: /tmp/a: No such file or directory",
+        ];
+        for output in rows {
+            assert_eq!(find_cause(output, &confinement(false)), None, "{output}");
+        }
+        let failed = "curl: (6) Could not resolve host: example.com";
+        assert_eq!(find_cause(failed, &confinement(true)), None);
+    }
+}
