@@ -10,9 +10,26 @@ pub(crate) struct RevealedText<'a> {
     pub(crate) weight: f32,
 }
 
+/// Whether a character is counted or taken out. Right-to-left letters count only beside these.
+fn is_special(character: char) -> bool {
+    !character.is_ascii()
+        && matches!(
+            character,
+            '\u{ad}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}'
+                | '\u{fe00}'..='\u{fe0e}'
+                | '\u{feff}'
+                | '\u{ff01}'..='\u{ff5e}'
+                | '\u{e0000}'..='\u{e007f}'
+                | '\u{e0100}'..='\u{e01ef}'
+        )
+}
+
 /// Takes hidden characters out of a text.
 pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
-    if text.is_ascii() {
+    if text.is_ascii() || !text.chars().any(is_special) {
         return RevealedText {
             text: Cow::Borrowed(text),
             weight: 0.0,

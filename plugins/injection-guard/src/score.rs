@@ -3,7 +3,7 @@
 use crate::hidden;
 use crate::pattern::{PhrasePattern, is_match};
 use crate::rules::{DISCUSSION, InjectionRule, MARKS, OBLIGING, ORDERING, RULES, SignKind, TURNS};
-use crate::words::{TextWord, WordOutline, split_words};
+use crate::words::{self, TextWord, split_words, word_starts};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -129,15 +129,14 @@ struct RulePatterns {
     groups: Vec<Vec<(&'static str, Vec<usize>)>>,
     /// Group of each [`word_start`]; the first group is empty. Most words of a text begin like none
     /// of these.
-    group_of: Vec<u8>,
+    group_of: [u8; 1 << 10],
 }
 
-/// The first two bytes of a word, in lower case, as a number.
-fn word_start(word: &str) -> usize {
-    let mut bytes = word
-        .bytes()
-        .map(|byte| usize::from(byte.to_ascii_lowercase()));
-    bytes.next().unwrap_or(0) << 8 | bytes.next().unwrap_or(0)
+/// The lower five bits of the first two bytes of a word as a number: the same for letters of either
+/// case.
+fn word_start(word: &[u8]) -> usize {
+    let bits = |at: usize| usize::from(word.get(at).copied().unwrap_or(0) & 31);
+    bits(0) << 5 | bits(1)
 }
 
 /// Patterns of the rules, made once by each instance.
@@ -150,9 +149,9 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
             by_first.entry(word).or_default().push(index);
         }
     }
-    let (mut groups, mut group_of) = (vec![Vec::new()], vec![0; 1 << 16]);
+    let (mut groups, mut group_of) = (vec![Vec::new()], [0; 1 << 10]);
     for (word, rules) in by_first {
-        let group = &mut group_of[word_start(word)];
+        let group = &mut group_of[word_start(word.as_bytes())];
         if *group == 0 {
             *group = u8::try_from(groups.len()).unwrap_or(0);
             groups.push(Vec::new());
@@ -167,9 +166,27 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
 });
 
 impl RulePatterns {
+    /// Whether a word that starts here may be the first of a pattern. One with a character beyond
+    /// ASCII may look like it.
+    fn may_begin(&self, text: &[u8], start: usize) -> bool {
+        let word = &text[start..];
+        let is_beyond = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii());
+        if is_beyond(word.first()) || is_beyond(word.get(1)) {
+            return true;
+        }
+        let group = &self.groups[usize::from(self.group_of[word_start(word)])];
+        group.iter().any(|(first, _)| {
+            let differs = |(own, byte): (u8, &u8)| own != byte.to_ascii_lowercase();
+            match first.bytes().zip(word).find(|pair| differs(*pair)) {
+                Some((_, byte)) => !byte.is_ascii(),
+                None => word.len() >= first.len(),
+            }
+        })
+    }
+
     /// Indices of the patterns that a word, in letters of either case, may be the first of.
     fn starting_with(&self, word: &str) -> &[usize] {
-        let group = &self.groups[usize::from(self.group_of[word_start(word)])];
+        let group = &self.groups[usize::from(self.group_of[word_start(word.as_bytes())])];
         let found = group
             .iter()
             .find(|(first, _)| first.eq_ignore_ascii_case(word));
@@ -179,16 +196,17 @@ impl RulePatterns {
 
 /// Whether there may be signs in the meaning of the words. Most texts are read no further.
 fn may_speak(text: &str) -> bool {
-    let outline = WordOutline::outline_of(text);
-    let starts = |(index, word): (usize, Cow<'_, str>)| {
-        let mut rules = PATTERNS.starting_with(&word).iter();
-        rules.any(|rule| {
-            PATTERNS.patterns[*rule]
-                .match_end(&outline, index)
-                .is_some()
-        })
-    };
-    outline.words().enumerate().any(starts)
+    let all = &*PATTERNS;
+    word_starts(text).any(|start| {
+        if !all.may_begin(text.as_bytes(), start) {
+            return false;
+        }
+        let Some((word, after)) = words::word_at(text, start) else {
+            return false;
+        };
+        let mut rules = all.starting_with(&word).iter();
+        rules.any(|rule| all.patterns[*rule].match_end(&after, 0).is_some())
+    })
 }
 
 /// Signs in the meaning of the words.
@@ -307,6 +325,9 @@ fn marked_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
                 .filter(|(_, mark)| begins_with(&text[at..], mark))
                 .for_each(|(weight, _)| add(at, *weight));
         }
+    }
+    if !text.contains(':') && !text.contains("###") {
+        return;
     }
     let mut at = 0;
     for line in text.split_inclusive('\n') {

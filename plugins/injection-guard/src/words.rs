@@ -48,42 +48,57 @@ impl WordSpan {
     }
 }
 
-/// Ranges of the words of a text, without the gaps between them: enough to see that most texts hold
-/// nothing.
-pub(crate) struct WordOutline<'a> {
-    text: &'a str,
-    spans: Vec<WordSpan>,
-}
-
-impl<'a> WordOutline<'a> {
-    pub(crate) fn outline_of(text: &'a str) -> Self {
-        // Most words have four letters or more, and something stands between them.
-        let mut spans = Vec::with_capacity(text.len() / 5);
-        let mut at = 0;
-        while let Some(span) = WordSpan::next(text, at) {
-            at = span.end;
-            spans.push(span);
-        }
-        Self { text, spans }
-    }
-
-    /// The words in order, those of ASCII in their original spelling.
-    pub(crate) fn words(&self) -> impl Iterator<Item = Cow<'a, str>> {
-        self.spans.iter().map(|span| {
-            if span.seen & BEYOND == 0 {
-                Cow::Borrowed(&self.text[span.start..span.end])
+/// Positions at which the words of a text start. Looks at each byte once: it is done with all that
+/// the model is given to read.
+pub(crate) fn word_starts(text: &str) -> impl Iterator<Item = usize> {
+    let bytes = text.as_bytes();
+    let (mut at, mut is_inside) = (0, false);
+    std::iter::from_fn(move || {
+        while let Some(byte) = bytes.get(at) {
+            let here = at;
+            let kind = KINDS[usize::from(*byte)];
+            let is_word = if kind == BEYOND {
+                let character = text[at..].chars().next()?;
+                at += character.len_utf8();
+                character.is_alphanumeric() || (is_inside && character == '’')
             } else {
-                span.fold_span(self.text)
+                at += 1;
+                kind & (SMALL | CAPITAL) != 0 || (is_inside && kind == APOSTROPHE)
+            };
+            if std::mem::replace(&mut is_inside, is_word) != is_word && is_word {
+                return Some(here);
             }
-        })
-    }
+        }
+        None
+    })
 }
 
-/// Treats the text as one sentence, since sentence boundaries are not known yet: a match may be
-/// none.
-impl TextSentences for WordOutline<'_> {
+/// The word that starts at a position, one of ASCII in its original spelling, and those after it.
+pub(crate) fn word_at(text: &str, start: usize) -> Option<(Cow<'_, str>, WordsAfter<'_>)> {
+    let span = WordSpan::next(text, start)?;
+    let word = match span.seen & BEYOND {
+        0 => Cow::Borrowed(&text[span.start..span.end]),
+        _ => span.fold_span(text),
+    };
+    let from = span.end;
+    Some((word, WordsAfter { text, from }))
+}
+
+/// The words after one, from 1. Treated as one sentence, since sentence boundaries are not known
+/// yet: a match may be none.
+pub(crate) struct WordsAfter<'a> {
+    text: &'a str,
+    from: usize,
+}
+
+impl TextSentences for WordsAfter<'_> {
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>> {
-        Some(self.spans.get(index)?.fold_span(self.text))
+        // Patterns look a few words ahead.
+        let mut span = WordSpan::next(self.text, self.from)?;
+        for _ in 1..index {
+            span = WordSpan::next(self.text, span.end)?;
+        }
+        Some(span.fold_span(self.text))
     }
 }
 
