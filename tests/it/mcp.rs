@@ -1,12 +1,15 @@
 //! MCP servers: questions, pins and confinement, and servers that do wrong.
 
 mod client;
+mod completion;
 mod component;
 mod deferred;
 mod elicit;
 mod hostile;
 mod http;
+mod login;
 mod pins;
+mod project;
 mod prompts;
 mod resources;
 mod serve;

@@ -107,6 +107,30 @@ impl HeldFolder {
         Ok((walk.into_held(), refused.unwrap_or_default()))
     }
 
+    /// Reads one file of a project like [`read_linked`](Self::read_linked). The root is the path of
+    /// the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is outside the project, or is no regular file.
+    pub fn read_linked_file(path: &Path, project: &Path) -> Result<Self, ProjectError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let project_fd = rustix::fs::open(project, flags, Mode::empty());
+        let links = ProjectLinks {
+            project,
+            project_fd: project_fd.map_err(|errno| unreadable_project(path, errno))?,
+            refused: Vec::new(),
+            is_inside: false,
+        };
+        let opened = links.open_path(path)?;
+        let about = rustix::fs::fstat(&opened).map_err(|errno| unreadable_project(path, errno))?;
+        if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
+            return Err(other_kind(path));
+        }
+        let mut walk = HeldWalk::new(path, None);
+        walk.walk_file(opened, path, &[])?;
+        Ok(walk.into_held())
+    }
+
     /// Holds embedded files under a path that does not exist on disk.
     #[must_use]
     pub fn from_embedded(

@@ -30,6 +30,31 @@ pub trait SourceMaterial: Send + Sync {
 
     /// Reads a resource. The implementation refuses an address that it does not list.
     fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<FetchedMaterial, String>>;
+
+    /// Proposes values of a begun argument, or addresses that begin with a begun one. Called when the
+    /// person asks for it.
+    fn complete_text<'a>(
+        &'a self,
+        begun: &'a BegunText,
+    ) -> BoxFuture<'a, Result<Vec<String>, String>>;
+}
+
+/// A text that a person has begun, for a source to complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BegunText {
+    /// Value of an argument of a prompt.
+    Argument {
+        /// Name of the prompt.
+        prompt: String,
+        /// Name of the argument.
+        name: String,
+        /// Begun value of the argument.
+        value: String,
+        /// Arguments that are complete, with their values.
+        others: Vec<(String, String)>,
+    },
+    /// Address of a resource.
+    Address(String),
 }
 
 /// Content of a prompt or resource. All of it is a claim of the source.
@@ -119,6 +144,20 @@ impl SessionMaterials {
         let own = all.get(at).ok_or_else(missing_source)?;
         let fetched = own.material.read_resource(uri).await?;
         Ok(own.mask_secrets(fetched, "resource"))
+    }
+
+    /// Asks a source how a begun text could go on.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "it".
+    pub async fn complete_text(
+        &self,
+        origin: &str,
+        begun: &BegunText,
+    ) -> Result<Vec<String>, String> {
+        let (all, at) = self.find_source(origin)?;
+        let own = all.get(at).ok_or_else(missing_source)?;
+        own.material.complete_text(begun).await
     }
 
     fn find_source(&self, origin: &str) -> Result<(OpenMaterials, usize), String> {

@@ -240,7 +240,7 @@ fn a_projects_plugins_count_once_the_project_is_trusted_and_as_long_as_it_stays_
     };
     let screen = plain(&screen);
     assert!(
-        screen.contains("brings plugins, skills or settings of its own in .rind"),
+        screen.contains("brings plugins, skills, servers or settings of its own in .rind"),
         "{screen}"
     );
     assert!(screen.contains("plugin hello: Greets people"), "{screen}");

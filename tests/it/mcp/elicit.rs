@@ -58,6 +58,68 @@ fn a_server_asks_three_times_in_a_call_and_no_more() {
 }
 
 #[test]
+fn a_server_of_the_newer_protocol_asks_by_a_result_and_the_call_is_one() {
+    if !has_python() {
+        return;
+    }
+    for (mode, expected) in [
+        ("modern-form", ""),
+        ("modern-address", ""),
+        (
+            "modern-key",
+            "its field `apiKey` looks like a question for a password",
+        ),
+    ] {
+        let rind = served(mode, ECHOES, "");
+        let ran = turn(&rind);
+        let found = results(&ran);
+        assert!(
+            found[0].contains("{\"action\": \"decline\"}"),
+            "{mode}: {found:?}"
+        );
+        assert!(ran.stdout.contains(expected), "{mode}: {}", ran.stdout);
+        // The server sees the call twice; hooks, approval and the session file see one.
+        let calls = noted(&rind);
+        assert_eq!(calls.iter().filter(|line| *line == "call echo").count(), 2);
+        assert_eq!(rind.entries("tool-start").len(), 1);
+    }
+    // A server that never has enough is left.
+    let rind = served("modern-often", ECHOES, "");
+    let ran = turn(&rind);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("\"is_error\":true"), "{}", ran.stdout);
+    let calls = noted(&rind);
+    let n_calls = calls.iter().filter(|line| *line == "call echo").count();
+    assert!((3..=5).contains(&n_calls), "{calls:?}");
+}
+
+#[test]
+fn a_person_answers_the_form_of_a_newer_server() {
+    if !has_python() {
+        return;
+    }
+    let rind = served("modern-form", ECHOES, "");
+    let Some(mut terminal) = rind.terminal(&["chat", "--no-plugins", "--yes"], (120, 40), &[])
+    else {
+        return;
+    };
+    terminal.sees("/help").keys("go\r");
+    terminal.sees("Do you want to answer?");
+    terminal.waits(700).keys("y\r");
+    terminal.sees("asks: Your name (minLength 2)");
+    terminal.waits(700).keys("Jo\r");
+    terminal.sees("asks: colour (may be left out)");
+    terminal.waits(700).keys("3\r");
+    terminal.sees("asks: news: Whether you want news");
+    terminal.waits(700).keys("y\r");
+    terminal.sees("Done.").sees_no("Enter steers").keys("\u{4}");
+    assert_eq!(terminal.ends(), Some(0));
+    let log = noted(&rind);
+    let answer = log.iter().find(|line| line.starts_with("answer "));
+    assert!(answer.unwrap().contains("\"name\": \"Jo\""), "{log:?}");
+}
+
+#[test]
 fn a_person_answers_the_form_of_a_server_or_declines_it() {
     if !has_python() {
         return;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ECHOES, results, turn};
 
 /// Answers of a server over Streamable HTTP that has one tool.
-fn answer(received: &Received) -> Reply {
+pub(super) fn answer(received: &Received) -> Reply {
     let Ok(message) = serde_json::from_slice::<Value>(&received.body) else {
         return Reply::Plain(405, Vec::new(), Vec::new());
     };

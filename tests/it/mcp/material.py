@@ -145,6 +145,8 @@ def answer(message):
         capabilities = {"tools": {}, "prompts": {"listChanged": True}, "resources": {}}
         if MODE == "bare":
             capabilities = {"tools": {}}
+        if MODE == "completes":
+            capabilities["completions"] = {}
         result(identity, {
             "protocolVersion": params["protocolVersion"],
             "capabilities": capabilities,
@@ -170,6 +172,12 @@ def answer(message):
         note("read " + params["uri"])
         found = resource(params["uri"])
         result(identity, None if found is None else {"contents": found})
+    elif method == "completion/complete":
+        argument, given = params["argument"], params.get("context", {}).get("arguments", {})
+        note(f"complete {argument['name']}={argument['value']} after {json.dumps(given)}")
+        known = ["terse\x1b[2J", "terse", "tender"] if argument["name"] == "style" else ["teapot", "two words"]
+        values = [value for value in known if value.startswith(argument["value"])]
+        result(identity, {"completion": {"values": values, "hasMore": False}})
     elif identity is not None and method:
         result(identity, None)
 

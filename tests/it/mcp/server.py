@@ -7,6 +7,7 @@ import time
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else "plain"
 LOG = sys.argv[2] if len(sys.argv) > 2 else None
+IS_MODERN = MODE.startswith("modern")
 STATE = {"calls": 0, "changed": False}
 
 
@@ -146,6 +147,9 @@ def call(message):
     if MODE == "refuses":
         send({"jsonrpc": "2.0", "id": identity, "error": {"code": -32602, "message": "no\x1b[2J such thing"}})
         return
+    if MODE.startswith("modern-"):
+        ask_by_result(identity, message["params"])
+        return
     if MODE in ASKED:
         said = []
         for number in range(5 if MODE == "asks-often" else 1):
@@ -176,15 +180,30 @@ def call(message):
     send({"jsonrpc": "2.0", "id": identity, "result": complete(result(message["params"].get("arguments", {})))})
 
 
+def ask_by_result(identity, params):
+    """Asks as servers of the newer protocol do: with a result, after which the call comes again."""
+    n_rounds = int(params.get("requestState") or "0")
+    answer = params.get("inputResponses", {}).get("q")
+    if n_rounds:
+        note("answer " + json.dumps(answer))
+    if n_rounds and MODE != "modern-often":
+        text = json.dumps(answer)
+        send({"jsonrpc": "2.0", "id": identity, "result": complete({"content": [{"type": "text", "text": text}]})})
+        return
+    asked = {"method": "elicitation/create", "params": ASKED[MODE.replace("modern-", "asks-")]}
+    send({"jsonrpc": "2.0", "id": identity, "result": {
+        "resultType": "input_required", "inputRequests": {"q": asked}, "requestState": str(n_rounds + 1)}})
+
+
 def complete(value):
     """The newer protocol marks results."""
-    return {"resultType": "complete", **value} if MODE == "modern" else value
+    return {"resultType": "complete", **value} if IS_MODERN else value
 
 
 def answer(message):
     method, identity = message.get("method"), message.get("id")
     if method == "initialize":
-        if MODE == "modern":
+        if IS_MODERN:
             send({"jsonrpc": "2.0", "id": identity, "error": {"code": -32601, "message": "use server/discover"}})
             return
         note("initialize")
@@ -195,7 +214,7 @@ def answer(message):
             "instructions": "Use echo."}})
     elif method == "server/discover":
         note("discover")
-        if MODE != "modern":
+        if not IS_MODERN:
             send({"jsonrpc": "2.0", "id": identity, "error": {"code": -32601, "message": "unknown method"}})
             return
         send({"jsonrpc": "2.0", "id": identity, "result": {
@@ -206,7 +225,7 @@ def answer(message):
         page = complete({"tools": tools()})
         if MODE == "pages":
             page = {"tools": [], "nextCursor": "again"}
-        if MODE == "modern":
+        if IS_MODERN:
             page.update({"ttlMs": 0, "cacheScope": "private"})
         send({"jsonrpc": "2.0", "id": identity, "result": page})
     elif method == "tools/call":

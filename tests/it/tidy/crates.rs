@@ -12,7 +12,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rind-mcp", &["rind-lib"]),
     ("rind-import", &["rind-lib", "rind-mcp"]),
     ("rind-package", &["rind-lib"]),
-    ("rind-operator", &["rind-lib", "rind-mcp", "rind-package"]),
+    (
+        "rind-operator",
+        &["rind-import", "rind-lib", "rind-mcp", "rind-package"],
+    ),
     ("rind-serve", &["rind-lib"]),
     ("rind-acp", &["rind-lib"]),
     ("rind-guard", &["rind-lib"]),

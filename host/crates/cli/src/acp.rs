@@ -26,7 +26,7 @@ use rind_lib::lock::lock;
 use rind_lib::provider::{self, Selected};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
-use rind_mcp::{AskServer, ServerQuestion, ServerSettings, fit_server_name};
+use rind_mcp::{AskServer, McpServer, ServerQuestion, ServerSettings, fit_server_name};
 use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
 use rind_operator::mcp::{NO_YES, NamedServer};
 use rind_operator::model;
@@ -231,6 +231,7 @@ fn named_server(server: &ClientServer) -> NamedServer {
         name: fit_server_name(&server.name),
         settings,
         env: variables,
+        ..NamedServer::default()
     }
 }
 
@@ -238,6 +239,10 @@ fn named_server(server: &ClientServer) -> NamedServer {
 struct AcpServerAsk(Arc<dyn ConfirmPerson>);
 
 impl AskServer for AcpServerAsk {
+    fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool> {
+        self.0.confirm(mcp::start_text(server, place))
+    }
+
     fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool> {
         self.0.confirm(mcp::question_text(&question))
     }

@@ -2,6 +2,7 @@
 //! itself.
 
 pub(super) mod args;
+mod login;
 mod question;
 mod serve;
 
@@ -11,13 +12,16 @@ use toml_edit::{Array, InlineTable, Value};
 
 use self::args::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
 use self::question::offer_words;
-pub(super) use self::question::{TerminalServerAsk, question_text};
+pub(super) use self::question::{TerminalServerAsk, question_text, start_text};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{edit, environment, render, terminal};
 use rind_mcp::{
-    AskServer, McpConfig, McpServer, OfferChange, PinnedServers, ServerOffer, ServerPin,
-    ServerQuestion, ServerSettings, changes_since, check_server_name, pins_file, probe_server,
+    AskServer, McpConfig, McpServer, OfferChange, PinnedServers, ProbeFailure, ServerOffer,
+    ServerPin, ServerQuestion, ServerSettings, StoredLogin, changes_since, check_server_name,
+    login_file, pins_file, probe_server, remove_login,
 };
+use rind_operator::mcp::NamedServer;
+use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::{confinement, mcp};
 
@@ -27,8 +31,9 @@ const HEAD: &str = "";
 pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
     match command {
         McpCommand::Add(args) => add_server(*args).await,
-        McpCommand::List(args) => list_servers(&args),
+        McpCommand::List(args) => list_servers(&args).await,
         McpCommand::Test(args) => test_server(&args).await,
+        McpCommand::Login(args) => login::log_in(args).await,
         McpCommand::Remove(args) => remove_server(&args),
         McpCommand::Serve(args) => serve::run_server(*args).await,
     }
@@ -59,9 +64,14 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
         );
     }
     let server = reachable(&setup, &name, &settings).await?;
-    let offer = match is_tested {
-        true => Some(looked_at(&server).await?),
-        false => None,
+    let (offer, wanted) = match is_tested {
+        false => (None, None),
+        true => match probe_server(&server).await {
+            Ok(offer) => (Some(offer), None),
+            // It has to be in the settings for a login.
+            Err(failure) if failure.wants_login => (None, Some(failure.why)),
+            Err(failure) => return Err(probe_error(&name, &failure)),
+        },
     };
     let file = setup.paths.user_config();
     write_settings(&file, &name, &settings)
@@ -70,6 +80,10 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
         "MCP server `{name}` is added to {}",
         file.display()
     ));
+    if let Some(why) = wanted {
+        render::print_warning(&format!("it {why}"));
+        return Ok(ExitStatus::Failed);
+    }
     let Some(offer) = offer else {
         render::print_note(&format!(
             "its tools are not approved yet; run `rind mcp test {name}`"
@@ -80,14 +94,21 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
 }
 
 async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::user_setup()?;
-    let servers = mcp::settings(&setup)?;
-    let settings = find_server(&servers, &args.name)?;
-    let server = reachable(&setup, &args.name, settings).await?;
+    let setup = project_setup(args.trust_project).await?;
+    let own = find_named(&setup, &args.name)?;
+    let commands = confinement::find(&setup).await?.commands();
+    let server = mcp::named_server(&setup, &own, &commands)?;
+    let pins = PinnedServers::read(&pins_file(&setup.paths))?;
+    let is_known = pins.find(&server.pin, &server.settings).is_some();
+    if let Some(place) = own.place
+        && !is_known
+        && !may_start(&server, place, args).await
+    {
+        return Ok(ExitStatus::Failed);
+    }
     let offer = looked_at(&server).await?;
     if args.json {
-        let pins = PinnedServers::read(&pins_file(&setup.paths))?;
-        let (standing, changes) = standing_of(&pins, &args.name, settings, Some(&offer));
+        let (standing, changes) = standing_of(&pins, &server.pin, &server.settings, Some(&offer));
         render::print_json(&serde_json::json!({
             "server": args.name,
             "standing": standing,
@@ -102,10 +123,59 @@ async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
     settle_offer(&setup, &server, &offer, args.yes).await
 }
 
+/// Asks whether a server that a file of the project names may be started.
+async fn may_start(server: &McpServer, place: &str, args: &McpTestArgs) -> bool {
+    let is_yes = match (args.yes, terminal::can_ask() && !args.json) {
+        (true, _) => true,
+        (false, true) => TerminalServerAsk.ask_start(server, place).await,
+        (false, false) => {
+            render::print_warning(&format!(
+                "there is no terminal to ask whether the server of {place} may be started; to start it: `rind mcp test {} --yes`",
+                server.name
+            ));
+            return false;
+        }
+    };
+    if !is_yes {
+        render::print_note("it is not started, and its tools are not used");
+    }
+    is_yes
+}
+
+/// Reads the settings and the project here, which is not asked about.
+async fn project_setup(trust_project: bool) -> anyhow::Result<OperatorSetup> {
+    environment::project_setup(None, &ModelSelection::default(), trust_project).await
+}
+
+/// Returns all servers: those of the settings, and those of the trusted project.
+fn all_servers(setup: &OperatorSetup) -> anyhow::Result<Vec<NamedServer>> {
+    let config = mcp::settings(setup)?;
+    let of_project = mcp::project_servers(setup, &config)?;
+    let own = config.0.into_iter().filter(|(_, own)| !own.project);
+    let own = own.map(|(name, settings)| NamedServer {
+        name,
+        settings,
+        ..NamedServer::default()
+    });
+    Ok(own.chain(of_project).collect())
+}
+
+fn find_named(setup: &OperatorSetup, name: &str) -> anyhow::Result<NamedServer> {
+    let mut all = all_servers(setup)?;
+    match all.iter().position(|own| own.name == name) {
+        Some(at) => Ok(all.swap_remove(at)),
+        None => no_server(name, all.iter().map(|own| own.name.as_str())),
+    }
+}
+
 /// Starts a server once. The error is that of the command.
 async fn looked_at(server: &McpServer) -> anyhow::Result<ServerOffer> {
     let probed = probe_server(server).await;
-    probed.map_err(|why| anyhow::anyhow!("MCP server `{}`: it {why}", server.name))
+    probed.map_err(|failure| probe_error(&server.name, &failure))
+}
+
+fn probe_error(name: &str, failure: &ProbeFailure) -> anyhow::Error {
+    anyhow::anyhow!("MCP server `{name}`: it {failure}")
 }
 
 /// Shows the offer of a server, and asks unless it equals the pinned one.
@@ -116,8 +186,8 @@ async fn settle_offer(
     is_yes: bool,
 ) -> anyhow::Result<ExitStatus> {
     let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
-    let name = &server.name;
-    let (standing, changes) = standing_of(&pins, name, &server.settings, Some(offer));
+    let (name, pin) = (&server.name, &server.pin);
+    let (standing, changes) = standing_of(&pins, pin, &server.settings, Some(offer));
     if standing == ServerStanding::Pinned && changes.is_empty() {
         render::mcp::show_offer(server, offer);
         render::print_note("its tools are those that you approved");
@@ -126,7 +196,7 @@ async fn settle_offer(
     let question = ServerQuestion {
         server,
         offer,
-        changes: pins.earlier(name).map(|_| changes.as_slice()),
+        changes: pins.earlier(pin).map(|_| changes.as_slice()),
     };
     let is_accepted = match (is_yes, terminal::can_ask()) {
         (true, _) => {
@@ -148,7 +218,7 @@ async fn settle_offer(
         render::print_note("its tools are not used");
         return Ok(ExitStatus::Failed);
     }
-    pins.put(name, mcp::pin_of(server, offer.clone()))?;
+    pins.put(pin, mcp::pin_of(server, offer.clone()))?;
     render::print_note(&format!(
         "approved {} of `{name}`; what changes later is withheld",
         offer_words(offer)
@@ -191,30 +261,42 @@ fn standing_of(
 #[derive(Debug, Serialize)]
 pub(super) struct ListedServer<'a> {
     pub(super) name: &'a str,
+    /// `settings`, or the file of the project that names it.
+    pub(super) origin: &'a str,
     pub(super) standing: ServerStanding,
     #[serde(flatten)]
     pub(super) settings: &'a ServerSettings,
     /// Tools that were approved.
     pub(super) tools: Vec<&'a str>,
     pub(super) given: Option<&'a str>,
+    /// Authorization server of the login that is used.
+    pub(super) login: Option<String>,
 }
 
-fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
-    let setup = environment::user_setup()?;
-    let servers = mcp::settings(&setup)?;
+async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
+    let setup = project_setup(args.trust_project).await?;
+    let servers = all_servers(&setup)?;
     let pins = PinnedServers::read(&pins_file(&setup.paths))?;
     let listed: Vec<ListedServer<'_>> = servers
-        .0
         .iter()
-        .map(|(name, settings)| {
-            let pin: Option<&ServerPin> = pins.earlier(name);
-            let tools = pin.into_iter().flat_map(|pin| &pin.offer.tools);
+        .map(|own| {
+            let NamedServer { name, settings, .. } = own;
+            let pin = pin_name(&setup, own);
+            // The names of its variables are part of what was approved.
+            let mut approved = settings.clone();
+            approved
+                .env
+                .extend(own.env.iter().map(|(name, _)| name.clone()));
+            let known: Option<&ServerPin> = pins.earlier(&pin);
+            let tools = known.into_iter().flat_map(|pin| &pin.offer.tools);
             ListedServer {
                 name,
-                standing: standing_of(&pins, name, settings, None).0,
+                origin: own.place.unwrap_or("settings"),
+                standing: standing_of(&pins, &pin, &approved, None).0,
                 settings,
                 tools: tools.map(|tool| tool.name.as_str()).collect(),
-                given: pin.map(|pin| pin.given.as_str()),
+                given: known.map(|pin| pin.given.as_str()),
+                login: login_issuer(&setup, name, settings),
             }
         })
         .collect();
@@ -225,14 +307,37 @@ fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
+/// Returns the name under which the offer of a server is pinned.
+fn pin_name(setup: &OperatorSetup, own: &NamedServer) -> String {
+    match own.place {
+        Some(_) => mcp::project_pin(setup, &own.name),
+        None => own.name.clone(),
+    }
+}
+
+/// Returns the authorization server of a login that is used for a server.
+fn login_issuer(setup: &OperatorSetup, name: &str, settings: &ServerSettings) -> Option<String> {
+    // A login that cannot be read is told of where the server is used.
+    let login = StoredLogin::read(&login_file(&setup.paths, name)).ok()??;
+    let is_used = Some(&login.url) == settings.url.as_ref() && !settings.sets_authorization();
+    is_used.then_some(login.issuer)
+}
+
 fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let setup = environment::user_setup()?;
     let file = setup.paths.user_config();
     let keys: &[&str] = &[<McpConfig as rind_lib::config::Section>::NAME, &args.name];
     let was_there =
         edit::remove_value(&file, keys).with_context(|| format!("change {}", file.display()))?;
-    let was_pinned = PinnedServers::read(&pins_file(&setup.paths))?.remove(&args.name)?;
-    if !was_there && !was_pinned {
+    let mut pins = PinnedServers::read(&pins_file(&setup.paths))?;
+    let of_project = pins.remove(&mcp::project_pin(&setup, &args.name))?;
+    let was_pinned = pins.remove(&args.name)? || of_project;
+    let was_logged_in = match check_server_name(&args.name) {
+        Ok(()) => remove_login(&login_file(&setup.paths, &args.name))
+            .with_context(|| format!("remove the login at `{}`", args.name))?,
+        Err(_) => false,
+    };
+    if !was_there && !was_pinned && !was_logged_in {
         bail_usage!(
             "there is no MCP server `{}` in {}",
             args.name,
@@ -244,15 +349,20 @@ fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
 }
 
 fn find_server<'a>(servers: &'a McpConfig, name: &str) -> anyhow::Result<&'a ServerSettings> {
-    let Some(settings) = servers.0.get(name) else {
-        let known: Vec<&str> = servers.0.keys().map(String::as_str).collect();
-        let known = match known.is_empty() {
-            true => "no MCP servers are configured; `rind mcp add` adds one".to_owned(),
-            false => format!("the servers are: {}", known.join(", ")),
-        };
-        bail_usage!("there is no MCP server `{name}`; {known}");
+    match servers.0.get(name) {
+        Some(settings) => Ok(settings),
+        None => no_server(name, servers.0.keys().map(String::as_str)),
+    }
+}
+
+/// Returns the error for a name that no server has.
+fn no_server<'a, T>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Result<T> {
+    let known: Vec<&str> = known.collect();
+    let known = match known.is_empty() {
+        true => "no MCP servers are configured; `rind mcp add` adds one".to_owned(),
+        false => format!("the servers are: {}", known.join(", ")),
     };
-    Ok(settings)
+    bail_usage!("there is no MCP server `{name}`; {known}");
 }
 
 /// Returns the names of the servers in the settings.
@@ -293,6 +403,10 @@ pub(super) fn write_settings(
         ("url", text(&settings.url)),
         ("headers", headers()),
         ("private", flag(settings.private)),
+        ("client_id", text(&settings.client_id)),
+        ("client_secret", text(&settings.client_secret)),
+        ("scopes", list(&settings.scopes)),
+        ("project", flag(settings.project)),
         ("protocol", protocol),
     ];
     let keys: Vec<([&str; 3], Value)> = all

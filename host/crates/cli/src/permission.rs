@@ -157,7 +157,7 @@ fn project_screen(
             .own_words("the project ")
             .their_words(BOLD, &workspace.display().to_string())
             .own_words(&format!(
-                " brings plugins, skills or settings of its own in {}",
+                " brings plugins, skills, servers or settings of its own in {}",
                 brought.places.join(" and ")
             )),
     ];
@@ -185,6 +185,10 @@ fn project_screen(
         .presets
         .iter()
         .map(|preset| row("  subagent ", preset));
+    let of_servers = brought
+        .servers
+        .iter()
+        .map(|server| row("  MCP server ", server));
     let of_template = |template: &ProjectTemplate| {
         let head = QuestionLine::new("  template /")
             .their_words(PLUGIN, &template.name)
@@ -200,13 +204,17 @@ fn project_screen(
     QuestionScreen {
         parts: vec![
             head,
-            of_plugins.chain(of_skills).chain(of_presets).collect(),
+            of_plugins
+                .chain(of_skills)
+                .chain(of_presets)
+                .chain(of_servers)
+                .collect(),
             of_templates.collect(),
             title.into_iter().chain(of_settings).collect(),
         ],
         covers: vec![QuestionLine::new("  ").styled_words(
             DIM,
-            "the permissions of its plugins are asked about one by one",
+            "the permissions of its plugins are asked about one by one, and so is the start of its MCP servers",
         )],
         keys: "trust it for this run [y]es, [a]lways until it changes, or [n]o".to_owned(),
         ..QuestionScreen::default()
@@ -237,6 +245,7 @@ mod tests {
             plugins: plugins.to_vec(),
             skills: vec![("review".to_owned(), "reads".to_owned())],
             presets: vec![("tester".to_owned(), "runs tests".to_owned())],
+            servers: vec![("docs".to_owned(), "runs `npx docs`".to_owned())],
             settings,
         };
         let screen = project_screen(
@@ -253,6 +262,7 @@ mod tests {
             "line499 = 499",
             "review",
             "runs tests",
+            "runs `npx docs`",
             &long,
             "deploy",
             "Deploys",

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::ImportPlaces;
 use super::file::{ImportError, read_text};
 use super::plan::ImportPlan;
-use super::server::{ForeignServer, add_server, pairs_of, text_of, texts_of};
+use super::server::{add_server, codex_server};
 use super::template::{add_command, add_folder};
 
 /// Reads all settings of Codex.
@@ -88,21 +88,6 @@ fn read_settings(settings: &Value, path: &std::path::Path, plan: &mut ImportPlan
 
 fn read_servers(table: &Value, path: &std::path::Path, plan: &mut ImportPlan) {
     for (name, server) in table.as_object().into_iter().flatten() {
-        let mut env = pairs_of(&server["env"]);
-        env.extend(
-            texts_of(&server["env_vars"])
-                .into_iter()
-                .map(|name| (name.clone(), format!("${{{name}}}"))),
-        );
-        let mut headers = pairs_of(&server["http_headers"]);
-        let named = pairs_of(&server["env_http_headers"]).into_iter();
-        headers.extend(named.map(|(header, variable)| (header, format!("${{{variable}}}"))));
-        if let Some(variable) = text_of(&server["bearer_token_env_var"]) {
-            headers.push((
-                "authorization".to_owned(),
-                format!("Bearer ${{{variable}}}"),
-            ));
-        }
         for key in ["enabled_tools", "disabled_tools", "cwd"] {
             if !server[key].is_null() {
                 let why = match key {
@@ -114,14 +99,6 @@ fn read_servers(table: &Value, path: &std::path::Path, plan: &mut ImportPlan) {
                 plan.lose(path, format!("MCP server `{name}`: {key}"), why);
             }
         }
-        let foreign = ForeignServer {
-            command: text_of(&server["command"]),
-            args: texts_of(&server["args"]),
-            env,
-            url: text_of(&server["url"]),
-            headers,
-            is_off: server["enabled"] == false,
-        };
-        add_server(name, foreign, path, plan);
+        add_server(name, codex_server(server), path, plan);
     }
 }

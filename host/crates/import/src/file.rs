@@ -52,14 +52,19 @@ pub(crate) fn read_json(path: &Path, plan: &mut ImportPlan) -> Result<Option<Val
     let Some(text) = read_text(path, plan)? else {
         return Ok(None);
     };
+    parse_json(path, &text).map(Some)
+}
+
+/// Parses the text of such a file.
+pub(crate) fn parse_json(path: &Path, text: &str) -> Result<Value, ImportError> {
     let parsed =
-        jsonc_parser::parse_to_serde_value::<Value>(&text, &jsonc_parser::ParseOptions::default());
+        jsonc_parser::parse_to_serde_value::<Value>(text, &jsonc_parser::ParseOptions::default());
     let value = parsed.map_err(|error| ImportError::new(path, error))?;
     if nesting_depth(&value) > MAX_DEPTH {
         let why = format!("it is nested deeper than {MAX_DEPTH} levels");
         return Err(ImportError::new(path, why));
     }
-    Ok(Some(value))
+    Ok(value)
 }
 
 /// Markdown files below a folder, with their names: the path below the folder without `.md`, with

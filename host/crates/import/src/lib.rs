@@ -20,6 +20,7 @@ pub use file::ImportError;
 pub use plan::{
     FoundText, ImportLoss, ImportPlan, ImportedFile, ImportedRule, ImportedServer, TextKind,
 };
+pub use server::{ForeignServer, read_servers, server_name};
 
 /// Agent whose settings are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,27 +9,101 @@ use std::path::Path;
 use rind_mcp::{ServerSettings, check_server_name, fit_server_name};
 use serde_json::Value;
 
+use super::ImportedAgent;
+use super::file::{ImportError, parse_json};
 use super::plan::{ImportPlan, ImportedServer};
 
 /// Server as another agent has it.
-#[derive(Debug, Default)]
-pub(crate) struct ForeignServer {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForeignServer {
     /// Program, if it is one.
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
     /// Arguments of the program.
-    pub(crate) args: Vec<String>,
+    pub args: Vec<String>,
     /// Variables of the program and their values.
-    pub(crate) env: Vec<(String, String)>,
+    pub env: Vec<(String, String)>,
     /// Address, if it is reached over HTTP.
-    pub(crate) url: Option<String>,
+    pub url: Option<String>,
     /// Headers of requests and their values.
-    pub(crate) headers: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
     /// Whether it is switched off.
-    pub(crate) is_off: bool,
+    pub is_off: bool,
 }
 
-/// Name of a server here: small letters, digits and `-`.
-pub(crate) fn server_name(name: &str) -> Result<String, String> {
+/// Reads the servers in the text of a project's file: `.mcp.json` of Claude Code, or `config.toml` of
+/// Codex, each with its name there.
+///
+/// # Errors
+/// The text is not in the format of the file.
+pub fn read_servers(
+    agent: ImportedAgent,
+    path: &Path,
+    text: &str,
+) -> Result<Vec<(String, ForeignServer)>, ImportError> {
+    match agent {
+        ImportedAgent::Codex => {
+            let settings: Value =
+                toml::from_str(text).map_err(|error| ImportError::new(path, error))?;
+            let servers = entries(&settings["mcp_servers"]);
+            Ok(servers
+                .map(|(name, own)| (name.clone(), codex_server(own)))
+                .collect())
+        }
+        ImportedAgent::ClaudeCode | ImportedAgent::OpenCode => {
+            let settings = parse_json(path, text)?;
+            let servers = entries(&settings["mcpServers"]);
+            Ok(servers
+                .map(|(name, own)| (name.clone(), claude_server(own)))
+                .collect())
+        }
+    }
+}
+
+fn entries(table: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    table.as_object().into_iter().flatten()
+}
+
+/// Reads a server in the format of `.mcp.json`.
+fn claude_server(server: &Value) -> ForeignServer {
+    ForeignServer {
+        command: text_of(&server["command"]),
+        args: texts_of(&server["args"]),
+        env: pairs_of(&server["env"]),
+        url: text_of(&server["url"]),
+        headers: pairs_of(&server["headers"]),
+        is_off: server["disabled"] == true,
+    }
+}
+
+/// Reads a server of Codex. Names of variables become values that refer to them.
+pub(crate) fn codex_server(server: &Value) -> ForeignServer {
+    let mut env = pairs_of(&server["env"]);
+    let named = texts_of(&server["env_vars"]).into_iter();
+    env.extend(named.map(|name| (name.clone(), format!("${{{name}}}"))));
+    let mut headers = pairs_of(&server["http_headers"]);
+    let named = pairs_of(&server["env_http_headers"]).into_iter();
+    headers.extend(named.map(|(header, variable)| (header, format!("${{{variable}}}"))));
+    if let Some(variable) = text_of(&server["bearer_token_env_var"]) {
+        headers.push((
+            "authorization".to_owned(),
+            format!("Bearer ${{{variable}}}"),
+        ));
+    }
+    ForeignServer {
+        command: text_of(&server["command"]),
+        args: texts_of(&server["args"]),
+        env,
+        url: text_of(&server["url"]),
+        headers,
+        is_off: server["enabled"] == false,
+    }
+}
+
+/// Returns the name of a server here: small letters, digits and `-`.
+///
+/// # Errors
+/// The name has no letters for one.
+pub fn server_name(name: &str) -> Result<String, String> {
     let own = fit_server_name(name);
     check_server_name(&own).map_err(|_| format!("`{name}` has no letters for a name"))?;
     Ok(own)
@@ -42,15 +116,7 @@ pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
             plan.lose(path, format!("MCP server `{name}`"), "the transport SSE was replaced in the protocol by Streamable HTTP; ask its maker for that address");
             continue;
         }
-        let foreign = ForeignServer {
-            command: text_of(&server["command"]),
-            args: texts_of(&server["args"]),
-            env: pairs_of(&server["env"]),
-            url: text_of(&server["url"]),
-            headers: pairs_of(&server["headers"]),
-            is_off: server["disabled"] == true,
-        };
-        add_server(name, foreign, path, plan);
+        add_server(name, claude_server(server), path, plan);
     }
 }
 

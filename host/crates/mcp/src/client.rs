@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientInitializeError, Peer, RunningService};
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransportConfig, StreamableHttpError,
+    AuthRequiredError, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::end::ClientEnd;
 use super::http::EgressClient;
+use super::login::login_words;
 use super::offer::{OfferBudget, OfferedTool, ServerOffer};
 use super::pipe::PipeTransport;
 use super::prompt::sort_prompts;
@@ -64,11 +65,22 @@ pub(crate) enum CallFailure {
     Ended(String),
 }
 
-/// Failure of a start.
-enum StartFailure {
+/// Failure to reach a server, in words that continue "it".
+pub(crate) enum OpenFailure {
     /// The server refused the first message.
     Refused(String),
+    /// The server wants a login.
+    Unauthorized(String),
     Failed(String),
+}
+
+impl OpenFailure {
+    /// Returns the reason, in words that continue "it".
+    pub(crate) fn into_words(self) -> String {
+        match self {
+            Self::Refused(why) | Self::Unauthorized(why) | Self::Failed(why) => why,
+        }
+    }
 }
 
 impl Connection {
@@ -80,25 +92,22 @@ impl Connection {
         server: &McpServer,
         handle: &Arc<dyn AgentHandle>,
         end: &ClientEnd,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, OpenFailure> {
         let by_initialize = ClientLifecycleMode::Initialize;
         let by_discover = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         };
         let open = |lifecycle| open_once(server, handle, end.clone(), lifecycle);
-        let opened = match server.protocol() {
+        match server.protocol() {
             McpProtocol::Discover => open(by_discover).await,
             McpProtocol::Initialize => open(by_initialize).await,
             // A probe with `server/discover` would come first if old servers did not end on it, or
             // start backends that they otherwise start at the first call.
             McpProtocol::Auto => match open(by_initialize).await {
-                Err(StartFailure::Refused(_)) => open(by_discover).await,
+                Err(OpenFailure::Refused(_)) => open(by_discover).await,
                 other => other,
             },
-        };
-        opened.map_err(|failure| match failure {
-            StartFailure::Refused(why) | StartFailure::Failed(why) => why,
-        })
+        }
     }
 
     /// Whether calls cannot reach the server any more.
@@ -256,7 +265,8 @@ impl Connection {
                 None => "closed the connection".to_owned(),
             }),
             ServiceError::TransportSend(error) => {
-                let why = format!("is not reached: {}", transport_words(&error));
+                let why = wanted_login(&error, &self.name)
+                    .unwrap_or_else(|| format!("is not reached: {}", transport_words(&error)));
                 match self.is_closed() {
                     true => CallFailure::Ended(why),
                     false => CallFailure::Refused(why),
@@ -284,17 +294,17 @@ async fn open_once(
     handle: &Arc<dyn AgentHandle>,
     own: ClientEnd,
     lifecycle: ClientLifecycleMode,
-) -> Result<Connection, StartFailure> {
+) -> Result<Connection, OpenFailure> {
     let is_modern = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
     let (served, end) = match &server.reach {
         ServerReach::Program(program) => {
-            let peer = program.start().await.map_err(StartFailure::Failed)?;
+            let peer = program.start().await.map_err(OpenFailure::Failed)?;
             let end = peer.end.clone();
             let served = own.serve_with_lifecycle(PipeTransport::new(peer), lifecycle);
             (tokio::time::timeout(START_TIMEOUT, served).await, Some(end))
         }
         ServerReach::Http(address) => {
-            let client = EgressClient::new(address.egress.open(handle.clone()));
+            let client = EgressClient::new(address, handle);
             let config = StreamableHttpClientTransportConfig::with_uri(address.url.clone());
             let transport = StreamableHttpClientTransport::with_client(client, config);
             let served = own.serve_with_lifecycle(transport, lifecycle);
@@ -308,36 +318,52 @@ async fn open_once(
             name: server.name.clone(),
             is_modern,
         }),
-        Ok(Err(error)) => Err(start_failure(error, end).await),
-        Err(_) => Err(StartFailure::Failed(format!(
+        Ok(Err(error)) => Err(start_failure(error, end, &server.name).await),
+        Err(_) => Err(OpenFailure::Failed(format!(
             "did not answer its first message in {} s",
             START_TIMEOUT.as_secs()
         ))),
     }
 }
 
-async fn start_failure(error: ClientInitializeError, end: Option<PeerEnd>) -> StartFailure {
+async fn start_failure(
+    error: ClientInitializeError,
+    end: Option<PeerEnd>,
+    name: &str,
+) -> OpenFailure {
     match (error, end) {
-        (ClientInitializeError::JsonRpcError(error), _) => StartFailure::Refused(format!(
+        (ClientInitializeError::JsonRpcError(error), _) => OpenFailure::Refused(format!(
             "refused the connection: {} ({})",
             clean_line(&error.message, MAX_ERROR_BYTES),
             error.code.0
         )),
         (ClientInitializeError::ConnectionClosed(_), Some(end)) => {
-            StartFailure::Failed(end.reason().await)
+            OpenFailure::Failed(end.reason().await)
         }
-        (error, _) if error.is_authorization_required() => StartFailure::Failed(
-            "wants authorization; put a token into `headers` of its settings, as `Bearer {TOKEN}`"
-                .to_owned(),
-        ),
         (ClientInitializeError::TransportError { error, .. }, _) => {
-            StartFailure::Failed(format!("is not reached: {}", transport_words(&error)))
+            match wanted_login(&error, name) {
+                Some(words) => OpenFailure::Unauthorized(words),
+                None => OpenFailure::Failed(format!("is not reached: {}", transport_words(&error))),
+            }
         }
         (error, _) => {
             let text = clean_line(&error.to_string(), MAX_ERROR_BYTES);
-            StartFailure::Failed(format!("did not begin as the protocol says: {text}"))
+            OpenFailure::Failed(format!("did not begin as the protocol says: {text}"))
         }
     }
+}
+
+/// Describes what to do about a server that refused a request for lack of a login; `None` for other
+/// failures.
+fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.error.as_ref());
+    while let Some(error) = cause {
+        if let Some(asked) = error.downcast_ref::<AuthRequiredError>() {
+            return Some(login_words(name, &asked.www_authenticate_header));
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// Returns the cause of a failed transport: of a request, the words of the egress alone.

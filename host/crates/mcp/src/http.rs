@@ -18,7 +18,10 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
+use super::login::ServerLogin;
+use super::server::HttpServer;
 use rind_lib::egress::{self, Body, Egress, Request, Response, Timeouts};
+use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::trace::Origin;
 
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -29,13 +32,20 @@ const EVENTS: &str = "text/event-stream";
 #[derive(Clone)]
 pub(crate) struct EgressClient {
     egress: Arc<Egress>,
+    login: Option<Arc<ServerLogin>>,
+    handle: Arc<dyn AgentHandle>,
 }
 
 type HttpError = StreamableHttpError<egress::Error>;
 
 impl EgressClient {
-    pub(crate) fn new(egress: Arc<Egress>) -> Self {
-        Self { egress }
+    /// Makes the transport to a server. Requests are recorded with `handle`.
+    pub(crate) fn new(server: &HttpServer, handle: &Arc<dyn AgentHandle>) -> Self {
+        Self {
+            egress: server.egress.open(handle.clone()),
+            login: server.login.clone(),
+            handle: handle.clone(),
+        }
     }
 
     async fn send(
@@ -60,20 +70,38 @@ impl EgressClient {
             ));
             all.push(("content-type".to_owned(), JSON.as_bytes().to_vec()));
         }
-        let request = Request {
+        let request = || Request {
             method: method.to_owned(),
             url: uri.to_owned(),
-            headers: all,
-            body: Body::Whole(body),
+            headers: all.clone(),
+            body: Body::Whole(body.clone()),
             timeouts: Timeouts::default(),
         };
-        let sent = self.egress.send(request, origin()).await;
+        let failed = |why| egress::Error::new(egress::ErrorKind::Credential, why);
+        let Some(login) = &self.login else {
+            let sent = self.egress.send(request(), origin()).await;
+            return sent.map_err(StreamableHttpError::Client);
+        };
+        let token = login.ready_token(&self.handle).await.map_err(failed);
+        let token = token.map_err(StreamableHttpError::Client)?;
+        let sent = self.egress.send(request(), origin()).await;
+        let response = sent.map_err(StreamableHttpError::Client)?;
+        if response.status != 401 {
+            return Ok(response);
+        }
+        // The token may have been revoked before its end. The request was not carried out.
+        drop(response);
+        let renewed = login.renew_refused(&self.handle, &token).await;
+        renewed
+            .map_err(failed)
+            .map_err(StreamableHttpError::Client)?;
+        let sent = self.egress.send(request(), origin()).await;
         sent.map_err(StreamableHttpError::Client)
     }
 }
 
 /// Origin of the requests for access records: a server is shared by the calls of a session.
-fn origin() -> Origin {
+pub(crate) fn origin() -> Origin {
     Origin {
         agent: "main".into(),
         turn: 0,

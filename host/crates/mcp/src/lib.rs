@@ -10,12 +10,14 @@
 
 mod client;
 mod compare;
+mod completion;
 mod elicit;
 mod end;
 mod form;
 mod http;
 mod link;
 mod listing;
+mod login;
 mod material;
 mod names;
 mod offer;
@@ -36,10 +38,11 @@ mod tool;
 pub const PROTOCOL_LOG: &str = "rmcp";
 
 pub use compare::{OfferChange, changes_since, describe_changes};
+pub use login::{LoginFlow, LoginRequest, Redirected, StoredLogin, login_file, remove_login};
 pub use names::origin_of;
 pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};
 pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
-pub use probe::probe_server;
+pub use probe::{ProbeFailure, probe_server};
 pub use prompt::{OfferedArgument, OfferedPrompt, ServerPrompts};
 pub use serve::{
     McpHttp, McpServing, OpenSession, PromptArgument, ServedPrompt, ServedPrompts, serve_lines,

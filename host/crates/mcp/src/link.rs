@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
-use super::client::Connection;
+use super::client::{Connection, OpenFailure};
 use super::compare::{OfferChange, changes_since, describe_changes};
 use super::elicit::ServerQuestions;
 use super::end::ClientEnd;
@@ -145,7 +145,8 @@ impl ServerLink {
             progress: Arc::new(move |text| shown.show_progress(text)),
             questions: Some(self.questions.clone()),
         };
-        let opened = Connection::open(&self.server, self.session.handle(), &end).await?;
+        let opened = Connection::open(&self.server, self.session.handle(), &end).await;
+        let opened = opened.map_err(OpenFailure::into_words)?;
         let connection = Arc::new(opened);
         connection.follow_changes();
         tokio::spawn(watch_changes(Arc::downgrade(self), changes));

@@ -12,15 +12,19 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::client::CallFailure;
+use super::completion::complete_text;
 use super::link::ServerLink;
 use super::resource::{MAX_TEXT_BYTES, ResourceList, check_uri, read_contents};
 use super::result;
-use rind_lib::host::{FetchedMaterial, ListedResource, SourceMaterial};
+use rind_lib::host::{BegunText, FetchedMaterial, ListedResource, SourceMaterial};
 use rind_lib::message::{Attachment, Part};
 use rind_lib::text::clean_line;
 
 /// Age after which resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
+
+/// Timeout of a completion: the person waits for it at the keys.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Most messages of a prompt.
 const MAX_MESSAGES: usize = 100;
@@ -71,6 +75,29 @@ impl ServerMaterial {
         read_contents(uri, contents)
     }
 
+    async fn complete(&self, begun: &BegunText) -> Result<Vec<String>, String> {
+        let list = match begun {
+            BegunText::Address(_) => self.list(MAX_LISTED_AGE).await?,
+            BegunText::Argument { .. } => Arc::default(),
+        };
+        let connection = self.link.ready_connection().await?;
+        if let BegunText::Argument { prompt, .. } = begun
+            && let Some(why) = self.link.held_prompt(prompt)
+        {
+            return Err(format!(
+                "does not offer the prompt that you said yes to: {why}"
+            ));
+        }
+        let asked = complete_text(&connection, begun, &list);
+        match tokio::time::timeout(COMPLETION_TIMEOUT, asked).await {
+            Ok(answered) => answered.map_err(CallFailure::into_words),
+            Err(_) => Err(format!(
+                "did not complete the text in {} s",
+                COMPLETION_TIMEOUT.as_secs()
+            )),
+        }
+    }
+
     /// Lists the resources, unless that was done less than this long ago.
     async fn list(&self, age: Duration) -> Result<Arc<ResourceList>, String> {
         let mut listed = self.listed.lock().await;
@@ -118,6 +145,13 @@ impl SourceMaterial for ServerMaterial {
 
     fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Fetched> {
         Box::pin(self.read(uri))
+    }
+
+    fn complete_text<'a>(
+        &'a self,
+        begun: &'a BegunText,
+    ) -> BoxFuture<'a, Result<Vec<String>, String>> {
+        Box::pin(self.complete(begun))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::client::Connection;
+use super::client::{Connection, OpenFailure};
 use super::end::ClientEnd;
 use super::offer::ServerOffer;
 use super::server::McpServer;
@@ -16,7 +16,7 @@ use rind_lib::point::trace::AccessRecord;
 ///
 /// # Errors
 /// Reason, in words that continue "it".
-pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, String> {
+pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailure> {
     // A server that is looked at once cannot change, so no one listens.
     let (changed, _) = mpsc::channel(1);
     let end = ClientEnd {
@@ -26,14 +26,30 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, String> {
         questions: None,
     };
     let handle: Arc<dyn AgentHandle> = Arc::new(NoSession);
-    Connection::open(server, &handle, &end)
-        .await?
-        .list_offer()
-        .await
+    let opened = Connection::open(server, &handle, &end).await;
+    let opened = opened.map_err(|failure| ProbeFailure {
+        wants_login: matches!(failure, OpenFailure::Unauthorized(_)),
+        why: failure.into_words(),
+    })?;
+    let listed = opened.list_offer().await;
+    listed.map_err(|why| ProbeFailure {
+        wants_login: false,
+        why,
+    })
+}
+
+/// Failure to list the offer of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct ProbeFailure {
+    /// Whether the server answered that it wants a login.
+    pub wants_login: bool,
+    /// Reason, in words that continue "it".
+    pub why: String,
 }
 
 /// Functions of a session that does not exist.
-struct NoSession;
+pub(crate) struct NoSession;
 
 impl AgentHandle for NoSession {
     fn log(&self, plugin: &str, _: Level, text: &str) {

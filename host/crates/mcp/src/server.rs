@@ -1,11 +1,13 @@
 //! A server, with everything that reaching it takes.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
 
+use super::login::{ServerLogin, StoredLogin, TOKEN_NAME};
 use super::names::origin_of;
 use super::settings::{McpProtocol, ServerSettings};
 use rind_lib::egress::{EgressOptions, MAX_REQUESTS, PluginEgress, Secrets, Template, is_refused};
@@ -22,6 +24,9 @@ const OWN_HEADERS: [&str; 5] = [
     "mcp-session-id",
 ];
 
+/// Header of the token of a login.
+const AUTHORIZATION: &str = "authorization";
+
 /// Extra time of a request after the timeout of its call, which gives the better message.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -30,6 +35,8 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct McpServer {
     /// Name in the settings.
     pub name: String,
+    /// Name under which its offer is pinned.
+    pub pin: String,
     /// Settings that it is made of.
     pub settings: ServerSettings,
     /// Way to reach it.
@@ -54,17 +61,22 @@ pub struct HttpServer {
     pub url: String,
     /// Rules and limits of its requests.
     pub egress: Arc<PluginEgress>,
+    /// Login whose token goes with its requests.
+    pub(crate) login: Option<Arc<ServerLogin>>,
 }
 
 impl HttpServer {
     /// Builds the egress of a server: requests reach its host and no other, redirects included.
+    /// The login in the file `login` is used if it is for this address, and the settings set no
+    /// header for authorization themselves.
     ///
     /// # Errors
-    /// A sentence about a setting that is wrong.
+    /// A sentence about a setting or a login that is wrong.
     pub fn new(
         name: &str,
         settings: &ServerSettings,
         secrets: Arc<dyn Secrets>,
+        login: &Path,
     ) -> Result<Self, String> {
         let url = settings.url.clone().unwrap_or_default();
         let host = host_of(&url)?;
@@ -74,6 +86,18 @@ impl HttpServer {
             capabilities.push(Capability::PrivateNetwork(host.clone()));
         }
         capabilities.extend(credentials(&host, &settings.headers)?);
+        let (login, secrets) = match has_login(settings, login)? {
+            false => (None, secrets),
+            true => {
+                capabilities.push(Capability::Credential(Credential {
+                    host,
+                    header: AUTHORIZATION.to_owned(),
+                    value: format!("Bearer {{{TOKEN_NAME}}}"),
+                }));
+                let (login, own) = ServerLogin::new(name, &url, settings.private, login, secrets);
+                (Some(login), own as Arc<dyn Secrets>)
+            }
+        };
         let options = EgressOptions {
             secrets,
             deadline: Duration::from_secs(settings.timeout_seconds) + GRACE,
@@ -84,13 +108,23 @@ impl HttpServer {
         Ok(Self {
             url,
             egress: PluginEgress::new(options, origin.into(), granted, Some(MAX_REQUESTS)),
+            login,
         })
     }
 }
 
+/// Whether the login in a file is for the address of the settings.
+fn has_login(settings: &ServerSettings, file: &Path) -> Result<bool, String> {
+    if settings.sets_authorization() {
+        return Ok(false);
+    }
+    let login = StoredLogin::read(file)?;
+    Ok(login.is_some_and(|login| Some(&login.url) == settings.url.as_ref()))
+}
+
 /// Returns the host of an address as a pattern that matches nothing else.
-fn host_of(url: &str) -> Result<HostPattern, String> {
-    let wrong = |why: &str| format!("`url = {url:?}` {why}");
+pub(crate) fn host_of(url: &str) -> Result<HostPattern, String> {
+    let wrong = |why: &str| format!("`{}` {why}", url.escape_debug());
     let parsed: Uri = url.parse().map_err(|_| wrong("is not an address"))?;
     let scheme = parsed.scheme_str();
     let scheme = scheme.filter(|scheme| matches!(*scheme, "http" | "https"));
@@ -203,7 +237,12 @@ mod tests {
                 .collect(),
             ..ServerSettings::default()
         };
-        HttpServer::new("s", &settings, Arc::new(NoSecrets))
+        HttpServer::new(
+            "s",
+            &settings,
+            Arc::new(NoSecrets),
+            Path::new("/none/s.json"),
+        )
     }
 
     #[test]

@@ -58,13 +58,32 @@ pub struct ServerSettings {
     pub url: Option<String>,
     /// Headers of every request to it, with `{NAME}` in place of secrets.
     pub headers: BTreeMap<String, String>,
-    /// Whether the name of the address may lead to a loopback or private address. Default: no.
+    /// Whether the name of the address may lead to a loopback or private address, and addresses of a
+    /// login at it, too. Default: no.
     pub private: bool,
+    /// Id of a client that you registered at the authorization server, for `rind mcp login`. Without
+    /// it, a client is registered at each login.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Name of the secret of that client, in the environment or in `secrets.toml`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// Scopes that a login asks for. Default: those that the server names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
     /// Version of the protocol. Default: auto.
     pub protocol: McpProtocol,
+    /// Whether these are rights of a server that a file of a project names, such as `.mcp.json`: its
+    /// program or address stands there. Default: no.
+    #[serde(skip_serializing_if = "is_no")]
+    pub project: bool,
     /// Timeout of a call, in seconds. Default: 120.
     #[serde(deserialize_with = "number::within::<1, 3_600, _, _>")]
     pub timeout_seconds: u64,
+}
+
+fn is_no(flag: &bool) -> bool {
+    !flag
 }
 
 impl Default for ServerSettings {
@@ -80,7 +99,11 @@ impl Default for ServerSettings {
             url: None,
             headers: BTreeMap::new(),
             private: false,
+            client_id: None,
+            client_secret: None,
+            scopes: Vec::new(),
             protocol: McpProtocol::Auto,
+            project: false,
             timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
         }
     }
@@ -92,6 +115,13 @@ impl ServerSettings {
     /// # Errors
     /// A sentence about the first violation.
     pub fn check(&self) -> Result<(), String> {
+        if self.project {
+            let is_target = self.command.is_some() || self.url.is_some();
+            if is_target || !self.args.is_empty() || !self.headers.is_empty() {
+                return Err("has `project`, so that `command`, `args`, `url` and `headers` come from the file of the project; remove them".to_owned());
+            }
+            return Ok(());
+        }
         match (&self.command, &self.url) {
             (Some(_), Some(_)) => {
                 Err("has `command` and `url`; a server is a program or an address".to_owned())
@@ -102,8 +132,11 @@ impl ServerSettings {
             (Some(command), None) if command.trim().is_empty() => {
                 Err("has an empty `command`".to_owned())
             }
-            (Some(_), None) if !self.headers.is_empty() || self.private => Err(
-                "has `headers` or `private`, which only a server with `url` has".to_owned(),
+            (Some(_), None) if self.has_address_settings() => Err(
+                "has `headers`, `private`, `client_id`, `client_secret` or `scopes`, which only a server with `url` has".to_owned(),
+            ),
+            (None, Some(_)) if self.client_secret.is_some() && self.client_id.is_none() => Err(
+                "has `client_secret` without `client_id`".to_owned(),
             ),
             (None, Some(_)) if self.has_program_settings() => Err(
                 "has `url`, so that `args`, `env`, `read`, `write` and `network` mean nothing; remove them"
@@ -111,6 +144,18 @@ impl ServerSettings {
             ),
             _ => Ok(()),
         }
+    }
+
+    fn has_address_settings(&self) -> bool {
+        let is_client = self.client_id.is_some() || self.client_secret.is_some();
+        !self.headers.is_empty() || self.private || is_client || !self.scopes.is_empty()
+    }
+
+    /// Whether a header of the settings authorizes requests, so that no login is used.
+    #[must_use]
+    pub fn sets_authorization(&self) -> bool {
+        let mut names = self.headers.keys();
+        names.any(|name| name.eq_ignore_ascii_case("authorization"))
     }
 
     fn has_program_settings(&self) -> bool {
@@ -125,6 +170,9 @@ impl ServerSettings {
         let same = Self {
             enabled: true,
             timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            client_id: None,
+            client_secret: None,
+            scopes: Vec::new(),
             ..self.clone()
         };
         // Settings contain no type that JSON lacks.

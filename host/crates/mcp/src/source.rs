@@ -61,6 +61,9 @@ pub struct ServerQuestion<'a> {
 
 /// Asks the user about servers.
 pub trait AskServer: Send + Sync {
+    /// Asks whether a server that a file of a project names may be started to list its tools.
+    fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool>;
+
     /// Asks whether the tools of a server may be used as they are offered.
     fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool>;
 }

@@ -1,7 +1,8 @@
 //! MCP servers of the settings: their places and rights, and whether the operator said yes to their
 //! offers.
 //!
-//! Settings of a project never name a server: the section `[mcp]` is not one of a project's.
+//! Settings of a project never name a server: the section `[mcp]` is not one of a project's. Files of
+//! other agents in a trusted project may (`project_servers`), without rights.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use super::confinement::{own_folders, peer_folders};
 use super::environment::is_program;
+use super::project_servers::servers_of;
 use super::setup::OperatorSetup;
 use super::usage::bail_usage;
 use rind_lib::config::Section;
@@ -20,7 +22,7 @@ use rind_lib::tool::process::confine::check_apart;
 use rind_mcp::{
     AskServer, HttpServer, McpConfig, McpServer, McpSource, PinnedServers, ServerPin,
     ServerPrompts, ServerQuestion, ServerReach, ServerSettings, changes_since, check_server_name,
-    pins_file, probe_server,
+    login_file, pins_file, probe_server,
 };
 
 /// Word in the settings that denotes the workspace.
@@ -33,8 +35,9 @@ pub const NO_YES: &str = "its tools were not approved";
 /// A server that another program names for a session, such as the editor that shows it.
 ///
 /// It is asked about and pinned like those of the settings, and has no rights beyond its own
-/// environment: no folders and no network. Settings of the operator for the name go first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// environment: no folders and no network, unless the operator's settings give some to a server of a
+/// project. Settings of the operator for the name go first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedServer {
     /// Name of the server.
     pub name: String,
@@ -42,6 +45,11 @@ pub struct NamedServer {
     pub settings: ServerSettings,
     /// Variables of the program with their values.
     pub env: Vec<(String, String)>,
+    /// Arguments of the program after variables in them were replaced; those of the settings without
+    /// it.
+    pub args: Option<Vec<String>>,
+    /// File of the project that names it; `None` for a server of the settings or of a program.
+    pub place: Option<&'static str>,
 }
 
 /// Returns the servers of the settings, switched off or not.
@@ -79,7 +87,8 @@ pub fn server(
     let reach = match &settings.command {
         None => {
             let secrets = setup.secrets()?;
-            ServerReach::Http(HttpServer::new(name, settings, secrets).map_err(wrong)?)
+            let login = login_file(&setup.paths, name);
+            ServerReach::Http(HttpServer::new(name, settings, secrets, &login).map_err(wrong)?)
         }
         Some(command) => {
             let program = program(setup, name, command, settings, commands);
@@ -101,6 +110,7 @@ pub fn server(
     };
     Ok(McpServer {
         name: name.to_owned(),
+        pin: name.to_owned(),
         settings: settings.clone(),
         reach,
         changes_workspace,
@@ -221,15 +231,22 @@ pub async fn sources(
     ask: Option<&dyn AskServer>,
 ) -> anyhow::Result<UsedServers> {
     let config = settings(setup)?;
-    let enabled = config.0.iter().filter(|(_, own)| own.enabled);
+    let enabled = config.0.iter();
+    let enabled = enabled.filter(|(_, own)| own.enabled && !own.project);
     let mut wanted: Vec<NamedServer> = enabled
         .map(|(name, settings)| NamedServer {
             name: name.clone(),
             settings: settings.clone(),
-            env: Vec::new(),
+            ..NamedServer::default()
         })
         .collect();
     wanted.extend(usable_servers(setup, &config, named));
+    for own in project_servers(setup, &config)? {
+        let is_taken = |other: &NamedServer| other.name == own.name;
+        if own.settings.enabled && !wanted.iter().any(is_taken) {
+            wanted.push(own);
+        }
+    }
     if wanted.is_empty() {
         return Ok(UsedServers::default());
     }
@@ -246,9 +263,9 @@ pub async fn sources(
                 continue;
             }
         };
-        let pinned = match pins.find(name, &server.settings) {
+        let pinned = match pins.find(&server.pin, &server.settings) {
             Some(pin) => Some(pin.offer.clone()),
-            None => ask_about(setup, &server, &mut pins, ask).await?,
+            None => ask_about(setup, &server, own.place, &mut pins, ask).await?,
         };
         if let Some(pinned) = pinned {
             if !pinned.prompts.is_empty() {
@@ -261,6 +278,50 @@ pub async fn sources(
         }
     }
     Ok(used)
+}
+
+/// Returns the servers that the files of the trusted project name, with the rights that the settings
+/// give them. Tells of those that are not used.
+///
+/// # Errors
+/// The secrets cannot be read.
+pub fn project_servers(
+    setup: &OperatorSetup,
+    config: &McpConfig,
+) -> anyhow::Result<Vec<NamedServer>> {
+    let Some(held) = &setup.project else {
+        return Ok(Vec::new());
+    };
+    let secrets = setup.secrets()?;
+    let mut servers = Vec::new();
+    for found in servers_of(&setup.paths, held) {
+        // The operator's own server of this name takes its place.
+        if config.0.get(&found.name).is_some_and(|own| !own.project) {
+            continue;
+        }
+        let made = found.with_rights(config, &secrets);
+        let made = made.and_then(|own| {
+            let checked = own.settings.check();
+            checked.map(|()| own).map_err(|why| format!("it {why}"))
+        });
+        match made {
+            Ok(own) => servers.push(own),
+            Err(why) => setup.environment.warn_once(&format!(
+                "MCP server `{}` of {} is not used: {why}",
+                found.name, found.place
+            )),
+        }
+    }
+    Ok(servers)
+}
+
+/// Returns the name under which the offer of a project's server is pinned. Servers of two projects
+/// may have one name.
+#[must_use]
+pub fn project_pin(setup: &OperatorSetup, name: &str) -> String {
+    let workspace = setup.paths.workspace.as_os_str().as_encoded_bytes();
+    let hash = blake3::hash(workspace).to_hex();
+    format!("{name}@{}", hash.get(..16).unwrap_or_default())
 }
 
 /// Leaves out servers of another program that the settings know already, or that are wrong, and says
@@ -276,7 +337,7 @@ fn usable_servers(
         let checked = check_server_name(name).and_then(|()| own.settings.check());
         let why = if let Err(why) = checked {
             format!("it {why}")
-        } else if config.0.contains_key(name) {
+        } else if config.0.get(name).is_some_and(|known| !known.project) {
             format!("the settings have a server of this name, [mcp.{name}], which takes precedence")
         } else if usable.iter().any(|other| other.name == *name) {
             "another server has this name".to_owned()
@@ -290,15 +351,38 @@ fn usable_servers(
     usable
 }
 
-/// Makes a server, with the values of variables that another program gave.
-fn named_server(
+/// Makes a server, with the values of variables that another program or a project gave.
+///
+/// # Errors
+/// A setting does not fit this machine, or the server of a project cannot be confined here.
+pub fn named_server(
     setup: &OperatorSetup,
     own: &NamedServer,
     commands: &Commands,
 ) -> anyhow::Result<McpServer> {
-    let mut made = server(setup, &own.name, &own.settings, commands)?;
-    if own.env.is_empty() {
-        return Ok(made);
+    let settings = ServerSettings {
+        args: own
+            .args
+            .clone()
+            .unwrap_or_else(|| own.settings.args.clone()),
+        ..own.settings.clone()
+    };
+    let mut made = server(setup, &own.name, &settings, commands)?;
+    // Values of variables in arguments are no part of questions and pins.
+    made.settings.args.clone_from(&own.settings.args);
+    if let Some(place) = own.place {
+        made.pin = project_pin(setup, &own.name);
+        if let ServerReach::Program(program) = &made.reach
+            && !matches!(
+                program.commands.confining,
+                Confining::Confined(_) | Confining::Retried(_)
+            )
+        {
+            anyhow::bail!(
+                "MCP server `{}` of {place}: programs are not confined here, and those of a project run in no other way",
+                own.name
+            );
+        }
     }
     if let ServerReach::Program(program) = &mut made.reach {
         for (name, value) in &own.env {
@@ -315,22 +399,29 @@ fn named_server(
 async fn ask_about(
     setup: &OperatorSetup,
     server: &McpServer,
+    place: Option<&str>,
     pins: &mut PinnedServers,
     ask: Option<&dyn AskServer>,
 ) -> anyhow::Result<Option<rind_mcp::ServerOffer>> {
-    let name = &server.name;
+    let (name, pin) = (&server.name, &server.pin);
     let warn = |why: &str| {
         let text = format!("MCP server `{name}` is not used: {why}");
         setup.environment.warn_once(&text);
     };
     let Some(ask) = ask else {
-        let why = match pins.earlier(name) {
+        let why = match pins.earlier(pin) {
             None => "its tools are not approved",
             Some(_) => "its settings have changed since its tools were approved",
         };
         warn(&format!("{why}; run `rind mcp test {name}`"));
         return Ok(None);
     };
+    if let Some(place) = place
+        && !ask.ask_start(server, place).await
+    {
+        warn("its start was not approved");
+        return Ok(None);
+    }
     let offer = match probe_server(server).await {
         Ok(offer) => offer,
         Err(why) => {
@@ -338,7 +429,7 @@ async fn ask_about(
             return Ok(None);
         }
     };
-    let earlier = pins.earlier(name).cloned();
+    let earlier = pins.earlier(pin).cloned();
     let changes = earlier.map(|pin| changes_since(&pin.offer, &offer));
     let question = ServerQuestion {
         server,
@@ -349,7 +440,7 @@ async fn ask_about(
         warn(NO_YES);
         return Ok(None);
     }
-    pins.put(name, pin_of(server, offer.clone()))?;
+    pins.put(pin, pin_of(server, offer.clone()))?;
     Ok(Some(offer))
 }
 

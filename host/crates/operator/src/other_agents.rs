@@ -15,7 +15,6 @@ const PLACES: &[(&str, &str)] = &[
     (".claude/settings.json", "claude-code"),
     (".claude/settings.local.json", "claude-code"),
     (".claude/commands", "claude-code"),
-    (".mcp.json", "claude-code"),
     (".codex/config.toml", "codex"),
     ("opencode.json", "opencode"),
     (".opencode", "opencode"),
@@ -59,7 +58,7 @@ fn is_there(path: &Path) -> bool {
 
 /// Writes a mark file, and returns whether it was missing. If it cannot be written, the notice is
 /// shown each time.
-fn is_new(mark: &Path) -> bool {
+pub(super) fn is_new(mark: &Path) -> bool {
     if is_there(mark) {
         return false;
     }

@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 use super::environment::OperatorEnvironment;
 use super::skills::{PRESETS, project_preset_roots};
 use super::usage::{Usage, bail_usage};
+use super::{other_agents, project_servers};
 use rind_lib::config::{Config, Layer, PluginsConfig};
 use rind_lib::grant::Trust;
 use rind_lib::grant::held::HeldFolder;
@@ -31,6 +32,12 @@ pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 /// subagents. They are trusted together with it.
 const OTHER_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".claude/agents"];
 
+/// Files of a project outside `.rind` that other programs read too: those that name MCP servers.
+fn server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
+    let names = project_servers::FILES.iter();
+    names.map(|(name, _)| (*name, paths.workspace.join(name)))
+}
+
 /// Things that a project brings, as the question about it shows them. Templates are read from its
 /// files.
 #[derive(Debug, Default)]
@@ -43,6 +50,8 @@ pub struct ProjectContents {
     pub skills: Vec<(String, String)>,
     /// Names and descriptions of presets of subagents.
     pub presets: Vec<(String, String)>,
+    /// Names and descriptions of MCP servers.
+    pub servers: Vec<(String, String)>,
     /// Text of its settings.
     pub settings: String,
 }
@@ -99,6 +108,10 @@ pub async fn trusted(
             return Ok(None);
         }
     };
+    let has_servers = server_files(paths).any(|(_, path)| held.file(&path).is_some());
+    if !brings_folders(paths) && !has_servers {
+        return Ok(None);
+    }
     if by_flag {
         return Ok(Some(held));
     }
@@ -112,8 +125,18 @@ pub async fn trusted(
             ProjectTrust::Changed { .. } => "has changed since it was trusted",
             _ => "is not trusted",
         };
+        let places = project_places(paths, &held);
+        // Many projects have servers of other agents alone: that they are not used is told once.
+        let of_others = !brings_folders(paths);
+        if of_others && !other_agents::is_new(&paths.told_mark(&places)) {
+            return Ok(None);
+        }
+        let what = match of_others {
+            true => places.join(" and "),
+            false => ".rind".to_owned(),
+        };
         environment.warn(&format!(
-            "the project's .rind is not used: it {why}, and there is no terminal to ask at; review it and pass \
+            "the project's {what} is not used: it {why}, and there is no terminal to ask at; review it and pass \
              --trust-project, or answer at a terminal"
         ));
         return Ok(None);
@@ -123,10 +146,11 @@ pub async fn trusted(
         trust: &trust,
         files: &held,
         contents: ProjectContents {
-            places: project_places(paths),
+            places: project_places(paths, &held),
             plugins: project_plugins(paths, &held),
             skills: project_skills(paths, &held),
             presets: project_presets(paths, &held),
+            servers: described_servers(paths, &held),
             settings: project_settings(paths, &held),
         },
     };
@@ -234,7 +258,35 @@ fn read_project(
                 }
             },
         );
-    Ok(own.with_others(read.collect()))
+    let mut others: Vec<HeldFolder> = read.collect();
+    for (place, path) in server_files(paths) {
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        let held = HeldFolder::read_linked_file(&path, &paths.workspace);
+        let read = held.map_err(|error| error.to_string()).and_then(|held| {
+            let bytes = held.file(&path).unwrap_or_default();
+            let servers = project_servers::read_file(place, bytes)?;
+            Ok((held, servers.is_empty()))
+        });
+        match read {
+            // Settings of another agent without servers are not used, and need no trust.
+            Ok((_, true)) => {}
+            Ok((held, false)) => others.push(held),
+            Err(why) => environment.warn_once(&format!(
+                "the MCP servers in the project's {place} are not used: {why}"
+            )),
+        }
+    }
+    Ok(own.with_others(others))
+}
+
+/// The project's MCP servers, each with what it runs or where it is.
+fn described_servers(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> {
+    let servers = project_servers::servers_of(paths, held).into_iter();
+    servers
+        .map(|server| (server.name.clone(), server.describe()))
+        .collect()
 }
 
 /// Returns the kind of files in one of [`OTHER_FOLDERS`].
@@ -266,6 +318,12 @@ fn project_presets(paths: &Paths, held: &Arc<HeldFolder>) -> Vec<(String, String
 }
 
 fn brings_something(paths: &Paths) -> bool {
+    let mut files = server_files(paths);
+    brings_folders(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
+}
+
+/// Whether there is something besides files that may name MCP servers.
+fn brings_folders(paths: &Paths) -> bool {
     // A link counts as well: that it is left out is said.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
     // So is something else in the place of the folder.
@@ -280,10 +338,12 @@ fn brings_something(paths: &Paths) -> bool {
         || file_names(paths).into_iter().any(is_there)
 }
 
-fn project_places(paths: &Paths) -> Vec<&'static str> {
+fn project_places(paths: &Paths, held: &HeldFolder) -> Vec<&'static str> {
     let folders = std::iter::once(".rind").chain(OTHER_FOLDERS);
     let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
-    folders.filter(is_there).collect()
+    let files = server_files(paths).filter(|(_, path)| held.file(path).is_some());
+    let files = files.map(|(name, _)| name);
+    folders.filter(is_there).chain(files).collect()
 }
 
 /// Name and description of each plugin that would be loaded, in the project's own words.

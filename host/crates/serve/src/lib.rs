@@ -17,6 +17,7 @@ mod loop_turns;
 mod openapi;
 mod pages;
 pub mod questions;
+mod redirect;
 mod routes;
 mod session_task;
 
@@ -34,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use connections::{ApiListener, check_loopback};
 pub use openapi::openapi;
+pub use redirect::{RedirectPage, receive_redirects};
 
 use access::ApiAccess;
 use live::LiveSessions;

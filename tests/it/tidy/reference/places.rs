@@ -128,6 +128,11 @@ const DATA: Files = &[
         "`rind mcp add` and `test`; questions at a terminal; `rind mcp remove NAME`",
     ),
     (
+        "mcp-logins/NAME.json",
+        "the [login](../mcp-login.md) at an MCP server, with its tokens; readable by its owner only",
+        "`rind mcp login NAME`, renewals of tokens, `rind mcp remove NAME`",
+    ),
+    (
         "projects.json",
         "projects that you trust, each with its digest",
         "questions at a terminal; `rind plugin grants --distrust DIR`",

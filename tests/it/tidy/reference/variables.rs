@@ -222,6 +222,10 @@ const OTHERS: &[(&str, &str)] = &[
         "host/crates/cli/src/worker.rs",
         "a variable that is set for the worker",
     ),
+    (
+        "host/crates/mcp/src/login/token.rs",
+        "the name of a token among secrets",
+    ),
     ("host/src/skill/", "names in texts of skills"),
     ("host/src/secret/", "names in rules for secrets"),
     ("host/crates/check/src/", "names in texts of faults"),

@@ -98,6 +98,21 @@ impl CompletionMenu {
         }
     }
 
+    /// Proposes these ends, of which the first is marked.
+    pub(super) fn of_proposals(items: Vec<LineCompletion>) -> Self {
+        Self {
+            chosen: (!items.is_empty()).then_some(0),
+            items,
+            is_moved: false,
+        }
+    }
+
+    /// Whether an entry would change the line.
+    pub(super) fn has_more(&self, before: &str) -> bool {
+        let is_other = |item: &LineCompletion| before.get(item.start..) != Some(&*item.text);
+        self.items.iter().any(is_other)
+    }
+
     /// Whether Enter takes the marked entry. It does not if the line already equals an entry and
     /// the mark was not moved.
     pub(super) fn takes_enter(&self, before: &str) -> bool {

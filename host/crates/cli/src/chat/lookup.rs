@@ -7,13 +7,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::super::command::LineCompletion;
 use super::super::render::session::{describe_choice, is_of_folder};
 use super::super::render::{one_line, warning_text};
 use super::complete::{CompletionMenu, file_begun, list_files};
 use super::keys::KeyInput;
 use super::live::LiveChat;
 use super::picker::{ChatPicker, PickerEffect, PickerEntry};
-use rind_lib::host::ListedResource;
+use rind_lib::host::{BegunText, ListedResource};
 use rind_lib::session::SessionStore;
 use rind_mcp::origin_of;
 
@@ -38,6 +39,8 @@ pub(super) enum FoundChoices {
     Files(Vec<String>),
     /// Resources of this MCP server, or the reason why there are none.
     Resources(String, Result<Vec<ListedResource>, String>),
+    /// Ends of this text before the cursor, by an MCP server.
+    Completed(String, Result<Vec<LineCompletion>, String>),
     /// Names of the models, or the reason why there are none.
     Models(Result<Vec<String>, String>),
     Sessions(Result<Vec<PickerEntry>, String>),
@@ -80,6 +83,59 @@ impl LiveChat {
             // Ignore a closed channel: the chat may be over.
             drop(finder.send(FoundChoices::Resources(server, listed)));
         });
+    }
+
+    /// Asks an MCP server how the argument of its prompt, or an address of its templates, could go on.
+    /// Returns whether one is asked.
+    pub(super) fn complete_at_server(&mut self) -> bool {
+        let before = self.editor.before().to_owned();
+        let commands = self.worker.commands();
+        if self.worker.is_running() || commands.is_dry_run() || before.contains('\n') {
+            return false;
+        }
+        let of_resource = || {
+            let (start, begun) = file_begun(&before)?;
+            let (server, uri) = begun.split_once(':')?;
+            let server = self
+                .resources
+                .servers()
+                .into_iter()
+                .find(|own| own == server)?;
+            let begun = BegunText::Address(uri.to_owned());
+            Some((server.clone(), begun, start + server.len() + 1))
+        };
+        let Some((server, begun, start)) = commands.begun_at_server(&before).or_else(of_resource)
+        else {
+            return false;
+        };
+        let (finder, materials) = (self.finder.clone(), self.resources.materials.clone());
+        tokio::spawn(async move {
+            let found = materials.complete_text(&origin_of(&server), &begun).await;
+            let found = found.map_err(|why| format!("MCP server `{server}`: it {why}"));
+            let found = found.map(|texts| {
+                let item = |text| LineCompletion {
+                    start,
+                    text,
+                    help: format!("by the MCP server {server}"),
+                };
+                texts.into_iter().map(item).collect()
+            });
+            // Ignore a closed channel: the chat may be over.
+            drop(finder.send(FoundChoices::Completed(before, found)));
+        });
+        true
+    }
+
+    /// Shows the proposals of a server, unless the text has changed since it was asked.
+    fn take_completed(&mut self, before: &str, found: Result<Vec<LineCompletion>, String>) {
+        let is_same = self.editor.before() == before;
+        match found {
+            Ok(items) if is_same && self.picker.is_none() && self.search.is_none() => {
+                self.menu = CompletionMenu::of_proposals(items);
+            }
+            Ok(_) => {}
+            Err(why) => self.view.say_line(warning_text(&one_line(&why, 400))),
+        }
     }
 
     fn take_resources(&mut self, server: String, listed: Result<Vec<ListedResource>, String>) {
@@ -174,6 +230,9 @@ impl LiveChat {
         match found {
             FoundChoices::Files(files) => self.files = files,
             FoundChoices::Resources(server, listed) => self.take_resources(server, listed),
+            FoundChoices::Completed(before, found) => {
+                return self.take_completed(&before, found);
+            }
             FoundChoices::Models(names) => self.take_models(names),
             FoundChoices::Sessions(sessions) => {
                 if let Some(picker) = self.picker.as_mut().filter(|own| own.command == RESUME) {

@@ -63,6 +63,11 @@ impl LiveChat {
             }
             (KeyCode::Enter, false, false, false) => self.enter_line(),
             (KeyCode::Tab, false, false, true) => return self.switch_mode(),
+            (KeyCode::Tab, false, false, false)
+                if !self.menu.has_more(self.editor.before()) && self.complete_at_server() =>
+            {
+                return;
+            }
             (KeyCode::Tab, false, false, false) if !self.menu.is_empty() => {
                 return self.complete_line();
             }

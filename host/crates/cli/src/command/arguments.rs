@@ -193,6 +193,58 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
     found
 }
 
+/// The argument that the end of a text begins.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BegunArgument {
+    pub(super) name: String,
+    pub(super) value: String,
+    /// Offset of the value in the text.
+    pub(super) start: usize,
+    /// Arguments before it, with their values.
+    pub(super) others: Vec<(String, String)>,
+}
+
+/// Finds the argument that the end of `text` begins; `None` if there is no further one, or its words
+/// are in quotes.
+pub(super) fn begun_argument(schema: &Value, text: &str) -> Option<BegunArgument> {
+    let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let (before, begun) = text.split_at(start.min(text.len()));
+    if begun.contains(['"', '\'', '\\']) {
+        return None;
+    }
+    let properties = schema_properties(schema);
+    let mut others: Vec<(String, String)> = Vec::new();
+    let is_free =
+        |others: &[(String, String)], name: &str| !others.iter().any(|(own, _)| own == name);
+    for word in split_words(before).ok()? {
+        if let Some((key, value)) = named_property(&word, &properties) {
+            others.push((key.to_owned(), value.to_owned()));
+            continue;
+        }
+        let mut free = properties.iter().filter(|(name, _)| is_free(&others, name));
+        let name = free.next()?.0.to_owned();
+        others.push((name, word.text));
+    }
+    if let Some((key, value)) = begun.split_once('=')
+        && properties.iter().any(|(name, _)| *name == key)
+    {
+        return Some(BegunArgument {
+            name: key.to_owned(),
+            value: value.to_owned(),
+            start: text.len() - value.len(),
+            others,
+        });
+    }
+    let mut free = properties.iter().filter(|(name, _)| is_free(&others, name));
+    let name = free.next()?.0.to_owned();
+    Some(BegunArgument {
+        name,
+        value: begun.to_owned(),
+        start,
+        others,
+    })
+}
+
 fn argument_description(of: &Value) -> String {
     let text = of.get("description").and_then(Value::as_str);
     text.unwrap_or_default().to_owned()

@@ -37,6 +37,7 @@ use self::template::CommandTemplate;
 use super::open::Asker;
 use rind_lib::agent::CompactConfig;
 use rind_lib::grant::held::HeldFolder;
+use rind_lib::host::BegunText;
 use rind_lib::lock::lock;
 use rind_lib::message::Attachment;
 use rind_lib::paths::Paths;
@@ -451,6 +452,29 @@ impl CommandSet {
     }
 
     /// Proposes ends for a line that begins with a slash: names, then arguments.
+    /// Returns the MCP server that can complete a line, the begun argument of its prompt, and the
+    /// offset of the value.
+    pub(super) fn begun_at_server(&self, line: &str) -> Option<(String, BegunText, usize)> {
+        let rest = line.strip_prefix('/')?;
+        let (name, text) = rest.split_at(rest.find(char::is_whitespace)?);
+        let list = self.list();
+        let (_, entry) = list.find_entry(name)?;
+        let (CommandOrigin::Server(server), CommandKind::ServerPrompt(prompt)) =
+            (&entry.origin, &entry.kind)
+        else {
+            return None;
+        };
+        let begun = arguments::begun_argument(entry.arguments.as_ref()?, text.trim_start())?;
+        let start = line.len() - text.trim_start().len() + begun.start;
+        let begun = BegunText::Argument {
+            prompt: prompt.clone(),
+            name: begun.name,
+            value: begun.value,
+            others: begun.others,
+        };
+        Some((server.clone(), begun, start))
+    }
+
     pub(super) fn complete_line(&self, line: &str) -> Vec<LineCompletion> {
         let Some(rest) = line.strip_prefix('/') else {
             return Vec::new();

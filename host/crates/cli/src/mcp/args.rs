@@ -13,12 +13,15 @@ use rind_operator::component::{ComponentFile, name_of};
 pub(in super::super) enum McpCommand {
     /// Add a server: show its tools, ask, and write it into your settings
     Add(Box<McpAddArgs>),
-    /// List the servers of your settings, and whether their tools are used
+    /// List the servers of your settings and of the trusted project, and whether their tools are used
     List(McpListArgs),
     /// Start a server once, show its tools and their changes, and ask; exit code 1 when its tools are
     /// not used
     Test(McpTestArgs),
-    /// Remove a server, and your yes to its tools
+    /// Log in to a server over HTTP that wants it (OAuth): shows an address to open in a browser, and
+    /// keeps the tokens in a private file
+    Login(McpLoginArgs),
+    /// Remove a server, your yes to its tools, and your login at it
     Remove(McpRemoveArgs),
     /// Be a server: offer the tools of plugins, skills and templates to another agent, which starts
     /// this command, or connects with --listen
@@ -38,6 +41,12 @@ pub(in super::super) struct McpAddArgs {
     /// Let the name of the address lead to a loopback or private address
     #[arg(long, requires = "url")]
     private: bool,
+    /// Id of a client that you registered at its authorization server, for `rind mcp login`
+    #[arg(long, value_name = "ID", requires = "url")]
+    client_id: Option<String>,
+    /// Name of the secret of that client, in the environment or in `secrets.toml`
+    #[arg(long, value_name = "NAME", requires = "client_id")]
+    client_secret: Option<String>,
     /// Give the program this variable, from the environment or `secrets.toml`
     #[arg(long, value_name = "VARIABLE")]
     env: Vec<String>,
@@ -102,6 +111,8 @@ impl McpAddArgs {
             url: self.url,
             headers: self.header.into_iter().collect(),
             private: self.private,
+            client_id: self.client_id,
+            client_secret: self.client_secret,
             protocol: match self.protocol {
                 ProtocolArg::Auto => McpProtocol::Auto,
                 ProtocolArg::Initialize => McpProtocol::Initialize,
@@ -114,6 +125,9 @@ impl McpAddArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct McpListArgs {
+    /// Trust the project here in its present state, for this run
+    #[arg(long)]
+    pub(super) trust_project: bool,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -129,6 +143,26 @@ pub(in super::super) struct McpTestArgs {
     /// Print JSON, and ask nothing
     #[arg(long)]
     pub(super) json: bool,
+    /// Trust the project here in its present state, for this run
+    #[arg(long)]
+    pub(super) trust_project: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in super::super) struct McpLoginArgs {
+    /// Name of the server
+    pub(super) name: String,
+    /// Ask for this scope, in place of those of the settings or of the server
+    #[arg(long, value_name = "SCOPE")]
+    pub(super) scope: Vec<String>,
+    /// Port on 127.0.0.1 to which the browser is led back; any that is free by default
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub(super) port: u16,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -4,24 +4,68 @@ use futures_util::future::BoxFuture;
 
 use crate::question::{QuestionLine, QuestionScreen};
 use crate::render::{BOLD, DIM, PLUGIN, WARN, format_count};
-use rind_mcp::{AskServer, OfferChange, OfferedTool, ServerOffer, ServerQuestion};
+use rind_mcp::{AskServer, McpServer, OfferChange, OfferedTool, ServerOffer, ServerQuestion};
 
 /// The person at the terminal, who is asked about servers.
 pub(in super::super) struct TerminalServerAsk;
 
 impl AskServer for TerminalServerAsk {
-    fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool> {
+    fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let parse = |line: &str| match line.to_lowercase().as_str() {
-                "y" | "yes" => Some(true),
-                "n" | "no" => Some(false),
-                _ => None,
-            };
-            let screen = server_screen(question);
-            let answer = screen.ask_approval(parse, |is_yes| !is_yes);
+            let screen = start_screen(server, place);
+            let answer = screen.ask_approval(parse_yes, |is_yes| !is_yes);
             answer.await.unwrap_or(false)
         })
     }
+
+    fn ask<'a>(&'a self, question: ServerQuestion<'a>) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let screen = server_screen(question);
+            let answer = screen.ask_approval(parse_yes, |is_yes| !is_yes);
+            answer.await.unwrap_or(false)
+        })
+    }
+}
+
+fn parse_yes(line: &str) -> Option<bool> {
+    match line.to_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+fn start_screen(server: &McpServer, place: &str) -> QuestionScreen {
+    let head = QuestionLine::new("")
+        .styled_words(WARN.bold(), "? ")
+        .own_words("start the MCP server ")
+        .their_words(PLUGIN, &server.name)
+        .own_words(" of this project, which ")
+        .their_words(DIM, place)
+        .own_words(" names, to list its tools?");
+    let rights = server.permissions();
+    let rights = rights
+        .iter()
+        .map(|right| QuestionLine::new("  it may: ").their_words(BOLD, right));
+    QuestionScreen {
+        parts: vec![vec![head], rights.collect()],
+        covers: vec![QuestionLine::new("  ").styled_words(
+            DIM,
+            "its tools are asked about next; a change of the file asks again",
+        )],
+        keys: "[y]es, or [n]o".to_owned(),
+        ..QuestionScreen::default()
+    }
+}
+
+/// Returns the question about a start as text, for a program that shows it.
+pub(in super::super) fn start_text(server: &McpServer, place: &str) -> String {
+    let text = format!(
+        "Start the MCP server {} of this project, which {place} names, to list its tools? It may: {}",
+        server.name,
+        server.permissions().join("; ")
+    );
+    rind_lib::text::one_line(&text)
 }
 
 /// Returns the question as text, for a program that shows it.

@@ -91,6 +91,14 @@ pub(in super::super) fn list_servers(servers: &[ListedServer<'_>]) {
                 words.join(" ")
             }
         };
+        let standing = match server.origin {
+            "settings" => standing,
+            place => format!("of {place}: {standing}"),
+        };
+        let standing = match &server.login {
+            Some(issuer) => format!("{standing}, logged in at {issuer}"),
+            None => standing,
+        };
         answer_line(format_args!(
             "{}  {}  {}",
             style_text(PLUGIN, one_line(server.name)),

@@ -1,0 +1,187 @@
+//! `rind mcp login`: shows the address that the person opens in a browser, and waits until the browser
+//! is led back, or the person pastes the address to which it was led.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::args::McpLoginArgs;
+use super::find_server;
+use crate::exit_code::{ExitStatus, bail_usage};
+use crate::{environment, render, terminal};
+use rind_mcp::{LoginFlow, LoginRequest, Redirected, ServerSettings, StoredLogin, login_file};
+use rind_operator::mcp;
+use rind_operator::setup::OperatorSetup;
+use rind_serve::{ApiListener, RedirectPage, receive_redirects};
+
+/// Path to which the browser is led back.
+const CALLBACK: &str = "/callback";
+
+/// Time that the person has.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Time in which the page for the browser is sent before the program ends.
+const PAGE_TIME: Duration = Duration::from_millis(300);
+
+/// An address to which the browser was led, and the way to its page.
+type Led = (String, oneshot::Sender<RedirectPage>);
+
+pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
+    let setup = environment::user_setup()?;
+    let name = &args.name;
+    let servers = mcp::settings(&setup)?;
+    let settings = find_server(&servers, name)?;
+    let Some(url) = &settings.url else {
+        bail_usage!("MCP server `{name}` is a program; only a server with `url` has a login");
+    };
+    if settings.sets_authorization() {
+        bail_usage!(
+            "MCP server `{name}` gets its token from `headers`; remove `authorization` from [mcp.{name}] to log in"
+        );
+    }
+    let scopes = match args.scope.is_empty() {
+        true => &settings.scopes,
+        false => &args.scope,
+    };
+    let secret = client_secret(&setup, name, settings)?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+    let listener = ApiListener::bind_tcp(address).await;
+    let listener = listener.with_context(|| format!("listen at {address}"))?;
+    let redirect = format!("{}{CALLBACK}", listener.address_text());
+    let file = login_file(&setup.paths, name);
+    let flow = LoginFlow::begin(LoginRequest {
+        name,
+        url,
+        is_private: settings.private,
+        file: &file,
+        redirect: &redirect,
+        scopes,
+        client_id: settings.client_id.as_deref(),
+        client_secret: secret.as_deref(),
+    });
+    let flow = flow.await.map_err(|why| failed(name, &why))?;
+    show_flow(name, url, &flow);
+    let login = wait_for_login(&flow, listener).await;
+    let login = login.map_err(|why| failed(name, &why))?;
+    render::print_note(&format!(
+        "logged in to `{name}` with a token of {}; `rind mcp test {name}` shows its tools",
+        login.issuer
+    ));
+    Ok(ExitStatus::Done)
+}
+
+fn failed(name: &str, why: &str) -> anyhow::Error {
+    let why = rind_lib::text::one_line(why);
+    anyhow::anyhow!("MCP server `{name}`: the login {why}")
+}
+
+/// Returns the secret of the operator's client.
+fn client_secret(
+    setup: &OperatorSetup,
+    name: &str,
+    settings: &ServerSettings,
+) -> anyhow::Result<Option<String>> {
+    let Some(variable) = &settings.client_secret else {
+        return Ok(None);
+    };
+    match setup.secrets()?.variable(variable) {
+        Some(secret) => Ok(Some(secret)),
+        None => bail_usage!(
+            "MCP server `{name}` needs the secret `{}` of its client, which neither the environment nor secrets.toml sets",
+            variable.escape_debug()
+        ),
+    }
+}
+
+/// Shows the address, which the person opens: a browser is never opened from here.
+fn show_flow(name: &str, url: &str, flow: &LoginFlow) {
+    let scopes = match flow.scopes() {
+        [] => "no scopes".to_owned(),
+        scopes => format!("the scopes {}", scopes.join(", ")),
+    };
+    for line in [
+        format!("`{name}`, {url}, is logged in to at {} with {scopes}", flow.issuer()),
+        "open this address in a browser, if you expect it:".to_owned(),
+        flow.url().to_owned(),
+        "on another machine, the browser ends at a page that it cannot load: paste its address here"
+            .to_owned(),
+    ] {
+        render::print_note(&rind_lib::text::one_line(&line));
+    }
+}
+
+/// Waits until the browser or the person brings the answer to the login.
+async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<StoredLogin, String> {
+    let (sender, mut led) = mpsc::channel::<Led>(1);
+    let base = listener.address_text();
+    let cancel = CancellationToken::new();
+    let _stop = cancel.clone().drop_guard();
+    let sender = Arc::new(sender);
+    let answer = move |target: String| {
+        let (sender, address) = (sender.clone(), format!("{base}{target}"));
+        async move {
+            let (page, shown) = oneshot::channel();
+            let is_sent = sender.send((address, page)).await.is_ok();
+            let over = RedirectPage {
+                is_done: false,
+                text: "This login is over.".to_owned(),
+            };
+            match is_sent {
+                true => shown.await.unwrap_or(over),
+                false => over,
+            }
+        }
+    };
+    tokio::spawn(async move {
+        // Without a listener, the person can still paste the address.
+        let _ = receive_redirects(listener, CALLBACK, answer, &cancel).await;
+    });
+    let deadline = tokio::time::sleep(PATIENCE);
+    tokio::pin!(deadline);
+    let mut can_paste = true;
+    loop {
+        let (address, page) = tokio::select! {
+            () = &mut deadline => {
+                return Err(format!("was not answered in {} minutes", PATIENCE.as_secs() / 60));
+            }
+            Some((address, page)) = led.recv() => (address, Some(page)),
+            line = terminal::read_line(), if can_paste => match line {
+                Some(line) if line.trim().is_empty() => continue,
+                Some(line) => (line, None),
+                None => {
+                    can_paste = false;
+                    continue;
+                }
+            },
+        };
+        let is_pasted = page.is_none();
+        let outcome = flow.finish(&address).await;
+        let (is_done, text) = match &outcome {
+            Redirected::Done(_) => (
+                true,
+                "You are logged in. You can close this page.".to_owned(),
+            ),
+            Redirected::Failed(why) => (false, format!("The login {why}.")),
+            Redirected::Other(_) => (false, "This is not the answer to the login.".to_owned()),
+        };
+        if let Some(page) = page {
+            let _ = page.send(RedirectPage { is_done, text });
+        }
+        match outcome {
+            Redirected::Other(why) if is_pasted => render::print_warning(&why),
+            Redirected::Other(_) => {}
+            Redirected::Failed(why) => {
+                tokio::time::sleep(PAGE_TIME).await;
+                return Err(why);
+            }
+            Redirected::Done(login) => {
+                tokio::time::sleep(PAGE_TIME).await;
+                return Ok(*login);
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Completions by a server: values for arguments of prompts, and ends of addresses that fit its
+//! templates.
+//!
+//! A server is asked when the person asks for it, and never while text is typed: a begun text is the
+//! person's. Proposals are claims of the server, of which only short lines are shown. Start from
+//! [`complete_text`].
+
+use std::collections::HashMap;
+
+use rmcp::model::{CompletionContext, CompletionInfo};
+
+use super::client::{CallFailure, Connection};
+use super::resource::{MAX_URI_BYTES, ResourceList, check_uri};
+use rind_lib::host::BegunText;
+use rind_lib::text::one_line;
+
+/// Longest proposed value, in bytes.
+const MAX_VALUE_BYTES: usize = 256;
+
+/// Most templates that are asked about for one address.
+const MAX_TEMPLATES: usize = 4;
+
+/// Asks a server how a begun text could go on. It has none if it declares no completions.
+pub(crate) async fn complete_text(
+    connection: &Connection,
+    begun: &BegunText,
+    list: &ResourceList,
+) -> Result<Vec<String>, CallFailure> {
+    if !connection.declares(|own| own.completions.is_some()) {
+        return Ok(Vec::new());
+    }
+    match begun {
+        BegunText::Argument {
+            prompt,
+            name,
+            value,
+            others,
+        } => {
+            let context = context_of(others.iter().cloned());
+            let asked = connection.peer().complete_prompt_argument(
+                prompt.as_str(),
+                name.as_str(),
+                value.as_str(),
+                context,
+            );
+            match asked.await {
+                Ok(found) => Ok(usable_values(found).collect()),
+                Err(error) => Err(connection.failure_of(error).await),
+            }
+        }
+        BegunText::Address(uri) => complete_address(connection, uri, list).await,
+    }
+}
+
+async fn complete_address(
+    connection: &Connection,
+    uri: &str,
+    list: &ResourceList,
+) -> Result<Vec<String>, CallFailure> {
+    let mut found = Vec::new();
+    let fitting = list.templates.iter().filter_map(|own| {
+        let begun = begun_variable(&own.uri, uri)?;
+        Some((own.uri.as_str(), begun))
+    });
+    for (template, begun) in fitting.take(MAX_TEMPLATES) {
+        let context = context_of(begun.given.into_iter());
+        let asked = connection.peer().complete_resource_argument(
+            template,
+            begun.name.as_str(),
+            begun.value.as_str(),
+            context,
+        );
+        let values = match asked.await {
+            Ok(values) => values,
+            Err(error) => return Err(connection.failure_of(error).await),
+        };
+        let before = uri.get(..uri.len() - begun.value.len()).unwrap_or_default();
+        let whole = usable_values(values).map(|value| format!("{before}{value}{}", begun.literal));
+        found.extend(whole.filter(|own| check_uri(own).is_ok()));
+    }
+    found.dedup();
+    Ok(found)
+}
+
+fn context_of(given: impl Iterator<Item = (String, String)>) -> Option<CompletionContext> {
+    let given: HashMap<String, String> = given.collect();
+    (!given.is_empty()).then(|| CompletionContext::with_arguments(given))
+}
+
+/// Returns the values that can stand in a line as they are.
+fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
+    let values = found.values.into_iter().take(CompletionInfo::MAX_VALUES);
+    values.filter(|value| {
+        let is_plain = one_line(value) == *value;
+        is_plain && !value.is_empty() && value.len() <= MAX_VALUE_BYTES
+    })
+}
+
+/// The variable of a template in which a begun address ends.
+#[derive(Debug, PartialEq, Eq)]
+struct BegunVariable {
+    name: String,
+    value: String,
+    /// Variables before it.
+    given: Vec<(String, String)>,
+    /// Text of the template between it and the next variable.
+    literal: String,
+}
+
+/// Finds the variable of a template in which a begun address ends. Only plain expressions of RFC 6570
+/// with one name are known.
+fn begun_variable(template: &str, begun: &str) -> Option<BegunVariable> {
+    if begun.len() > MAX_URI_BYTES {
+        return None;
+    }
+    let (literal, mut parts) = template.split_once('{')?;
+    let mut rest = begun.strip_prefix(literal)?;
+    let mut given = Vec::new();
+    loop {
+        let (expression, after) = parts.split_once('}')?;
+        let name = expression.strip_prefix('+').unwrap_or(expression);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return None;
+        }
+        let (literal, next) = match after.split_once('{') {
+            Some((literal, next)) => (literal, Some(next)),
+            None => (after, None),
+        };
+        match rest.split_once(literal).filter(|_| !literal.is_empty()) {
+            Some((value, more)) => {
+                given.push((name.to_owned(), value.to_owned()));
+                rest = more;
+                parts = next?;
+            }
+            None => {
+                return Some(BegunVariable {
+                    name: name.to_owned(),
+                    value: rest.to_owned(),
+                    given,
+                    literal: literal.to_owned(),
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_begun_address_ends_in_one_variable_of_its_template() {
+        let found = |template: &str, begun: &str| {
+            let own = begun_variable(template, begun)?;
+            let given = own
+                .given
+                .iter()
+                .map(|(name, value)| format!("{name}={value} "));
+            let given: String = given.collect();
+            Some(format!("{given}{}:{} {}", own.name, own.value, own.literal))
+        };
+        for (template, begun, expected) in [
+            ("docs://{page}", "docs://gu", Some("page:gu ")),
+            ("docs://{page}", "docs://", Some("page: ")),
+            ("docs://{page}", "doc", None),
+            ("a://{repo}/files/{+path}", "a://x", Some("repo:x /files/")),
+            (
+                "a://{repo}/files/{+path}",
+                "a://x/files/s",
+                Some("repo=x path:s "),
+            ),
+            ("a://{a}{b}", "a://x", Some("a:x ")),
+            ("a://{x}/end", "a://x/end", None),
+            ("a://{?query*}", "a://x", None),
+            ("a://fixed", "a://f", None),
+            ("a://{", "a://", None),
+        ] {
+            assert_eq!(
+                found(template, begun).as_deref(),
+                expected,
+                "{template} {begun}"
+            );
+        }
+    }
+
+    #[test]
+    fn proposals_are_short_lines() {
+        let values = ["fine", "", "two\nlines", "\u{1b}[2J", "\u{202e}x"].map(str::to_owned);
+        let mut values = values.to_vec();
+        values.push("x".repeat(MAX_VALUE_BYTES + 1));
+        values.extend((0..200).map(|n| n.to_string()));
+        let mut info = CompletionInfo::default();
+        info.values = values;
+        let found: Vec<String> = usable_values(info).collect();
+        assert_eq!((found[0].as_str(), found[1].as_str()), ("fine", "0"));
+        assert!(found.len() <= CompletionInfo::MAX_VALUES);
+    }
+}

@@ -1,0 +1,219 @@
+//! Requests of logins: each leaves through an egress that reaches the host of its address and no
+//! other, so a redirect to another host is refused.
+//!
+//! The addresses are named by a server that nobody trusts yet, so they must not lead to the network
+//! of the operator: only `https` to public addresses, and where the server itself is on this machine
+//! or the operator said `private`, also to such ones.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rmcp::transport::auth::{
+    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
+};
+
+use crate::http::origin;
+use crate::names::origin_of;
+use crate::server::host_of;
+use rind_lib::egress::{
+    Body, EgressOptions, Error, ErrorKind, MAX_REQUESTS, PluginEgress, Request, Response, Timeouts,
+};
+use rind_lib::grant::{Capability, Granted, HostPattern, Scheme};
+use rind_lib::lock::lock;
+use rind_lib::point::handle::AgentHandle;
+
+/// Largest answer, in bytes. Metadata and tokens take a few kilobytes.
+const MAX_ANSWER_BYTES: usize = 256 << 10;
+
+/// Timeout of a request.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The way out for requests of the login at one server.
+pub(super) struct LoginEgress {
+    name: String,
+    server: HostPattern,
+    is_private: bool,
+    handle: Arc<dyn AgentHandle>,
+    /// Reason for which the last request failed, which the protocol's library does not always pass
+    /// on.
+    failure: Mutex<Option<String>>,
+}
+
+impl LoginEgress {
+    /// Makes the way out for the server at this address.
+    ///
+    /// # Errors
+    /// A sentence about an address that is wrong.
+    pub(super) fn new(
+        name: &str,
+        url: &str,
+        is_private: bool,
+        handle: Arc<dyn AgentHandle>,
+    ) -> Result<Arc<Self>, String> {
+        Ok(Arc::new(Self {
+            name: name.to_owned(),
+            server: host_of(url)?,
+            is_private,
+            handle,
+            failure: Mutex::default(),
+        }))
+    }
+
+    /// Takes the reason for which the last request failed.
+    pub(super) fn take_failure(&self) -> Option<String> {
+        lock(&self.failure).take()
+    }
+
+    /// Checks an address that metadata names, and returns what a request to it may reach.
+    ///
+    /// # Errors
+    /// A sentence about the rule that refuses it.
+    pub(super) fn check_address(&self, url: &str) -> Result<Vec<Capability>, String> {
+        let host = host_of(url)?;
+        let is_own = host == self.server;
+        let is_beside = is_loopback(&host) && is_loopback(&self.server);
+        if host.scheme() == Scheme::Http && !is_own && !is_beside {
+            return Err(format!(
+                "the login would use {}, which is not encrypted; addresses of a login begin with `https://`",
+                host.with_scheme()
+            ));
+        }
+        let is_literal = host.address().is_some() || host.is_localhost();
+        let mut allowed = vec![Capability::Network(host.clone())];
+        if self.is_private || is_beside || (is_own && is_literal) {
+            allowed.push(Capability::PrivateNetwork(host));
+        }
+        Ok(allowed)
+    }
+
+    /// Sends a request to the address, and to no other host.
+    pub(super) async fn send(&self, request: Request) -> Result<Response, Error> {
+        let sent = self.try_send(request).await;
+        if let Err(error) = &sent {
+            *lock(&self.failure) = Some(error.to_string());
+        }
+        sent
+    }
+
+    async fn try_send(&self, request: Request) -> Result<Response, Error> {
+        let allowed = self.check_address(&request.url);
+        let allowed = allowed.map_err(|why| Error::new(ErrorKind::Host, why))?;
+        let options = EgressOptions {
+            deadline: TIMEOUT,
+            // Codes and tokens are what a login sends.
+            inspect: None,
+            ..EgressOptions::default()
+        };
+        let granted = Arc::new(Granted::new(allowed));
+        let plugin = origin_of(&self.name).into();
+        let egress = PluginEgress::new(options, plugin, granted, Some(MAX_REQUESTS));
+        let response = egress
+            .open(self.handle.clone())
+            .send(request, origin())
+            .await?;
+        if response.body.len() > MAX_ANSWER_BYTES {
+            let text = format!(
+                "an answer about the login has {} bytes, at most {MAX_ANSWER_BYTES} are read",
+                response.body.len()
+            );
+            return Err(Error::new(ErrorKind::ResponseSize, text));
+        }
+        Ok(response)
+    }
+}
+
+/// Whether a host is this machine by its address or by a name that RFC 6761 reserves for that.
+fn is_loopback(host: &HostPattern) -> bool {
+    host.is_localhost()
+        || host
+            .address()
+            .is_some_and(|own| own.to_canonical().is_loopback())
+}
+
+impl OAuthHttpClient for LoginEgress {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move {
+            let (parts, body) = request.request.into_parts();
+            let headers = parts.headers.iter();
+            let headers = headers
+                .filter(|(name, _)| *name != http::header::CONTENT_LENGTH)
+                .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
+            let request = Request {
+                method: parts.method.to_string(),
+                url: parts.uri.to_string(),
+                headers: headers.collect(),
+                body: Body::Whole(body),
+                timeouts: Timeouts::default(),
+            };
+            let boxed = |error| Box::new(error) as OAuthHttpClientError;
+            let response = self.send(request).await.map_err(boxed)?;
+            let mut answer = http::Response::new(response.body);
+            *answer.status_mut() = http::StatusCode::from_u16(response.status)
+                .map_err(|e| Box::new(e) as OAuthHttpClientError)?;
+            *answer.headers_mut() = response.headers;
+            Ok(answer)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::NoSession;
+
+    fn check(server: &str, is_private: bool, url: &str) -> Result<bool, String> {
+        let egress = LoginEgress::new("s", server, is_private, Arc::new(NoSession)).unwrap();
+        let allowed = egress.check_address(url)?;
+        Ok(allowed
+            .iter()
+            .any(|own| matches!(own, Capability::PrivateNetwork(_))))
+    }
+
+    #[test]
+    fn addresses_of_a_login_are_encrypted_and_public_unless_the_operator_says_otherwise() {
+        let (remote, local) = ("https://mcp.example/mcp", "http://127.0.0.1:81/mcp");
+        for (server, is_private, url, expected) in [
+            (remote, false, "https://auth.example/token", Ok(false)),
+            (
+                remote,
+                false,
+                "http://auth.example/token",
+                Err("not encrypted"),
+            ),
+            (
+                remote,
+                false,
+                "http://127.0.0.1:9/token",
+                Err("not encrypted"),
+            ),
+            // The address itself is refused when it is connected to.
+            (remote, false, "https://10.0.0.1/token", Ok(false)),
+            (remote, false, "https://localhost/token", Ok(false)),
+            (remote, true, "https://auth.internal/token", Ok(true)),
+            (
+                remote,
+                true,
+                "http://auth.internal/token",
+                Err("not encrypted"),
+            ),
+            (local, false, "http://127.0.0.1:82/token", Ok(true)),
+            (local, false, "http://localhost:82/token", Ok(true)),
+            (local, false, "http://10.0.0.1/token", Err("not encrypted")),
+            (local, false, "https://auth.example/token", Ok(false)),
+            (remote, false, "file:///etc/passwd", Err("does not begin")),
+            (
+                remote,
+                false,
+                "https://u:p@auth.example/",
+                Err("name or password"),
+            ),
+            (remote, false, "https://*/", Err("")),
+        ] {
+            match (check(server, is_private, url), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{server} {url}"),
+                (Err(why), Err(expected)) => assert!(why.contains(expected), "{url}: {why}"),
+                (found, _) => panic!("{server} {url}: {found:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Logins on disk: one private file for each server, changed under a lock.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use rind_lib::disk::{lock_beside, open_if_present, replace_private};
+use rind_lib::lock::lock;
+use rind_lib::paths::Paths;
+
+/// Folder of the logins, in the data folder.
+const FOLDER: &str = "mcp-logins";
+
+/// Version of the file.
+const VERSION: u32 = 1;
+
+/// Largest file, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Returns the file with the login at a server. `name` must be a checked name of a server.
+#[must_use]
+pub fn login_file(paths: &Paths, name: &str) -> PathBuf {
+    paths.data.join(FOLDER).join(format!("{name}.json"))
+}
+
+/// Removes a login. Returns whether there was one.
+///
+/// # Errors
+/// The file cannot be removed.
+pub fn remove_login(path: &Path) -> io::Result<bool> {
+    if path.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    let _lock = lock_beside(path, || {})?;
+    match std::fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A login at one server, with its tokens.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct StoredLogin {
+    version: u32,
+    /// Address of the server that the tokens are for.
+    pub url: String,
+    /// Authorization server that gave the tokens.
+    pub issuer: String,
+    /// Time of the login, RFC 3339.
+    pub given: String,
+    /// Secret of the client, where the authorization server gave one or the settings name one.
+    pub(super) client_secret: Option<String>,
+    pub(super) redirect: String,
+    pub(super) credentials: Option<StoredCredentials>,
+}
+
+impl std::fmt::Debug for StoredLogin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredLogin")
+            .field("url", &self.url)
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The access token of a login.
+pub(super) struct AccessToken {
+    pub(super) text: String,
+    /// Time from which it must be renewed, in seconds since 1970; `None` for one without an end.
+    pub(super) renew_at: Option<u64>,
+}
+
+impl StoredLogin {
+    /// Makes a login without tokens.
+    pub(super) fn new(
+        url: &str,
+        issuer: &str,
+        redirect: &str,
+        client_secret: Option<String>,
+    ) -> Self {
+        Self {
+            version: VERSION,
+            url: url.to_owned(),
+            issuer: issuer.to_owned(),
+            given: rind_lib::clock::now_text(),
+            client_secret,
+            redirect: redirect.to_owned(),
+            credentials: None,
+        }
+    }
+
+    /// Reads a login; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file is damaged, others can read it, or a newer version wrote it.
+    pub fn read(path: &Path) -> Result<Option<Self>, String> {
+        let wrong = |why: String| {
+            format!(
+                "its login in {} is not used: {why}; `rind mcp login` replaces it",
+                path.display()
+            )
+        };
+        let Some(file) = open_if_present(path).map_err(|e| wrong(e.to_string()))? else {
+            return Ok(None);
+        };
+        let about = file.metadata().map_err(|e| wrong(e.to_string()))?;
+        let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions());
+        if mode & 0o077 != 0 {
+            return Err(wrong("other users can read or change it".to_owned()));
+        }
+        // The parser's message could show a token.
+        let login: Self = serde_json::from_reader(std::io::BufReader::new(file.take(MAX_BYTES)))
+            .map_err(|_| wrong("it is damaged".to_owned()))?;
+        if login.version > VERSION {
+            return Err(wrong("a newer version wrote it".to_owned()));
+        }
+        Ok(Some(login))
+    }
+
+    /// Writes the login. The caller holds the lock.
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
+        replace_private(path, &bytes)
+    }
+
+    /// Returns the access token.
+    ///
+    /// # Errors
+    /// The login has none, or one of a kind that no header carries.
+    pub(super) fn access_token(&self) -> Result<AccessToken, String> {
+        let none = || "its login has no token; log in again".to_owned();
+        let credentials = self.credentials.as_ref().ok_or_else(none)?;
+        let tokens = credentials.token_response.as_ref().ok_or_else(none)?;
+        let tokens = serde_json::to_value(tokens).map_err(|_| none())?;
+        let text = tokens.get("access_token").and_then(Value::as_str);
+        let text = text.filter(|text| !text.is_empty()).ok_or_else(none)?;
+        let kind = tokens.get("token_type").and_then(Value::as_str);
+        if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
+            return Err("its token is not of the type `Bearer`".to_owned());
+        }
+        let lifetime = tokens.get("expires_in").and_then(Value::as_u64);
+        let ends = lifetime.zip(credentials.token_received_at);
+        Ok(AccessToken {
+            text: text.to_owned(),
+            renew_at: ends.map(|(lifetime, received)| {
+                received.saturating_add(lifetime - (lifetime / 2).min(MARGIN_SECONDS))
+            }),
+        })
+    }
+}
+
+/// Time before its end at which a token is renewed, in seconds; half of its life if that is shorter.
+const MARGIN_SECONDS: u64 = 60;
+
+/// The file as the protocol's library uses it during a login or a renewal. The caller holds the lock.
+#[derive(Clone)]
+pub(super) struct LoginStore {
+    path: PathBuf,
+    login: Arc<Mutex<StoredLogin>>,
+}
+
+impl LoginStore {
+    pub(super) fn new(path: &Path, login: StoredLogin) -> Self {
+        Self {
+            path: path.to_owned(),
+            login: Arc::new(Mutex::new(login)),
+        }
+    }
+
+    pub(super) fn login(&self) -> StoredLogin {
+        lock(&self.login).clone()
+    }
+}
+
+#[async_trait]
+impl CredentialStore for LoginStore {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        Ok(lock(&self.login).credentials.clone())
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let mut login = lock(&self.login);
+        let mut changed = login.clone();
+        changed.credentials = Some(credentials);
+        // A token that cannot be used must not replace one that can.
+        changed
+            .access_token()
+            .map_err(AuthError::InvalidTokenType)?;
+        let written = changed.write(&self.path);
+        written.map_err(|e| AuthError::CredentialStoreError(e.to_string()))?;
+        *login = changed;
+        Ok(())
+    }
+
+    /// Keeps the file: a login ends by the person's command alone.
+    async fn clear(&self) -> Result<(), AuthError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn login(tokens: &Value) -> StoredLogin {
+        let mut login = StoredLogin::new(
+            "https://a.example/mcp",
+            "https://i.example",
+            "http://x",
+            None,
+        );
+        let credentials = json!({
+            "client_id": "c", "token_response": tokens, "token_received_at": 1000,
+        });
+        login.credentials = Some(serde_json::from_value(credentials).unwrap());
+        login
+    }
+
+    #[test]
+    fn a_token_is_renewed_before_its_end() {
+        for (lifetime, expected) in [
+            (Some(3600), Some(4540)),
+            (Some(60), Some(1030)),
+            (None, None),
+        ] {
+            let mut tokens = json!({"access_token": "abcdefgh", "token_type": "Bearer"});
+            if let Some(lifetime) = lifetime {
+                tokens["expires_in"] = json!(lifetime);
+            }
+            let token = login(&tokens).access_token().unwrap();
+            assert_eq!(
+                (token.text.as_str(), token.renew_at),
+                ("abcdefgh", expected)
+            );
+        }
+        let mac = json!({"access_token": "abcdefgh", "token_type": "mac"});
+        assert!(login(&mac).access_token().is_err());
+    }
+
+    #[test]
+    fn the_file_is_its_owners_alone_and_shows_no_token_in_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("docs.json");
+        let stored = login(&json!({"access_token": "tok-hunter2", "token_type": "bearer"}));
+        assert!(!format!("{stored:?}").contains("hunter2"));
+        assert!(StoredLogin::read(&path).unwrap().is_none());
+        stored.write(&path).unwrap();
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let again = StoredLogin::read(&path).unwrap().unwrap();
+        assert_eq!(again.access_token().unwrap().text, "tok-hunter2");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        assert!(
+            StoredLogin::read(&path)
+                .unwrap_err()
+                .contains("other users")
+        );
+        std::fs::remove_file(&path).unwrap();
+        replace_private(&path, b"{\"access_token\": \"hunter2\"").unwrap();
+        let why = StoredLogin::read(&path).unwrap_err();
+        assert!(why.contains("damaged") && !why.contains("hunter2"), "{why}");
+        assert!(remove_login(&path).unwrap() && !remove_login(&path).unwrap());
+    }
+}

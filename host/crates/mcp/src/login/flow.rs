@@ -1,0 +1,360 @@
+//! The flow of a login, and the renewal of its tokens.
+//!
+//! Start from [`LoginFlow::begin`].
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig,
+};
+use url::Url;
+
+use super::egress::LoginEgress;
+use super::file::{LoginStore, StoredLogin};
+use super::{MAX_ERROR_BYTES, header_text};
+use crate::probe::NoSession;
+use rind_lib::disk::lock_beside;
+use rind_lib::egress::{Body, Request, Timeouts};
+use rind_lib::text::clean_line;
+
+/// Name of the client, which the page of the authorization server shows.
+const CLIENT_NAME: &str = "Rind";
+
+/// Method of PKCE without which no login begins.
+const PKCE_METHOD: &str = "S256";
+
+/// First message of a client, to which a server that wants a login answers with its challenge.
+const FIRST_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"rind","version":"0"}}}"#;
+
+/// A login that is to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct LoginRequest<'a> {
+    /// Name of the server in the settings.
+    pub name: &'a str,
+    /// Address of the server.
+    pub url: &'a str,
+    /// Whether names may lead to private addresses.
+    pub is_private: bool,
+    /// File for the tokens.
+    pub file: &'a Path,
+    /// Address on loopback to which the browser is led back.
+    pub redirect: &'a str,
+    /// Scopes to ask for; those that the server names if there are none.
+    pub scopes: &'a [String],
+    /// Id of a client that the operator registered; a new one is registered without it.
+    pub client_id: Option<&'a str>,
+    /// Secret of that client.
+    pub client_secret: Option<&'a str>,
+}
+
+/// Outcome of an address to which a browser was led.
+#[derive(Debug)]
+pub enum Redirected {
+    /// Address that does not belong to this login, which goes on.
+    Other(String),
+    /// Failure of the login, in words that continue "the login".
+    Failed(String),
+    /// The tokens are in the file.
+    Done(Box<StoredLogin>),
+}
+
+/// A login that waits for the person to say yes in a browser.
+pub struct LoginFlow {
+    manager: AuthorizationManager,
+    egress: Arc<LoginEgress>,
+    file: PathBuf,
+    url: String,
+    state: String,
+    issuer: String,
+    redirect: Url,
+    scopes: Vec<String>,
+    store: LoginStore,
+}
+
+impl std::fmt::Debug for LoginFlow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoginFlow")
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LoginFlow {
+    /// Finds the authorization server of a server, registers a client where none is given, and makes
+    /// the address for the browser.
+    ///
+    /// # Errors
+    /// Reason, in words that continue "the login".
+    pub async fn begin(request: LoginRequest<'_>) -> Result<Self, String> {
+        let LoginRequest { name, url, .. } = request;
+        let egress = LoginEgress::new(name, url, request.is_private, Arc::new(NoSession))?;
+        let redirect = Url::parse(request.redirect).map_err(|e| e.to_string())?;
+        let mut manager = manager_of(url, &egress).await?;
+        let challenge = challenge_of(&egress, url).await?;
+        let metadata = discover(&manager, &egress, challenge.as_deref()).await?;
+        let issuer = metadata.issuer.clone().unwrap_or_default();
+        let can_register = metadata.registration_endpoint.is_some();
+        manager.set_metadata(metadata);
+        let scopes = match request.scopes {
+            [] => manager.select_initial_scopes(&[]).await,
+            own => own.to_vec(),
+        };
+        let words: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let secret = match request.client_id {
+            Some(id) => {
+                let mut config = OAuthClientConfig::new(id, request.redirect);
+                if let Some(secret) = request.client_secret {
+                    config = config.with_client_secret(secret);
+                }
+                let secret = config.client_secret.clone();
+                let configured = manager.configure_client(config);
+                configured.map_err(|error| auth_words(&error, &egress))?;
+                secret
+            }
+            None if !can_register => {
+                return Err(format!(
+                    "needs a client: {} does not register clients; register one there for {} with any port, and set `client_id` in [mcp.{name}]",
+                    clean_line(&issuer, MAX_ERROR_BYTES),
+                    request.redirect
+                ));
+            }
+            None => {
+                let registered = manager.register_client(CLIENT_NAME, request.redirect, &words);
+                let registered = registered.await;
+                registered
+                    .map_err(|error| auth_words(&error, &egress))?
+                    .client_secret
+            }
+        };
+        let page = manager.get_authorization_url(&words).await;
+        let page = page.map_err(|error| auth_words(&error, &egress))?;
+        let login = StoredLogin::new(url, &issuer, request.redirect, secret);
+        let store = LoginStore::new(request.file, login);
+        manager.set_credential_store(store.clone());
+        Ok(Self {
+            manager,
+            egress,
+            file: request.file.to_owned(),
+            state: parameter(&Url::parse(&page).map_err(|e| e.to_string())?, "state")
+                .unwrap_or_default()
+                .unwrap_or_default(),
+            url: page,
+            issuer,
+            redirect,
+            scopes,
+            store,
+        })
+    }
+
+    /// Returns the address that the person opens.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns the authorization server that the tokens will come from.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Returns the scopes that are asked for.
+    #[must_use]
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
+    /// Ends the login with the address to which the browser was led.
+    pub async fn finish(&self, redirected: &str) -> Redirected {
+        let answer = match self.read_answer(redirected) {
+            Ok(answer) => answer,
+            Err(outcome) => return outcome,
+        };
+        let file = self.file.clone();
+        let locked = tokio::task::spawn_blocking(move || lock_beside(&file, || {})).await;
+        let _lock = match locked {
+            Ok(Ok(lock)) => lock,
+            Ok(Err(error)) => {
+                return Redirected::Failed(format!("cannot be stored: {error}"));
+            }
+            Err(error) => return Redirected::Failed(format!("cannot be stored: {error}")),
+        };
+        let exchanged = self.manager.exchange_code_for_token_with_issuer(
+            &answer.code,
+            &self.state,
+            answer.issuer.as_deref(),
+        );
+        match exchanged.await {
+            Ok(_) => Redirected::Done(Box::new(self.store.login())),
+            Err(error) => Redirected::Failed(auth_words(&error, &self.egress)),
+        }
+    }
+
+    /// Reads the answer of the authorization server in an address.
+    fn read_answer(&self, redirected: &str) -> Result<LoginAnswer, Redirected> {
+        let other =
+            |why: &str| Redirected::Other(format!("this is not the answer to the login: {why}"));
+        let url = Url::parse(redirected.trim()).map_err(|_| other("it is no address"))?;
+        let is_ours = url.origin() == self.redirect.origin() && url.path() == self.redirect.path();
+        if !is_ours {
+            return Err(other(&format!("it does not begin with {}", self.redirect)));
+        }
+        let one = |name: &str| {
+            let found = parameter(&url, name);
+            found.map_err(|()| other(&format!("it has `{name}` twice")))
+        };
+        if one("state")?.as_deref() != Some(&*self.state) || self.state.is_empty() {
+            return Err(other("its `state` is another one"));
+        }
+        let issuer = one("iss")?;
+        if let Some(issuer) = issuer.as_deref().filter(|issuer| *issuer != self.issuer) {
+            return Err(Redirected::Failed(format!(
+                "was answered by {} and not by {}: the answer may have been mixed up with that of another login",
+                clean_line(issuer, MAX_ERROR_BYTES),
+                clean_line(&self.issuer, MAX_ERROR_BYTES)
+            )));
+        }
+        if let Some(error) = one("error")? {
+            let about = one("error_description")?.unwrap_or_default();
+            let text = format!("was refused: {error} {about}");
+            return Err(Redirected::Failed(clean_line(text.trim(), MAX_ERROR_BYTES)));
+        }
+        let code = one("code")?.filter(|code| !code.is_empty());
+        let code = code.ok_or_else(|| other("it has no `code`"))?;
+        Ok(LoginAnswer { code, issuer })
+    }
+}
+
+struct LoginAnswer {
+    code: String,
+    issuer: Option<String>,
+}
+
+/// Returns a parameter of an address; an error if it is there twice.
+fn parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
+    let mut found = url.query_pairs().filter(|(key, _)| key == name);
+    let value = found.next().map(|(_, value)| value.into_owned());
+    match found.next() {
+        None => Ok(value),
+        Some(_) => Err(()),
+    }
+}
+
+async fn manager_of(url: &str, egress: &Arc<LoginEgress>) -> Result<AuthorizationManager, String> {
+    let made = AuthorizationManager::new_with_oauth_http_client(url, egress.clone()).await;
+    made.map_err(|error| auth_words(&error, egress))
+}
+
+/// Sends a first message without a token, and returns the challenge of the answer.
+async fn challenge_of(egress: &LoginEgress, url: &str) -> Result<Option<String>, String> {
+    let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
+    let request = Request {
+        method: "POST".to_owned(),
+        url: url.to_owned(),
+        headers: vec![
+            header("accept", "application/json, text/event-stream"),
+            header("content-type", "application/json"),
+        ],
+        body: Body::Whole(FIRST_MESSAGE.as_bytes().to_vec()),
+        timeouts: Timeouts::default(),
+    };
+    let response = egress.send(request).await;
+    let response = response.map_err(|error| format!("cannot reach the server: {error}"))?;
+    let challenge = header_text(response.headers.get(http::header::WWW_AUTHENTICATE));
+    Ok(Some(challenge).filter(|own| response.status == 401 && !own.is_empty()))
+}
+
+/// Finds the metadata of the authorization server, and checks it.
+async fn discover(
+    manager: &AuthorizationManager,
+    egress: &LoginEgress,
+    challenge: Option<&str>,
+) -> Result<AuthorizationMetadata, String> {
+    let found = manager.resolve_metadata_from_challenge(challenge).await;
+    let found = found.map_err(|error| auth_words(&error, egress))?;
+    if !found.source.is_discovered() {
+        return Err(
+            "is not offered: the server publishes no metadata about its authorization server"
+                .to_owned(),
+        );
+    }
+    check_metadata(&found.metadata, egress)?;
+    Ok(found.metadata)
+}
+
+/// Checks what the protocol's library tolerates: addresses without encryption, and servers that do
+/// not say that they do PKCE, which the specification has clients refuse.
+fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Result<(), String> {
+    let issuer = metadata.issuer.as_deref();
+    let issuer = issuer.ok_or("has an authorization server that does not name its issuer")?;
+    let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
+    let endpoints = endpoints.into_iter().chain(&metadata.registration_endpoint);
+    for url in endpoints.map(String::as_str).chain([issuer]) {
+        let checked = egress.check_address(url);
+        checked.map_err(|why| format!("has an address that is not used: {why}"))?;
+    }
+    let methods = metadata.code_challenge_methods_supported.as_deref();
+    let has_pkce = methods.is_some_and(|all| all.iter().any(|own| own == PKCE_METHOD));
+    if !has_pkce {
+        return Err(format!(
+            "is not safe: {} does not say that it does PKCE with {PKCE_METHOD}",
+            clean_line(issuer, MAX_ERROR_BYTES)
+        ));
+    }
+    Ok(())
+}
+
+/// Renews the tokens of a login, and stores them. The caller holds the lock of the file. Errors have
+/// no text of the authorization server: the model may see them.
+pub(super) async fn renew_login(
+    name: &str,
+    egress: &Arc<LoginEgress>,
+    file: &Path,
+    login: StoredLogin,
+) -> Result<StoredLogin, String> {
+    let late = |egress: &LoginEgress| {
+        let why = egress.take_failure();
+        let why =
+            why.unwrap_or_else(|| "the authorization server answered with an error".to_owned());
+        format!("its login cannot be renewed now: {why}")
+    };
+    let again = |why: &str| format!("its login {why}; run `rind mcp login {name}`");
+    let Some(credentials) = login.credentials.clone() else {
+        return Err(again("has no token"));
+    };
+    let mut manager = manager_of(&login.url, egress).await?;
+    let found = manager.resolve_metadata_from_challenge(None).await;
+    let found = found.map_err(|_| late(egress))?;
+    let is_same = found.metadata.issuer.as_deref() == Some(login.issuer.as_str());
+    if !found.source.is_discovered() || !is_same {
+        return Err(again(
+            "was given by another authorization server than the one that it has now",
+        ));
+    }
+    check_metadata(&found.metadata, egress).map_err(|why| again(&why))?;
+    manager.set_metadata(found.metadata);
+    let mut config = OAuthClientConfig::new(credentials.client_id, login.redirect.as_str());
+    if let Some(secret) = &login.client_secret {
+        config = config.with_client_secret(secret.as_str());
+    }
+    manager.configure_client(config).map_err(|_| late(egress))?;
+    let store = LoginStore::new(file, login);
+    manager.set_credential_store(store.clone());
+    match manager.refresh_token().await {
+        Ok(_) => Ok(store.login()),
+        Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
+            Err(again("has ended"))
+        }
+        Err(_) => Err(late(egress)),
+    }
+}
+
+/// Describes an error of the flow to the person, in words that continue "the login".
+fn auth_words(error: &AuthError, egress: &LoginEgress) -> String {
+    let mut text = format!("failed: {error}");
+    if let Some(cause) = egress.take_failure().filter(|cause| !text.contains(cause)) {
+        text = format!("{text}: {cause}");
+    }
+    clean_line(&text, MAX_ERROR_BYTES)
+}

@@ -1,0 +1,334 @@
+//! MCP servers in the files of a project: `.mcp.json`, and the settings of Codex.
+//!
+//! The files are read with the project and trusted with it, so a change of them is asked about again.
+//! A server of a project gets no rights from its file: no folders, no network and no variables but
+//! those that the operator's own settings give it, under its name and with `project = true`.
+//! References to variables in its file are replaced for the names in `env` of those settings alone.
+//!
+//! Start from [`servers_of`].
+
+use std::path::Path;
+
+use super::mcp::NamedServer;
+use super::secrets::OperatorSecrets;
+use rind_import::{ForeignServer, ImportedAgent, read_servers, server_name};
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::paths::Paths;
+use rind_mcp::{McpConfig, ServerSettings};
+
+/// Files of a project that name servers, and the agent whose format they have. The first file that
+/// names a server goes first.
+pub(super) const FILES: [(&str, ImportedAgent); 2] = [
+    (".mcp.json", ImportedAgent::ClaudeCode),
+    (".codex/config.toml", ImportedAgent::Codex),
+];
+
+/// Largest file, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Most servers of one file.
+const MAX_SERVERS: usize = 50;
+
+/// A server as a project's file names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectServer {
+    /// Name here.
+    pub name: String,
+    /// File of the project that names it.
+    pub place: &'static str,
+    foreign: ForeignServer,
+}
+
+/// Reads the servers in the text of one of [`FILES`].
+///
+/// # Errors
+/// The file is not in its format, too large, or a name is none.
+pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<ProjectServer>, String> {
+    if bytes.len() > MAX_BYTES {
+        return Err(format!(
+            "it has {} bytes, at most {MAX_BYTES} are read",
+            bytes.len()
+        ));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let agent = FILES.iter().find(|(own, _)| *own == place);
+    let agent = agent.map_or(ImportedAgent::ClaudeCode, |(_, agent)| *agent);
+    let found = read_servers(agent, Path::new(place), text).map_err(|error| error.to_string())?;
+    if found.len() > MAX_SERVERS {
+        return Err(format!(
+            "it names {} servers, at most {MAX_SERVERS} are used",
+            found.len()
+        ));
+    }
+    let mut servers: Vec<ProjectServer> = Vec::new();
+    for (theirs, foreign) in found {
+        let name = server_name(&theirs)?;
+        if servers.iter().any(|other| other.name == name) {
+            return Err(format!("two of its servers would be called `{name}`"));
+        }
+        servers.push(ProjectServer {
+            name,
+            place,
+            foreign,
+        });
+    }
+    Ok(servers)
+}
+
+/// Returns the servers in the held files of a project. Files that cannot be read have none: they are
+/// told of when the project is read.
+#[must_use]
+pub fn servers_of(paths: &Paths, held: &HeldFolder) -> Vec<ProjectServer> {
+    let mut all: Vec<ProjectServer> = Vec::new();
+    for (place, _) in FILES {
+        let bytes = held.file(&paths.workspace.join(place));
+        let found = bytes.and_then(|bytes| read_file(place, bytes).ok());
+        for server in found.unwrap_or_default() {
+            if !all.iter().any(|other| other.name == server.name) {
+                all.push(server);
+            }
+        }
+    }
+    all
+}
+
+impl ProjectServer {
+    /// Describes the server for the question about its project.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let foreign = &self.foreign;
+        let target = match (&foreign.command, &foreign.url) {
+            (Some(command), _) => {
+                let words: Vec<&str> = std::iter::once(command)
+                    .chain(&foreign.args)
+                    .map(String::as_str)
+                    .collect();
+                format!("runs `{}`", words.join(" "))
+            }
+            (None, Some(url)) => format!("is at {url}"),
+            (None, None) => "has neither a program nor an address".to_owned(),
+        };
+        let names = |what: &str, pairs: &[(String, String)]| {
+            let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
+            match names.is_empty() {
+                true => String::new(),
+                false => format!(", {what} {}", names.join(", ")),
+            }
+        };
+        format!(
+            "{target}{}{} ({})",
+            names("with the variables", &foreign.env),
+            names("with the headers", &foreign.headers),
+            self.place
+        )
+    }
+
+    /// Makes the server with the rights that the operator gives to its name.
+    ///
+    /// # Errors
+    /// Reason for which it is not used: a variable that the operator does not allow, or a server
+    /// that is wrong.
+    pub(super) fn with_rights(
+        &self,
+        config: &McpConfig,
+        secrets: &OperatorSecrets,
+    ) -> Result<NamedServer, String> {
+        let none = ServerSettings::default();
+        let rights = config.0.get(&self.name).unwrap_or(&none);
+        let foreign = &self.foreign;
+        let value_of = |variable: &str| {
+            let is_allowed = rights.env.iter().any(|own| own == variable);
+            match is_allowed {
+                true => Ok(secrets.variable(variable)),
+                false => Err(format!(
+                    "it needs the variable `{variable}`, which you have not allowed; to allow it, write `project = true` and `env = [\"{variable}\"]` under [mcp.{}] in your config.toml",
+                    self.name
+                )),
+            }
+        };
+        for (what, text) in [("command", &foreign.command), ("url", &foreign.url)] {
+            if text.as_ref().is_some_and(|text| text.contains("${")) {
+                return Err(format!(
+                    "its `{what}` has a variable, which is not replaced there"
+                ));
+            }
+        }
+        let args = foreign.args.iter().map(|word| expand(word, &value_of));
+        let env = foreign.env.iter().map(|(name, value)| {
+            check_variable(name)?;
+            Ok::<_, String>((name.clone(), expand(value, &value_of)?))
+        });
+        let headers = foreign.headers.iter();
+        let headers = headers.map(|(name, value)| {
+            Ok::<_, String>((
+                name.to_ascii_lowercase(),
+                header_template(value, &value_of)?,
+            ))
+        });
+        Ok(NamedServer {
+            name: self.name.clone(),
+            settings: ServerSettings {
+                enabled: rights.enabled && !foreign.is_off,
+                command: foreign.command.clone(),
+                args: foreign.args.clone(),
+                url: foreign.url.clone(),
+                headers: headers.collect::<Result<_, String>>()?,
+                // The names of variables are added with their values.
+                env: Vec::new(),
+                project: false,
+                ..rights.clone()
+            },
+            env: env.collect::<Result<_, String>>()?,
+            args: Some(args.collect::<Result<_, String>>()?),
+            place: Some(self.place),
+        })
+    }
+}
+
+/// Refuses names of variables that no program can have.
+fn check_variable(name: &str) -> Result<(), String> {
+    let is_fine = !name.is_empty() && !name.contains(['=', '\0']);
+    match is_fine {
+        true => Ok(()),
+        false => Err(format!(
+            "`{}` is not the name of a variable",
+            name.escape_debug()
+        )),
+    }
+}
+
+type ValueOf<'a> = dyn Fn(&str) -> Result<Option<String>, String> + 'a;
+
+/// Replaces `${NAME}` and `${NAME:-DEFAULT}`. A variable that is not allowed has its default.
+fn expand(text: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inner, after)) = after.split_once('}') else {
+            break;
+        };
+        whole.push_str(before);
+        let (name, default) = match inner.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inner, None),
+        };
+        let value = match (value_of(name), default) {
+            (Ok(Some(value)), _) => value,
+            (_, Some(default)) => default.to_owned(),
+            (Ok(None), None) => {
+                return Err(format!(
+                    "it needs the variable `{}`, which neither the environment nor secrets.toml sets",
+                    name.escape_debug()
+                ));
+            }
+            (Err(why), None) => return Err(why),
+        };
+        whole.push_str(&value);
+        rest = after;
+    }
+    whole.push_str(rest);
+    match whole.contains('\0') {
+        true => Err("it has a NUL in an argument".to_owned()),
+        false => Ok(whole),
+    }
+}
+
+/// Turns the value of a header into one with the names of secrets, which the egress fills in.
+fn header_template(value: &str, value_of: &ValueOf<'_>) -> Result<String, String> {
+    let mut template = String::new();
+    let mut rest = value;
+    loop {
+        let (literal, reference) = match rest.split_once("${") {
+            Some((before, after)) => (before, Some(after)),
+            None => (rest, None),
+        };
+        // Braces of the file itself would name secrets that the operator has not allowed.
+        if literal.contains(['{', '}']) {
+            return Err("a header of it has a brace that begins no variable".to_owned());
+        }
+        template.push_str(literal);
+        let Some(reference) = reference else {
+            return Ok(template);
+        };
+        let (name, after) = reference
+            .split_once('}')
+            .ok_or("a header of it has a `${` without `}`")?;
+        if value_of(name)?.is_none() {
+            return Err(format!(
+                "it needs the variable `{}`, which neither the environment nor secrets.toml sets",
+                name.escape_debug()
+            ));
+        }
+        template.push_str(&format!("{{{name}}}"));
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value_of(name: &str) -> Result<Option<String>, String> {
+        match name {
+            "OPEN" => Ok(Some("value".to_owned())),
+            "UNSET" => Ok(None),
+            other => Err(format!("{other} is not allowed")),
+        }
+    }
+
+    #[test]
+    fn variables_are_replaced_where_the_operator_allows_them() {
+        for (text, expected) in [
+            ("a ${OPEN} ${OPEN:-x}", Ok("a value value")),
+            ("${UNSET:-b}${AWS_KEY:-c}", Ok("bc")),
+            ("$OPEN ${OPEN", Ok("$OPEN ${OPEN")),
+            ("${UNSET}", Err("neither the environment")),
+            ("${AWS_KEY}", Err("not allowed")),
+            ("${}", Err("not allowed")),
+        ] {
+            match (expand(text, &value_of), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+        for (text, expected) in [
+            ("Bearer ${OPEN}", Some("Bearer {OPEN}")),
+            ("Bearer ${AWS_KEY}", None),
+            ("Bearer {AWS_KEY}", None),
+            ("${OPEN} {AWS_KEY}", None),
+            ("{AWS_KEY} ${OPEN}", None),
+            ("${{AWS_KEY}", None),
+            ("plain", Some("plain")),
+        ] {
+            let found = header_template(text, &value_of).ok();
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_wrong_name_no_server() {
+        for (place, text) in [
+            (".mcp.json", "{"),
+            (".mcp.json", r#"{"mcpServers": {"日本": {"command": "x"}}}"#),
+            (
+                ".mcp.json",
+                r#"{"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "y"}}}"#,
+            ),
+            (".codex/config.toml", "x = "),
+        ] {
+            assert!(read_file(place, text.as_bytes()).is_err(), "{text}");
+        }
+        let long = vec![b' '; MAX_BYTES + 1];
+        assert!(read_file(".mcp.json", &long).is_err());
+        let many: Vec<String> = (0..=MAX_SERVERS)
+            .map(|n| format!("\"s{n}\": {{}}"))
+            .collect();
+        let many = format!("{{\"mcpServers\": {{{}}}}}", many.join(","));
+        assert!(read_file(".mcp.json", many.as_bytes()).is_err());
+        assert_eq!(
+            read_file(".codex/config.toml", b"model = \"x\""),
+            Ok(Vec::new())
+        );
+    }
+}
