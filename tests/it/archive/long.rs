@@ -28,16 +28,19 @@ fn code(gate: &str) -> String {
 }
 
 /// Lines of a file, as long as a result may be that no plugin keeps aside.
-const N_ROWS: usize = 330;
+const SHORT_ROWS: usize = 330;
+
+/// Lines of a file of which a plugin keeps most aside: 38 KB.
+const LONG_ROWS: usize = 1_100;
 
 /// A file with a detail in its middle.
-fn report(n: usize) -> String {
-    let mut lines: Vec<String> = (0..N_ROWS)
+fn report(n: usize, n_rows: usize) -> String {
+    let mut lines: Vec<String> = (0..n_rows)
         .map(|row| format!("gate report {n} row {row}: level {} ok", row * 7 % 113))
         .collect();
     if n.is_multiple_of(3) {
         let gate = GATES[n / 3];
-        lines[N_ROWS / 2] = format!("clearance of the {gate} gate is {}", code(gate));
+        lines[n_rows / 2] = format!("clearance of the {gate} gate is {}", code(gate));
     }
     lines.join("\n")
 }
@@ -137,12 +140,16 @@ fn model(request: &Received) -> Reply {
             "query_subagent",
             json!({"search": format!("clearance {gate} gate")}),
         ),
-        _ => match after(
+        n_results => match after(
             &last,
             &format!("the {gate} gate is "),
             &['\\', '"', '\n', '<'],
         ) {
             Some(found) => reply(&format!("{gate} is {found}."), None),
+            // The turn has a part of its result, the rest is kept aside.
+            None if n_results == 1 => {
+                call("read_output", json!({"search": format!("{gate} gate")}))
+            }
             None => reply(&format!("{gate} is nowhere."), None),
         },
     }
@@ -183,6 +190,23 @@ fn check_found(said: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_detail_of_sixty_turns_is_found_after_compaction_and_after_a_resume() {
+    find_all(SHORT_ROWS).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_detail_of_results_that_were_kept_aside_is_found_after_compaction_and_after_a_resume()
+{
+    let rind = find_all(LONG_ROWS).await;
+    let kept = rind.entries("state").into_iter();
+    let kept = kept.filter(|entry| entry["blob"].is_string());
+    assert!(kept.count() >= N_TURNS, "results were kept aside");
+    let calls = rind.entries("tool-start").into_iter();
+    let calls = calls.filter(|entry| entry["name"] == "read_output");
+    assert_eq!(calls.count(), 2 * GATES.len());
+}
+
+/// Reads sixty files of this length, finds the details in them, and once more in another process.
+async fn find_all(n_rows: usize) -> Rind {
     let server = Server::start(model).await;
     let rind = Rind::default();
     for plugin in guests::CORE {
@@ -195,7 +219,7 @@ async fn every_detail_of_sixty_turns_is_found_after_compaction_and_after_a_resum
     ));
     let mut lines = Vec::new();
     for n in 0..N_TURNS {
-        rind.file(&format!("r{n}.txt"), &report(n));
+        rind.file(&format!("r{n}.txt"), &report(n, n_rows));
         lines.push(format!("Read r{n}.txt"));
     }
     let finds: Vec<String> = GATES.iter().map(|gate| format!("Find {gate}")).collect();
@@ -234,4 +258,5 @@ async fn every_detail_of_sixty_turns_is_found_after_compaction_and_after_a_resum
     let ran = rind.run(&["session", "doctor", "--json"]).exits(0);
     let found: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(found[0]["faults"], json!([]), "{}", ran.stdout);
+    rind
 }
