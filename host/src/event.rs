@@ -17,7 +17,7 @@ mod stream;
 mod tree;
 
 pub use result::{CommandResult, LoopResult, SubagentState};
-pub use stream::{Events, Observer, Stamped, VERSION, schema};
+pub use stream::{Events, NumberedEvent, Observer, Stamped, VERSION, schema};
 #[doc(hidden)]
 pub use tree::TurnPart;
 

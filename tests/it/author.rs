@@ -243,6 +243,93 @@ async fn the_same_source_gives_the_same_bytes_in_any_folder() {
     assert!(components[0] == components[1]);
 }
 
+#[tokio::test]
+async fn settings_of_cargo_bring_no_place_of_this_machine_into_a_component() {
+    // The code is another one where the settings count, so that a test in which they do not fails.
+    let marked = "#[cfg(marked)]\n#[unsafe(no_mangle)]\npub extern \"C\" fn marked() -> usize { file!().len() }\n";
+    let flags = "[\"--cfg\", \"marked\"]";
+    let of_target = format!("[target.wasm32-wasip2]\nrustflags = {flags}\n");
+    let of_cfg = format!("[target.'cfg(target_family = \"wasm\")']\nrustflags = {flags}\n");
+    let of_all = format!("[build]\nrustflags = {flags}\n");
+    for (settings, included) in [
+        (of_target.clone(), None),
+        (of_cfg.clone(), None),
+        (of_all.clone(), None),
+        (of_all + &of_target, None),
+        (
+            "include = [\"more/flags.toml\"]\n".to_owned(),
+            Some(of_target),
+        ),
+        (
+            "include = [{ path = \"more/flags.toml\", optional = true }]\n".to_owned(),
+            Some(of_cfg),
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let dir = root.join("home/me/plugin");
+        put_telling_crate(&dir);
+        let code = std::fs::read_to_string(dir.join("src/lib.rs")).unwrap();
+        put(&dir.join("src/lib.rs"), &(code + marked));
+        put(&root.join(".cargo/config.toml"), &settings);
+        if let Some(text) = &included {
+            put(&root.join(".cargo/more/flags.toml"), text);
+        }
+        let (report, said) = run(&[&dir], None).await;
+        assert!(report.failed.is_empty(), "{settings}\n{said}");
+        let component = std::fs::read(&report.built[0].path).unwrap();
+        let has = |text: &str| {
+            component
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        assert!(has("made.rs") && has("marked"), "{settings}");
+        assert!(!has(root.to_str().unwrap()), "{settings}");
+    }
+}
+
+/// The environment must not say where cargo builds, and cannot be changed safely within a test, so the test runs itself again.
+#[tokio::test]
+async fn a_target_folder_of_cargos_settings_is_not_in_a_component() {
+    const FOLDER: &str = "RIND_TEST_TARGET_SETTING";
+    let Some(root) = std::env::var_os(FOLDER) else {
+        let folder = tempfile::tempdir().unwrap();
+        let again = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "author::a_target_folder_of_cargos_settings_is_not_in_a_component",
+            ])
+            .env(FOLDER, folder.path().canonicalize().unwrap())
+            .env_remove("CARGO_TARGET_DIR")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&again.stdout);
+        assert!(
+            again.status.success() && text.contains("1 passed"),
+            "{text}"
+        );
+        return;
+    };
+    let root = Path::new(&root);
+    let dir = root.join("me/plugin");
+    put_telling_crate(&dir);
+    for setting in ["target-dir", "build-dir"] {
+        let place = root.join("elsewhere").join(setting);
+        let settings = format!("[build]\n{setting} = \"{}\"\n", place.display());
+        put(&root.join(".cargo/config.toml"), &settings);
+        let (report, said) = run(&[&dir], None).await;
+        assert!(report.failed.is_empty(), "{setting}\n{said}");
+        let component = std::fs::read(&report.built[0].path).unwrap();
+        let has = |text: &str| {
+            component
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        assert!(place.is_dir() && has("made.rs"), "{setting}");
+        assert!(!has(root.to_str().unwrap()), "{setting}");
+    }
+}
+
 /// The folder that cargo builds in here.
 fn guests_target() -> std::path::PathBuf {
     let here = std::env::current_exe().unwrap();

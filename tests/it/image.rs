@@ -7,7 +7,7 @@ use rind_tests::cli::{Ran, Rind};
 use rind_tests::server::{Received, Reply, Server};
 use serde_json::{Value, json};
 
-const DOT: &[u8] = include_bytes!("../recorded/dot.png");
+pub(crate) const DOT: &[u8] = include_bytes!("../recorded/dot.png");
 
 /// The same in base64.
 const BASE64: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA\
@@ -230,6 +230,50 @@ async fn an_image_of_a_person_goes_with_the_prompt_and_one_that_is_none_is_wrong
             .exits(2);
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn a_page_of_a_session_has_its_images_in_it() {
+    let rind = Rind::with_script(
+        "[[reply]]\ntool_calls = [{ name = \"read_file\", arguments = { path = \"other.png\" } }]\n[[reply]]\ntext = \"Seen.\"\n",
+    );
+    fs::write(rind.workspace().join("dot.png"), DOT).unwrap();
+    // Another image of the same look.
+    fs::write(rind.workspace().join("other.png"), [DOT, b"other"].concat()).unwrap();
+    rind.run(&["run", "look at it", "--image", "dot.png"])
+        .exits(0);
+    rind.run(&["session", "export", "--format", "html", "-o", "page.html"])
+        .exits(0);
+    let page = fs::read_to_string(rind.workspace().join("page.html")).unwrap();
+    let source = format!("<img src=\"data:image/png;base64,{BASE64}\" alt=\"[image/png");
+    assert_eq!(page.matches(&source).count(), 1, "{page}");
+    assert_eq!(page.matches("<img ").count(), 2, "{page}");
+    assert!(page.contains("img-src data:;"), "{page}");
+    assert!(!page.contains("://"), "{page}");
+    let markdown = rind.run(&["session", "export"]).exits(0).stdout;
+    assert!(
+        markdown.contains("image/png") && !markdown.contains("base64"),
+        "{markdown}"
+    );
+    // Bytes that are gone are a line.
+    fs::remove_dir_all(kept_folder(&rind)).unwrap();
+    let args = ["session", "export", "--format", "html", "-o", "page.html"];
+    rind.run(&args).exits(0);
+    let page = fs::read_to_string(rind.workspace().join("page.html")).unwrap();
+    assert!(!page.contains("<img "), "{page}");
+    assert_eq!(
+        page.matches("its bytes are missing or damaged").count(),
+        2,
+        "{page}"
+    );
+}
+
+/// The folder in which the session keeps images.
+fn kept_folder(rind: &Rind) -> PathBuf {
+    let sessions = fs::read_dir(rind.home().join("data/sessions")).unwrap();
+    let folders = sessions.map(|entry| entry.unwrap().path());
+    let folder = folders.into_iter().find(|path| path.is_dir()).unwrap();
+    folder.join("content")
 }
 
 /// The file in which the session keeps the image.

@@ -2,6 +2,7 @@
 
 mod blobs;
 mod crash;
+mod every;
 mod state;
 
 use std::fs;
@@ -80,6 +81,7 @@ fn turn_start(turn: u32) -> Body {
         command: None,
         input_id: None,
         continues: None,
+        attached: Vec::new(),
     }
 }
 

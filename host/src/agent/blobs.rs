@@ -53,6 +53,15 @@ pub(super) async fn keep_attached(root: &Session, attached: Arc<[Attachment]>) -
     })
 }
 
+/// Returns the references to kept bytes among parts of a message.
+pub(super) fn blobs_of(content: &[Content]) -> Vec<Blob> {
+    let blobs = content.iter().filter_map(|part| match part {
+        Content::Blob(blob) => Some(blob.clone()),
+        _ => None,
+    });
+    blobs.collect()
+}
+
 /// Reads the images of a request, as far as its model takes them.
 pub(super) async fn load_images(spec: &AgentSpec, root: &Session, request: &Request) -> Images {
     let blobs = request.messages.iter().flat_map(Message::blobs);

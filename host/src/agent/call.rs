@@ -16,6 +16,7 @@ use crate::point::catalog as at;
 use crate::point::deadline::pause_clock;
 use crate::point::dispatch::{AttributedText, HookVerdict};
 use crate::point::payload::{FailureReport, FinishedCall, ProposedCall};
+use crate::session::Body;
 use crate::tool::ToolCtx;
 use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 use crate::tool::policy::{self, PolicyCall};
@@ -417,14 +418,25 @@ impl<'a> ToolGate<'a> {
         if let Some(why) = entry.tool.refusal(&call.arguments, &ctx).await {
             return Err(CallRefusal::new("host", why));
         }
-        if !self.scope.approvals.covers(&question) {
+        let is_covered = self.scope.approvals.covers(&question);
+        if !is_covered {
             question = question.now(entry.tool.target(&call.arguments).await);
         }
         // A plugin that makes the call does not use up its time while the person thinks.
         let answer = match self.asked {
             AskedPerson::Session => {
                 let approver = &*self.scope.spec.approver;
-                pause_clock(self.scope.approvals.ask(approver, &question)).await
+                let answer = pause_clock(self.scope.approvals.ask(approver, &question)).await;
+                if answer == ApprovalAnswer::Always
+                    && !is_covered
+                    && let Ok(covers) = &question.covers
+                {
+                    self.scope.family.root.append_or_defer(Body::Allowed {
+                        tool: question.tool.clone(),
+                        covers: covers.clone(),
+                    });
+                }
+                answer
             }
             // Each client has a user of its own, so questions of several may be open at once.
             AskedPerson::Client(Some(approver)) => pause_clock(approver.ask(&question)).await,

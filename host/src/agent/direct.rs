@@ -43,6 +43,7 @@ impl<'a> DirectTurn<'a> {
             command: None,
             input_id: None,
             continues: None,
+            attached: Vec::new(),
         })?;
         Ok(Self {
             agent,

@@ -107,6 +107,7 @@ impl AgentHandle for SessionHandle {
     }
 
     fn status(&self, plugin: &str, text: String) {
+        self.outlet.session.set_status(plugin, &text);
         let plugin = plugin.to_owned();
         self.outlet.events.emit(Event::Status { plugin, text });
     }

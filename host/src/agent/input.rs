@@ -1,7 +1,5 @@
 //! Input of a turn: the text that starts it, steering while it runs, follow-ups when it would end.
 
-use std::sync::Arc;
-
 use super::answer::AnswerState;
 use super::assess::{assess_input, settle_assessment};
 use super::background::take_notes;
@@ -13,7 +11,7 @@ use super::steering::{QueuedText, SteeringQueue};
 use super::stop::{EarlyStop, blocked_by, refuse_turn};
 use super::turn::{TurnRun, TurnWork};
 use crate::event::Event;
-use crate::message::{Attachment, Message, Origin, Role};
+use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::Dispatched;
 use crate::point::handle::HandleError;
@@ -73,8 +71,10 @@ impl TurnRun<'_> {
         // The input of a continued turn is already in the conversation, as changed by the hooks at
         // that time.
         if !self.continued().is_some_and(|before| before.is_taken) {
-            let attached = self.attached.clone();
-            let mut message = self.said_message(self.input.text.clone(), attached).await;
+            let before = self.continued().into_iter();
+            let before = before.flat_map(|before| before.attached.iter().cloned());
+            let attached = before.map(Content::Blob).chain(self.attached.clone());
+            let mut message = self.said_message(self.input.text.clone(), attached.collect());
             if self.input.source == Source::Agent {
                 message.origin = Some(Origin::Agent);
             }
@@ -159,9 +159,8 @@ impl TurnRun<'_> {
                 .scope
                 .enter_prepared(&caller, &received.value.text)
                 .await;
-            let message = self
-                .said_message(received.value.text, queued.attached)
-                .await;
+            let attached = keep_attached(&self.ctx.scope.family.root, queued.attached).await;
+            let message = self.said_message(received.value.text, attached);
             self.ctx.push(message).await?;
         }
         self.ctx.inject_texts(received.inject).await?;
@@ -170,7 +169,7 @@ impl TurnRun<'_> {
 
     /// The message of a person, with the images that belong to it. Says so when the model will not
     /// see them.
-    async fn said_message(&self, text: String, attached: Arc<[Attachment]>) -> Message {
+    fn said_message(&self, text: String, attached: Vec<Content>) -> Message {
         let skills = self.ctx.scope.skills.parts_prepared_in(&text);
         let mut message = Message::text(Role::User, text).with_skills(skills);
         let spec = &self.agent.spec;
@@ -181,9 +180,7 @@ impl TurnRun<'_> {
             );
             self.ctx.emit_notice(Level::Warn, text);
         }
-        message
-            .content
-            .extend(keep_attached(&self.ctx.scope.family.root, attached).await);
+        message.content.extend(attached);
         message
     }
 

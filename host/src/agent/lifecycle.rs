@@ -228,6 +228,7 @@ impl LiveAgent {
         if have_ended {
             self.settle().await;
         }
+        self.spec.session.record_statuses();
         self.spec.session.synced().await?;
         if self.is_main() {
             let checkpoints = self.checkpoints();

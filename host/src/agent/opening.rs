@@ -15,6 +15,7 @@ use super::subagent::tools::add_tools as add_subagents;
 use crate::checkpoint::{CheckpointSpec, Checkpoints};
 use crate::event::Event;
 use crate::point::outcome::Level;
+use crate::text::clean_line;
 use crate::tool::SharedTool;
 use crate::tool::background::BackgroundGuard;
 
@@ -51,6 +52,8 @@ impl LiveAgent {
             .map(|text| Event::notice(Level::Warn, text));
         let lasting = lasting.iter().map(|skill| skill.event());
         agent.tell_at_opening(lasting.chain(forgotten).chain(notice));
+        let before = earlier_run_events(&agent.spec);
+        agent.tell_at_opening(before);
         agent
     }
 
@@ -65,6 +68,51 @@ impl LiveAgent {
         defer_tools(spec, &active_turns);
         refused
     }
+}
+
+/// Longest list of answers or plugins in a notice, in bytes.
+const MAX_LISTED_BYTES: usize = 300;
+
+/// Returns what those who watch a resumed session are to know of the run before: the status lines of
+/// plugins that still run, those that are gone, and the answers that have ended.
+fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
+    let (kept, gone): (Vec<_>, Vec<_>) = spec
+        .session
+        .statuses()
+        .into_iter()
+        .partition(|(plugin, _)| spec.plugins.contains(plugin));
+    let kept = kept.into_iter();
+    let mut events: Vec<Event> = kept
+        .map(|(plugin, text)| Event::Status { plugin, text })
+        .collect();
+    if !gone.is_empty() {
+        let names: Vec<String> = gone.into_iter().map(|(plugin, _)| plugin).collect();
+        // Told once.
+        let session = &spec.session;
+        names
+            .iter()
+            .for_each(|plugin| session.set_status(plugin, ""));
+        let text = format!(
+            "status lines of plugins that no longer run are gone: {}",
+            names.join(", ")
+        );
+        events.push(Event::notice(
+            Level::Info,
+            clean_line(&text, MAX_LISTED_BYTES),
+        ));
+    }
+    let ended = spec.session.ended_answers();
+    if !ended.is_empty() {
+        let text = format!(
+            "calls that you allowed for the previous run are asked about again: {}",
+            ended.join("; ")
+        );
+        events.push(Event::notice(
+            Level::Info,
+            clean_line(&text, MAX_LISTED_BYTES),
+        ));
+    }
+    events
 }
 
 /// Adds the tool `skill` and the list of skills to an agent that has any, and returns a notice

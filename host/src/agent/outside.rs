@@ -360,6 +360,7 @@ fn begin_turn(
         command: None,
         input_id: None,
         continues: None,
+        attached: Vec::new(),
     })?;
     agent.spec.events.emit(Event::TurnStart {
         turn: scope.number,

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::AnswerEnd;
 use super::answer_schema::AnswerCheck;
+use super::blobs::keep_attached;
 use super::known_input::{InputDecision, decide_on_input};
 use super::lifecycle::LiveAgent;
 use super::outcome::{Error, TurnOutcome};
@@ -57,7 +58,7 @@ impl LiveAgent {
             continues: spec.continues.map(Box::new),
         };
         let mut turn = TurnRun::new(self, input, work, cancel.clone());
-        turn.attached = spec.attached.into();
+        turn.attached = keep_attached(&turn.ctx.scope.family.root, spec.attached.into()).await;
         turn.answers = AnswerCheck::new(spec.answer_schema);
         turn.ctx.scope.budget.limit_cost(spec.max_cost_usd);
         if let Some(preset) = spec.preset {

@@ -53,8 +53,13 @@ impl TurnRun<'_> {
 
         let parts = prompt::prompt_rows(&parts);
         let texts = self.system.iter().map(|block| block.text.as_str());
-        let sent = texts.map(SessionBlobs::text_id).collect();
-        let written = Body::Prompt { parts, lost, sent };
+        let sent = texts.clone().map(SessionBlobs::text_id).collect();
+        let written = Body::Prompt {
+            parts,
+            lost,
+            sent,
+            sent_bytes: texts.map(|text| text.len() as u64).collect(),
+        };
         if self.agent.ledger.as_ref() != Some(&written) {
             self.agent.spec.session.append(written.clone())?;
             self.agent.ledger = Some(written);

@@ -8,7 +8,6 @@
 //! The future of an order may be dropped at any await: data that must survive belongs into
 //! [`TurnRun`].
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::task::JoinHandle;
@@ -16,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::answer::{AnswerEnd, AnswerState, CONTINUE, CUT_AGAIN, EMPTY, EMPTY_AGAIN};
 use super::answer_schema::{AnswerCheck, AnswerMismatch};
+use super::blobs::blobs_of;
 use super::calls::TurnCalls;
 use super::ctx::TurnCtx;
 use super::lifecycle::LiveAgent;
@@ -25,7 +25,7 @@ use super::reply::{ReplyShortfall, SeenReply};
 use super::stop::{EarlyStop, blocked_by, held_back};
 use super::stream::{AnswerProgress, goes_on_from};
 use crate::event::Event;
-use crate::message::{Attachment, Message, Origin, Role};
+use crate::message::{Content, Message, Origin, Role};
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::outcome::Level;
@@ -55,8 +55,8 @@ pub(super) struct TurnRun<'a> {
     /// The way to hooks, session and events, which the parts of the turn share.
     pub(super) ctx: TurnCtx,
     pub(super) input: TurnInput,
-    /// Images that belong to the input.
-    pub(super) attached: Arc<[Attachment]>,
+    /// Images that belong to the input, as the session keeps them.
+    pub(super) attached: Vec<Content>,
     pub(super) work: TurnWork,
     /// The step that may not be passed; a follow-up moves it on.
     pub(super) last_step: u32,
@@ -105,7 +105,7 @@ impl<'a> TurnRun<'a> {
             last_step: agent.spec.config.max_steps.max(1),
             agent,
             input,
-            attached: Arc::default(),
+            attached: Vec::new(),
             work,
             system: Vec::new(),
             keeping: None,
@@ -147,6 +147,8 @@ impl<'a> TurnRun<'a> {
             command: command.clone(),
             input_id,
             continues,
+            // Kept with the input, because hooks may still be judging it when the program is ended.
+            attached: blobs_of(&self.attached),
         })?;
         self.ctx.emit_event(Event::TurnStart {
             turn: self.ctx.scope.number,

@@ -89,13 +89,34 @@ impl Serialize for Stamped {
     }
 }
 
+/// Event as a line of a numbered stream. A reader that knows the number of its last line can tell
+/// whether lines are missing.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct NumberedEvent<'a> {
+    /// Event with the time and place of its emission.
+    #[serde(flatten)]
+    pub stamped: &'a Stamped,
+    /// Number of the line, from 1 for each program that writes.
+    pub n: u64,
+}
+
 /// Returns the JSON Schema (2020-12) of one line of the stream.
 #[must_use]
 pub fn schema() -> Schema {
-    SchemaSettings::draft2020_12()
+    let mut schema = SchemaSettings::draft2020_12()
         .for_serialize()
         .into_generator()
-        .into_root_schema_for::<Stamped>()
+        .into_root_schema_for::<Stamped>();
+    let properties = schema.ensure_object().get_mut("properties");
+    if let Some(properties) = properties.and_then(Value::as_object_mut) {
+        let number = serde_json::json!({
+            "description": "Number of the line, from 1 for each program that writes; absent where the stream has other numbers.",
+            "type": "integer",
+            "minimum": 1,
+        });
+        properties.insert("n".to_owned(), number);
+    }
+    schema
 }
 
 /// Function that is called with every event, in the task that emits it. It must return quickly, and
@@ -339,6 +360,12 @@ mod tests {
             serde_json::to_string(&stamped).unwrap(),
             r#"{"type":"step-start","at":"2026-01-31T09:30:00.100000Z","session":"s-1","agent":"main","turn":2,"step":3}"#
         );
+        let numbered = NumberedEvent {
+            stamped: &stamped,
+            n: 7,
+        };
+        let line = serde_json::to_string(&numbered).unwrap();
+        assert!(line.ends_with(r#","step":3,"n":7}"#), "{line}");
     }
 
     #[test]
@@ -350,7 +377,8 @@ mod tests {
         let is_own = |event: &&Value| event["properties"]["type"]["const"] != "access";
         for event in events.iter().filter(is_own) {
             let names = event["properties"].as_object().unwrap().keys();
-            let clash = names.filter(|name| ["at", "session", "agent"].contains(&name.as_str()));
+            let clash =
+                names.filter(|name| ["at", "session", "agent", "n"].contains(&name.as_str()));
             assert_eq!(clash.count(), 0, "{event}");
         }
     }

@@ -1,11 +1,13 @@
 //! Checks requests that are about to leave for the network. A request that carries a secret is
 //! refused, because a sent secret cannot be recalled.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use base64::{Engine as _, alphabet};
+use percent_encoding::percent_decode;
 
 use super::Scanner;
 
@@ -64,25 +66,10 @@ fn rules_in(bytes: &[u8]) -> BTreeSet<Arc<str>> {
 
 /// Decodes percent-encoding, such as `%41` to `A`; `None` if there is nothing to decode.
 fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
-    if !bytes.contains(&b'%') {
-        return None;
+    match Cow::from(percent_decode(bytes)) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(decoded) => Some(decoded),
     }
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let [first, tail @ ..] = rest {
-        if let (b'%', [high, low, after @ ..]) = (first, tail)
-            && let (Some(high), Some(low)) = (digit(high), digit(low))
-            && let Ok(byte) = u8::try_from(high * 16 + low)
-        {
-            decoded.push(byte);
-            rest = after;
-        } else {
-            decoded.push(*first);
-            rest = tail;
-        }
-    }
-    Some(decoded)
 }
 
 /// Base64 that may be truncated anywhere.

@@ -13,9 +13,10 @@ use serde::Serialize;
 
 use super::blobs::hash_name;
 use super::children;
-use super::entry::{Body, VERSION};
+use super::entry::VERSION;
 use super::guarded;
 use super::left_holders::{begun_turn, is_left_holder};
+use super::named::NamedBlobs;
 use super::parts::{FilePart, PartKind, parts};
 use super::transcript::SessionTranscript;
 use super::{Error, SessionStore};
@@ -96,16 +97,10 @@ impl Examination {
     }
 }
 
-/// Blobs that the entries of a session and of its subagents refer to.
+/// Data that the entries of one session refer to.
 #[derive(Debug, Default)]
 struct Wanted {
-    /// Blobs of messages, which lie with the root session.
-    content: BTreeSet<String>,
-    /// Texts of system prompts, among the blobs of messages. They are kept for people, and a missing
-    /// one harms nothing.
-    prompts: BTreeSet<String>,
-    /// Blobs of values that plugins have at the end, by plugin and key.
-    state: BTreeMap<(String, String), String>,
+    blobs: NamedBlobs,
     /// Subagents and holders that entries name.
     agents: BTreeSet<String>,
     /// Turns that begin here.
@@ -198,34 +193,7 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
         wanted
             .agents
             .extend(children::named_in(body).map(|child| child.agent));
-        match body {
-            Body::Message { message } => {
-                wanted
-                    .content
-                    .extend(message.blobs().map(|blob| blob.id.clone()));
-            }
-            Body::Replaced { messages, .. } => {
-                let blobs = messages.iter().flat_map(crate::message::Message::blobs);
-                wanted.content.extend(blobs.map(|blob| blob.id.clone()));
-            }
-            Body::ToolEnd {
-                result: Some(result),
-                ..
-            } => wanted
-                .content
-                .extend(result.content.blobs().map(|blob| blob.id.clone())),
-            Body::Prompt { sent, .. } => wanted.prompts.extend(sent.iter().cloned()),
-            Body::State {
-                plugin, key, blob, ..
-            } => {
-                let key = (plugin.clone(), key.clone());
-                match blob {
-                    Some(blob) => drop(wanted.state.insert(key, blob.clone())),
-                    None => drop(wanted.state.remove(&key)),
-                }
-            }
-            _ => {}
-        }
+        wanted.blobs.follow_entry(body);
     }
     wanted.due.extend(transcript.due.keys());
     resume(above, transcript, found);
@@ -262,8 +230,8 @@ fn files_of(
     all: &BTreeMap<String, Wanted>,
     found: &mut Examination,
 ) {
-    let content: BTreeSet<&String> = all.values().flat_map(|own| &own.content).collect();
-    let prompts: BTreeSet<&String> = all.values().flat_map(|own| &own.prompts).collect();
+    let content: BTreeSet<&String> = all.values().flat_map(|own| &own.blobs.content).collect();
+    let prompts: BTreeSet<&String> = all.values().flat_map(|own| &own.blobs.prompts).collect();
     let mut there = BTreeSet::new();
     for file in files {
         if file.kind != PartKind::Entries {
@@ -287,7 +255,7 @@ fn files_of(
                     }
                     _ => all
                         .get(owner)
-                        .is_some_and(|own| own.state.values().any(|blob| blob == name)),
+                        .is_some_and(|own| own.blobs.state.values().any(|blob| blob == name)),
                 };
                 if !is_wanted {
                     found.too_much(path, format!("no entry refers to {path}"));
@@ -321,7 +289,7 @@ fn files_of(
         }
     }
     for (above, own) in all {
-        let state = own.state.iter().filter(|_| above.is_empty());
+        let state = own.blobs.state.iter().filter(|_| above.is_empty());
         for ((plugin, key), blob) in state {
             if !there.contains(format!("{above}blobs/{blob}").as_str()) {
                 let what = format!("{above}blobs/{blob} is missing: `{key}` of plugin {plugin}");

@@ -8,6 +8,7 @@
 //! The module must not know how entries are stored or how they combine into a conversation: see
 //! `log` and `transcript`. Start from [`Body`].
 
+mod report;
 mod value;
 
 use schemars::generate::SchemaSettings;
@@ -16,10 +17,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::event::{CommandResult, LoopResult, SubagentState};
-use crate::message::{EffectClass, Message, ToolResult, Usage};
+use crate::message::{Blob, EffectClass, Message, ToolResult, Usage};
 use crate::point::payload::{Source, Tier, TurnSummary};
-use crate::point::trace::{AccessRecord, TraceRecord};
 
+pub use report::Report;
+pub(super) use report::ReportLine;
 pub use value::{DueTurn, Holder, LastingSkill, PromptRow, RememberedSkill};
 
 /// Version of the format. A file with a higher version is refused, because entries of known types
@@ -126,6 +128,9 @@ pub enum Body {
         /// Number of the interrupted turn that this one continues, without a new input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<u32>,
+        /// Images of the input, which the message of the input refers to once hooks let it in.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attached: Vec<Blob>,
     },
     /// A slash command of a plugin was run, between two turns.
     Command {
@@ -383,6 +388,20 @@ pub enum Body {
         /// Value that the plugin stored.
         value: Value,
     },
+    /// A plugin changed its line of status. The last one of each plugin counts.
+    Status {
+        /// Name of the plugin.
+        plugin: String,
+        /// Text of the line; empty if the plugin removed it.
+        text: String,
+    },
+    /// A person allowed calls for the rest of the run. The answer ends with the program.
+    Allowed {
+        /// Name of the tool.
+        tool: String,
+        /// Covered calls, as the question named them.
+        covers: String,
+    },
     /// Streamed text that the user had already seen was withdrawn.
     Corrected {
         /// Text that was shown.
@@ -451,6 +470,9 @@ pub enum Body {
         /// they could not be kept.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         sent: Vec<String>,
+        /// Lengths of these files in bytes, in the same order; entries of older versions lack them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sent_bytes: Vec<u64>,
     },
     /// A turn was cut short. Results for its open calls follow.
     Cut {
@@ -509,6 +531,8 @@ const KNOWN: &[&str] = &[
     "audit-gap",
     "state",
     "custom",
+    "status",
+    "allowed",
     "corrected",
     "injected",
     "skill-activated",
@@ -541,33 +565,6 @@ impl Entry {
     pub(super) fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
         entry_line(self)
     }
-}
-
-/// Report on an action of a plugin, which parses back as [`Body::Trace`] or [`Body::Access`].
-/// Reports are serialized directly: a step has many of them, and building a [`Value`] for each
-/// takes longer than writing it.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-pub enum Report<'a> {
-    /// Outcome of a hook call.
-    Trace {
-        /// The trace record.
-        record: &'a TraceRecord,
-    },
-    /// Access of a plugin through its sandbox.
-    Access {
-        /// The access record.
-        record: &'a AccessRecord,
-    },
-}
-
-#[derive(Serialize)]
-pub(super) struct ReportLine<'a> {
-    pub(super) id: String,
-    pub(super) parent: Option<&'a str>,
-    pub(super) time: i64,
-    #[serde(flatten)]
-    pub(super) report: &'a Report<'a>,
 }
 
 /// Encodes an entry as a line, including the line feed.

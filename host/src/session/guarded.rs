@@ -107,6 +107,8 @@ pub(super) struct Lines<R> {
     limit: usize,
     /// Number of the last returned line, from 1.
     pub(super) number: u64,
+    /// Offset after the last line feed that was read.
+    pub(super) ended_at: u64,
 }
 
 impl<R: Read> Lines<R> {
@@ -116,6 +118,7 @@ impl<R: Read> Lines<R> {
             line: Vec::new(),
             limit,
             number: 0,
+            ended_at: 0,
         }
     }
 
@@ -124,6 +127,7 @@ impl<R: Read> Lines<R> {
         loop {
             self.line.clear();
             let mut n_dropped = 0_u64;
+            let mut n_read = 0_u64;
             let mut is_ended = false;
             while !is_ended {
                 let buffer = self.reader.fill_buf()?;
@@ -143,16 +147,20 @@ impl<R: Read> Lines<R> {
                 }
                 let n_used = part.len() + usize::from(is_ended);
                 self.reader.consume(n_used);
+                n_read += n_used as u64;
             }
-            let is_empty = self.line.is_empty() && n_dropped == 0;
-            if is_empty && !is_ended {
+            if is_ended {
+                self.ended_at += n_read;
+            }
+            let is_blank = n_dropped == 0 && self.line.iter().all(u8::is_ascii_whitespace);
+            if is_blank && !is_ended {
                 return Ok(None);
             }
             self.number += 1;
             if n_dropped > 0 {
                 return Ok(Some(Line::TooLong(n_dropped)));
             }
-            if self.line.iter().all(u8::is_ascii_whitespace) {
+            if is_blank {
                 continue;
             }
             return Ok(Some(match is_ended {

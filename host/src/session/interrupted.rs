@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::entry::{Body, LastingSkill};
 use super::undo;
-use crate::message::{EffectClass, Message, Role, ToolCall};
+use crate::message::{Blob, EffectClass, Message, Role, ToolCall};
 use crate::point::payload::{Source, TurnSummary};
 
 /// A turn that started and has not ended.
@@ -24,8 +24,12 @@ pub struct InterruptedTurn {
     pub command: Option<String>,
     /// Id that the caller gave the input.
     pub input_id: Option<String>,
+    /// Images of the input.
+    pub attached: Vec<Blob>,
     /// Whether hooks let the input in, so that it is part of the conversation.
     pub is_taken: bool,
+    /// Number of times that the turn was continued and cut off again.
+    pub n_continued: u32,
     /// Number of answers of the model in the turn.
     pub n_steps: u32,
     /// Skills that were active for the time of the turn, oldest first.
@@ -76,11 +80,13 @@ impl InterruptedTurn {
                 command,
                 input_id,
                 continues,
+                attached,
             } => {
                 let continued = last.take().filter(|_| continues.is_some());
                 *last = Some(match continued {
                     Some(continued) => Self {
                         turn: *turn,
+                        n_continued: continued.n_continued.saturating_add(1),
                         ..continued
                     },
                     None => Self {
@@ -89,7 +95,9 @@ impl InterruptedTurn {
                         source: *source,
                         command: command.clone(),
                         input_id: input_id.clone(),
+                        attached: attached.clone(),
                         is_taken: false,
+                        n_continued: 0,
                         n_steps: 0,
                         skills: Vec::new(),
                         calls: BTreeMap::new(),
@@ -208,6 +216,7 @@ mod tests {
             command: None,
             input_id: Some("a".to_owned()),
             continues,
+            attached: Vec::new(),
         }
     }
 
@@ -238,6 +247,7 @@ mod tests {
         assert!(!last.is_taken && last.turn == 1);
         let last = follow(&[start(1, None), said.clone(), start(2, Some(1))]).unwrap();
         assert!(last.is_taken && last.turn == 2, "{last:?}");
+        assert_eq!(last.n_continued, 1);
         assert_eq!(last.input_id.as_deref(), Some("a"));
         // Another input begins anew.
         assert!(

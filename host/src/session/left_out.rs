@@ -97,6 +97,7 @@ mod tests {
             command: None,
             input_id: None,
             continues: None,
+            attached: Vec::new(),
         };
         let said = |id: &str| Body::Message {
             message: Message {

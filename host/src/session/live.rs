@@ -6,9 +6,10 @@
 //!
 //! This module must not know the agent loop or the meaning of messages. Start from [`Session`].
 
+mod earlier;
 mod held;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -55,6 +56,8 @@ struct SessionState {
     /// Write error that no caller could receive. The next sync returns it.
     deferred: Option<Error>,
     held: HeldLines,
+    /// Status lines of plugins that were set and not recorded.
+    statuses: BTreeMap<String, String>,
 }
 
 impl Session {
@@ -90,6 +93,7 @@ impl Session {
                 last_entry: None,
                 deferred: None,
                 held: HeldLines::default(),
+                statuses: BTreeMap::new(),
             }),
             address,
             store,
@@ -488,6 +492,9 @@ impl Session {
 
 impl SessionState {
     fn append_body(&mut self, body: Body) -> Result<(), Error> {
+        if let Body::TurnEnd { .. } | Body::Command { .. } | Body::LoopRun { .. } = body {
+            self.write_statuses()?;
+        }
         let entry = self.next_entry(body);
         self.put_entry(entry)
     }

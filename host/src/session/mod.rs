@@ -27,6 +27,7 @@ mod bundle;
 mod children;
 mod doctor;
 mod entry;
+mod forked;
 mod guarded;
 mod head;
 mod heads;
@@ -36,6 +37,7 @@ mod left_out;
 mod live;
 mod log;
 mod moved;
+mod named;
 mod owning;
 mod parts;
 mod reading;
@@ -67,7 +69,7 @@ pub use live::Session;
 pub(crate) use log::private_options;
 pub use owning::{Stored, surplus};
 pub use parts::PartKind;
-pub use reading::{Numbered, Reading};
+pub use reading::{Numbered, Reading, SessionTail};
 pub use search::{Found, Hit, Wanted};
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,

@@ -4,6 +4,7 @@
 //! links, and that a damaged line is told and hides no other. Takes no lock, so the session may be
 //! open in another process. Start from [`SessionStore::read_lines`].
 
+use std::io::{Seek, SeekFrom};
 use std::path::PathBuf;
 
 use super::children::AGENTS;
@@ -32,19 +33,44 @@ pub struct Reading {
     pub is_torn: bool,
 }
 
-impl SessionStore {
-    /// Returns the entries of a session, or of a subagent as `ID/agents/AGENT`, with the numbers of
-    /// their lines.
-    pub fn read_lines(&self, id: &str) -> Result<Reading, Error> {
-        let path = self.folder_of(id)?.join(FILE);
-        let failed = |source| Error::read_error(&path, source);
-        let (file, _) = guarded::open(&path).map_err(failed)?;
+/// Reader of a session that another process may be appending to.
+#[derive(Debug)]
+pub struct SessionTail {
+    path: PathBuf,
+    /// Offset up to which lines were read, and their number.
+    offset: u64,
+    n_lines: u64,
+}
+
+impl SessionTail {
+    /// Returns the entries that were appended since the last call. A last line without a line feed
+    /// is left for the next call: its write may still be running.
+    ///
+    /// # Errors
+    /// The file cannot be read, is of a newer version, or is shorter than what was read of it.
+    pub fn read_more(&mut self) -> Result<Reading, Error> {
+        self.read_from_here(false)
+    }
+
+    fn read_from_here(&mut self, takes_torn: bool) -> Result<Reading, Error> {
+        let path = &self.path;
+        let failed = |source| Error::read_error(path, source);
+        let (mut file, meta) = guarded::open(path).map_err(failed)?;
+        if meta.len() < self.offset {
+            let why = "it was cut or replaced while it was being followed; start again";
+            return Err(failed(std::io::Error::other(why)));
+        }
+        file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
         let mut lines = Lines::new(file, MAX_LINE_BYTES);
         let mut reading = Reading::default();
         loop {
             let line = lines.next().map_err(failed)?;
             let parsed = match line {
-                None => return Ok(reading),
+                None => break,
+                Some(Line::Torn(_)) if !takes_torn => {
+                    reading.is_torn = true;
+                    break;
+                }
                 Some(Line::Whole(text)) => Entry::parse_line(text),
                 Some(Line::Torn(text)) => {
                     reading.is_torn = true;
@@ -54,12 +80,13 @@ impl SessionStore {
                     "it has {n} bytes, at most {MAX_LINE_BYTES} are read"
                 )),
             };
-            let line = lines.number;
+            let line = self.n_lines + lines.number;
             match parsed {
                 Ok(entry) => {
                     if let Body::Session { version: found, .. } = entry.body
                         && found > VERSION
                     {
+                        let path = path.clone();
                         return Err(Error::Newer { path, found });
                     }
                     reading.entries.push(Numbered { line, entry });
@@ -70,6 +97,27 @@ impl SessionStore {
                 )),
             }
         }
+        self.offset += lines.ended_at;
+        self.n_lines += lines.number - u64::from(reading.is_torn);
+        Ok(reading)
+    }
+}
+
+impl SessionStore {
+    /// Returns the entries of a session, or of a subagent as `ID/agents/AGENT`, with the numbers of
+    /// their lines.
+    pub fn read_lines(&self, id: &str) -> Result<Reading, Error> {
+        self.tail(id)?.read_from_here(true)
+    }
+
+    /// Returns a reader that begins at the first line of a session.
+    pub fn tail(&self, id: &str) -> Result<SessionTail, Error> {
+        let path = self.folder_of(id)?.join(FILE);
+        Ok(SessionTail {
+            path,
+            offset: 0,
+            n_lines: 0,
+        })
     }
 
     /// Returns the ids of the subagents and holders that have a session below this one, as

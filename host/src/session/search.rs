@@ -7,6 +7,7 @@
 
 mod likely;
 mod texts;
+mod values;
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -142,6 +143,7 @@ fn search_folder(
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => tell(unreadable(&path, &error))?,
     }
+    values::search_values(id, folder, wanted, tell)?;
     if depth == MAX_DEPTH {
         return ControlFlow::Continue(());
     }

@@ -13,13 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use super::children;
 use super::entry::{Body, Entry, VERSION};
 use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id};
 use super::live::Session;
 use super::log::FILE;
 use super::storage::files::SessionFiles;
-use super::storage::{BlobKind, ListedSession, Position, SessionAddress, Sessions};
+use super::storage::{BlobKind, Blobs, ListedSession, Position, SessionAddress, Sessions};
 use super::{Error, SessionSpec};
 
 /// Maximum number of lines that are read per session for the list: the first input is near the top.
@@ -160,37 +159,6 @@ impl SessionStore {
         }
     }
 
-    /// Creates a session that starts with the entries of the session `id`: with all of them, or
-    /// with those up to and including the entry `until`. The original session is not changed and
-    /// may be open.
-    pub fn fork(
-        &self,
-        id: &str,
-        until: Option<&str>,
-        spec: &SessionSpec,
-    ) -> Result<Session, Error> {
-        let (mut entries, _) = self.read(id)?;
-        if let Some(until) = until {
-            let at = entries.iter().position(|entry| entry.id == until);
-            let at = at.ok_or_else(|| self.unknown_session(&format!("{id}/{until}")))?;
-            entries.truncate(at + 1);
-        }
-        let mut lines = Vec::new();
-        for entry in &entries {
-            lines.extend(entry.line()?);
-        }
-        let new = new_address(&crate::clock::new_session_id())?;
-        let agents = children::agents_in(&entries);
-        self.sessions
-            .fork(&self.address(id)?, &new, &lines, &agents)?;
-        let session = Session::open(new, self.sessions.clone(), spec)?;
-        session.append(Body::Forked {
-            from: id.to_owned(),
-        })?;
-        session.sync()?;
-        Ok(session)
-    }
-
     /// Opens a session to continue it. `id` must be a whole id, as [`SessionStore::resolve`]
     /// returns it.
     pub fn resume(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
@@ -278,7 +246,7 @@ impl SessionStore {
         }
     }
 
-    fn unknown_session(&self, wanted: &str) -> Error {
+    pub(super) fn unknown_session(&self, wanted: &str) -> Error {
         Error::Unknown {
             wanted: wanted.to_owned(),
             root: self.sessions.name().into(),
@@ -342,9 +310,20 @@ impl SessionStore {
 
     /// Returns a text that a session, or the session of a subagent of it, keeps under this id.
     pub fn read_text(&self, session: &str, id: &str) -> Result<String, Error> {
-        let root = self.address(self.address(session)?.root())?;
-        let blobs = self.sessions.blobs(&root, BlobKind::Content);
+        let blobs = self.content_of(session)?;
         String::from_utf8(blobs.get(id)?).map_err(|_| blobs.damaged(id))
+    }
+
+    /// Returns the bytes that a message of a session or of a subagent refers to, unless they are
+    /// missing or corrupt.
+    pub fn read_bytes(&self, session: &str, id: &str) -> Result<Vec<u8>, Error> {
+        self.content_of(session)?.get(id)
+    }
+
+    /// Returns the blobs of messages. Those of subagents are with the session at the top.
+    fn content_of(&self, session: &str) -> Result<Arc<dyn Blobs>, Error> {
+        let root = self.address(self.address(session)?.root())?;
+        Ok(self.sessions.blobs(&root, BlobKind::Content))
     }
 
     /// Returns every readable entry of a session, and notices about the unreadable ones. Does not
@@ -355,7 +334,7 @@ impl SessionStore {
 }
 
 /// Checks an id that a new session is to get.
-fn new_address(id: &str) -> Result<SessionAddress, Error> {
+pub(super) fn new_address(id: &str) -> Result<SessionAddress, Error> {
     let address = SessionAddress::parse(id).filter(|_| is_new_session_id(id));
     address.ok_or_else(|| Error::InvalidId { id: id.to_owned() })
 }

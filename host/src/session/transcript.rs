@@ -33,6 +33,12 @@ pub(super) struct SessionTranscript {
     pub(super) skills: Vec<LastingSkill>,
     /// Facts about skills that stay true for the rest of the session, oldest first.
     pub(super) remembered: Vec<RememberedSkill>,
+    /// Status lines of plugins that are not empty, by plugin.
+    pub(super) statuses: BTreeMap<String, String>,
+    /// Calls that a person allowed for the present run, in words.
+    allowed: Vec<String>,
+    /// Calls that a person had allowed for the run before.
+    pub(super) ended_answers: Vec<String>,
 }
 
 impl SessionTranscript {
@@ -42,6 +48,14 @@ impl SessionTranscript {
         InterruptedTurn::follow_entry(&mut self.interrupted, body);
         match body {
             Body::Session { .. } => self.has_header = true,
+            Body::Resumed { .. } => self.ended_answers = std::mem::take(&mut self.allowed),
+            Body::Allowed { tool, covers } => self.allowed.push(format!("{tool}: {covers}")),
+            Body::Status { plugin, text } if text.is_empty() => {
+                self.statuses.remove(plugin);
+            }
+            Body::Status { plugin, text } => {
+                self.statuses.insert(plugin.clone(), text.clone());
+            }
             Body::Message { message } => self.messages.push(message.clone()),
             Body::TurnStart { turn, input_id, .. } => {
                 self.turn = *turn;

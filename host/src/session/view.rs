@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::entry::{Entry, PromptRow};
 use crate::event::SubagentState;
-use crate::message::{Role, Usage};
+use crate::message::{Blob, Role, Usage};
 
 /// A session as it can be looked at.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -104,6 +104,9 @@ pub enum Item {
         /// Images and other bytes, by type and size.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         blobs: Vec<String>,
+        /// References to the same bytes.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Blob>,
     },
     /// A tool call.
     Call(Box<CallView>),
@@ -204,6 +207,9 @@ pub struct CallView {
     /// Result as the model reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// References to images and other bytes of the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Blob>,
     /// Whether the call failed, was refused or was cancelled.
     pub is_error: bool,
 }

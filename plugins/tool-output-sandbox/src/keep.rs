@@ -37,10 +37,7 @@ pub(crate) fn get(handle: &str) -> Result<String, Error> {
     if let Some(text) = number.and_then(|number| state::get(&output_key(number))) {
         return Ok(text);
     }
-    let known: Vec<String> = state::keys(PREFIX)
-        .iter()
-        .map(|key| format!("out-{}", key[PREFIX.len()..].trim_start_matches('0')))
-        .collect();
+    let known = handles();
     let known = if known.is_empty() {
         "none".to_owned()
     } else {
@@ -49,6 +46,12 @@ pub(crate) fn get(handle: &str) -> Result<String, Error> {
     Err(Error::NotFound(format!(
         "no output {handle:?} is kept; there are: {known}"
     )))
+}
+
+/// The handles of all texts that are kept, the oldest first.
+pub(crate) fn handles() -> Vec<String> {
+    let handle = |key: &String| format!("out-{}", key[PREFIX.len()..].trim_start_matches('0'));
+    state::keys(PREFIX).iter().map(handle).collect()
 }
 
 fn output_key(number: u64) -> String {

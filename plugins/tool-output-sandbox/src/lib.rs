@@ -16,8 +16,8 @@ mod tool_output_sandbox {
 
     #[args]
     struct ReadOutput {
-        /// Handle of the output, such as `out-1`.
-        handle: String,
+        /// Handle of the output, such as `out-1`. Leave it out to search all outputs.
+        handle: Option<String>,
         /// First row to read, from 1. Default 1.
         offset: Option<usize>,
         /// Most rows to read, or to find. Default 200.
@@ -44,19 +44,23 @@ mod tool_output_sandbox {
 
     /// Reads a tool result that was too large for the conversation and was kept aside under a handle.
     ///
-    /// Give `offset` and `limit` to read on, or `search` to find rows. A row is a line, or a part of a very long line.
+    /// Give `offset` and `limit` to read on, or `search` to find rows; `search` without a handle looks through all outputs. A row is a
+    /// line, or a part of a very long line.
     #[tool(effect = "read")]
     fn read_output(args: ReadOutput) -> Result<String, Error> {
         let settings: SandboxSettings = config::all()?;
-        let text = keep::get(&args.handle)?;
         let request = Request {
             offset: args.offset.unwrap_or(1),
             limit: args.limit.unwrap_or(200),
             search: args.search.as_deref().filter(|search| !search.is_empty()),
         };
+        let Some(handle) = args.handle else {
+            return read::search_all(keep::handles(), &request, settings.threshold);
+        };
+        let text = keep::get(&handle)?;
         Ok(read::read_rows(
             &text,
-            &args.handle,
+            &handle,
             &request,
             settings.threshold,
         ))

@@ -1,6 +1,8 @@
 //! Answers `read_output`.
 
+use crate::keep;
 use crate::rows::{OutputRow, split_rows};
+use rind_sdk::prelude::Error;
 
 /// Most rows of one answer.
 const MAX_ROWS: usize = 2000;
@@ -13,6 +15,48 @@ pub(crate) struct Request<'a> {
     pub(crate) limit: usize,
     /// Text that rows must contain.
     pub(crate) search: Option<&'a str>,
+}
+
+/// Rows of all outputs that contain the text, those of the newest output first, as many as fit in
+/// `bytes`.
+pub(crate) fn search_all(
+    handles: Vec<String>,
+    request: &Request<'_>,
+    bytes: usize,
+) -> Result<String, Error> {
+    let Some(search) = request.search else {
+        let text = "give the handle of an output, or a `search` that looks through all of them";
+        return Err(Error::Failed(text.to_owned()));
+    };
+    let n_searched = handles.len();
+    let needle = search.to_ascii_lowercase();
+    let (mut found, mut n_more) = (String::new(), 0);
+    for handle in handles.iter().rev() {
+        // One that makes room for another meanwhile is gone.
+        let Ok(text) = keep::get(handle) else {
+            continue;
+        };
+        if !split_rows(&text).any(|row| contains_text(&row, &needle)) {
+            continue;
+        }
+        let left = (bytes * 3 / 4).saturating_sub(found.len());
+        let rows = read_rows(&text, handle, request, left);
+        if !found.is_empty() && rows.len() > left {
+            n_more += 1;
+            continue;
+        }
+        found.push_str(&rows);
+        found.push('\n');
+    }
+    if found.is_empty() {
+        return Ok(format!(
+            "[no row of {n_searched} outputs contains {search:?}]"
+        ));
+    }
+    if n_more > 0 {
+        found.push_str(&format!("[{n_more} more outputs contain it]\n"));
+    }
+    Ok(found.trim_end_matches('\n').to_owned())
 }
 
 /// The requested rows, as many as fit in `bytes`, with the size of the whole and how to continue.

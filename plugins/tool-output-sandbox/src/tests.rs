@@ -125,6 +125,28 @@ fn search_shows_numbered_rows_whatever_the_case() {
 }
 
 #[test]
+fn search_without_a_handle_looks_through_all_results_the_newest_first() {
+    start();
+    finish("bash", &lines(1500).replace("line 700 of", "ERROR 700 of"));
+    finish("bash", &lines(1200));
+    finish("bash", &lines(1300).replace("line 9 of", "error 9 of"));
+    assert_eq!(
+        read(json!({"search": "Error"})).unwrap(),
+        "[out-3: 1 of 1300 rows, from row 1 on, contain \"Error\"]\n9: error 9 of the build\n\
+         [out-1: 1 of 1500 rows, from row 1 on, contain \"Error\"]\n700: ERROR 700 of the build"
+    );
+    assert_eq!(
+        read(json!({"search": "nowhere"})).unwrap(),
+        "[no row of 3 outputs contains \"nowhere\"]"
+    );
+    let all = read(json!({"search": "line", "limit": 2000})).unwrap();
+    assert!(all.len() <= 16384, "{}", all.len());
+    assert!(all.starts_with("[out-3: "), "{all}");
+    let none = read(json!({})).unwrap_err();
+    assert!(none.message().contains("give the handle"), "{none}");
+}
+
+#[test]
 fn long_lines_are_cut_between_characters_and_found_across_cuts() {
     start();
     let whole = format!("{}needle{}", "ü".repeat(ROW / 2 - 1), "x".repeat(30_000));

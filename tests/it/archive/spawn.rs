@@ -197,6 +197,56 @@ async fn a_turn_of_a_subagent_is_due_at_its_end_and_nobody_pays_to_sum_it_up_bef
 }
 
 #[tokio::test]
+async fn a_subagent_that_is_continued_archives_its_turn_into_a_holder_below_its_own_folder() {
+    let mut running = busy().build();
+    running.turn("go on").await;
+    let sub = running.session.children().remove(0).agent;
+    let more = json!({"id": sub, "message": "And once more", "wait": true});
+    let script = vec![
+        Reply::call("continue_subagent", more),
+        read("a.txt"),
+        read("a.txt"),
+        Reply::text("it still says alpha"),
+        Reply::text("all done"),
+    ];
+    running = again(running, archiving(script));
+    running.turn("next").await;
+    assert!(last_result(&running).ends_with("it still says alpha"));
+    let held = inner_holders(&running);
+    assert_eq!(held.len(), 1, "{held:?}");
+    let place = format!("/agents/{sub}/agents/{}", held[0]);
+    let id = running.session.id().to_string();
+    let file = running
+        .folder
+        .path()
+        .join(format!("sessions/{id}{place}/session.jsonl"));
+    assert!(file.is_file(), "{}", file.display());
+    let kept = entries(&running, &place);
+    assert!(
+        matches!(kept[1], Body::TurnStart { turn: 1, .. }),
+        "{kept:?}"
+    );
+    assert_eq!(
+        messages(kept).len(),
+        12,
+        "the task, five calls with results, the answer"
+    );
+    let own = entries(&running, &format!("/agents/{sub}"));
+    let is_archived = |body: &Body| matches!(body, Body::Replaced { holder: Some(holder), .. } if holder.agent == held[0]);
+    assert_eq!(own.iter().filter(|body| is_archived(body)).count(), 1);
+    check_pairs(&messages(own));
+    assert_eq!(store(&running).examine(&id).unwrap().faults, []);
+
+    // The agent above reads it by its id.
+    let query = json!({"id": held[0], "search": "alpha"});
+    let script = vec![Reply::call("query_subagent", query), Reply::text("ok")];
+    running = again(running, archiving(script));
+    running.turn("and?").await;
+    let found = last_result(&running);
+    assert!(found.starts_with("5 of "), "{found}");
+}
+
+#[tokio::test]
 async fn no_agent_is_as_deep_as_the_depth_cap() {
     for (depth_cap, expected) in [
         (3, "subagent_id: "),

@@ -16,7 +16,7 @@ text = "Done."
 "#;
 
 /// Starts a run of `args` and kills it while its command waits.
-fn kill_at_command(rind: &Rind, args: &[&str]) {
+pub(super) fn kill_at_command(rind: &Rind, args: &[&str]) {
     let mut running = rind.start(args);
     running.wait_until(|rind| rind.workspace().join("pid").is_file());
     running.signal("KILL");

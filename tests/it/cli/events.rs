@@ -46,6 +46,12 @@ fn every_line_is_what_the_schema_says() {
     assert_eq!(schema, serde_json::to_value(rind::event::schema()).unwrap());
     let validator = jsonschema::validator_for(&schema).unwrap();
     let events = busy_turn().json_lines();
+    let numbers: Vec<u64> = events
+        .iter()
+        .map(|event| event["n"].as_u64().unwrap())
+        .collect();
+    let expected: Vec<u64> = (1..=events.len() as u64).collect();
+    assert_eq!(numbers, expected);
     for event in &events {
         let errors: Vec<String> = validator
             .iter_errors(event)

@@ -40,6 +40,7 @@ mod plugin_command;
 mod points;
 mod providers;
 mod repeated;
+mod resumed;
 mod rewind;
 mod rewind_killed;
 mod scripts;

@@ -114,29 +114,34 @@ fn succeed(rind: &Rind, args: &[&str], folder: &Path) -> String {
 /// Makes a plugin, lets `prepare` bring what its compiler needs, and does what its README says.
 fn make_and_use(lang: &str, kind: &str, prepare: impl Fn(&Path)) {
     let rind = Rind::default();
+    make_and_use_in(&rind, &rind.workspace(), lang, kind, prepare);
+}
+
+/// Does the same in a folder.
+fn make_and_use_in(rind: &Rind, parent: &Path, lang: &str, kind: &str, prepare: impl Fn(&Path)) {
     succeed(
-        &rind,
+        rind,
         &["plugin", "new", "made", "--lang", lang, "--kind", kind],
-        &rind.workspace(),
+        parent,
     );
-    let folder = rind.workspace().join("made");
+    let folder = parent.join("made");
     prepare(&folder);
-    succeed(&rind, &["plugin", "build", "."], &folder);
-    let checked = succeed(&rind, &["plugin", "check"], &folder);
+    succeed(rind, &["plugin", "build", "."], &folder);
+    let checked = succeed(rind, &["plugin", "check"], &folder);
     assert!(checked.contains("no faults"), "{lang} {kind}: {checked}");
-    let tested = succeed(&rind, &["plugin", "test"], &folder);
+    let tested = succeed(rind, &["plugin", "test"], &folder);
     assert!(tested.contains("passed"), "{lang} {kind}: {tested}");
     assert!(
         !tested.contains("no case reaches"),
         "{lang} {kind}: {tested}"
     );
-    let report = succeed(&rind, &["plugin", "inspect", "."], &folder);
+    let report = succeed(rind, &["plugin", "inspect", "."], &folder);
     assert!(
         report.contains("this plugin.toml"),
         "{lang} {kind}: {report}"
     );
-    let installed = succeed(&rind, &["plugin", "install", "."], &folder);
-    let list = succeed(&rind, &["plugin", "list"], &rind.workspace());
+    let installed = succeed(rind, &["plugin", "install", "."], &folder);
+    let list = succeed(rind, &["plugin", "list"], &rind.workspace());
     assert!(list.contains("made"), "{lang} {kind}: {installed}{list}");
 }
 
@@ -145,11 +150,7 @@ const KINDS: [&str; 5] = ["hook", "tool", "prompt", "command", "loop"];
 #[test]
 fn each_kind_in_rust_builds_has_no_fault_passes_its_cases_and_is_installed() {
     for kind in KINDS {
-        // What it depends on is there at the versions of this tree.
-        let lock = guests::workspace().join("Cargo.lock");
-        make_and_use("rust", kind, |folder| {
-            std::fs::copy(&lock, folder.join("Cargo.lock")).unwrap();
-        });
+        make_and_use("rust", kind, with_lock);
     }
 }
 
@@ -159,12 +160,7 @@ fn each_kind_in_javascript_builds_has_no_fault_passes_its_cases_and_is_installed
         return;
     }
     for kind in KINDS {
-        // As `npm install` does.
-        make_and_use("js", kind, |folder| {
-            std::fs::create_dir(folder.join("node_modules")).unwrap();
-            let sdk = folder.join("node_modules/rind-sdk");
-            std::os::unix::fs::symlink("../rind-sdk", sdk).unwrap();
-        });
+        make_and_use("js", kind, with_modules);
     }
 }
 
@@ -175,6 +171,48 @@ fn each_kind_in_python_builds_has_no_fault_passes_its_cases_and_is_installed() {
     }
     for kind in KINDS {
         make_and_use("python", kind, |_| {});
+    }
+}
+
+/// Brings the lock file of this tree, whose versions of dependencies are there.
+fn with_lock(folder: &Path) {
+    let lock = guests::workspace().join("Cargo.lock");
+    std::fs::copy(lock, folder.join("Cargo.lock")).unwrap();
+}
+
+/// Brings the SDK as `npm install` does.
+fn with_modules(folder: &Path) {
+    std::fs::create_dir(folder.join("node_modules")).unwrap();
+    std::os::unix::fs::symlink("../rind-sdk", folder.join("node_modules/rind-sdk")).unwrap();
+}
+
+#[test]
+fn a_plugin_below_a_folder_with_percent_signs_is_made_built_tested_packed_and_installed() {
+    let languages: [(&str, &[&str], fn(&Path)); 3] = [
+        ("rust", &[], with_lock),
+        ("js", &["esbuild", "componentize-qjs"], with_modules),
+        ("python", &["componentize-py", "python3"], |_| {}),
+    ];
+    for (lang, tools, prepare) in languages {
+        if !tools.iter().all(|tool| has(tool)) {
+            continue;
+        }
+        let rind = Rind::default();
+        let parent = rind.workspace().join("a%20b%c");
+        std::fs::create_dir(&parent).unwrap();
+        make_and_use_in(&rind, &parent, lang, "tool", prepare);
+        let folder = parent.join("made");
+        let packed = folder.join("of%41/packed%.wasm");
+        std::fs::create_dir(packed.parent().unwrap()).unwrap();
+        let packed = packed.to_str().unwrap();
+        succeed(&rind, &["plugin", "pack", ".", "--out", packed], &folder);
+        succeed(&rind, &["plugin", "remove", "made"], &folder);
+        succeed(&rind, &["plugin", "install", packed], &folder);
+        let listed = succeed(&rind, &["plugin", "list"], &folder);
+        assert!(listed.contains("made"), "{lang}: {listed}");
+        let given = folder.to_str().unwrap();
+        succeed(&rind, &["plugin", "check", given], &rind.workspace());
+        succeed(&rind, &["plugin", "build", given], &rind.workspace());
     }
 }
 
@@ -189,12 +227,7 @@ fn a_rust_plugin_builds_offline_as_it_was_made_with_the_same_bytes_in_two_folder
             &rind.workspace(),
         );
         let folder = rind.workspace().join("counter");
-        // What it depends on is there at the versions of this tree.
-        std::fs::copy(
-            guests::workspace().join("Cargo.lock"),
-            folder.join("Cargo.lock"),
-        )
-        .unwrap();
+        with_lock(&folder);
         succeed(&rind, &["plugin", "build", "."], &folder);
         let report = succeed(&rind, &["plugin", "inspect", "."], &folder);
         assert!(report.contains("count_words"), "{report}");

@@ -226,6 +226,141 @@ fn a_turn_is_shown_with_calls_and_cleaned_texts() {
     rind.run(&["session", "show", "--entry", "999"]).exits(2);
 }
 
+/// A model that makes two calls in two steps, and answers in a third.
+const STEPS: &str = r#"
+[[reply]]
+text = "First."
+tool_calls = [{ name = "read_file", arguments = { path = "a.txt" } }]
+[[reply]]
+text = "Second."
+tool_calls = [{ name = "read_file", arguments = { path = "b.txt" } }]
+[[reply]]
+text = "Third."
+times = 0
+"#;
+
+#[test]
+fn a_step_and_a_call_are_shown_alone() {
+    let rind = Rind::with_script(STEPS);
+    rind.file("a.txt", "content of a\n")
+        .file("b.txt", "content of b\n");
+    rind.run(&["run", "read"]).exits(0);
+    rind.run(&["run", "again", "--resume", "last"]).exits(0);
+    let step = |n: &str| {
+        json(
+            &rind,
+            &["session", "show", "--json", "--turn", "1", "--step", n],
+        )
+    };
+    for (n, said, path, other) in [
+        ("1", "First.", "a.txt", "Second."),
+        ("2", "Second.", "b.txt", "Third."),
+    ] {
+        let view = step(n);
+        let turns = view["turns"].as_array().unwrap();
+        assert_eq!((turns.len(), &turns[0]["turn"]), (1, &1.into()));
+        let items = turns[0]["items"].as_array().unwrap();
+        assert_eq!(items[0]["kind"], "step", "{items:?}");
+        let call = items.iter().find(|item| item["kind"] == "call").unwrap();
+        assert_eq!(call["arguments"]["path"], path);
+        assert!(call["result"].as_str().unwrap().contains("content of"));
+        let text = view.to_string();
+        assert!(text.contains(said) && !text.contains(other), "{text}");
+    }
+    let last = step("3");
+    assert!(last.to_string().contains("Third."), "{last}");
+    let shown = rind
+        .run(&["session", "show", "--turn", "1", "--step", "2"])
+        .exits(0)
+        .stdout;
+    assert!(
+        shown.contains("Second.") && !shown.contains("First."),
+        "{shown}"
+    );
+
+    let view = json(&rind, &["session", "show", "--json", "--turn", "1"]);
+    let items = view["turns"][0]["items"].as_array().unwrap();
+    let call = items.iter().rfind(|item| item["kind"] == "call").unwrap();
+    let id = call["id"].as_str().unwrap();
+    let alone = json(&rind, &["session", "show", "last", "--json", "--call", id]);
+    assert_eq!(alone["turns"][0]["items"], Value::from(vec![call.clone()]));
+    let shown = rind.run(&["session", "show", "--call", id]).exits(0).stdout;
+    assert!(
+        shown.contains("content of b") && !shown.contains("content of a"),
+        "{shown}"
+    );
+
+    for (wrong, why) in [
+        (
+            &["--turn", "1", "--step", "4"][..],
+            "has no step 4; its last one is 3",
+        ),
+        (
+            &["--turn", "1", "--step", "0"],
+            "has no step 0; its last one is 3",
+        ),
+        (&["--call", "none"], "has no tool call \"none\" there"),
+        (&["--turn", "2", "--call", id], "has no tool call"),
+        (&["--step", "1"], "--turn <N>"),
+        (
+            &["--turn", "1", "--step", "1", "--call", id],
+            "cannot be used with",
+        ),
+    ] {
+        let ran = rind
+            .run(&[&["session", "show", "last"], wrong].concat())
+            .exits(2);
+        assert!(ran.stderr.contains(why), "{wrong:?}\n{}", ran.stderr);
+    }
+}
+
+#[test]
+fn entries_that_another_process_writes_are_followed() {
+    let rind = one_turn();
+    let (sessions, id) = only(&rind);
+    let file = sessions.join(&id).join("session.jsonl");
+    let n_lines = fs::read_to_string(&file).unwrap().lines().count();
+    let mut command = rind.command(&["session", "entries", &id, "--follow"]);
+    let mut following = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines =
+        std::io::BufRead::lines(std::io::BufReader::new(following.stdout.take().unwrap()));
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let first: Vec<Value> = (0..n_lines).map(|_| next()).collect();
+    assert_eq!(first.last().unwrap()["n"], n_lines);
+    // Half a line is waited for; a line that is none is passed over, and counted.
+    let title = |id: &str| {
+        format!(
+            "{{\"id\":\"{id}\",\"parent\":null,\"time\":1,\"type\":\"title\",\"title\":\"{id}\"}}\n"
+        )
+    };
+    let (one, two) = (title("one"), title("two"));
+    let (before, after) = one.split_at(20);
+    append(&file, before);
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    append(&file, after);
+    assert_eq!(next()["title"], "one");
+    append(&file, "no entry\n\n");
+    append(&file, &two);
+    let own = next();
+    assert_eq!(
+        (&own["title"], &own["n"]),
+        (&"two".into(), &(n_lines + 4).into())
+    );
+    following.kill().unwrap();
+    following.wait().unwrap();
+    // Nobody reads any more: the next line ends it.
+    let mut command = rind.command(&["session", "entries", &id, "--follow", "--after", "1"]);
+    let mut following = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(following.stdout.take());
+    assert_eq!(following.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn long_texts_are_cut_with_a_note() {
     let rind = Rind::with_script("[[reply]]\ntext = \"short\"\n");
@@ -296,6 +431,46 @@ fn a_text_is_found_in_inputs_answers_and_results_of_every_session() {
 }
 
 #[test]
+fn an_output_that_a_plugin_kept_aside_is_found() {
+    let script = "[[reply]]\ntool_calls = [{ name = \"read_file\", arguments = { path = \"long.txt\" } }]\n[[reply]]\ntext = \"Read.\"\n";
+    let rind = Rind::with_script(script);
+    rind.managed("tool-output-sandbox");
+    let mut rows: Vec<String> = (0..2_000)
+        .map(|n| format!("row {n}: nothing is here"))
+        .collect();
+    rows[1_000] = "row 1000: the \"Hidden\" needle\u{1b}[2K".to_owned();
+    rind.file("long.txt", &rows.join("\n"));
+    rind.run(&["run", "read it"]).exits(0);
+    assert!(
+        !rind
+            .session_lines()
+            .iter()
+            .any(|line| line.contains("Hidden"))
+    );
+    let ran = rind
+        .run(&["session", "search", "the \"hidden\" NEEDLE"])
+        .exits(0);
+    for part in [
+        "of plugin tool-output-sandbox",
+        "row 1000: the \"Hidden\" needle\\u{1b}",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}\n{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
+    let hits = rind
+        .run(&["session", "search", "hidden", "--json"])
+        .exits(0);
+    let (_, id) = only(&rind);
+    assert!(
+        hits.stdout.contains(&id) && hits.stdout.contains("\"turn\""),
+        "{}",
+        hits.stdout
+    );
+    let none = rind.run(&["session", "search", "row 5000"]).exits(0);
+    assert_eq!(none.stdout, "");
+}
+
+#[test]
 fn the_system_prompt_is_kept_as_it_was_sent() {
     let rind = Rind::with_script("[[reply]]\ntext = \"Read.\"\n");
     rind.file("AGENTS.md", "Prefer tabs.\n");
@@ -315,6 +490,30 @@ fn the_system_prompt_is_kept_as_it_was_sent() {
         first.contains("Prefer tabs.") && first.contains("You are an agent"),
         "{first}"
     );
+    let all = [
+        "session", "prompt", "last", "--text", "--json", "--turn", "1",
+    ];
+    let whole = json(&rind, &all);
+    assert_eq!(whole["turn"], 1);
+    let blocks = whole["blocks"].as_array().unwrap();
+    let texts: Vec<&str> = blocks
+        .iter()
+        .map(|own| own["text"].as_str().unwrap())
+        .collect();
+    assert!(texts.concat().contains("Prefer tabs."), "{whole}");
+    let kept = &rind.entries("prompt")[0];
+    let hashes: Vec<Value> = blocks.iter().map(|own| own["hash"].clone()).collect();
+    assert_eq!(kept["sent"], Value::from(hashes.clone()));
+    let (sessions, id) = only(&rind);
+    let length = |hash: &Value| {
+        let file = sessions
+            .join(&id)
+            .join("content")
+            .join(hash.as_str().unwrap());
+        file.metadata().unwrap().len()
+    };
+    let lengths: Vec<u64> = hashes.iter().map(length).collect();
+    assert_eq!(kept["sent_bytes"], Value::from(lengths));
     rind.run(&["session", "prompt", "last", "--text", "--turn", "3"])
         .exits(2);
     let examined = rind.run(&["session", "doctor"]).exits(0).stdout;

@@ -15,7 +15,13 @@ use super::target::TARGET;
 struct CargoSettings {
     #[serde(default)]
     target: Table,
+    /// Further files, relative to the directory of this one: texts, or tables with a `path`.
+    #[serde(default)]
+    include: Vec<Value>,
 }
+
+/// Maximum number of files that include one another. Cargo refuses cycles itself.
+const MAX_INCLUDES: usize = 16;
 
 /// Whether cargo's configuration for a directory has flags under `[target.…]` for plugins. `cfg` is
 /// the output of `rustc --print cfg` for the target.
@@ -23,7 +29,8 @@ pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &s
     let above = folder.ancestors().map(|folder| folder.join(".cargo"));
     let folders = above.chain(cargo_home.map(Path::to_owned));
     folders
-        .filter_map(|folder| read_cargo_settings(&folder))
+        .filter_map(|folder| settings_file(&folder))
+        .flat_map(|path| read_cargo_settings(&path, MAX_INCLUDES))
         .any(|settings| {
             settings.target.iter().any(|(key, value)| {
                 let has_flags = value.get("rustflags").is_some_and(|flags| match flags {
@@ -36,13 +43,34 @@ pub(super) fn has_target_flags(folder: &Path, cargo_home: Option<&Path>, cfg: &s
         })
 }
 
-/// Reads the configuration in a directory. Errors are left to cargo.
-fn read_cargo_settings(folder: &Path) -> Option<CargoSettings> {
-    let paths: [PathBuf; 2] = ["config", "config.toml"].map(|name| folder.join(name));
-    let text = paths
-        .iter()
-        .find_map(|path| std::fs::read_to_string(path).ok())?;
-    toml::from_str(&text).ok()
+/// Returns the configuration file in a directory that cargo reads.
+fn settings_file(folder: &Path) -> Option<PathBuf> {
+    let mut paths = ["config", "config.toml"].map(|name| folder.join(name));
+    let position = paths.iter().position(|path| path.is_file())?;
+    Some(std::mem::take(&mut paths[position]))
+}
+
+/// Reads a configuration file and the files that it includes. Errors are left to cargo.
+fn read_cargo_settings(path: &Path, n_files: usize) -> Vec<CargoSettings> {
+    let text = std::fs::read_to_string(path).ok();
+    let settings = text.and_then(|text| toml::from_str::<CargoSettings>(&text).ok());
+    let (Some(settings), Some(n_files)) = (settings, n_files.checked_sub(1)) else {
+        return Vec::new();
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let included = settings.include.iter().filter_map(included_path);
+    let mut all: Vec<CargoSettings> = included
+        .flat_map(|name| read_cargo_settings(&folder.join(name), n_files))
+        .collect();
+    all.push(settings);
+    all
+}
+
+fn included_path(value: &Value) -> Option<&str> {
+    match value {
+        Value::Table(table) => table.get("path")?.as_str(),
+        value => value.as_str(),
+    }
 }
 
 /// Whether a key such as `cfg(all(target_os = "wasi", not(unix)))` matches the target.
@@ -126,5 +154,39 @@ mod tests {
             Some(folder.path()),
             CFG
         ));
+    }
+
+    #[test]
+    fn files_that_a_configuration_includes_count_too() {
+        for (include, expected) in [
+            ("[\"sub/flags.toml\"]", true),
+            ("[{ path = \"sub/flags.toml\", optional = true }]", true),
+            ("[\"sub/above.toml\"]", true),
+            ("[{ path = \"sub/missing.toml\", optional = true }]", false),
+            ("[\"sub/circle.toml\"]", false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let cargo = folder.path().join(".cargo");
+            std::fs::create_dir_all(cargo.join("sub")).unwrap();
+            for (file, text) in [
+                ("config.toml", format!("include = {include}\n")),
+                (
+                    "sub/flags.toml",
+                    "[target.wasm32-wasip2]\nrustflags = [\"-g\"]\n".to_owned(),
+                ),
+                ("sub/above.toml", "include = [\"flags.toml\"]\n".to_owned()),
+                (
+                    "sub/circle.toml",
+                    "include = [\"circle.toml\"]\n".to_owned(),
+                ),
+            ] {
+                std::fs::write(cargo.join(file), text).unwrap();
+            }
+            assert_eq!(
+                has_target_flags(folder.path(), None, CFG),
+                expected,
+                "{include}"
+            );
+        }
     }
 }

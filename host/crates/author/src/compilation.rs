@@ -63,7 +63,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) version: &'a str,
     /// Output of `rustc --print sysroot`.
     pub(crate) sysroot: &'a Path,
-    /// Target directory from the environment; without it, cargo uses the workspace's own.
+    /// Directory of generated sources, unless it is cargo's default within the workspace.
     pub(crate) target_dir: Option<PathBuf>,
     /// Directory where cargo stores the sources of dependencies.
     pub(crate) cargo_home: Option<PathBuf>,

@@ -140,7 +140,7 @@ async fn cargo_arguments(
         workspace,
         version: &version,
         sysroot: Path::new(&sysroot),
-        target_dir: toolchain::target_dir(),
+        target_dir: target_dir_of(workspace, cancel).await,
         has_target_flags: cargo_config::has_target_flags(workspace, cargo_home.as_deref(), &cfg),
         cargo_home,
     };
@@ -152,6 +152,32 @@ async fn cargo_arguments(
         args.push(package_name(plugin).into());
     }
     Ok(args)
+}
+
+/// Part of `cargo metadata` that is read.
+#[derive(Deserialize)]
+struct CargoMetadata {
+    target_directory: PathBuf,
+    /// Directory of intermediate files, where cargo has a setting for it.
+    build_directory: Option<PathBuf>,
+}
+
+/// Returns the directory of generated sources, unless it is cargo's default within the workspace.
+/// Settings of cargo may place it anywhere, so cargo is asked.
+async fn target_dir_of(workspace: &Path, cancel: &CancellationToken) -> Option<PathBuf> {
+    let named = toolchain::target_dir();
+    let args = ["metadata", "--no-deps", "--format-version", "1"];
+    let asked = toolchain::ask_program("cargo", &args, workspace, cancel).await;
+    // An error of cargo is reported by the build itself.
+    let Some(metadata) = asked.ok().and_then(|text| serde_json::from_str(&text).ok()) else {
+        return named;
+    };
+    let CargoMetadata {
+        target_directory,
+        build_directory,
+    } = metadata;
+    let found = build_directory.unwrap_or(target_directory);
+    (named.is_some() || !found.starts_with(workspace)).then_some(found)
 }
 
 fn package_name(plugin: &PluginFolder) -> &str {

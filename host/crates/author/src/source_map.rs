@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -27,7 +28,10 @@ pub(super) fn find_places(map: &str, folder: &Path, plugin: &Path) -> String {
         return String::new();
     };
     let own_name = |source: &String| {
-        let path = folder.join(source).canonicalize().ok()?;
+        // Sources are URLs, but older bundlers write paths.
+        let decoded = percent_decode_str(source).decode_utf8().ok();
+        let decoded = decoded.and_then(|path| folder.join(&*path).canonicalize().ok());
+        let path = decoded.or_else(|| folder.join(source).canonicalize().ok())?;
         let own = path.strip_prefix(plugin).ok()?;
         (!own.starts_with(SDK)).then(|| own.display().to_string())
     };
@@ -123,5 +127,17 @@ mod tests {
             "\nglobalThis.__rindPlaces = {\"sources\":[null,\"src/plugin.js\"],\"lines\":[-1,0,-1,1,-1,1,1,2,1,4]};\n"
         );
         assert_eq!(find_places("{", &root, &plugin), "");
+        // As URLs, and as paths.
+        let plugin = root.join("a%20b% c");
+        std::fs::create_dir(&plugin).unwrap();
+        std::fs::write(plugin.join("p%41.js"), "").unwrap();
+        for source in ["../a%2520b%25%20c/p%2541.js", "../a%20b% c/p%41.js"] {
+            let map = json!({"version": 3, "sources": [source], "mappings": "AAAA"}).to_string();
+            let found = find_places(&map, &root.join("made"), &plugin);
+            assert!(
+                found.contains(r#""sources":["p%41.js"]"#),
+                "{source}: {found}"
+            );
+        }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn cargo_home() -> Option<PathBuf> {
         .or_else(home)
 }
 
-/// Returns the target directory from the environment; without it, cargo uses the workspace's own.
+/// Returns the target directory from the environment; without it, cargo's settings decide.
 pub(super) fn target_dir() -> Option<PathBuf> {
     passed_variable("CARGO_TARGET_DIR").map(PathBuf::from)
 }

@@ -564,7 +564,7 @@ pub(super) struct SessionPromptArgs {
     #[arg(default_value = "last", value_name = "ID", add = completion::complete_sessions())]
     pub(super) session: String,
     /// Print the text of the last prompt, as it was sent to the model
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     pub(super) text: bool,
     /// Print the text of the prompt of this turn
     #[arg(long, value_name = "N", requires = "text")]

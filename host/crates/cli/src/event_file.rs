@@ -9,12 +9,14 @@ use anyhow::Context;
 
 use super::exit_code::Usage;
 use super::render;
-use rind_lib::event::Stamped;
+use rind_lib::event::{NumberedEvent, Stamped};
 
 /// A file to which events are appended. After the first failed write nothing more is written.
 pub(super) struct EventFile {
     path: PathBuf,
     file: Option<File>,
+    /// Number of the last line of this program.
+    n_lines: u64,
 }
 
 impl EventFile {
@@ -26,6 +28,7 @@ impl EventFile {
         Ok(Self {
             path: path.to_owned(),
             file: Some(file),
+            n_lines: 0,
         })
     }
 
@@ -34,7 +37,12 @@ impl EventFile {
         let Some(file) = &mut self.file else {
             return;
         };
-        let line = serde_json::to_string(event).map_err(std::io::Error::from);
+        self.n_lines += 1;
+        let numbered = NumberedEvent {
+            stamped: event,
+            n: self.n_lines,
+        };
+        let line = serde_json::to_string(&numbered).map_err(std::io::Error::from);
         let written = line.and_then(|line| append_line(file, &(line + "\n")));
         if let Err(error) = written {
             self.file = None;

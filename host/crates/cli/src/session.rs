@@ -11,6 +11,7 @@ mod export;
 mod list;
 mod own;
 mod search;
+mod selection;
 mod show;
 mod turns;
 
@@ -32,7 +33,7 @@ pub(super) async fn session(command: Option<SessionCommand>) -> anyhow::Result<E
     match command {
         SessionCommand::List(args) => list::list(&paths, &args),
         SessionCommand::Show(args) => show::show(&paths, &args),
-        SessionCommand::Entries(args) => entries::print_entries(&paths, &args),
+        SessionCommand::Entries(args) => entries::print_entries(&paths, &args).await,
         SessionCommand::Diff(args) => diff::diff(&paths, &args),
         SessionCommand::Search(args) => search::search(&paths, &args),
         SessionCommand::Export(args) => export::export(&paths, &args),
@@ -55,7 +56,7 @@ fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitSt
         .iter()
         .for_each(|notice| render::print_warning(notice));
     if args.text {
-        return print_sent(&store, &id, &entries, args.turn);
+        return print_sent(&store, &id, &entries, args);
     }
     let turns = ledger::turn_ledgers(&entries);
     if args.json {
@@ -66,13 +67,15 @@ fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitSt
     Ok(ExitStatus::Done)
 }
 
-/// Prints the exact text of the last system prompt, or of the prompt of a given turn.
+/// Prints the exact text of the last system prompt, or of the prompt of a given turn, as JSON with
+/// the hash of each block.
 fn print_sent(
     store: &SessionStore,
     id: &str,
     entries: &[Entry],
-    wanted: Option<u32>,
+    args: &SessionPromptArgs,
 ) -> anyhow::Result<ExitStatus> {
+    let wanted = args.turn;
     let (mut turn, mut sent) = (0, None);
     for entry in entries {
         match &entry.body {
@@ -90,6 +93,17 @@ fn print_sent(
             "session {id} does not contain the text of that prompt; `rind session prompt {id}` shows its parts"
         );
     };
+    if args.json {
+        let mut blocks = Vec::new();
+        for hash in names {
+            let text = store.read_text(id, hash)?;
+            blocks.push(serde_json::json!({"hash": hash, "text": text}));
+        }
+        let whole =
+            serde_json::json!({"session": id, "turn": wanted.unwrap_or(turn), "blocks": blocks});
+        render::print_json(&whole)?;
+        return Ok(ExitStatus::Done);
+    }
     for name in names {
         let text = store.read_text(id, name)?;
         render::answer_line(render::printable_prose(text.trim_end()));

@@ -31,6 +31,7 @@ fn begin_turn(session: &Session, turn: u32) -> Checked {
         command: None,
         input_id: None,
         continues: None,
+        attached: Vec::new(),
     };
     done("begin a turn", session.append(body))
 }

@@ -265,6 +265,7 @@ mod tests {
             command: None,
             input_id: None,
             continues: None,
+            attached: Vec::new(),
         }
     }
 
@@ -273,6 +274,7 @@ mod tests {
             parts: parts.to_vec(),
             lost: Vec::new(),
             sent: Vec::new(),
+            sent_bytes: Vec::new(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use super::values::values_hold;
 use super::{MAX_DEPTH, Wanted};
 use crate::session::children::{self, AGENTS};
 use crate::session::guarded;
@@ -52,6 +53,9 @@ fn may_hold(folder: &Path, wanted: &Wanted, bytes: &mut Vec<u8>, depth: usize) -
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(_) => return true,
+    }
+    if values_hold(folder, wanted, bytes) {
+        return true;
     }
     let mut agents = match depth {
         MAX_DEPTH => Vec::new(),

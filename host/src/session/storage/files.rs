@@ -23,6 +23,9 @@ use crate::session::children::{self, AGENTS};
 use crate::session::guarded::{self, is_session_id};
 use crate::session::log::{self, DiskWait, FILE, LOCK, SessionLog, write_private};
 
+/// Name of the folder with large values of plugins in the folder of a session.
+pub(in crate::session) const STATE_FOLDER: &str = "blobs";
+
 /// Name prefix of the folders in which copies of sessions are made.
 const FORKED: &str = ".forked-";
 
@@ -129,7 +132,7 @@ impl SessionFiles {
     fn hashed_files(folder: &Path, kind: BlobKind) -> HashedFiles {
         HashedFiles::new(folder.join(match kind {
             BlobKind::Content => "content",
-            BlobKind::State => "blobs",
+            BlobKind::State => STATE_FOLDER,
         }))
     }
 }

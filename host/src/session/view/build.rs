@@ -249,6 +249,7 @@ impl Build {
         for result in message.tool_results() {
             let call = self.known_call(&result.call_id, &result.name, add);
             call.result = Some(result.content.text().into_owned());
+            call.attachments = result.content.blobs().cloned().collect();
             call.is_error = result.is_error;
         }
     }
@@ -314,6 +315,7 @@ impl Build {
                 call.is_error |= refused_by.is_some();
                 if let Some(result) = result {
                     call.result = Some(result.content.text().into_owned());
+                    call.attachments = result.content.blobs().cloned().collect();
                     call.is_error |= result.is_error;
                 }
             }

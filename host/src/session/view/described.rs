@@ -24,6 +24,7 @@ pub(super) fn said(message: &Message) -> Item {
         text: message.joined_text(),
         reasoning: reasoning.collect(),
         blobs: message.blobs().map(ToString::to_string).collect(),
+        attachments: message.blobs().cloned().collect(),
     }
 }
 
@@ -76,6 +77,9 @@ pub(super) fn described(body: &Body) -> Option<String> {
         Body::Injected { plugin, text, keep } => {
             let how = if *keep { "" } else { ", for one request" };
             format!("{plugin} injected a message{how}: {text}")
+        }
+        Body::Allowed { tool, covers } => {
+            format!("a person allowed {tool} for the session: {covers}")
         }
         Body::SkillActivated { skill, by, .. } => format!("skill {skill} became active, by {by}"),
         Body::SkillEnded { skill, reason } => format!("skill {skill} ended: {reason}"),

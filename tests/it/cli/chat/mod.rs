@@ -16,7 +16,7 @@ mod steer;
 use rind_tests::cli::Rind;
 
 /// A screen that most tests have.
-const SIZE: (u16, u16) = (72, 20);
+pub(super) const SIZE: (u16, u16) = (72, 20);
 
 /// A model that answers each prompt with its words.
 const ECHO: &str = "[[reply]]\ntimes = 0\ntext = \"You said: {input}\"\n";

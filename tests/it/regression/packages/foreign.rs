@@ -1,6 +1,7 @@
 //! Components that were built for another host, or for another copy of the contract.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use rind::plugin::contract::CURRENT;
 use rind_tests::cli::Rind;
@@ -190,6 +191,50 @@ fn a_component_built_with_another_copy_of_the_contract_names_point_and_both_vers
             );
         }
     }
+}
+
+/// Programs in place of cargo and rustc, which say that they compiled `made.wasm` of the plugin's folder.
+const TOOLCHAIN: [(&str, &str); 2] = [
+    (
+        "cargo",
+        r#"case "$1" in
+locate-project) echo "$PWD/Cargo.toml" ;;
+build) echo "{\"reason\":\"compiler-artifact\",\"manifest_path\":\"$PWD/Cargo.toml\",\"target\":{\"kind\":[\"cdylib\"]},\"filenames\":[\"$PWD/made.wasm\"]}" ;;
+esac"#,
+    ),
+    ("rustc", "echo \"${0%/*}/..\""),
+];
+
+#[test]
+fn a_build_of_a_component_with_another_copy_of_the_contract_names_point_and_both_versions() {
+    let rind = Rind::default();
+    let skewed = hook(CURRENT, "(record (field \"a\" u32) (field \"b\" u32))");
+    let folder = plugin(&rind, "skewed", &skewed);
+    fs::rename(folder.join("c.wasm"), folder.join("made.wasm")).unwrap();
+    fs::create_dir(folder.join("src")).unwrap();
+    fs::write(folder.join("src/lib.rs"), "").unwrap();
+    let cargo = "[package]\nname = \"skewed\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n";
+    fs::write(folder.join("Cargo.toml"), cargo).unwrap();
+    let toolchain = rind.user_home().join("toolchain");
+    fs::create_dir_all(toolchain.join("lib/rustlib/wasm32-wasip2")).unwrap();
+    fs::create_dir(toolchain.join("bin")).unwrap();
+    for (name, script) in TOOLCHAIN {
+        let path = toolchain.join("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = rind.command(&["plugin", "build", folder.to_str().unwrap()]);
+    command.env("PATH", toolchain.join("bin"));
+    let ran = rind.finish(&mut command).exits(1);
+    for part in [
+        "plugin `skewed` was compiled, and cannot be loaded: ",
+        "it was built with another copy of the contract: ",
+        &format!("for `rind:plugin/turn-end@{CURRENT}`"),
+        &format!("built with contract {CURRENT}, and this host has contract {CURRENT}"),
+    ] {
+        assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("trapped"), "{}", ran.stderr);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_skill_that_a_fault_keeps_from_the_model_is_told_wherever_a_session_is_seen(
 }
 
 #[test]
-fn of_two_skills_of_one_name_the_one_that_is_not_used_is_named_and_a_copy_is_not() {
+fn of_two_skills_of_one_name_the_one_that_is_not_used_is_named_everywhere_and_a_copy_is_not() {
     let rind = Rind::with_script(SCRIPT);
     rind.user_file("config/skills/twice/SKILL.md", &skill("twice"));
     rind.user_file("config/skills/same/SKILL.md", &skill("same"));
@@ -89,13 +89,30 @@ fn of_two_skills_of_one_name_the_one_that_is_not_used_is_named_and_a_copy_is_not
         std::fs::create_dir_all(elsewhere.join(name)).unwrap();
         std::fs::write(elsewhere.join(name).join("SKILL.md"), text).unwrap();
     }
-    let said = rind.run(&["run", "hi"]).exits(0).stderr;
-    assert!(said.contains("skill twice is not used: "), "{said}");
-    assert!(
-        said.contains("config/skills/twice/SKILL.md has its name and is used in its place"),
-        "{said}"
-    );
-    assert!(!said.contains("same/"), "{said}");
+    let start = rind.run(&["run", "hi"]).exits(0).stderr;
+    let chat = rind.run_with_input(&["chat"], "hi\n").stderr;
+    for said in [&start, &chat] {
+        assert!(said.contains("skill twice is not used: "), "{said}");
+    }
+    let doctor = rind.run(&["doctor"]).stdout;
+    let listed = rind.run(&["run", "/skills"]).exits(0).stdout;
+    let in_chat = rind.run_with_input(&["chat"], "/skills\n").stdout;
+    for (place, said) in [
+        ("start", &start),
+        ("chat", &chat),
+        ("doctor", &doctor),
+        ("/skills", &listed),
+        ("/skills in chat", &in_chat),
+    ] {
+        let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            ".claude/skills/twice/SKILL.md: ",
+            "config/skills/twice/SKILL.md has its name and is used in its place",
+        ] {
+            assert!(flat.contains(part), "{place}: {part}\n{said}");
+        }
+        assert!(!said.contains(".claude/skills/same/"), "{place}\n{said}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -355,5 +355,47 @@ fn a_new_plugin_in_a_workspace_that_takes_it_in_is_a_member_and_cargo_still_work
             .unwrap();
         let said = String::from_utf8_lossy(&metadata.stderr);
         assert!(metadata.status.success(), "{members} {exclude}\n{said}");
+    }
+}
+
+/// A program in place of componentize-py, which keeps the world that it was given and makes an empty component.
+const COMPILER: &str = r#"#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "$1" in
+  --wit-path) cat "$2"/*.wit > world.seen ;;
+  --output) cp empty.wasm "$2" ;;
+  esac
+  shift
+done
+"#;
+
+#[test]
+fn python_modules_with_a_byte_order_mark_are_read() {
+    if !crate::examples::has("python3") {
+        return;
+    }
+    let rind = Rind::default();
+    let file = |name: &str, text: &str| rind.file(&format!("marked/{name}"), text);
+    file(
+        "plugin.toml",
+        "name = \"marked\"\nversion = \"0.1.0\"\ndescription = \"A plugin of a test.\"\ncomponent = \"c.wasm\"\n[compat]\nsockets = \"inert\"\n",
+    );
+    file("pyproject.toml", "");
+    file(
+        "plugin.py",
+        "\u{feff}import part\nclass PreTool:\n    pass\n",
+    );
+    file("part.py", "\u{feff}from rind_sdk import log\n");
+    file(".venv/bin/componentize-py", COMPILER);
+    let folder = rind.workspace().join("marked");
+    let compiler = folder.join(".venv/bin/componentize-py");
+    fs::set_permissions(compiler, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(folder.join("empty.wasm"), b"\0asm\x0d\0\x01\0").unwrap();
+    let ran = rind.run(&["plugin", "build", "marked"]);
+    let Ok(world) = fs::read_to_string(folder.join("world.seen")) else {
+        panic!("{}", ran.stderr)
+    };
+    for line in ["export rind:plugin/pre-tool@", "import rind:plugin/log@"] {
+        assert!(world.contains(line), "{line}\n{world}");
     }
 }

@@ -263,7 +263,8 @@ pub(super) struct Lines(u64);
 
 impl Lines {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed | 1)
+        // Spread over all bits, as seeds that follow one another have nearly the same; zero would stay zero.
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
     /// A number below `n`: xorshift64*.

@@ -3,7 +3,8 @@
 //! Of a line without a doubt bash and dash must run no program and write no file but those that were read of it. Lines that rules may
 //! allow are compared with the parser of brush as well, in a package of its own (`tests/brush`).
 //!
-//! `RIND_SHELLS_SECONDS=3600` tries other lines for an hour, from a seed that is printed; `RIND_SHELLS_SEED` tries those again.
+//! Each day has other lines, so that a CI that runs often tries ever more of them, and runs of one day agree. `RIND_SHELLS_SECONDS=3600`
+//! goes on for an hour, from a seed of its own. The seed is printed, and `RIND_SHELLS_SEED` tries its lines again.
 
 mod lines;
 mod run;
@@ -84,13 +85,35 @@ fn disagreement(command: &Command, ran: &run::Ran) -> Option<String> {
     calls.or_else(|| unwritten.map(|file| format!("wrote {file:?}")))
 }
 
+/// Returns the seed of a run that is given none: the day, or the moment where the run goes on for long.
+fn seed_at(since_1970: Duration, is_long: bool) -> u64 {
+    match is_long {
+        true => u64::try_from(since_1970.as_nanos()).unwrap(),
+        false => since_1970.as_secs() / (24 * 60 * 60),
+    }
+}
+
+#[test]
+fn each_day_has_lines_of_its_own_and_a_seed_has_the_same_ones() {
+    let lines = |seconds: u64| {
+        let mut lines = Lines::new(seed_at(Duration::from_secs(seconds), false));
+        let lines = std::iter::repeat_with(|| lines.next());
+        lines.take(200).collect::<Vec<_>>()
+    };
+    const NOON: u64 = 20_000 * 86_400 + 43_200;
+    assert_eq!(lines(NOON), lines(NOON + 3_600));
+    let days: Vec<_> = (0..30).map(|day| lines(NOON + day * 86_400)).collect();
+    for (at, day) in days.iter().enumerate() {
+        assert!(!days[..at].contains(day), "day {at}");
+    }
+}
+
 #[test]
 fn shells_do_what_was_read_of_a_command_and_nothing_else() {
     let number = |name: &str| Some(std::env::var(name).ok()?.parse::<u64>().unwrap());
     let limit = number("RIND_SHELLS_SECONDS").map(Duration::from_secs);
     let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
-    let by_clock = limit.map_or(1, |_| clock.as_nanos() as u64);
-    let seed = number("RIND_SHELLS_SEED").unwrap_or(by_clock);
+    let seed = number("RIND_SHELLS_SEED").unwrap_or_else(|| seed_at(clock, limit.is_some()));
     let begin = Instant::now();
     let mut lines = Lines::new(seed);
     let (mut n_lines, mut n_plain, mut n_sure, mut n_calls) = (0, 0, 0, 0);
@@ -118,7 +141,7 @@ fn shells_do_what_was_read_of_a_command_and_nothing_else() {
                 n_calls += ran.calls.len();
                 if let Some(why) = disagreement(command, ran) {
                     panic!(
-                        "seed {seed}, {}: {text:?} {why}: {:?}",
+                        "{}: {text:?} {why}: {:?}\nRIND_SHELLS_SEED={seed} tries these lines again",
                         shell.name, command.parts
                     );
                 }

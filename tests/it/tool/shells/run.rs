@@ -1,9 +1,11 @@
 //! Runs lines in a real shell where nothing but stubs can be found: they write down how they were called.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Once;
 
 /// Programs of which the reader knows how they start others. The real ones run, and find nothing but the stubs.
 const WRAPPERS: &[&str] = &[
@@ -123,11 +125,23 @@ impl Shell {
         });
         let unshare = find("unshare").filter(|_| works.next().is_some());
         let Some(mut command) = unshare.map(Command::new) else {
+            tell_bare();
             return Command::new(&self.program);
         };
         command.args(apart).arg(&self.program);
         command
     }
+}
+
+/// Says once that lines run without namespaces, past the capture of the test's output: a run of CI whose lines reach other processes
+/// looks like any other.
+fn tell_bare() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        let text = "shells: `unshare -rnpf` does not work here, so lines run bare, with network and among other processes\n";
+        // A closed standard error is no fault of the test.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    });
 }
 
 fn ran(own: &Path) -> Ran {

@@ -183,8 +183,15 @@ pub(super) async fn run_live(
     prompt: Option<String>,
     programs: &mut FollowingPrograms,
 ) -> anyhow::Result<ChatExit> {
+    let interrupted = super::interrupted_note(&opened.session, prompt.is_some(), "Esc");
     let mut live = LiveChat::open_chat(opened, commands)?;
     std::mem::swap(&mut live.programs, programs);
+    if let Some(note) = interrupted {
+        live.view.say_line(warning_text(&note.text));
+        if note.continues {
+            live.worker.continue_turn();
+        }
+    }
     if let Some(prompt) = prompt {
         live.editor.set_text(&prompt);
         live.enter_line();
@@ -250,9 +257,6 @@ impl LiveChat {
         let words = format!("{model} · mode {mode} (Shift-Tab) · /help lists commands and keys");
         view.say_line(style_text(DIM, printable_text(&words)));
         view.add_earlier(&session.last_messages(MAX_EARLIER));
-        if let Some(text) = super::interrupted_text(&session) {
-            view.say_line(warning_text(&text));
-        }
         let now = Instant::now();
         Ok(Self {
             screen: ChatScreen::new(size, has_color),

@@ -113,12 +113,33 @@ fn farewell_line(id: &str, cost_usd: f64) -> String {
     format!("session {id}{cost} · to go on: rind -c, or rind -r {id}")
 }
 
-/// Tells of the turn that was interrupted when the program ended.
-fn interrupted_text(session: &Session) -> Option<String> {
-    let turn = session.interrupted()?.turn;
-    Some(format!(
-        "turn {turn} was interrupted; /continue goes on with it"
-    ))
+/// Turn that was interrupted when the program ended.
+struct InterruptedNote {
+    /// Line that tells of the turn.
+    text: String,
+    /// Whether the turn continues without a word of the person.
+    continues: bool,
+}
+
+/// Tells of the turn that was interrupted when the program ended, and whether it continues by
+/// itself. `stop` is the key that stops it.
+///
+/// The person did not end that turn: an interrupt ends a turn in order. A first prompt of the person
+/// takes the place of the rest, and a turn that was cut off again waits, as it may be what ends the
+/// program.
+fn interrupted_note(session: &Session, has_prompt: bool, stop: &str) -> Option<InterruptedNote> {
+    let interrupted = session.interrupted()?;
+    let turn = interrupted.turn;
+    let continues = !has_prompt && interrupted.n_continued == 0;
+    let what = if has_prompt {
+        "your prompt takes the place of the rest".to_owned()
+    } else if continues {
+        format!("it continues now, and {stop} stops it")
+    } else {
+        "it was cut off again after it had been continued; /continue goes on with it".to_owned()
+    };
+    let text = format!("turn {turn} was interrupted; {what}");
+    Some(InterruptedNote { text, continues })
 }
 
 /// Warns of templates that cannot be used, once.

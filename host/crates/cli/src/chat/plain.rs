@@ -85,8 +85,9 @@ pub(super) async fn run_plain(
 ) -> anyhow::Result<ChatExit> {
     render::print_note(&opened.chosen);
     let session = opened.session;
-    if let Some(text) = super::interrupted_text(&session) {
-        render::print_warning(&text);
+    let interrupted = super::interrupted_note(&session, prompt.is_some(), "Ctrl-C");
+    if let Some(note) = &interrupted {
+        render::print_warning(&note.text);
     }
     commands.set_asker(opened.asker);
     commands.note_open(OpenFacts::of(&session));
@@ -122,6 +123,7 @@ pub(super) async fn run_plain(
     drop(opened.exits);
     match prompt {
         Some(prompt) => plain.take_line(&prompt),
+        None if interrupted.is_some_and(|note| note.continues) => plain.worker.continue_turn(),
         None => plain.show_prompt(),
     }
     while plain.leaving.is_none() {

@@ -47,7 +47,9 @@ use std::io::IsTerminal;
 use anstyle::{AnsiColor, Style};
 
 pub(super) use hold::put_line;
-pub(super) use output::{answer_json, answer_line, output_failure, print_answer, say_line};
+pub(super) use output::{
+    answer_json, answer_line, is_output_unread, output_failure, print_answer, say_line,
+};
 pub(super) use rind_lib::clock::format_millis;
 use rind_lib::message::Usage;
 use rind_lib::point::payload::TurnSummary;

@@ -7,13 +7,20 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::hold::put_line;
 use super::wrap::wrap_text;
 use crate::terminal::terminal_columns;
 
+/// Name of standard output in messages.
+const STDOUT: &str = "standard output";
+
 /// The first write that failed, in words.
 static FAILURE: OnceLock<String> = OnceLock::new();
+
+/// Whether the program that read standard output is gone.
+static IS_UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Writes one line to standard error, broken at blanks on a terminal.
 pub(in super::super) fn say_line(line: impl Display) {
@@ -28,13 +35,13 @@ pub(in super::super) fn at_once(text: impl Display) {
 
 /// Writes to standard output unchanged.
 pub(in super::super) fn print_answer(text: impl Display) {
-    write_line(anstream::stdout(), "standard output", text);
+    write_line(anstream::stdout(), STDOUT, text);
 }
 
 /// Writes lines of JSON to standard output. They have no styles to be taken out, so it is not
 /// looked whether that is a terminal.
 pub(in super::super) fn answer_json(lines: &str) {
-    write_line(std::io::stdout().lock(), "standard output", lines);
+    write_line(std::io::stdout().lock(), STDOUT, lines);
 }
 
 /// Writes one line of the program's own to standard output, broken at blanks on a terminal.
@@ -48,6 +55,11 @@ pub(in super::super) fn output_failure() -> Option<&'static str> {
     FAILURE.get().map(String::as_str)
 }
 
+/// Whether nobody reads standard output any more, so that a command that goes on for ever may end.
+pub(in super::super) fn is_output_unread() -> bool {
+    IS_UNREAD.load(Ordering::Relaxed)
+}
+
 fn write_line(mut stream: impl Write, name: &str, text: impl Display) {
     let written = write!(stream, "{text}").and_then(|()| stream.flush());
     match written {
@@ -56,6 +68,7 @@ fn write_line(mut stream: impl Write, name: &str, text: impl Display) {
             // Keep the first failure only.
             let _ = FAILURE.set(format!("cannot write to {name}: {error}"));
         }
+        Err(_) if name == STDOUT => IS_UNREAD.store(true, Ordering::Relaxed),
         _ => {}
     }
 }

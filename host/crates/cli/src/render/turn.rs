@@ -13,7 +13,7 @@ use super::{
 };
 use crate::args::ShowArgs;
 use rind_lib::agent::{partial_answer, unkept_answer, unshown_rest};
-use rind_lib::event::{Event, Stamped};
+use rind_lib::event::{Event, NumberedEvent, Stamped};
 use rind_lib::message::{Message, Role};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 use rind_lib::provider::scripted;
@@ -25,6 +25,8 @@ const MAIN: &str = "main";
 #[derive(Default)]
 pub(in super::super) struct TurnRenderer {
     is_json: bool,
+    /// Number of the last line of JSON.
+    n_lines: u64,
     /// Whether no output reaches the terminal, so that it need not pause for a question.
     is_elsewhere: bool,
     /// Whether the model's words are shown as they come.
@@ -88,8 +90,10 @@ impl TurnRenderer {
             return events.iter().for_each(|event| self.show_lines(event));
         }
         let mut lines = String::new();
-        for event in events {
-            match serde_json::to_string(event) {
+        for stamped in events {
+            self.n_lines += 1;
+            let n = self.n_lines;
+            match serde_json::to_string(&NumberedEvent { stamped, n }) {
                 Ok(line) => lines.extend([&line, "\n"]),
                 Err(e) => say_line(format_args!("an event could not be written: {e}")),
             }

@@ -36,6 +36,12 @@ pub(in super::super) struct SessionShowArgs {
     /// Show only this turn; 0 is what happened before the first one
     #[arg(long, value_name = "N", conflicts_with = "entry")]
     pub(super) turn: Option<u32>,
+    /// Show only this step of the turn: a request to the model, and what came of it
+    #[arg(long, value_name = "S", requires = "turn", conflicts_with = "call")]
+    pub(super) step: Option<u32>,
+    /// Show only the tool call with this id, with what hooks decided about it
+    #[arg(long, value_name = "ID", conflicts_with = "entry")]
+    pub(super) call: Option<String>,
     /// Show the whole entry on this line of the file; the numbers stand at the left
     #[arg(long, value_name = "N")]
     pub(super) entry: Option<u64>,
@@ -55,6 +61,9 @@ pub(in super::super) struct SessionEntriesArgs {
     /// Print only the entries after the one with this number, to go on where a program left off
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) after: u64,
+    /// Go on with the entries that follow while another process writes them, until Ctrl-C
+    #[arg(long)]
+    pub(super) follow: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,12 +1,14 @@
-//! `rind session entries`: the entries of a session as numbered JSON lines, from a number on.
+//! `rind session entries`: the entries of a session as numbered JSON lines, from a number on, and
+//! with `--follow` those that another process appends.
 
 use serde::Serialize;
 
 use super::super::exit_code::ExitStatus;
+use super::super::files::LOOK;
 use super::super::render;
 use super::args::SessionEntriesArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{Entry, SessionStore};
+use rind_lib::session::{Entry, Reading, SessionStore};
 
 /// An entry with its number.
 #[derive(Serialize)]
@@ -17,21 +19,42 @@ struct NumberedEntry<'a> {
     entry: &'a Entry,
 }
 
-pub(super) fn print_entries(
+pub(super) async fn print_entries(
     paths: &Paths,
     args: &SessionEntriesArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
     let id = store.resolve_any(&args.session, &paths.workspace)?;
-    let reading = store.read_lines(&id)?;
+    if !args.follow {
+        print_reading(&store.read_lines(&id)?, args.after)?;
+        return Ok(ExitStatus::Done);
+    }
+    let mut tail = store.tail(&id)?;
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(interrupt);
+    loop {
+        print_reading(&tail.read_more()?, args.after)?;
+        // The program that reads the lines is gone.
+        if render::is_output_unread() || render::output_failure().is_some() {
+            return Ok(ExitStatus::Done);
+        }
+        tokio::select! {
+            biased;
+            _ = &mut interrupt => return Ok(ExitStatus::Interrupted),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+fn print_reading(reading: &Reading, after: u64) -> anyhow::Result<()> {
     reading
         .notices
         .iter()
         .for_each(|notice| render::print_warning(notice));
-    for own in reading.entries.iter().filter(|own| own.line > args.after) {
+    for own in reading.entries.iter().filter(|own| own.line > after) {
         let (n, entry) = (own.line, &own.entry);
         let line = serde_json::to_string(&NumberedEntry { n, entry })?;
         render::answer_json(&(line + "\n"));
     }
-    Ok(ExitStatus::Done)
+    Ok(())
 }

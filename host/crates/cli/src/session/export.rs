@@ -13,6 +13,7 @@ use anyhow::Context;
 use super::super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::super::render;
 use super::args::{ExportFormat, SessionExportArgs};
+use rind_lib::message::Blob;
 use rind_lib::paths::Paths;
 use rind_lib::session::{BundleForm, Error, SessionStore, SessionView, save};
 
@@ -61,7 +62,10 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
                     let blocks: Vec<_> = views.iter().flat_map(blocks::of).collect();
                     let title = blocks::title(&views);
                     match of_people {
-                        ExportFormat::Html => html::page(&title, &blocks),
+                        ExportFormat::Html => {
+                            let read = |blob: &Blob| store.read_bytes(&id, &blob.id).ok();
+                            html::page(&title, &blocks, &mut html::PageImages::new(&read))
+                        }
                         _ => markdown::page(&title, &blocks),
                     }
                 }
@@ -76,7 +80,7 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
             if let Some(path) = to {
                 said(
                     path,
-                    &format!("session {id}, with known formats of secrets masked"),
+                    &format!("session {id}, with known formats of secrets masked in texts"),
                 );
             }
         }

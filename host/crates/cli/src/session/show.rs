@@ -5,7 +5,7 @@ use anyhow::Context;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render;
 use super::args::SessionShowArgs;
-use super::turns;
+use super::{selection, turns};
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionStore, SessionView};
 
@@ -38,6 +38,30 @@ pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<Exit
         if view.turns.is_empty() {
             bail_usage!("session {id} has no turn {wanted}; its last one is {last}");
         }
+    }
+    let held = std::mem::take(&mut view.turns);
+    if let Some(wanted) = args.step {
+        let last = held.iter().map(selection::last_step).max().unwrap_or(0);
+        let turns = held.into_iter();
+        view.turns = turns
+            .filter_map(|turn| selection::of_step(turn, wanted))
+            .collect();
+        if view.turns.is_empty() {
+            let turn = args.turn.unwrap_or_default();
+            bail_usage!("turn {turn} of session {id} has no step {wanted}; its last one is {last}");
+        }
+    } else if let Some(wanted) = &args.call {
+        let turns = held.into_iter();
+        view.turns = turns
+            .filter_map(|turn| selection::of_call(turn, wanted))
+            .collect();
+        if view.turns.is_empty() {
+            bail_usage!(
+                "session {id} has no tool call {wanted:?} there; `rind session show {id}` shows the ids of calls after the names of tools"
+            );
+        }
+    } else {
+        view.turns = held;
     }
     if args.json {
         render::print_json(&view)?;

@@ -106,6 +106,7 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
             text,
             reasoning,
             blobs,
+            ..
         } => {
             let role = match role {
                 Role::User => "user",

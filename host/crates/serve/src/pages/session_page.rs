@@ -162,6 +162,7 @@ fn item_text(item: &Item) -> Markup {
             text,
             reasoning,
             blobs,
+            ..
         } => html! {
             div class={ "said " (role_class(*role)) } {
                 strong { @match by { Some(by) => { (clean(by)) }, None => { (role_class(*role)) } } }

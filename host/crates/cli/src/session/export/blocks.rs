@@ -6,7 +6,7 @@
 use crate::render::{bare_text, format_count, one_line, printable_text};
 use crate::session::turns::{about, decided, maker_kind, time};
 use rind_lib::event::SubagentState;
-use rind_lib::message::Role;
+use rind_lib::message::{Blob, Role};
 use rind_lib::secret::Scanner;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 
@@ -24,6 +24,15 @@ pub(super) enum Block {
     Text(String, String),
     /// Line of text.
     Line(String),
+    /// Image or other bytes.
+    Blob {
+        /// Reference to the bytes.
+        blob: Blob,
+        /// Description for readers who do not see the image.
+        words: String,
+        /// Whether a text before it has this description.
+        is_in_text: bool,
+    },
 }
 
 /// Masks secrets in a text, and writes deceptive characters out.
@@ -82,14 +91,16 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                 role: Role::User,
                 by: None,
                 text,
+                attachments,
                 ..
-            } if *text == turn.input => {}
+            } if *text == turn.input => add_blobs(attachments, false, blocks),
             Item::Said {
                 role,
                 by,
                 text,
                 reasoning,
-                blobs,
+                attachments,
+                ..
             } => {
                 let who = match role {
                     Role::User => "User",
@@ -103,11 +114,7 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
                 if !text.is_empty() {
                     blocks.push(Block::Text(who, clean(text)));
                 }
-                blocks.extend(
-                    blobs
-                        .iter()
-                        .map(|blob| Block::Line(format!("[{}]", line(blob)))),
-                );
+                add_blobs(attachments, false, blocks);
             }
             Item::Call(own) => call(own, blocks),
             Item::Decision(decision) => {
@@ -161,6 +168,14 @@ fn add(turn: &TurnView, blocks: &mut Vec<Block>) {
     }
 }
 
+fn add_blobs(blobs: &[Blob], is_in_text: bool, blocks: &mut Vec<Block>) {
+    blocks.extend(blobs.iter().map(|blob| Block::Blob {
+        blob: blob.clone(),
+        words: line(&blob.to_string()),
+        is_in_text,
+    }));
+}
+
 fn call(call: &CallView, blocks: &mut Vec<Block>) {
     let by = call
         .by
@@ -189,4 +204,6 @@ fn call(call: &CallView, blocks: &mut Vec<Block>) {
         None if call.duration_ms.is_some() => {}
         None => blocks.push(Block::Line("No result".to_owned())),
     }
+    // The text of a result describes its blobs.
+    add_blobs(&call.attachments, true, blocks);
 }

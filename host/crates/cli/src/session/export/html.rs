@@ -1,8 +1,9 @@
 //! A session as one page of HTML: without scripts, links and anything from elsewhere.
 //!
-//! The policy of the page allows nothing but its own style sheet, by its hash. Every text is escaped,
-//! so that policy is a second wall and not the first.
+//! The policy of the page allows nothing but its own style sheet, by its hash, and images that are in
+//! the page itself. Every text is escaped, so that policy is a second wall and not the first.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use base64::Engine;
@@ -10,19 +11,65 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::blocks::Block;
+use rind_lib::message::Blob;
 
 /// Style sheet of the page.
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.5rem;border-radius:.3rem}\
-h3{margin-top:2rem;border-top:1px solid #8886;padding-top:1rem}p{margin:.3rem 0}.about{opacity:.7}";
+h3{margin-top:2rem;border-top:1px solid #8886;padding-top:1rem}p{margin:.3rem 0}img{max-width:100%}.about{opacity:.7}";
 
-pub(super) fn page(title: &str, blocks: &[Block]) -> String {
+/// Maximum size of all images of a page, in bytes.
+const MAX_IMAGE_BYTES: u64 = 32 << 20;
+
+/// Images that a page has room for.
+pub(super) struct PageImages<'a> {
+    /// Reads the bytes of a blob; `None` where they are missing or corrupt.
+    read: &'a dyn Fn(&Blob) -> Option<Vec<u8>>,
+    seen: BTreeSet<String>,
+    n_left: u64,
+}
+
+impl<'a> PageImages<'a> {
+    pub(super) fn new(read: &'a dyn Fn(&Blob) -> Option<Vec<u8>>) -> Self {
+        Self {
+            read,
+            seen: BTreeSet::new(),
+            n_left: MAX_IMAGE_BYTES,
+        }
+    }
+
+    /// Returns the address of an image with its bytes in it, or the reason why it is not in the
+    /// page.
+    fn address_of(&mut self, blob: &Blob) -> Result<String, &'static str> {
+        if self.seen.contains(&blob.id) {
+            return Err("shown above");
+        }
+        if blob.size > self.n_left {
+            return Err("not in this page, whose images have at most 32 MiB");
+        }
+        let bytes = (self.read)(blob).ok_or("its bytes are missing or damaged")?;
+        // The session is data of others: the type is that of the bytes.
+        let found = Blob::of(&bytes, "");
+        if !found.is_image() || found.size > self.n_left {
+            return Err("not in this page: the bytes are not what the session says");
+        }
+        self.n_left -= found.size;
+        self.seen.insert(blob.id.clone());
+        let media_type = found.media_type;
+        Ok(format!(
+            "data:{media_type};base64,{}",
+            STANDARD.encode(&bytes)
+        ))
+    }
+}
+
+pub(super) fn page(title: &str, blocks: &[Block], images: &mut PageImages<'_>) -> String {
     let title = escaped(title);
     let style_hash = STANDARD.encode(Sha256::digest(STYLE));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{style_hash}'; \
-         base-uri 'none'; form-action 'none'\">\n\
+         img-src data:; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{title}</title>\n<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n"
     );
@@ -53,6 +100,17 @@ pub(super) fn page(title: &str, blocks: &[Block]) -> String {
                 escaped(text)
             ),
             Block::Line(text) => writeln!(page, "<p>{}</p>", escaped(text)),
+            Block::Blob { blob, words, .. } if blob.is_image() => match images.address_of(blob) {
+                Ok(address) => {
+                    let words = escaped(words);
+                    writeln!(page, "<p><img src=\"{address}\" alt=\"{words}\"></p>")
+                }
+                Err(why) => writeln!(page, "<p>{} ({why})</p>", escaped(words)),
+            },
+            Block::Blob {
+                is_in_text: true, ..
+            } => Ok(()),
+            Block::Blob { words, .. } => writeln!(page, "<p>{}</p>", escaped(words)),
         };
     }
     page + "</body></html>\n"
@@ -87,7 +145,7 @@ mod tests {
             Block::Text(text(), text()),
             Block::Line(text()),
         ];
-        let page = page(hostile, &blocks);
+        let page = page(hostile, &blocks, &mut PageImages::new(&|_| None));
         assert!(
             !page.contains("<script") && page.matches("</pre>").count() == 1,
             "{page}"
@@ -97,5 +155,64 @@ mod tests {
             page.contains("default-src 'none'; style-src 'sha256-"),
             "{page}"
         );
+    }
+
+    /// The shortest beginning of a file that is known as a PNG.
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01";
+
+    fn shown(blob: &Blob) -> Block {
+        Block::Blob {
+            blob: blob.clone(),
+            words: "[\" onerror=alert(1)]".to_owned(),
+            is_in_text: true,
+        }
+    }
+
+    #[test]
+    fn images_are_in_the_page_once_and_nothing_else_is() {
+        let image = Blob::of(PNG, "");
+        let forged = Blob {
+            media_type: "image/png".to_owned(),
+            ..Blob::of(b"<svg onload=alert(1)>", "image/svg+xml")
+        };
+        let vector = Blob::of(b"<svg onload=alert(1)>", "image/svg+xml");
+        let read = |blob: &Blob| match blob.id == image.id {
+            true => Some(PNG.to_vec()),
+            false => Some(b"<svg onload=alert(1)>".to_vec()),
+        };
+        let blocks = [&image, &image, &forged, &vector].map(shown);
+        let page = page("x", &blocks, &mut PageImages::new(&read));
+        let source = format!("src=\"data:image/png;base64,{}\"", STANDARD.encode(PNG));
+        assert_eq!(page.matches(&source).count(), 1, "{page}");
+        assert_eq!(page.matches("<img ").count(), 1, "{page}");
+        assert!(page.contains("(shown above)"), "{page}");
+        assert!(page.contains("not what the session says"), "{page}");
+        assert!(
+            !page.contains("\" onerror") && !page.contains("svg"),
+            "{page}"
+        );
+        assert!(page.contains("img-src data:;"), "{page}");
+    }
+
+    #[test]
+    fn images_past_the_limit_and_missing_ones_are_named() {
+        let image = |size, id: &str| Blob {
+            id: id.to_owned(),
+            size,
+            ..Blob::of(PNG, "")
+        };
+        let blocks = [image(MAX_IMAGE_BYTES + 1, "a"), image(1, "b")].map(|blob| shown(&blob));
+        let page = page("x", &blocks, &mut PageImages::new(&|_| None));
+        assert!(!page.contains("<img "), "{page}");
+        assert!(page.contains("at most 32 MiB"), "{page}");
+        assert!(page.contains("missing or damaged"), "{page}");
+        // Bytes that are more than the session says.
+        let read = |_: &Blob| {
+            let mut bytes = PNG.to_vec();
+            bytes.resize(usize::try_from(MAX_IMAGE_BYTES).unwrap() + 1, 0);
+            Some(bytes)
+        };
+        let page = super::page("x", &[shown(&image(1, "c"))], &mut PageImages::new(&read));
+        assert!(!page.contains("<img "));
     }
 }

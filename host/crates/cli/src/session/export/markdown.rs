@@ -31,7 +31,13 @@ pub(super) fn page(title: &str, blocks: &[Block]) -> String {
                     escaped(name)
                 )
             }
-            Block::Line(text) => write!(page, "\n{}\n", escaped(text)),
+            Block::Line(text)
+            | Block::Blob {
+                words: text,
+                is_in_text: false,
+                ..
+            } => write!(page, "\n{}\n", escaped(text)),
+            Block::Blob { .. } => Ok(()),
         };
     }
     page

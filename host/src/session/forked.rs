@@ -1,0 +1,92 @@
+//! Copies of sessions, whole or up to an entry.
+//!
+//! Owns that a copy has the blobs that its entries refer to, and no others. Start from
+//! [`SessionStore::fork`].
+
+use std::collections::BTreeSet;
+
+use super::children;
+use super::entry::{Body, Entry};
+use super::named::NamedBlobs;
+use super::storage::{BlobKind, SessionAddress};
+use super::store::new_address;
+use super::{Error, Session, SessionSpec, SessionStore};
+
+impl SessionStore {
+    /// Creates a session that starts with the entries of the session `id`: with all of them, or
+    /// with those up to and including the entry `until`. The original session is not changed and
+    /// may be open.
+    pub fn fork(
+        &self,
+        id: &str,
+        until: Option<&str>,
+        spec: &SessionSpec,
+    ) -> Result<Session, Error> {
+        let (mut entries, _) = self.read(id)?;
+        if let Some(until) = until {
+            let at = entries.iter().position(|entry| entry.id == until);
+            let at = at.ok_or_else(|| self.unknown_session(&format!("{id}/{until}")))?;
+            entries.truncate(at + 1);
+        }
+        let mut lines = Vec::new();
+        for entry in &entries {
+            lines.extend(entry.line()?);
+        }
+        let new = new_address(&crate::clock::new_session_id())?;
+        let agents = children::agents_in(&entries);
+        self.sessions()
+            .fork(&self.address(id)?, &new, &lines, &agents)?;
+        let lost = self.release_unnamed(&new, &entries)?;
+        let session = Session::open(new, self.sessions().clone(), spec)?;
+        session.append(Body::Forked {
+            from: id.to_owned(),
+        })?;
+        for (plugin, key) in lost {
+            session.state_set(&plugin, &key, None)?;
+        }
+        session.sync()?;
+        Ok(session)
+    }
+
+    /// Releases the blobs of a copy that only later entries of the original refer to. Returns the
+    /// values of plugins, by plugin and key, that the original no longer has: each was replaced
+    /// since.
+    fn release_unnamed(
+        &self,
+        copy: &SessionAddress,
+        entries: &[Entry],
+    ) -> Result<Vec<(String, String)>, Error> {
+        let mut named = NamedBlobs::default();
+        for entry in entries {
+            named.follow_entry(&entry.body);
+        }
+        let content = self.sessions().blobs(copy, BlobKind::Content);
+        let mut ahead = self.agents_of(copy.as_str())?;
+        while let Some(agent) = ahead.pop() {
+            // The messages of a subagent refer to content of the session at the top.
+            let mut own = NamedBlobs::default();
+            let (entries, _) = self.read(&agent)?;
+            for entry in &entries {
+                own.follow_entry(&entry.body);
+            }
+            named.content.extend(own.content);
+            named.prompts.extend(own.prompts);
+            ahead.extend(self.agents_of(&agent)?);
+        }
+        for name in content.names()? {
+            if !named.content.contains(&name) && !named.prompts.contains(&name) {
+                content.release(&name);
+            }
+        }
+        let state = self.sessions().blobs(copy, BlobKind::State);
+        let kept: BTreeSet<&String> = named.state.values().collect();
+        for name in state.names()? {
+            if !kept.contains(&name) {
+                state.release(&name);
+            }
+        }
+        let lost = named.state.into_iter();
+        let lost = lost.filter(|(_, blob)| state.length(blob).is_none());
+        Ok(lost.map(|(key, _)| key).collect())
+    }
+}

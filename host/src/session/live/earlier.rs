@@ -1,0 +1,48 @@
+//! Facts about the run before that a person is told: status lines of plugins, and answers that ended
+//! with it.
+
+use std::collections::BTreeMap;
+
+use super::{Session, SessionState};
+use crate::session::Error;
+use crate::session::entry::Body;
+
+impl Session {
+    /// Takes a plugin's line of status. A plugin may change it hundreds of times in a turn, so the
+    /// last one is recorded at the end of the turn, command or run.
+    pub(crate) fn set_status(&self, plugin: &str, text: &str) {
+        let mut inner = self.lock();
+        inner.statuses.insert(plugin.to_owned(), text.to_owned());
+    }
+
+    /// Records the status lines that changed since the last turn. An error is deferred as in
+    /// [`Session::append_or_defer`].
+    pub(crate) fn record_statuses(&self) {
+        let mut inner = self.lock();
+        let written = inner.write_statuses();
+        inner.defer_error(written);
+    }
+
+    /// Returns the status lines of plugins, by plugin.
+    pub(crate) fn statuses(&self) -> BTreeMap<String, String> {
+        self.lock().transcript.statuses.clone()
+    }
+
+    /// Returns the calls that a person had allowed for the run before this one, in words.
+    pub(crate) fn ended_answers(&self) -> Vec<String> {
+        self.lock().transcript.ended_answers.clone()
+    }
+}
+
+impl SessionState {
+    /// Records the status lines that differ from the recorded ones.
+    pub(super) fn write_statuses(&mut self) -> Result<(), Error> {
+        for (plugin, text) in std::mem::take(&mut self.statuses) {
+            let known = self.transcript.statuses.get(&plugin);
+            if known.map_or("", String::as_str) != text {
+                self.append_body(Body::Status { plugin, text })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! Large values that plugins keep in a session, such as outputs of tools that were too long for the
+//! conversation.
+//!
+//! A value lies in a file of its own, so the lines of the session do not have its text. Small values
+//! are on lines, are bookkeeping of plugins for the most part, and are left out. Start from
+//! [`search_values`].
+
+use std::fs::File;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::{Found, Hit, Tell, Wanted, snippet};
+use crate::session::blobs::is_hash_name;
+use crate::session::entry::{Body, Entry};
+use crate::session::guarded::{self, Line, Lines, MAX_LINE_BYTES};
+use crate::session::log::FILE;
+use crate::session::state::MAX_VALUE_BYTES;
+use crate::session::storage::files::STATE_FOLDER;
+
+/// Returns the files with large values of the session in a folder, in the order of their names.
+fn value_files(folder: &Path) -> Vec<(String, PathBuf)> {
+    let folder = folder.join(STATE_FOLDER);
+    if !guarded::is_folder(&folder).unwrap_or_default() {
+        return Vec::new();
+    }
+    let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let named = files.filter_map(|file| {
+        let name = file.file_name().into_string().ok()?;
+        is_hash_name(&name).then(|| (name, file.path()))
+    });
+    let mut named: Vec<(String, PathBuf)> = named.collect();
+    named.sort();
+    named
+}
+
+/// Reads a value; `None` if it cannot be read. `rind session doctor` tells of it.
+fn read_value(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
+    bytes.clear();
+    let (file, _) = guarded::open(path).ok()?;
+    file.take(MAX_VALUE_BYTES as u64).read_to_end(bytes).ok()?;
+    Some(())
+}
+
+/// Whether a value of the session in a folder holds the text. `bytes` is a buffer.
+pub(super) fn values_hold(folder: &Path, wanted: &Wanted, bytes: &mut Vec<u8>) -> bool {
+    let mut files = value_files(folder).into_iter();
+    files.any(|(_, path)| read_value(&path, bytes).is_some() && wanted.text.is_match(bytes))
+}
+
+/// Searches the values of the session in a folder.
+pub(super) fn search_values(
+    id: &str,
+    folder: &Path,
+    wanted: &Wanted,
+    tell: Tell<'_>,
+) -> ControlFlow<()> {
+    let mut bytes = Vec::new();
+    for (name, path) in value_files(folder) {
+        if read_value(&path, &mut bytes).is_none() {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let Some(at) = wanted.text.find(text.as_bytes()) else {
+            continue;
+        };
+        // A value that no entry names any more was replaced.
+        let Some(owner) = owner_of(&folder.join(FILE), &name) else {
+            continue;
+        };
+        let [before, found, after] = snippet(&text, at.range());
+        tell(Found::Hit(Hit {
+            session: id.to_owned(),
+            turn: owner.turn,
+            line: owner.line,
+            time: owner.time,
+            role: format!("value {} of plugin {}", owner.key, owner.plugin),
+            before,
+            found,
+            after,
+        }))?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Entry that gave a value its name.
+struct ValueOwner {
+    plugin: String,
+    key: String,
+    turn: u32,
+    line: u64,
+    time: i64,
+}
+
+/// Finds the last entry that refers to a value.
+fn owner_of(path: &Path, name: &str) -> Option<ValueOwner> {
+    let (file, _): (File, _) = guarded::open(path).ok()?;
+    let mut lines = Lines::new(file, MAX_LINE_BYTES);
+    let (mut turn, mut owner) = (0, None);
+    while let Ok(Some(line)) = lines.next() {
+        let (Line::Whole(text) | Line::Torn(text)) = line else {
+            continue;
+        };
+        let is_start = super::kind(text) == b"turn-start";
+        if !is_start && memchr::memmem::find(text, name.as_bytes()).is_none() {
+            continue;
+        }
+        let Ok(entry) = Entry::parse_line(text) else {
+            continue;
+        };
+        match entry.body {
+            Body::TurnStart { turn: started, .. } => turn = started,
+            Body::State {
+                plugin,
+                key,
+                blob: Some(blob),
+                ..
+            } if blob == name => {
+                owner = Some(ValueOwner {
+                    plugin,
+                    key,
+                    turn,
+                    line: lines.number,
+                    time: entry.time,
+                });
+            }
+            _ => {}
+        }
+    }
+    owner
+}
