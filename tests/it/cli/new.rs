@@ -188,7 +188,9 @@ fn with_modules(folder: &Path) {
 
 #[test]
 fn a_plugin_below_a_folder_with_percent_signs_is_made_built_tested_packed_and_installed() {
-    let languages: [(&str, &[&str], fn(&Path)); 3] = [
+    /// Brings what a build needs without a network.
+    type Preparation = fn(&Path);
+    let languages: [(&str, &[&str], Preparation); 3] = [
         ("rust", &[], with_lock),
         ("js", &["esbuild", "componentize-qjs"], with_modules),
         ("python", &["componentize-py", "python3"], |_| {}),

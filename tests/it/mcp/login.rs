@@ -372,7 +372,9 @@ async fn servers_that_do_wrong_get_no_login() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_do_not_belong_to_the_login_give_no_token() {
-    let answers: [(&str, Option<(u16, Value)>, &str, usize); 6] = [
+    /// Status and body of an answer in place of the token.
+    type TokenAnswer = Option<(u16, Value)>;
+    let answers: [(&str, TokenAnswer, &str, usize); 6] = [
         (
             "code=x&state=STATE&iss=https%3A%2F%2Fevil.example",
             None,
