@@ -200,7 +200,12 @@ mod tests {
             (local, false, "http://localhost:82/token", Ok(true)),
             (local, false, "http://10.0.0.1/token", Err("not encrypted")),
             (local, false, "https://auth.example/token", Ok(false)),
-            (remote, false, "file:///etc/passwd", Err("does not begin")),
+            (
+                remote,
+                false,
+                "file:///etc/passwd",
+                Err("is not an address"),
+            ),
             (
                 remote,
                 false,
