@@ -38,7 +38,9 @@ pub(super) fn disagreement(command: &Command, text: &str) -> Option<String> {
     let mut files = command.parts.iter().filter(|part| part.is_redirection());
     let unwritten = seen.files.iter().find(|file| {
         let names = file.split('/').filter(|name| !matches!(*name, "" | "."));
-        let file = vec![Some(names.collect::<Vec<_>>().join("/"))];
+        let root = if file.starts_with('/') { "/" } else { "" };
+        let names: Vec<_> = names.collect();
+        let file = vec![Some(format!("{root}{}", names.join("/")))];
         !files.any(|part| words(part) == file)
     });
     let missing = missing.map(|program| format!("it runs {program:?}"));
