@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Error;
 use super::guarded;
-use super::log::{DiskWait, sync_folder, write_private_as};
+use super::log::{DiskWait, sync_folder, write_private_as, write_unnamed};
 use super::storage::Blobs;
 use crate::disk::private_folder;
 use crate::lock::lock;
@@ -94,16 +94,20 @@ impl Blobs for HashedFiles {
         if self.get(name).is_ok() {
             return Ok(());
         }
-        let half = self
-            .folder
-            .join(format!("{name}.{}.half", crate::clock::new_id()));
-        private_folder(&self.folder)
-            .and_then(|()| write_private_as(&half, bytes, self.wait))
-            .and_then(|()| fs::rename(&half, &path))
-            .map_err(|source| {
-                let _ = fs::remove_file(&half);
-                Error::write_error(&path, source)
-            })?;
+        let failed = |source| Error::write_error(&path, source);
+        private_folder(&self.folder).map_err(failed)?;
+        // A corrupt file under this name, and some file systems, need the second way.
+        if write_unnamed(&path, bytes, self.wait).is_err() {
+            let half = self
+                .folder
+                .join(format!("{name}.{}.half", crate::clock::new_id()));
+            write_private_as(&half, bytes, self.wait)
+                .and_then(|()| fs::rename(&half, &path))
+                .map_err(|source| {
+                    let _ = fs::remove_file(&half);
+                    failed(source)
+                })?;
+        }
         if self.wait == DiskWait::Waits {
             sync_folder(&self.folder);
         }

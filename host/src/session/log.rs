@@ -309,6 +309,30 @@ pub(super) fn write_private_as(path: &Path, bytes: &[u8], wait: DiskWait) -> io:
     }
 }
 
+/// Writes a new private file that gets its name last: a process that is killed meanwhile leaves
+/// nothing behind. Fails if the file exists, and where the file system has no files without a name.
+#[cfg(target_os = "linux")]
+pub(super) fn write_unnamed(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+    use std::os::fd::AsRawFd;
+
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let how = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mut file = File::from(open(folder, how, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(bytes)?;
+    if wait == DiskWait::Waits {
+        file.sync_data()?;
+    }
+    let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, &opened, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// Fails: only Linux has files without a name.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn write_unnamed(_: &Path, _: &[u8], _: DiskWait) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Syncs a folder, so that a new directory entry survives a power failure. The error is ignored,
 /// because not every file system supports this and only the guarantee is lost.
 pub(super) fn sync_folder(folder: &Path) {
