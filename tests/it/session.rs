@@ -2,7 +2,7 @@
 
 mod blobs;
 mod crash;
-mod every;
+pub(crate) mod every;
 mod state;
 
 use std::fs;

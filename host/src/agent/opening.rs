@@ -92,27 +92,24 @@ fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
         names
             .iter()
             .for_each(|plugin| session.set_status(plugin, ""));
-        let text = format!(
-            "status lines of plugins that no longer run are gone: {}",
-            names.join(", ")
-        );
-        events.push(Event::notice(
-            Level::Info,
-            clean_line(&text, MAX_LISTED_BYTES),
+        events.push(notice_list(
+            "status lines of plugins that no longer run are gone: ",
+            &names.join(", "),
         ));
     }
     let ended = spec.session.ended_answers();
     if !ended.is_empty() {
-        let text = format!(
-            "calls that you allowed for the previous run are asked about again: {}",
-            ended.join("; ")
-        );
-        events.push(Event::notice(
-            Level::Info,
-            clean_line(&text, MAX_LISTED_BYTES),
+        events.push(notice_list(
+            "calls that you allowed for the previous run are asked about again: ",
+            &ended.join("; "),
         ));
     }
     events
+}
+
+fn notice_list(what: &str, list: &str) -> Event {
+    let text = clean_line(&format!("{what}{list}"), MAX_LISTED_BYTES);
+    Event::notice(Level::Info, text)
 }
 
 /// Adds the tool `skill` and the list of skills to an agent that has any, and returns a notice

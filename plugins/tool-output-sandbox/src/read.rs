@@ -32,7 +32,7 @@ pub(crate) fn search_all(
     let needle = search.to_ascii_lowercase();
     let (mut found, mut n_more) = (String::new(), 0);
     for handle in handles.iter().rev() {
-        // One that makes room for another meanwhile is gone.
+        // An output that makes room for another meanwhile is gone.
         let Ok(text) = keep::get(handle) else {
             continue;
         };

@@ -49,7 +49,7 @@ fn an_open_turn_continues_by_itself_in_a_chat_unless_there_is_a_prompt_or_it_was
             let ran = rind.run_with_input(&args, "/continue\n").exits(0);
             assert!(ran.stdout.contains("I go on."), "{}", ran.stdout);
         }
-        // It has ended, so nothing more is told.
+        // The answer has ended, so nothing more is told.
         let ran = rind
             .run_with_input(&["chat", "--resume", "last"], "")
             .exits(0);

@@ -351,7 +351,7 @@ fn entries_that_another_process_writes_are_followed() {
     );
     following.kill().unwrap();
     following.wait().unwrap();
-    // Nobody reads any more: the next line ends it.
+    // Without a reader, the next line ends it.
     let mut command = rind.command(&["session", "entries", &id, "--follow", "--after", "1"]);
     let mut following = command
         .stdout(std::process::Stdio::piped())

@@ -103,7 +103,7 @@ fn a_server_of_a_project_runs_after_trust_and_with_the_rights_of_the_operator_al
         (&json!(".mcp.json"), &json!("pinned"))
     );
 
-    // What the project changes is asked about again.
+    // Changes of the project are asked about again.
     name_server(&rind, "images", &json!({}));
     std::fs::remove_file(log(&rind)).unwrap();
     let ran = run();

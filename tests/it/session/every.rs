@@ -202,6 +202,20 @@ fn every(setup: &Setup) -> (SessionStore, String) {
     (store, copy.id().to_string())
 }
 
+/// Checks each line of a session file, and returns the types of its entries.
+pub(crate) fn types_of_lines(check: &jsonschema::Validator, text: &str) -> BTreeSet<String> {
+    let types = text.lines().map(|line| {
+        let entry: Value = serde_json::from_str(line).unwrap();
+        let faults: Vec<String> = check
+            .iter_errors(&entry)
+            .map(|error| error.to_string())
+            .collect();
+        assert!(faults.is_empty(), "{line}\n{faults:?}");
+        entry["type"].as_str().unwrap().to_owned()
+    });
+    types.collect()
+}
+
 #[test]
 fn an_entry_of_every_type_as_it_is_written_today_matches_the_schema() {
     let setup = Setup::new(Vec::new());
@@ -209,16 +223,7 @@ fn an_entry_of_every_type_as_it_is_written_today_matches_the_schema() {
     let schema = serde_json::to_value(rind::session::schema()).unwrap();
     let check = jsonschema::validator_for(&schema).unwrap();
     let file = store.folder_of(&id).unwrap().join("session.jsonl");
-    let mut seen = BTreeSet::new();
-    for line in fs::read_to_string(file).unwrap().lines() {
-        let entry: Value = serde_json::from_str(line).unwrap();
-        let faults: Vec<String> = check
-            .iter_errors(&entry)
-            .map(|error| error.to_string())
-            .collect();
-        assert!(faults.is_empty(), "{line}\n{faults:?}");
-        seen.insert(entry["type"].as_str().unwrap().to_owned());
-    }
+    let seen = types_of_lines(&check, &fs::read_to_string(file).unwrap());
     let variants = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
     let types: BTreeSet<String> = variants
         .unwrap()

@@ -68,7 +68,7 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
         false => (None, None),
         true => match probe_server(&server).await {
             Ok(offer) => (Some(offer), None),
-            // It has to be in the settings for a login.
+            // The login that follows needs the server in the settings.
             Err(failure) if failure.wants_login => (None, Some(failure.why)),
             Err(failure) => return Err(probe_error(&name, &failure)),
         },

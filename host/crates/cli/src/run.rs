@@ -425,7 +425,7 @@ pub(super) async fn show_all(
             biased;
             () = &mut gathering, if is_gathering => is_gathering = false,
             n_events = events.recv_many(&mut batch, MAX_BATCH), if !is_gathering => {
-                // What is left of a full batch was sent before, and is shown at once.
+                // After a full batch, more events are ready and are shown at once.
                 is_gathering = n_events < MAX_BATCH;
                 gathering.as_mut().reset(Instant::now() + GATHER);
                 renderer.show_all(&batch);

@@ -20,7 +20,9 @@ const OWN_FOLDERS: &[&str] = &["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
 
 /// Messages of name lookups and connections without a network.
 const NO_NETWORK: &[&str] = &[
-    "could not resolve",
+    "could not resolve host",
+    "could not resolve proxy",
+    "couldn't resolve host",
     "temporary failure in name resolution",
     "name or service not known",
     "no address associated with hostname",
@@ -160,7 +162,7 @@ mod tests {
         Confinement {
             helper: "rind".into(),
             mechanism: Mechanism::Namespaces,
-            write: vec!["/users/ada/work".into()],
+            write: vec!["/srv/ada/code".into()],
             read: vec!["/usr".into(), "/etc".into()],
             hidden: Vec::new(),
             network,
@@ -192,15 +194,15 @@ mod tests {
             ),
             ("bash: line 1: /usr/x: Permission denied", "`write`"),
             (
-                "cat: /users/ada/.ssh/config: No such file or directory",
+                "cat: /srv/ada/.ssh/config: No such file or directory",
                 "`read`",
             ),
             (
-                "Error: ENOENT: no such file or directory, open '/srv/data.csv'",
+                "Error: ENOENT: no such file or directory, open '/mnt/data.csv'",
                 "`read`",
             ),
             (
-                "cp: cannot create regular file '/users/ada/out': Permission denied",
+                "cp: cannot create regular file '/srv/ada/out': Permission denied",
                 "`read`",
             ),
             ("write: No space left on device", "`temporary_mb`"),
@@ -217,8 +219,9 @@ mod tests {
     fn a_failure_of_the_command_itself_gets_no_cause() {
         let rows = [
             "assertion failed",
+            "✘ [ERROR] Could not resolve \"./page\"",
             "cat: notes.txt: No such file or directory",
-            "cat: /users/ada/work/notes.txt: No such file or directory",
+            "cat: /srv/ada/code/notes.txt: No such file or directory",
             "./run.sh: Permission denied",
             "ls: cannot access '/usr/lib/none': No such file or directory",
             "cat: /tmp/a: No such file or directory",
