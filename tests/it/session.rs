@@ -2,6 +2,7 @@
 
 mod blobs;
 mod crash;
+mod durable;
 pub(crate) mod every;
 mod state;
 

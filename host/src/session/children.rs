@@ -17,6 +17,7 @@ use std::sync::Arc;
 use super::entry::{Body, Entry, Holder};
 use super::guarded;
 use super::live::Session;
+use super::log::FILE;
 use super::storage::{Position, SessionAddress, Sessions};
 use super::store::read_entries;
 use super::{Error, SessionSpec};
@@ -89,14 +90,17 @@ pub(super) fn is_agent_id(text: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_in_id)
 }
 
-/// Returns the ids of the subagents that have a folder below a session. Links are left out.
+/// Returns the ids of the subagents that have a session below a session. Links are left out, and the
+/// folder of a subagent that was killed before it began.
 pub(super) fn stored_agents(folder: &Path) -> Vec<String> {
     let agents: PathBuf = folder.join(AGENTS);
     if !guarded::is_folder(&agents).unwrap_or_default() {
         return Vec::new();
     }
     let entries = fs::read_dir(agents).into_iter().flatten().flatten();
+    let has_begun = |folder: &fs::DirEntry| folder.path().join(FILE).symlink_metadata().is_ok();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let folders = folders.filter(has_begun);
     let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| is_agent_id(name)).collect();
     names.sort();

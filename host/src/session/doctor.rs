@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::blobs::hash_name;
 use super::children;
-use super::entry::VERSION;
+use super::entry::{Body, VERSION};
 use super::guarded;
 use super::left_holders::{begun_turn, is_left_holder};
 use super::named::NamedBlobs;
@@ -103,6 +103,9 @@ struct Wanted {
     blobs: NamedBlobs,
     /// Subagents and holders that entries name.
     agents: BTreeSet<String>,
+    /// Subagents that no entry shows at work: the program was killed, or their session could not be
+    /// made.
+    not_begun: BTreeSet<String>,
     /// Turns that begin here.
     turns: BTreeSet<u32>,
     /// Turns that are due to be archived.
@@ -193,6 +196,19 @@ fn entries(folder: &Path, above: &str, found: &mut Examination) -> Wanted {
         wanted
             .agents
             .extend(children::named_in(body).map(|child| child.agent));
+        match body {
+            Body::SubagentStart {
+                agent,
+                is_continued: false,
+                ..
+            } => {
+                wanted.not_begun.insert(agent.clone());
+            }
+            Body::SubagentEnd { agent, steps, .. } if *steps > 0 => {
+                wanted.not_begun.remove(agent);
+            }
+            _ => {}
+        }
         wanted.blobs.follow_entry(body);
     }
     wanted.due.extend(transcript.due.keys());
@@ -299,10 +315,15 @@ fn files_of(
         for agent in &own.agents {
             if !all.contains_key(&format!("{above}agents/{agent}/")) {
                 let what = format!("{above}agents/{agent}: an entry names it, and it is missing");
-                // A holder has the entries of its turn, whose subagents stay where they were.
-                match above.is_empty() {
-                    true => found.fault(what, None),
-                    false => found.notes.push(what),
+                if own.not_begun.contains(agent) {
+                    found
+                        .notes
+                        .push(format!("{what}; no entry says that it began"));
+                } else if above.is_empty() {
+                    found.fault(what, None);
+                } else {
+                    // A holder has the entries of its turn, whose subagents stay where they were.
+                    found.notes.push(what);
                 }
             }
         }

@@ -204,6 +204,62 @@ fn signals_end_subagents_with_their_sessions_whole_and_a_killed_one_can_go_on() 
     }
 }
 
+#[test]
+fn a_subagent_that_was_killed_before_it_began_is_no_fault_and_cannot_go_on() {
+    let rind = machine();
+    let mut running = rind.start(&["run", "--no-plugins", "go on"]);
+    running.wait_until(|rind| rind.entries("subagent-start").len() == 3);
+    running.wait_until(|rind| rind.entries("subagent-end").len() == 2);
+    running.signal("KILL");
+    running.wait();
+    let id = id_of(&rind, "Hang for long");
+    let (sessions, session) = only(&rind);
+    let folder = sessions.join(&session).join("agents").join(&id);
+    std::fs::remove_dir_all(&folder).unwrap();
+    // Its system prompt, which a program that is killed earlier does not write.
+    rind.run(&["session", "doctor", "--repair"]).exits(0);
+    // The moments between the entry and the first line of the subagent's session.
+    for left in ["nothing", "an empty folder", "an empty file", "nothing"] {
+        let _ = std::fs::remove_dir_all(&folder);
+        if left != "nothing" {
+            std::fs::create_dir(&folder).unwrap();
+        }
+        if left == "an empty file" {
+            std::fs::write(folder.join("session.jsonl"), "").unwrap();
+        }
+        has_no_faults(&rind);
+        rind.run(&["session", "show", &session]).exits(0);
+        rind.run(&["session", "search", "alpha"]);
+        rind.run(&["session", "fork", &session]).exits(0);
+        let copies = std::fs::read_dir(&sessions)
+            .unwrap()
+            .map(|entry| entry.unwrap());
+        for copy in copies.filter(|copy| *copy.file_name() != *session && copy.path().is_dir()) {
+            std::fs::remove_dir_all(copy.path()).unwrap();
+        }
+        rind.run(&[
+            "session", "export", &session, "--format", "jsonl", "-o", "out",
+        ])
+        .exits(0);
+        std::fs::remove_file(rind.workspace().join("out")).unwrap();
+    }
+    rind.script(&format!(
+        "[[reply]]\nwhen = {{ step = 1 }}\n[[reply.tool_calls]]\nname = \"continue_subagent\"\n\
+         arguments = {{ id = \"{id}\", message = \"Hurry up\", wait = true }}\n\
+         [[reply]]\nwhen = {{ step = 2 }}\ntext = \"{{tool_result}}\"\n"
+    ));
+    let args = ["run", "--no-plugins", "--resume", &session, "next"];
+    let ran = rind.run(&args).exits(0);
+    assert!(
+        ran.stdout
+            .contains("the subagent has no session: the program was killed before it began"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(state_of(&rind, "Hang for long"), "failed");
+    has_no_faults(&rind);
+}
+
 /// Front matter of hostile and faulty files of presets, with the reason that a person reads.
 const HOSTILE: [(&str, &str, &str); 4] = [
     (

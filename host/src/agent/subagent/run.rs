@@ -104,19 +104,6 @@ impl SubagentRun {
         LiveAgent::of_family(spec, family)
     }
 
-    /// Writes to the session of the parent that the subagent starts. Its id is known from then on.
-    pub(in crate::agent) fn keep_start(&self, agent: &LiveAgent) {
-        let session = &self.scope.spec.session;
-        session.append_or_defer(Body::SubagentStart {
-            agent: self.info.id.clone(),
-            plugin: self.live.plugin.as_ref().map(ToString::to_string),
-            task: self.info.task.clone(),
-            tools: tool_names(agent),
-            preset: self.live.preset.clone(),
-            is_continued: self.is_continued,
-        });
-    }
-
     /// Runs the subagent, emitting start and end events, and notes its end.
     pub(in crate::agent) async fn run_to_end(mut self, mut agent: LiveAgent) {
         let tools = tool_names(&agent);
@@ -205,15 +192,7 @@ impl SubagentRun {
             cost_usd,
             ..
         } = *outcome;
-        scope.spec.session.append_or_defer(Body::SubagentEnd {
-            agent: id.clone(),
-            answer: answer.clone(),
-            is_error,
-            usage,
-            state: Some(state),
-            steps,
-            cost_usd,
-        });
+        keep_end(&scope.spec.session, &id, outcome);
         scope.spec.events.emit(Event::SubagentEnd {
             subagent: id,
             answer,
@@ -229,6 +208,19 @@ impl SubagentRun {
             .dispatch_hooks::<at::SubagentEnd>(&self.caller, self.info)
             .await;
     }
+}
+
+/// Writes to the session of the parent that a subagent has ended.
+pub(super) fn keep_end(above: &Session, agent: &str, outcome: &SubagentOutcome) {
+    above.append_or_defer(Body::SubagentEnd {
+        agent: agent.to_owned(),
+        answer: outcome.text(),
+        is_error: outcome.result.is_err(),
+        usage: outcome.usage,
+        state: Some(outcome.state),
+        steps: outcome.steps,
+        cost_usd: outcome.cost_usd,
+    });
 }
 
 /// Names of the tools of an agent.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::grant::check_tools;
 use super::preset::SubagentPreset;
 use super::registry::{LiveSubagent, SubagentOutcome};
-use super::run::SubagentRun;
+use super::run::{SubagentRun, keep_end};
 use crate::agent::budget::HostCall;
 use crate::agent::host_calls::{PluginCalls, check_text, interrupted_error};
 use crate::agent::scope::TurnScope;
@@ -17,7 +17,8 @@ use crate::agent::skill::ready::ReadySkill;
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 use crate::point::payload::SubagentInfo;
-use crate::session::{Session, SessionSpec};
+use crate::session::{self, Body, Session, SessionSpec};
+use crate::tool::registry::ToolRegistry;
 
 /// Most subagents that the models of one turn start or continue, all levels together. The limit
 /// stops a turn that hands out the same task again and again.
@@ -69,7 +70,7 @@ pub(in crate::agent) async fn start_subagent(
     ));
     let max_running = scope.spec.config.subagents.max_running;
     let mark = scope.family.subagents.begin_agent(&live, max_running)?;
-    let session = open_session(scope, &order).await?;
+    let session = begin_session(scope, &order, &tools).await?;
     let run = SubagentRun {
         scope: scope.clone(),
         live: live.clone(),
@@ -88,7 +89,6 @@ pub(in crate::agent) async fn start_subagent(
     if let Some(ready) = order.skill {
         agent.begin_with(ready);
     }
-    run.keep_start(&agent);
     // Spawn a task, so that the subagent ends cleanly even if its caller is stopped.
     let task = tokio::spawn(async move {
         run.run_to_end(agent).await;
@@ -166,6 +166,40 @@ fn count_subagent(
     Ok(())
 }
 
+/// Writes to the session of the parent that the subagent starts, and then makes or opens the session
+/// of the subagent. In this order, a program that is killed leaves no session that no entry names.
+async fn begin_session(
+    scope: &Arc<TurnScope>,
+    order: &SubagentOrder,
+    tools: &ToolRegistry,
+) -> Result<Session, HandleError> {
+    let above = &scope.spec.session;
+    let tools = tools.specs().into_iter();
+    let written = above.append(Body::SubagentStart {
+        agent: order.id.to_string(),
+        plugin: order.plugin.as_ref().map(ToString::to_string),
+        task: order.task.clone(),
+        tools: tools.map(|spec| spec.name.clone()).collect(),
+        preset: order.preset.as_ref().map(|preset| preset.name.clone()),
+        is_continued: order.is_continued,
+    });
+    let synced = match written {
+        Ok(()) => above.synced().await,
+        Err(error) => Err(error),
+    };
+    synced.map_err(|error| {
+        let what = "the start of the subagent cannot be written to the session";
+        tracing::error!(%error, "{what}");
+        HandleError::Failed(what.to_owned())
+    })?;
+    let opened = open_session(scope, order).await;
+    if let Err(error) = &opened {
+        let outcome = SubagentOutcome::failed(error.clone());
+        keep_end(above, &order.id, &outcome);
+    }
+    opened
+}
+
 /// Creates the session of a subagent, or opens its existing session.
 async fn open_session(
     scope: &Arc<TurnScope>,
@@ -191,6 +225,13 @@ async fn open_session(
         .map_err(|error| HandleError::Failed(format!("{what}: {error}")))?;
     opened.map_err(|error| {
         tracing::error!(%error, "{what}");
-        HandleError::Failed(what.to_owned())
+        let why = match error {
+            session::Error::Unknown { .. } if is_continued => {
+                "the subagent has no session: the program was killed before it began, or its files \
+                 were removed; start a new one with its task"
+            }
+            _ => what,
+        };
+        HandleError::Failed(why.to_owned())
     })
 }
