@@ -357,7 +357,7 @@ impl<'a> ToolGate<'a> {
             is_asked: !asked.is_empty(),
         };
         let decision = self.scope.spec.policy.decide(&judged);
-        // A question of a hook, a rule or a plugin's call is never spared.
+        // Never skip the question if a hook or a rule asks for it, or if a plugin makes the call.
         let is_spared = || {
             asked.is_empty()
                 && self.maker.is_none()
@@ -422,7 +422,7 @@ impl<'a> ToolGate<'a> {
         if !is_covered {
             question = question.now(entry.tool.target(&call.arguments).await);
         }
-        // A plugin that makes the call does not use up its time while the person thinks.
+        // Pause the deadline of a calling plugin while the person thinks.
         let answer = match self.asked {
             AskedPerson::Session => {
                 let approver = &*self.scope.spec.approver;

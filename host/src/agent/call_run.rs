@@ -149,7 +149,7 @@ impl ToolGate<'_> {
             .dispatch_hooks::<at::PostTool>(&caller, ran.finished.clone())
             .await;
         if let Some(AttributedText { plugin, text }) = blocked_by(&finished).cloned() {
-            // A hook that had to see the result could not: the caller does not get it either.
+            // A hook that must see every result has failed, so the caller gets no result either.
             let result = &mut Arc::make_mut(&mut finished.value).result;
             let why = format!("[the result was withheld by plugin {plugin}: {text}]");
             result.content = why.into();
@@ -181,7 +181,7 @@ impl ToolGate<'_> {
             kept.content.cut(KEPT_BYTES);
             kept
         });
-        // The result itself must not wait for this to work.
+        // A failed write does not hold the result back: the next entry reports the error.
         self.scope.spec.session.append_or_defer(Body::ToolEnd {
             call: result.call_id.clone(),
             duration_ms,

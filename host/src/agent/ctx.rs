@@ -48,7 +48,8 @@ impl TurnCtx {
             .dispatch_hooks::<P>(&caller, payload)
             .await;
         if self.scope.family.halt.is_set() && !self.is_ending {
-            // Nothing more is done before the turn sees it and drops this.
+            // The turn is being stopped: wait here until the turn drops this future, so that
+            // nothing more is done.
             std::future::pending::<()>().await;
         }
         out

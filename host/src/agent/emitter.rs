@@ -47,8 +47,8 @@ impl EventEmitter {
         caller: &Caller,
         payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
-        // Failures from before a plugin caused this call are reported by the call that waits for
-        // that plugin.
+        // If a plugin caused this call, failures before it are left to the outer call, which waits
+        // for that plugin.
         let is_caused = caller.call_chain.len() > self.spec.call_chain.len();
         let n_before = if is_caused { self.sink.n_failures() } else { 0 };
         let out = self.dispatcher.dispatch::<P>(caller, payload).await;

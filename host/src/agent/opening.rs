@@ -87,7 +87,7 @@ fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
         .collect();
     if !gone.is_empty() {
         let names: Vec<String> = gone.into_iter().map(|(plugin, _)| plugin).collect();
-        // Told once.
+        // Clear the status lines, so that this notice appears once.
         let session = &spec.session;
         names
             .iter()

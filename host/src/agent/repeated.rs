@@ -145,7 +145,8 @@ impl<'t> CallRepeater<'t> {
         let id = call.id.clone();
         let mut ran = match gate.judge_call(call).await {
             Ok(mut allowed) => {
-                // The entry of this start has the arguments: the message that has them may be far above.
+                // Store the arguments with this start: the message that contains them may be far
+                // back in the session.
                 allowed.is_changed = true;
                 gate.keep_starts(std::slice::from_ref(&allowed)).await?;
                 let _running = self.calls.mark_running();

@@ -179,7 +179,7 @@ impl AgentSpec {
 /// A fresh id for a subagent: its kind, and some digits.
 pub(super) fn agent_id(kind: &str) -> Arc<str> {
     let id = crate::clock::new_id();
-    // The end of an id is random, its beginning the time.
+    // Take the end of the id, which is random; its beginning is the time.
     let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
     format!("{kind}-{}", digits.unwrap_or(&id)).into()
 }

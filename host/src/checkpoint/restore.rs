@@ -64,7 +64,7 @@ impl OpenedStore {
         for (n, change) in &numbered {
             note(*n, self.fill_place(change, &temporary_name(record, *n)));
         }
-        // A folder without write permission gets its mode after the files in it.
+        // Set modes of folders last: a folder without write permission would refuse its own files.
         for (n, change) in numbered.iter().rev() {
             note(*n, self.set_folder_mode(change));
         }
@@ -105,7 +105,7 @@ impl OpenedStore {
             FileState::Folder { mode } => {
                 let walked = self.open_place(change, MissingParents::Made)?;
                 check_present(&walked, expected)?;
-                // The owner can write in it until the files are there.
+                // Keep the folder writable for its owner until its files are restored.
                 let mode = Mode::from_raw_mode(mode | 0o700);
                 let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
                 made.map_err(|errno| format!("it cannot be made: {}", io::Error::from(errno)))
@@ -177,7 +177,7 @@ fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String
     };
     let present = read_name(&walked.folder, &walked.name, most);
     match present.map(|read| read.state) {
-        // A folder has another mode while the files in it are removed.
+        // Ignore the mode of a folder: it is changed while the files in the folder are removed.
         Ok(present) if present.is_same(expected) || present.is_folder() && expected.is_folder() => {
             match present {
                 FileState::Other => Err("it is not a file, folder or link".to_owned()),

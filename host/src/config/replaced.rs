@@ -1,6 +1,7 @@
-//! Lists of a TOML file that replace those of the JSON file beside it.
+//! Warns of lists in a `.json` settings file that the `.toml` file of the same name replaces.
 //!
-//! A list is replaced as a whole, so that rules in the weaker file silently stop to apply.
+//! Lists are not merged: the whole list of the TOML file applies, and rules that stand only in the
+//! JSON file have no effect. A person would not notice that without a warning.
 
 use super::{Config, Layer, Origin};
 

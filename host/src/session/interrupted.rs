@@ -119,7 +119,7 @@ impl InterruptedTurn {
         match body {
             Body::Message { message } => {
                 self.is_taken = true;
-                // Ids of calls may repeat in a later answer.
+                // Forget earlier calls: a later answer may use their ids again.
                 if message.role == Role::Assistant {
                     self.calls.clear();
                 }

@@ -45,7 +45,8 @@ impl SessionStore {
     pub fn rename(&self, id: &str, title: &str) -> Result<String, Error> {
         let title = clean_title(title);
         let at = self.address(id)?;
-        // A newer version is refused before its end is repaired.
+        // `read` refuses a session of a newer version. Call it first, because `open` would repair
+        // the end of the file.
         self.read(id)?;
         let mut opened = self.sessions().open(&at)?;
         let name = lines_name(&**self.sessions(), &at);

@@ -26,7 +26,8 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
                 updates.push(SessionUpdate::AgentThoughtChunk(chunk(&text)));
                 continue;
             }
-            // Texts of plugins and notes of the host were never shown as the person's.
+            // Skip texts of plugins and notes of the host: the client never showed them as the
+            // user's messages.
             (Role::User, _) if !message.is_users() => continue,
             _ => {}
         }

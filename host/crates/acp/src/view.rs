@@ -217,7 +217,8 @@ impl EventView {
             shown_id: shown_id.clone(),
             is_command: shape.kind == ToolKind::Execute,
         };
-        // A second call of the same id takes the place of the first, which can get no result.
+        // A second call with the same id replaces the first: a result could no longer be assigned
+        // to it.
         self.open.insert(call.id.clone(), open);
         let told = WireCall::new(shown_id, shape.title)
             .kind(shape.kind)
@@ -237,7 +238,8 @@ impl EventView {
         let Some(open) = self.open.get(&call.id) else {
             return Vec::new();
         };
-        // Hooks may have changed the arguments, and the question has taken the place of the content.
+        // Send the call again: hooks may have changed its arguments, and the approval question has
+        // replaced its content in the client.
         let shape = CallShape::of(call, Some(class), plugin, &self.workspace);
         let fields = ToolCallUpdateFields::new()
             .title(shape.title)
@@ -294,7 +296,7 @@ fn end_call(
         .raw_output(to_json(&result.content));
     let mut content: Vec<_> = refused.iter().map(|words| text_content(words)).collect();
     content.extend(result_content(&result.content, open.is_command));
-    // The change that a call made says more than its result, which only says that it was made.
+    // Keep the diff that the client shows: the result only says that the file was changed.
     let is_change = !has_failed && matches!(result.name.as_str(), "edit_file" | "write_file");
     if !is_change {
         fields = fields.content(content);

@@ -360,7 +360,7 @@ pub(super) async fn run_turn(
             render::print_error(&error);
             return Ok(ExitStatus::Interrupted);
         }
-        // The turn has said so, and what to do.
+        // The turn has already shown this error with its remedy.
         Err(error)
             if matches!(error.downcast_ref(), Some(agent::Error::Session(_))) && !show.json =>
         {

@@ -36,7 +36,8 @@ pub(crate) struct ClientEnd {
 impl ClientEnd {
     pub(crate) fn tell_change(&self) {
         self.is_changed.store(true, Ordering::Release);
-        // A change that waits already stands for this one, and nobody may listen any more.
+        // Ignore the error: a full channel already holds a change notice, and a closed one has no
+        // receiver.
         let _ = self.changed.try_send(());
     }
 }

@@ -107,7 +107,7 @@ impl ServerLink {
                 self.start().await?
             }
         };
-        // A call never overtakes a change that the server has announced.
+        // Compare the offer before each call if the server announced a change.
         let age = state.compared.map(|at| at.elapsed());
         let is_old = age.is_none_or(|age| age > MAX_COMPARED_AGE);
         if connection.take_change() || is_old {

@@ -49,7 +49,7 @@ impl ServerMaterial {
 
     async fn fetch(&self, name: &str, arguments: Map<String, Value>) -> Fetched {
         let connection = self.link.ready_connection().await?;
-        // The comparison at the start may have held this very prompt.
+        // `ready_connection` may have found that this prompt differs from its pin.
         if let Some(why) = self.link.held_prompt(name) {
             let server = &self.link.server.name;
             return Err(format!(

@@ -84,7 +84,7 @@ impl OfferedPrompt {
             return fitted.to_owned();
         }
         let hash = blake3::hash(self.name.as_bytes()).to_hex();
-        // The name is ASCII, so that every byte is the end of a character.
+        // The name is ASCII, so it can be cut at any byte.
         let head = fitted.get(..MAX_COMMAND_BYTES - HASH_DIGITS - 1);
         let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
         format!("{}-{digits}", head.unwrap_or(fitted))

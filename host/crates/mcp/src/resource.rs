@@ -143,7 +143,7 @@ fn has_parent(uri: &str) -> bool {
         text = decoded;
     }
     let mut parts = text.split(['/', '\\', ':', '?', '#', '&', '=', ';']);
-    // Encoding it more often than that serves only to hide `..`.
+    // A text that is still percent-encoded after these rounds only tries to hide `..`.
     parts.any(|part| part == "..") || text.contains("%25")
 }
 
@@ -172,7 +172,8 @@ fn fits_template(template: &str, uri: &str) -> bool {
         let at = match (literal.is_empty(), parts.peek().is_none()) {
             (true, true) => Some(rest.len()),
             (false, true) => rest.ends_with(literal).then(|| rest.len() - literal.len()),
-            // Two expressions side by side cannot be told apart: the first stands for all.
+            // Two adjacent expressions have no text between them, so the first takes the whole
+            // value.
             (true, false) => Some(0),
             (false, false) => rest.find(literal),
         };

@@ -44,7 +44,8 @@ pub(crate) fn output_of(result: CallToolResult) -> ToolOutput {
     }
 }
 
-/// Converts one block of a prompt, with the bytes of an image.
+/// Converts one content block of a prompt into message parts, and returns the bytes of its images
+/// separately.
 pub(crate) fn parts_of(block: ContentBlock) -> (Vec<Part>, Vec<Vec<u8>>) {
     let mut parts = ResultParts::default();
     parts.add_block(block);

@@ -42,7 +42,8 @@ pub(crate) fn asks_for_secret(text: &str) -> bool {
 pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     let words = words_of(text);
     let is_part = |word: &String| SECRET_PARTS.iter().any(|part| word.contains(part));
-    // `api key`, `one time code`; two words that only come to `token` are none.
+    // Join neighboring words to find `api key` and `one time code`. Two words that join to `token`
+    // do not count.
     let is_split = |n: usize| {
         let mut groups = words.windows(n).map(<[String]>::concat);
         groups.any(|group| group != "token" && SECRET_PARTS.contains(&group.as_str()))

@@ -24,7 +24,7 @@ const OWN_HEADERS: [&str; 5] = [
     "mcp-session-id",
 ];
 
-/// Header of the token of a login.
+/// Header that carries the access token of a login.
 const AUTHORIZATION: &str = "authorization";
 
 /// Extra time of a request after the timeout of its call, which gives the better message.

@@ -78,7 +78,8 @@ impl LeaseKeeper {
         let runtime = NatsRuntime::start("rind-leases", 1)?;
         let own = config.clone();
         let name = format!("{writer} leases");
-        // The client's tasks live on this runtime, apart from all else that the program does.
+        // The tasks of this client have a runtime of their own, so that a busy program does not
+        // delay the renewals.
         let link =
             runtime.wait(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
         let held: Arc<Mutex<Vec<Arc<HeldLease>>>> = Arc::default();

@@ -204,7 +204,8 @@ fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String
             ));
         }
     }
-    // A denial that does not hold would be worse than none: everything that is not allowed is denied.
+    // Refuse `deny` lists: they are not implemented, and an ignored denial would be misleading.
+    // Anything that is not allowed is denied anyway.
     for name in known {
         let own = permissions.get(name).and_then(|own| own.get("deny"));
         if own.is_some_and(|own| !own.is_null() && own.as_array().is_none_or(|own| !own.is_empty()))

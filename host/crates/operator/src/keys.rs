@@ -49,7 +49,7 @@ impl<'a> OperatorKeys<'a> {
 
 impl Keys for OperatorKeys<'_> {
     fn variable(&self, name: &str) -> Option<String> {
-        // Where requests go is said in the open.
+        // A URL is not a secret, so read it from the environment directly.
         match name.ends_with("_URL") {
             true => self.environment.variable(name),
             false => self.secrets.variable(name),

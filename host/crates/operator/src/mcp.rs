@@ -295,7 +295,7 @@ pub fn project_servers(
     let secrets = setup.secrets()?;
     let mut servers = Vec::new();
     for found in servers_of(&setup.paths, held) {
-        // The operator's own server of this name takes its place.
+        // A server of the same name in the operator's own settings takes precedence.
         if config.0.get(&found.name).is_some_and(|own| !own.project) {
             continue;
         }
@@ -368,7 +368,7 @@ pub fn named_server(
         ..own.settings.clone()
     };
     let mut made = server(setup, &own.name, &settings, commands)?;
-    // Values of variables in arguments are no part of questions and pins.
+    // Questions and pins show the names of variables in arguments, never their values.
     made.settings.args.clone_from(&own.settings.args);
     if let Some(place) = own.place {
         made.pin = project_pin(setup, &own.name);
@@ -388,7 +388,7 @@ pub fn named_server(
         for (name, value) in &own.env {
             program.env.retain(|(known, _)| known != name.as_str());
             program.env.push((name.into(), value.into()));
-            // The question and the pin name the variable, and never its value.
+            // The question and the pin name the variable, never its value.
             made.settings.env.push(name.clone());
         }
     }

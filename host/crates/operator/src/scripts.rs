@@ -26,7 +26,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
         settings: &paths.config,
     };
     let policy = grants::policy(paths)?;
-    // Also those that are not called: the others must not change their names with them.
+    // Include disabled scripts, so that enabling or disabling a script does not rename the others.
     let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
@@ -44,7 +44,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     for file in &claude {
         match read_claude(&base.path(file), &paths.workspace, base) {
             Ok(hooks) => {
-                // Tells of those that are not supported.
+                // Warn of hooks that are not supported.
                 hooks
                     .unsupported
                     .iter()

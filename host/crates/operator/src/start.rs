@@ -141,7 +141,7 @@ impl PreparedRun {
             mut mode,
             approval,
         } = settings;
-        // `--yes` is the mode that asks nothing, which a person may switch off again.
+        // `--yes` starts in the mode that asks nothing. A person may switch to another mode later.
         let switch = ModeSwitch::new(match std::mem::take(&mut mode.yes) {
             true => ApprovalMode::Full,
             false => approval,
@@ -168,7 +168,7 @@ impl PreparedRun {
         if provider.is_stand_in
             && let Some(chosen) = frontend.choose_model(&setup).await?
         {
-            // A key may have been written to the secrets.
+            // `choose_model` may have stored a key in secrets.toml, so read that file again.
             setup = setup.with_secrets_unread();
             provider = chosen;
         }

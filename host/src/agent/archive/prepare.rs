@@ -180,7 +180,7 @@ async fn summed_up(
         Ok(summary) => summary,
         Err(NoAnswer::Session(error)) => return Some(Err(KeepReason::Failed(error))),
         Err(NoAnswer::Cancelled) => return None,
-        // A hook's no to the request is one to the archival that needs it.
+        // If a hook refuses the request, the turn is not archived.
         Err(no) => return Some(Err(KeepReason::Refused(no.to_string()))),
     };
     let why = match summary {

@@ -96,7 +96,7 @@ impl CompactionState {
         if tokens > sizes.least_that_matters / 3 {
             crate::tokens::prepare_encoder();
         }
-        // From half of the size that matters on, so that the ratio is known before it is needed.
+        // Learn the ratio from half of that size on, so that it is known before it is needed.
         if tokens > sizes.least_that_matters / 2 {
             let counted = counter.of_request(request);
             sizes.gauge.learn_ratio(counted, reported);
@@ -262,8 +262,8 @@ impl CompactionState {
         let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
         let most = estimate::measure_most(&request.system, &request.tools, &request.messages);
         let (whole, least) = (within(0), within(most));
-        // Counting takes time: mostly the window has room for the longest answer, however long the
-        // prompt is.
+        // Counting tokens takes time. Usually the window has room for the longest answer even if
+        // the prompt counts as long as it can be.
         request.max_tokens = if whole == least {
             whole
         } else {

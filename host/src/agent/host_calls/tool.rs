@@ -68,7 +68,7 @@ impl PluginCalls<'_> {
         open.has_started = false;
         let result = Arc::unwrap_or_clone(finished.value).result;
         let mut content = result.content;
-        // Notes of hooks about a result go to the reader of that result.
+        // Append notes of hooks to the result: they are for its reader.
         for (plugin, injection) in finished.inject {
             content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
         }

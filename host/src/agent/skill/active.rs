@@ -62,7 +62,8 @@ impl ActiveSkill {
     /// Restores a skill that was active when its session was left. Its limits on calls are those of
     /// that time, even if its file was changed or removed since.
     pub(super) fn of_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
-        // A pattern that this version does not read leaves nothing, and does not deny nothing.
+        // A pattern that this version cannot read fails closed: in `allow` it allows nothing, and
+        // in `deny` it closes the whole list.
         let pattern = |text: &String| ToolPattern::new(text).ok();
         let deny: Option<Vec<ToolPattern>> = kept.deny.iter().map(pattern).collect();
         let allow = kept.allow.as_ref();

@@ -56,7 +56,8 @@ impl SkillScope {
                 false => removed
                     .iter()
                     .any(|message| has_text(message, &skill.id, &skill.text)),
-                // Its arguments are no longer known, and therefore neither is the mark of its text.
+                // The first line of the text depends on the arguments, which are no longer known,
+                // so search by the id alone.
                 true => removed
                     .iter()
                     .any(|message| has_text_of(message, &skill.id)),

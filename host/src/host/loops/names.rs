@@ -16,7 +16,7 @@ const PREFIX: &str = "loop.";
 /// Beginning of the name of a session that a loop did not name.
 const UNNAMED: char = '_';
 
-/// Digits of the place in an id.
+/// Number of digits in a session id from the hash of the workspace and the plugin's folder of data.
 const PLACE_DIGITS: usize = 8;
 
 /// Digits that make the id of a new session its own.
@@ -53,7 +53,7 @@ impl LoopSessionNames {
     /// Returns the id of a new session.
     pub(super) fn fresh_id(&self) -> String {
         let id = crate::clock::new_id();
-        // The end of an id is random, its beginning the time.
+        // Take the end of the id, which is random; its beginning is the time.
         let digits = id.get(id.len().saturating_sub(FRESH_DIGITS)..);
         self.id_of(&format!("{UNNAMED}{}", digits.unwrap_or(&id)))
     }

@@ -109,7 +109,8 @@ impl LoopTurn {
         }
         self.has_begun.store(true, Ordering::Release);
         let outcome = turn.await.map_err(|error| error_chain(&error))?;
-        // The outcome of an earlier turn with this input id: nothing ran, and nothing is paid again.
+        // This input id had a turn before: its stored outcome is returned, nothing ran, and no cost
+        // is added.
         if outcome.turn <= n_before {
             self.has_begun.store(false, Ordering::Release);
         }

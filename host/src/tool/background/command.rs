@@ -200,7 +200,7 @@ impl BackgroundCommand {
     /// Takes the output that was not read yet, for the model.
     #[must_use]
     pub fn take_output(&self) -> String {
-        // In this order: whatever was written before the end is then part of the last output.
+        // Check `is_over` first, so that all text written before the end is in the last output.
         let is_over = !self.is_running();
         lock(&self.unread).take(is_over)
     }

@@ -136,7 +136,7 @@ async fn run_and_look(
         let Some(confine) = &confine else {
             continue;
         };
-        // Polled meanwhile: a command whose output nobody reads stands still.
+        // Poll the command during the check: its pipe would fill, and the command would block.
         let mut again = pin!(look.look_again(confine, 2 * LOOK_PERIOD));
         let mut ended = None;
         let (next, lines) = loop {

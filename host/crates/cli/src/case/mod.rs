@@ -95,7 +95,7 @@ pub(super) async fn run_test(args: TestArgs) -> anyhow::Result<ExitStatus> {
 }
 
 fn select_cases(args: &TestArgs) -> CaseSelection {
-    // Without a limit of the system, one processor is the careful answer.
+    // If the number of processors is unknown, run one case at a time.
     let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     CaseSelection {
         only: args.only.clone(),

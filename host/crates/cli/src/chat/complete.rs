@@ -78,7 +78,8 @@ impl CompletionMenu {
         } else {
             Vec::new()
         };
-        // After `/model ` a line is already complete.
+        // Select no item while the completed word is empty: after `/model ` the line is already a
+        // whole command.
         let begun = items.first().and_then(|item| before.get(item.start..));
         let is_open = begun.is_some_and(str::is_empty) && !before.ends_with(['/', '@']);
         Self {
@@ -171,7 +172,7 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     let (folder, begun) = word
         .rsplit_once('/')
         .map_or(("", word), |(folder, begun)| (folder, begun));
-    // The person writes what needs quotes.
+    // Propose nothing for paths that the user would have to quote or that leave the workspace.
     if word.starts_with(['/', '~', '-']) || folder.split('/').any(|name| name == "..") {
         return Vec::new();
     }

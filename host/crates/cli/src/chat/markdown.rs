@@ -66,7 +66,7 @@ impl MarkdownPage {
                 Some(language) => self.code_rows(&language, &text),
                 None => self.add_text(self.style(), &text),
             },
-            // With their marks, so that they are told apart without color.
+            // Keep the backticks, so that code is recognizable without color.
             Event::Code(text) => self.add_text(CODE, &format!("`{text}`")),
             Event::Html(text) | Event::InlineHtml(text) => self.add_text(DIM, &text),
             Event::SoftBreak => self.add_text(self.style(), " "),

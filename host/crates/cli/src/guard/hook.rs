@@ -211,7 +211,7 @@ impl DaemonStart for StartedDaemon {
         let program = rind_program()?;
         let log =
             open_log(folder).map_err(|error| format!("{}: {error}", folder.log().display()))?;
-        // Not the whole environment: the agent's keys are not for the guard.
+        // Pass only these variables: the guard must not get the agent's API keys.
         let mut env = environment_with(&[], &["RIND_", "XDG_"]);
         if let Some(home) = &self.home {
             env.retain(|(name, _)| name != HOME_VARIABLE);
@@ -243,7 +243,8 @@ fn write_answer(answer: &HookAnswer) -> ExitCode {
     let written = out
         .write_all(answer.stdout.as_bytes())
         .and_then(|()| out.flush());
-    // The reason is for the model; the exit code refuses without it too.
+    // Ignore the error: the text is only the reason for the model, and the exit code refuses
+    // without it.
     let _ = writeln_if(&mut std::io::stderr(), &answer.stderr);
     match written {
         Ok(()) => ExitCode::from(answer.code),

@@ -37,7 +37,7 @@ pub(in super::super) struct PluginCover {
 /// Splits the points of a plugin's hooks for an agent.
 fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
     let inert = match UNSUITED.contains(&name) {
-        // The guard leaves this plugin out.
+        // The guard does not run this plugin, so all its points are inert.
         true => points.to_vec(),
         false => inert_points(agent, points),
     };

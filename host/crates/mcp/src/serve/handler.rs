@@ -222,7 +222,7 @@ fn can_ask(context: &RequestContext<RoleServer>) -> bool {
     let own = context
         .client_capabilities()
         .and_then(|own| own.elicitation);
-    // A client of the older protocol that names no kind knows forms.
+    // A client of the older protocol that names no kind of elicitation supports forms.
     own.is_some_and(|own| own.form.is_some() || own.url.is_none())
 }
 
