@@ -83,7 +83,7 @@ impl CallRefusal {
         }
     }
 
-    /// The refused call, as if it had run.
+    /// Returns the refused call in the form of a call that ran.
     pub(super) fn refused_call(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
         RanCall {
             finished: Arc::new(FinishedCall {
@@ -115,11 +115,12 @@ pub(super) enum AskedPerson<'a> {
     Session,
     /// The user of the client that makes the call; `None` if the client has no way to ask.
     Client(Option<&'a dyn Approver>),
-    /// No person, for this reason.
+    /// Nobody can be asked; the text is the reason.
     Nobody(&'a str),
 }
 
-/// Gate that every tool call passes, for its maker.
+/// Gate that every tool call passes: schema, hooks, policy and approval. Holds the caller of the
+/// tool.
 #[derive(Clone, Copy)]
 pub(super) struct ToolGate<'a> {
     pub(super) scope: &'a TurnScope,

@@ -23,7 +23,7 @@ pub(super) struct EventEmitter {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) sink: Arc<AgentSink>,
-    /// Calls that were judged for those who watch.
+    /// Calls whose arguments hooks have judged for observers.
     pub(super) judged_calls: JudgedCalls,
 }
 

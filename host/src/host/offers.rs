@@ -12,7 +12,7 @@ use crate::plugin::open::PluginLimits;
 #[derive(Clone)]
 pub(super) struct SessionOffers(Arc<Mutex<HostOffers>>);
 
-/// Offers at one time.
+/// Commands, loops and limits of the plugins at one point in time.
 struct HostOffers {
     commands: Arc<[Arc<PluginCommand>]>,
     loops: Arc<[Arc<PluginLoop>]>,

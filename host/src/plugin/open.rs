@@ -46,7 +46,7 @@ pub struct OpenPlugins {
     pub registry: Registry,
     /// Tools of the plugins.
     pub tools: Vec<SharedTool>,
-    /// The points they define.
+    /// Points that the plugins define.
     pub points: DefinedPoints,
     /// Slash commands of the plugins.
     pub commands: Vec<PluginCommand>,

@@ -94,9 +94,9 @@ pub struct PolicyMode {
 /// Verdict on a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolVerdict {
-    /// Run it.
+    /// Run the call.
     Allow,
-    /// Ask first.
+    /// Ask a person before the call runs.
     Ask,
     /// Do not run the call; the text tells the model the reason.
     Deny(String),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A text without them, and their weight.
+/// A text without hidden characters, and their weight as a sign of injection.
 pub(crate) struct RevealedText<'a> {
     /// The text; words that were spelt in tag characters are at its end.
     pub(crate) text: Cow<'a, str>,

@@ -13,7 +13,7 @@ pub(crate) struct PhrasePattern {
 }
 
 struct PatternStep {
-    /// Most words before it.
+    /// Maximum number of words between the previous step and this one.
     gap: usize,
     alternatives: Vec<&'static str>,
 }

@@ -33,7 +33,7 @@ struct WordSpan {
 }
 
 impl WordSpan {
-    /// The first one from `from` on.
+    /// Returns the first word at or after `from`.
     fn next(text: &str, from: usize) -> Option<Self> {
         let (start, _) = run_end(text, from, OUTSIDE, |it| !it.is_alphanumeric());
         if start == text.len() {

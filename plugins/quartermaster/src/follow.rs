@@ -69,7 +69,7 @@ impl ToolFollowers {
         }
     }
 
-    /// Counts all that others count.
+    /// Adds the counts of `others`.
     pub(crate) fn merge_followers(&mut self, others: &Self) {
         for (tool, count) in &others.0 {
             (0..*count).for_each(|_| self.add_tool(tool));

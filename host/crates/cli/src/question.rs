@@ -187,7 +187,7 @@ impl QuestionScreen {
         (fitted.rows, fitted.is_cut)
     }
 
-    /// Fits it into this many rows.
+    /// Fits the question into this many rows.
     pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> FittedQuestion {
         let parts: Vec<Vec<String>> = self
             .parts
@@ -207,7 +207,7 @@ impl QuestionScreen {
         fitted
     }
 
-    /// All rows of it, however many.
+    /// Returns all rows of the question, even if they do not fit on the screen.
     pub(super) fn all_rows(&self, size: TerminalSize) -> Vec<String> {
         let lines = self.parts.iter().flatten().chain(&self.covers);
         wrap_lines(lines, size.columns)

@@ -78,7 +78,7 @@ pub(crate) fn add_rules(
     }
 }
 
-/// Rules for one of Claude Code, without their decision.
+/// Converts a rule of Claude Code into rules of Rind, without their decision.
 fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Value>, String> {
     let (name, specifier) = split_rule(text)?;
     let is_rooted = |own: &str| own.starts_with('/') && !own.starts_with("//");

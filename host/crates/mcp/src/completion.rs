@@ -101,7 +101,7 @@ fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
 struct BegunVariable {
     name: String,
     value: String,
-    /// Variables before it.
+    /// Variables to the left of this one, with their values.
     given: Vec<(String, String)>,
     /// Text of the template between it and the next variable.
     literal: String,

@@ -81,7 +81,7 @@ impl ResultParts {
         }
     }
 
-    /// Adds an image as one; names other bytes.
+    /// Adds an image with its bytes. Other binary data becomes a text that names it.
     fn add_bytes(&mut self, what: &str, data: &str, media_type: &str) {
         let Ok(bytes) = STANDARD.decode(data) else {
             return self.add_text(format!("[{what} that is not base64, left out]"));

@@ -23,7 +23,7 @@ const SECRET_PARTS: [&str; 15] = [
     "onetimecode",
 ];
 
-/// Whole words that do the same.
+/// Words that name a secret only as a whole word.
 const SECRET_WORDS: [&str; 9] = [
     "key", "keys", "pin", "otp", "cvv", "cvc", "ssn", "iban", "pwd",
 ];

@@ -1,4 +1,5 @@
-//! A server, with everything that reaching it takes.
+//! An MCP server as a session reaches it: its settings, and the program or address with rules and
+//! limits.
 
 use std::collections::BTreeMap;
 use std::path::Path;

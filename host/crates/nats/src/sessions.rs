@@ -404,7 +404,7 @@ impl Sessions for NatsSessions {
         Ok(read.bytes.get(skipped..).unwrap_or_default().to_vec())
     }
 
-    /// A server that does not answer has no session.
+    /// Without an answer of the servers, the session counts as absent.
     fn contains(&self, at: &SessionAddress) -> bool {
         self.exists(at).unwrap_or_default()
     }

@@ -64,7 +64,7 @@ pub struct ProjectQuestion<'a> {
     pub trust: &'a ProjectTrust,
     /// Files of the project that are used if the answer is yes.
     pub files: &'a HeldFolder,
-    /// Things that it brings.
+    /// Plugins, skills, settings and other things that the project contains.
     pub contents: ProjectContents,
 }
 

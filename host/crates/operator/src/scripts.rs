@@ -113,7 +113,7 @@ pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Resul
 pub struct WritableScript {
     /// Place of the settings that name it.
     place: String,
-    /// Thing that changes with it, in words.
+    /// Effect of a change to the file, for example "which hooks are called".
     pub what: String,
     /// Program, script or list of hooks that the agent could change.
     pub file: PathBuf,

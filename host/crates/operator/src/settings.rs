@@ -47,10 +47,10 @@ pub struct PluginSelection {
 /// The session of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// A new one.
+    /// A new session with a generated id.
     #[default]
     New,
-    /// A new one with this id.
+    /// A new session with this id.
     Named(String),
     /// Session to continue: its id, the beginning of it, or `last`.
     Resume(String),

@@ -53,7 +53,7 @@ pub struct OperatorSetup {
     pub config: Config,
     /// The project's own folder, when it is trusted.
     pub project: Option<Arc<HeldFolder>>,
-    /// Secrets, once they were needed.
+    /// Secrets, read when they are first needed.
     secrets: OnceLock<Arc<OperatorSecrets>>,
 }
 

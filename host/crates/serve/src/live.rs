@@ -63,7 +63,7 @@ pub(crate) struct OrderedTurn {
 }
 
 impl LiveSessions {
-    /// Makes the sessions of a host; none is open.
+    /// Creates the set of open sessions of a host, empty at first.
     #[must_use]
     pub fn new(host: Host, policy: Arc<dyn Policy>) -> Self {
         Self {

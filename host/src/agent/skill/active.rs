@@ -228,7 +228,7 @@ impl ActiveSkills {
         lock(&self.0).last().map(|skill| skill.id.clone())
     }
 
-    /// Takes out those that `is_over` says it of.
+    /// Removes and returns the skills for which `is_over` is true.
     pub(in crate::agent) fn take_finished(
         &self,
         is_over: impl Fn(&ActiveSkill) -> bool,

@@ -11,7 +11,7 @@ use crate::message::{Message, Origin, Role, SkillPart};
 /// Most bytes of the text of one skill after compaction: about 5,000 tokens.
 const ONE_AGAIN_BYTES: usize = 20_000;
 
-/// Most bytes of all of them together.
+/// Most bytes of the texts of all skills after compaction.
 const AGAIN_BYTES: usize = 100_000;
 
 impl SkillScope {

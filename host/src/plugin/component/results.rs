@@ -62,7 +62,7 @@ fn bytes_of(value: &Val) -> Option<Vec<u8>> {
     bytes.collect()
 }
 
-/// Converts one value.
+/// Converts one value of the component model to JSON.
 fn json_of(value: Val) -> Value {
     if let Some(bytes) = bytes_of(&value) {
         return Value::String(STANDARD.encode(bytes));

@@ -30,7 +30,7 @@ pub(super) trait ScriptPoint: Point {
 /// The way in which something reaches every point: called with the marker of the one that was
 /// named.
 pub(super) trait WithPoint {
-    /// Does it at the point `P`.
+    /// Runs with the marker `P` of the point.
     fn with<P: ScriptPoint>(self);
 }
 
@@ -49,7 +49,7 @@ macro_rules! points {
             }
         })*
 
-        /// Does something at the point of this name.
+        /// Calls `what` with the marker of the point that has this name.
         pub(super) fn at(point: &str, what: impl WithPoint) {
             match point {
                 $($name => what.with::<catalog::$marker>(),)*

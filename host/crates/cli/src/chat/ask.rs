@@ -35,9 +35,9 @@ pub(super) struct OpenQuestion {
 /// Effect of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineEffect {
-    /// None: it asked for another page.
+    /// The line asked for another page, so there is no answer yet.
     NotYet,
-    /// None: it was no answer.
+    /// The line is not an answer.
     Invalid,
     Answered(String),
 }

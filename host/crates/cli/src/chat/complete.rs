@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 16;
 /// Entries of a folder that are looked at for a command of the shell.
 const MAX_LISTED: usize = 5_000;
 
-/// Most ends that are shown.
+/// Maximum number of completions that are shown.
 const MAX_SHOWN: usize = 6;
 
 /// Ends to choose from.
@@ -99,7 +99,7 @@ impl CompletionMenu {
         }
     }
 
-    /// Proposes these ends, of which the first is marked.
+    /// Shows these completions; the first is selected.
     pub(super) fn of_proposals(items: Vec<LineCompletion>) -> Self {
         Self {
             chosen: (!items.is_empty()).then_some(0),

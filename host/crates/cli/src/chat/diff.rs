@@ -47,7 +47,7 @@ struct KnownContents {
 pub(super) struct ChangedFile {
     /// First rows of the diff with context lines, each with its line number.
     pub(super) rows: Vec<String>,
-    /// Lines that come after those.
+    /// Number of lines of the diff that are not in `rows`.
     pub(super) n_more: usize,
 }
 

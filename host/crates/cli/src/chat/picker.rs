@@ -21,7 +21,7 @@ const WIDTH: usize = 200;
 pub(super) struct PickerEntry {
     /// Argument of the command that the choice runs.
     pub(super) value: String,
-    /// A few words on it.
+    /// Short description.
     pub(super) about: String,
 }
 

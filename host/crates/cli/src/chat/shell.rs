@@ -154,7 +154,7 @@ impl ChatShell {
         std::mem::take(&mut self.untold)
     }
 
-    /// Puts back output that was taken and not told.
+    /// Puts back output that was taken but did not reach the model.
     pub(super) fn put_back(&mut self, untold: Vec<String>) {
         self.untold.splice(0..0, untold);
     }

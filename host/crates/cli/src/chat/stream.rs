@@ -156,7 +156,7 @@ impl AnswerStream {
     }
 }
 
-/// The line, when it opens a block of code.
+/// Returns the line if it opens a fenced code block.
 fn opens_fence(line: &str) -> Option<&str> {
     let line = line.trim();
     (line.starts_with("```") && !line.trim_start_matches('`').contains('`')

@@ -23,7 +23,7 @@ enum ChatJob {
     Continue(CancellationToken),
     Command(CommandCall, CancellationToken),
     Model(Selected),
-    /// Tells those who watch of a command.
+    /// Sends an event about a command to the observers.
     Tell(Event),
     Close,
 }

@@ -1,4 +1,5 @@
-//! `rind session import`, `fork`, `rename`, `rm` and `gc`: what changes the store.
+//! `rind session import`, `fork`, `rename`, `rm` and `gc`: the commands that change the session
+//! store.
 
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};

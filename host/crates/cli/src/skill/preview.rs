@@ -1,5 +1,4 @@
-//! A screen about skills before their installation: restrictions, requested approvals, and other
-//! files.
+//! Preview of skills before their installation: restrictions, requested approvals and other files.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A look at the whole cluster, and the order to drain.
+//! State of all workers of a cluster, and the order to drain.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
