@@ -152,11 +152,11 @@ impl AgentHandle for SessionHandle {
             StateWrite::AtOnce => session.state_set(plugin, key, value),
             StateWrite::WithNextEntry => session.state_set_with_next(plugin, key, value),
         };
-        set.map_err(to_handle)
+        set.map_err(to_handle_error)
     }
 
     fn write_waiting(&self) -> Result<(), HandleError> {
-        self.outlet.session.write_waiting().map_err(to_handle)
+        self.outlet.session.write_waiting().map_err(to_handle_error)
     }
 
     fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
@@ -199,7 +199,7 @@ impl AgentHandle for SessionHandle {
         let session = &self.outlet.session;
         session
             .append_custom(plugin, name, value)
-            .map_err(to_handle)
+            .map_err(to_handle_error)
     }
 
     fn call_point<'a>(
@@ -255,7 +255,7 @@ impl AgentHandle for SessionHandle {
 
 /// Converts an error of the session into one for plugins. Paths of the host are none of its
 /// business.
-pub(super) fn to_handle(error: Error) -> HandleError {
+pub(super) fn to_handle_error(error: Error) -> HandleError {
     match error {
         Error::Limit { what, .. } => HandleError::Limit(what),
         other => {

@@ -315,7 +315,7 @@ impl LiveSession {
     fn stop_reason(&self, outcome: &TurnOutcome) -> Result<StopReason, WireError> {
         let (finish, failure) = {
             let mut view = lock(&self.view);
-            (view.finish(), view.take_failure())
+            (view.last_finish(), view.take_failure())
         };
         Ok(match (outcome.summary.stop, finish) {
             (TurnStop::Cancelled, _) => StopReason::Cancelled,

@@ -77,7 +77,7 @@ impl EventView {
     }
 
     /// Returns how the last answer of the turn ended.
-    pub(crate) fn finish(&self) -> Option<Finish> {
+    pub(crate) fn last_finish(&self) -> Option<Finish> {
         self.finish
     }
 

@@ -202,7 +202,7 @@ impl PluginLoad {
 
     /// Returns the files that were read before and that plugins and skills are taken from.
     #[must_use]
-    pub fn held(&self) -> Option<&Arc<HeldFolder>> {
+    pub fn held_folder(&self) -> Option<&Arc<HeldFolder>> {
         self.options.held.as_ref()
     }
 

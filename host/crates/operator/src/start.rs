@@ -189,8 +189,8 @@ impl PreparedRun {
         load.check(&plugins)?;
         frontend.show_plugins(&plugins);
         let plugins = StartableSet::check(Arc::new(plugins))?;
-        let roots = skills::roots(&setup, &plugins, load.held());
-        let preset_roots = skills::preset_roots(&setup, &plugins, load.held());
+        let roots = skills::roots(&setup, &plugins, load.held_folder());
+        let preset_roots = skills::preset_roots(&setup, &plugins, load.held_folder());
         // Free the files of the project, which may be large.
         drop(load);
         let machine = OperatorMachine::new(&setup.environment);

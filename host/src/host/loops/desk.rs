@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::names::LoopSessionNames;
 use super::order::{check_conversation, check_order};
 use super::spending::{LoopSpending, ReservedCost};
-use super::turn::{LoopTurn, OwnSessions, TurnRunner};
+use super::turn::{LoopTurn, PerTurnSessions, TurnRunner};
 use crate::agent::TurnOutcome;
 use crate::event::Stamped;
 use crate::host::{Host, Session};
@@ -126,7 +126,7 @@ impl LoopDesk {
             names: LoopSessionNames::new(plugin, own.keeper(), host.workspace()),
             uses_conversations: own.reads_conversations(),
             session: session.stored(),
-            runner: runner.unwrap_or_else(|| Arc::new(OwnSessions::new(host.clone()))),
+            runner: runner.unwrap_or_else(|| Arc::new(PerTurnSessions::new(host.clone()))),
             host,
             parts,
             messages: tokio::sync::Mutex::new(messages),

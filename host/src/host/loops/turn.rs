@@ -120,13 +120,13 @@ impl LoopTurn {
 
 /// Runs each turn in a session that is opened for it and closed after it, with the policy and the
 /// approver of the host.
-pub(super) struct OwnSessions {
+pub(super) struct PerTurnSessions {
     host: Host,
     /// Ways to say something to the turns that run, by the ids of their sessions.
     steering: Arc<Mutex<BTreeMap<String, SteerHandle>>>,
 }
 
-impl OwnSessions {
+impl PerTurnSessions {
     pub(super) fn new(host: Host) -> Self {
         Self {
             host,
@@ -135,7 +135,7 @@ impl OwnSessions {
     }
 }
 
-impl TurnRunner for OwnSessions {
+impl TurnRunner for PerTurnSessions {
     fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let (host, steering) = (self.host.clone(), self.steering.clone());
         Box::pin(async move {

@@ -81,7 +81,7 @@ fn of_skill(skill: &Arc<Skill>) -> CommandEntry {
 }
 
 /// Prompts of MCP servers, as the operator said yes to them.
-pub(super) fn of_servers(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
+pub(super) fn server_commands(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
     let mut entries = Vec::new();
     for own in servers {
         let origin = CommandOrigin::Server(own.server.clone());

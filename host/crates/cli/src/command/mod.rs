@@ -283,7 +283,7 @@ impl CommandSet {
                 .flat_map(|held| find::of_project(&about.paths, held)),
         );
         entries.extend(find::of_skills(&about.skills));
-        entries.extend(find::of_servers(&about.servers));
+        entries.extend(find::server_commands(&about.servers));
         find::check_templates(&mut entries, &helper).await;
         Self {
             list: RwLock::new(CommandList::new(entries.into_iter().map(Arc::new))),

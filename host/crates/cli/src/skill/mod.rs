@@ -115,7 +115,7 @@ async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     let load = plugin::load_of(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check(&plugins)?;
-    let roots = skills::roots(load.setup(), &plugins, load.held());
+    let roots = skills::roots(load.setup(), &plugins, load.held_folder());
     Ok((discover_skills(&roots), plugins))
 }
 
@@ -123,7 +123,7 @@ async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
 async fn found_without_plugins() -> Skills {
     let none = PluginSet::default();
     if let Ok(load) = plugin::load_of(&PluginArgs::default()).await {
-        return discover_skills(&skills::roots(load.setup(), &none, load.held()));
+        return discover_skills(&skills::roots(load.setup(), &none, load.held_folder()));
     }
     let Ok(paths) = find_paths(None) else {
         return Skills::default();
