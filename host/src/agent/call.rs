@@ -46,8 +46,7 @@ pub(super) struct AllowedCall {
 
 /// A call that ran or was refused, before `post-tool`.
 pub(super) struct RanCall {
-    /// The call and its result. Shared, so that the call stays here unchanged and uncopied while
-    /// hooks see it.
+    /// The call and its result. Shared, so that hooks read it without a copy.
     pub(super) finished: Arc<FinishedCall>,
     /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub(super) refused_by: Option<String>,

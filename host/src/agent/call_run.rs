@@ -16,8 +16,8 @@ use crate::session::{self, Body};
 use crate::tool::run::run_call;
 use crate::tool::subject::{Subject, WorkspacePath};
 
-/// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a
-/// plugin may read much.
+/// Maximum number of bytes of its result that the session keeps for a call of a plugin. No message
+/// contains that result, and a plugin may read much.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Result of a call whose path leads elsewhere than when it was judged.
@@ -169,7 +169,7 @@ impl ToolGate<'_> {
         finished
     }
 
-    /// Tells the session and those who watch that a call has ended.
+    /// Records in the session and tells observers that a call has ended.
     pub(super) fn tell_end(
         &self,
         result: &ToolResult,

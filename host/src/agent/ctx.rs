@@ -1,5 +1,5 @@
-//! The turn itself as its parts act for it: it calls hooks, appends messages to the session, and
-//! emits events.
+//! The turn as the context of its parts: it calls hooks, appends messages to the session, and emits
+//! events.
 
 use std::sync::Arc;
 

@@ -40,9 +40,9 @@ const MAX_ENTRY_BYTES: usize = 1 << 20;
 /// for.
 pub struct SessionHandle {
     outlet: EffectOutlet,
-    /// Set once the hooks are known, after the plugins were given their handle: the points that
-    /// plugins define, and the turns in which they act. The dispatcher holds the hooks, which hold
-    /// this: a strong reference would keep all of them for ever.
+    /// Points that plugins define, and the turns in which they act. Set once the hooks are known,
+    /// after the plugins have their handle. Weak, because the dispatcher holds the hooks and the
+    /// hooks hold this handle: a strong reference would form a cycle that is never freed.
     agent: OnceLock<(Weak<Dispatcher>, DefinedPoints, ActiveTurns)>,
 }
 
@@ -253,8 +253,8 @@ impl AgentHandle for SessionHandle {
     in_turn!(call_tool(name: String, arguments: Value) -> Parts);
 }
 
-/// Converts an error of the session into one for plugins. Paths of the host are none of its
-/// business.
+/// Converts an error of the session into an error for plugins, which must not see paths of the
+/// host.
 pub(super) fn to_handle_error(error: Error) -> HandleError {
     match error {
         Error::Limit { what, .. } => HandleError::Limit(what),

@@ -132,8 +132,8 @@ impl<'t> CallRepeater<'t> {
         })
     }
 
-    /// Runs a call again, and puts its result in the place of the message `told`. That message stays if
-    /// the call is refused now: the first run may have done something even so.
+    /// Runs a call again and replaces the message `told` with its result. The message stays if the
+    /// call is now refused, because the first run may have had an effect.
     async fn run_again(&mut self, call: ToolCall, told: String) -> Result<(), EarlyStop> {
         let text = format!(
             "the call of `{}` that was cut off runs again, as its tool allows",
@@ -167,7 +167,7 @@ impl<'t> CallRepeater<'t> {
         self.ctx.inject_texts(finished.inject).await
     }
 
-    /// Puts a result in the place of the message `told`.
+    /// Replaces the message `told` with a result.
     fn put_result(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
         Ok(self.ctx.scope.spec.session.append(Body::Replaced {
             reason: REPEATED.to_owned(),

@@ -56,7 +56,7 @@ impl PluginReplacements {
         WeakReplacements(Arc::downgrade(&self.0))
     }
 
-    /// Has a plugin take its place at the next safe point. One that waits already is passed over.
+    /// Replaces a plugin at the next safe point. A replacement that is already waiting is dropped.
     pub(crate) fn add_replacement(&self, new: PluginReplacement) {
         let mut waiting = lock(&self.0.waiting);
         waiting.retain(|waiting| waiting.plugin != new.plugin);

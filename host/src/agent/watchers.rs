@@ -121,8 +121,8 @@ impl EventEmitter {
         shown
     }
 
-    /// Returns a call for observers: its arguments as hooks of `output-delta` let them through.
-    /// Hooks that judge whole answers alone have seen the call in its answer.
+    /// Returns a call for observers: its arguments as the hooks of `output-delta` leave them. Hooks
+    /// that judge only whole answers have already seen the call in its answer.
     pub(super) async fn call_for_watchers(&self, caller: &Caller, call: &ToolCall) -> ToolCall {
         let mut shown = ToolCall {
             extra: None,

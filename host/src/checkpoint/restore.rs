@@ -207,7 +207,8 @@ fn write_temporary(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::R
     file.sync_data()
 }
 
-/// Renames a temporary file to its name. A file that appeared where there was none stays.
+/// Renames a temporary file to its final name. A file that appeared under this name in the meantime
+/// is not replaced.
 fn put_in_place(
     walked: &WalkedPath,
     temporary: &str,

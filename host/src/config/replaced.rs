@@ -7,8 +7,8 @@ use super::{Config, Layer, Origin};
 
 impl Config {
     /// Describes each list of a JSON file that the TOML file [of the same name](Layer::files)
-    /// replaces, with both places. A list whose elements are all in the stronger one is left out:
-    /// nothing of it is lost.
+    /// replaces, with the position of both. A list is skipped if the TOML file contains all of its
+    /// elements, because nothing is lost.
     #[must_use]
     pub fn replaced_lists(&self) -> Vec<String> {
         let pairs = self.layers.iter().zip(self.layers.iter().skip(1));

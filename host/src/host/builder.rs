@@ -331,7 +331,7 @@ fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Err
     })
 }
 
-/// Checks the scripts, each against those before it and the names that are taken.
+/// Checks each script against the scripts before it and the names that are taken.
 fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) -> Result<(), Error> {
     for script in scripts {
         let name = &*script.name;

@@ -87,7 +87,7 @@ impl PluginReplacer {
         }
     }
 
-    /// Tells those who watch the session of something, as a notice of the host.
+    /// Emits a notice of the host to those who observe the session.
     pub fn notice(&self, level: Level, text: impl Into<String>) {
         self.events.emit(Event::notice(level, text));
     }

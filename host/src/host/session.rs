@@ -322,18 +322,18 @@ impl Session {
         self.agent.checkpoints()
     }
 
-    /// Tells those who watch that the session is open, if they were not told yet: the first turn
-    /// would.
+    /// Emits the event that the session is open, unless it was emitted before. Otherwise the first
+    /// turn emits it.
     pub fn tell_opening(&mut self) {
         self.agent.announce_session();
     }
 
-    /// Tells those who watch that a person ran a command.
+    /// Emits the event that a person ran a command.
     pub fn tell_command(&mut self, event: Event) {
         self.agent.tell_event(event);
     }
 
-    /// Makes a copy of the session up to now, and returns its id. Nothing of it is open.
+    /// Copies the session up to now, and returns the id of the copy, which is not opened.
     ///
     /// # Errors
     /// The session cannot be read, or the copy cannot be written.
@@ -469,8 +469,8 @@ impl Turn<'_> {
         self
     }
 
-    /// Names the slash command that the text comes from, and its source, for those who watch and
-    /// for the session.
+    /// Sets the slash command that produced the text, and its source, for observers and for the
+    /// session.
     pub fn of_command(mut self, command: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.command = Some(command.into());

@@ -177,7 +177,7 @@ impl HostState {
         }
     }
 
-    /// Begins a call: what an earlier one left must not show in it.
+    /// Begins a call, and clears the state of an earlier one.
     pub(super) fn begin_call(&mut self, caller: &Caller) {
         self.clear_stderr();
         self.call.begin_call(caller);

@@ -112,7 +112,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
 }
 
 impl PluginSet {
-    /// Makes one plugin ready for a session of this set, in place of the one of its name.
+    /// Opens one plugin for a session of this set, to replace the plugin with the same name.
     pub(crate) fn open_one(
         &self,
         plugin: &LoadedPlugin,

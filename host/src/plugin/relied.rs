@@ -112,11 +112,11 @@ impl Absent {
 }
 
 impl PluginSet {
-    /// Whether everything runs that the operator relies on.
+    /// Checks that all plugins run that the operator relies on.
     ///
     /// # Errors
-    /// A plugin that is relied on does not run. The error names every one of them, its cause, and
-    /// how to continue without it.
+    /// Such a plugin does not run. The error lists each one with its cause and how to continue
+    /// without it.
     pub(super) fn check_relied(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;

@@ -10,7 +10,8 @@ pub(crate) struct RevealedText<'a> {
     pub(crate) weight: f32,
 }
 
-/// Whether a character is counted or taken out. Right-to-left letters count only beside these.
+/// Whether a character is counted or removed. Right-to-left letters are only looked for in a text
+/// with such a character.
 fn is_special(character: char) -> bool {
     !character.is_ascii()
         && matches!(

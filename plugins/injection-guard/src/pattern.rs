@@ -60,7 +60,7 @@ impl PhrasePattern {
     }
 }
 
-/// The words of a text, as far as a pattern looks at them.
+/// The words of a text, in the form that patterns compare.
 pub(crate) trait TextSentences {
     /// The word at an index, unless a sentence begins with it.
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>>;

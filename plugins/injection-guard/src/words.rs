@@ -48,8 +48,8 @@ impl WordSpan {
     }
 }
 
-/// Positions at which the words of a text start. Looks at each byte once: it is done with all that
-/// the model is given to read.
+/// Returns the positions at which the words of a text start. Looks at each byte once, because it
+/// runs over everything that the model reads.
 pub(crate) fn word_starts(text: &str) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes();
     let (mut at, mut is_inside) = (0, false);

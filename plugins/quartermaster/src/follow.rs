@@ -7,7 +7,7 @@ use rind_sdk::data;
 /// Number of cases from which all counts are halved, so that recent habits outweigh old ones.
 const HALVED_AT: u32 = 200;
 
-/// Most followers of one place; the most frequent are kept.
+/// Maximum number of followers of one place; the most frequent are kept.
 const MAX_FOLLOWERS: usize = 12;
 
 /// The operator's settings.
@@ -98,8 +98,8 @@ pub(crate) fn trail_places(before: &[String]) -> impl Iterator<Item = &[String]>
         .map(move |length| &before[n - length..])
 }
 
-/// The sentence for the model, if the counts allow one. The longest place that was seen often
-/// enough decides.
+/// Returns the sentence for the model, if the counts allow one. It is based on the longest place
+/// that was seen often enough.
 pub(crate) fn suggest_tool(
     before: &[String],
     settings: &FollowSettings,

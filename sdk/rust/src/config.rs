@@ -15,14 +15,13 @@ use crate::testing::config as host;
 type Read = Option<(String, Box<dyn Any>)>;
 
 thread_local! {
-    /// A hook asks for the settings at every call, and they stay the same.
+    /// Cache of the settings: hooks ask for them at every call, and they never change.
     static LAST: RefCell<Read> = const { RefCell::new(None) };
 }
 
 /// Returns all settings of the plugin as a value of the author's own type, which `#[data]` marks.
 ///
 /// # Errors
-///
 /// The settings do not fit the type: the type and `[config]` in `plugin.toml` differ.
 pub fn all<T: DeserializeOwned + Clone + 'static>() -> Result<T, Error> {
     let text = host::all();

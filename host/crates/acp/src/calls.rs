@@ -24,7 +24,8 @@ pub(crate) struct CallShape {
 }
 
 impl CallShape {
-    /// Shapes a call. `class` is that of its tool, if it is known; built-in tools have no `plugin`.
+    /// Describes a call in the form that the client shows. `class` is the effect class of its tool,
+    /// if known; built-in tools have no `plugin`.
     pub(crate) fn of(
         call: &ToolCall,
         class: Option<EffectClass>,

@@ -1,7 +1,7 @@
-//! Lines in and lines out, each on a thread of its own, because the streams of a process block.
+//! Reads and writes lines, each on its own thread, because the process's standard streams block.
 //!
-//! Owns the bounds: the longest line that is read, and the bytes that may wait for a client that does
-//! not read.
+//! Owns the bounds: the length of a line that is read, and the bytes that may wait for a client
+//! that does not read.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
@@ -107,8 +107,8 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Writes a line after those that were put before. Never blocks: a client that does not read for
-    /// long is given up.
+    /// Queues a line after the earlier ones. Never blocks: if a client does not read for long, its
+    /// connection is given up.
     pub(crate) fn put_line(&self, line: String) {
         if self.broken.is_cancelled() {
             return;

@@ -84,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// Takes a line of the client. Whatever is wrong with it has an error as its answer.
+    /// Handles a line from the client. Any fault in it is answered with an error.
     pub(crate) fn take_line(self: &Arc<Self>, line: InputLine) {
         let line = match line {
             InputLine::Line(line) => line,

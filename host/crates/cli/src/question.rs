@@ -98,7 +98,8 @@ impl QuestionLine {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuestionScreen {
-    /// The question, and then its parts. Where not everything fits, each part has its share.
+    /// The question, followed by its parts. If the screen is too small, each part gets a share of
+    /// the rows.
     pub(super) parts: Vec<Vec<QuestionLine>>,
     /// Lines right above the answers, never cut: the scope of an answer.
     pub(super) covers: Vec<QuestionLine>,

@@ -13,7 +13,8 @@ use super::event::read_payload;
 use super::folder::GuardFolder;
 use super::frame::{DaemonReply, RequestHead, read_reply, write_request};
 
-/// Time for everything. The agents are told to wait longer: their own deadline would run the call.
+/// Timeout for the whole request. The agents' own timeouts are longer: if one of them expired, the
+/// agent would run the call.
 const DEADLINE: Duration = Duration::from_secs(45);
 
 /// Pause between two looks for the daemon.

@@ -21,7 +21,8 @@ pub struct GuardPlaces {
     pub home: PathBuf,
     /// Folder of settings below which agents have theirs: `~/.config`, or `XDG_CONFIG_HOME`.
     pub config_home: PathBuf,
-    /// Folder of the agent in place of the usual one: the value of the agent's own variable.
+    /// Folder of the agent from the agent's own environment variable, which replaces the default
+    /// one.
     pub agent_folder: Option<PathBuf>,
     /// Folder of the project for which the guard is installed; `None` for all projects.
     pub project: Option<PathBuf>,
@@ -130,7 +131,7 @@ impl FileChange {
         Ok(copy)
     }
 
-    /// Replaces the file, and keeps its access and the link that leads to it.
+    /// Replaces the content of a file, and keeps its permissions and a symlink to it.
     fn write(&self, text: &str) -> std::io::Result<()> {
         let target = self
             .path

@@ -41,8 +41,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Time for which connections are still taken after the socket is gone.
 const LAST_ACCEPT: Duration = Duration::from_millis(5);
 
-/// Time for which a daemon waits until its predecessor has ended: longer than that takes to end its
-/// requests and to close its sessions.
+/// Time that a daemon waits for its predecessor to end. The predecessor needs less to end its
+/// requests and close its sessions.
 const TAKE_OVER: Duration = Duration::from_secs(22);
 
 /// A session that is to be opened.

@@ -171,7 +171,7 @@ async fn judge_acts(
     Ok(all)
 }
 
-/// Folders of an agent that has left the folder in which its session began.
+/// Folders of a session whose agent has left the folder in which the session began.
 struct MovedFolder<'a> {
     now: PathBuf,
     begun: &'a Path,
@@ -194,8 +194,8 @@ impl<'a> MovedFolder<'a> {
         arguments
     }
 
-    /// Returns arguments that a plugin changed, as they are seen from the folder of the agent. `given`
-    /// are those before.
+    /// Returns arguments that a plugin changed, with paths relative to the agent's folder. `given`
+    /// are the arguments before the change.
     fn back(&self, mut changed: Value, given: Option<&Value>) -> Value {
         let seen = given.map(|given| self.seen(given));
         let is_same = seen.is_some_and(|seen| seen.get(PATH) == changed.get(PATH));

@@ -27,8 +27,9 @@ pub(crate) enum RuleOrigin {
     Project,
 }
 
-/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`. `asks` are its rules that ask, which win
-/// there over all that allow, and here only over those that are not narrower.
+/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`. `asks` are its rules that ask. In
+/// Claude Code they win over all rules that allow; here they win only over rules that are not
+/// narrower.
 pub(crate) fn add_claude_rule(
     text: &str,
     decision: Rule,

@@ -210,14 +210,14 @@ impl Connection {
         }
     }
 
-    /// Whether the server said that its tools have changed since this was last asked.
+    /// Whether the server reported a change of its tools since the last call of this function.
     pub(crate) fn take_change(&self) -> bool {
         let is_changed = &self.service.service().is_changed;
         is_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Follows the changes of a server of the newer protocol, in a task that ends with the
-    /// connection. Servers of the older one tell of them without being asked.
+    /// Subscribes to changes of a server of the newer protocol, in a task that ends with the
+    /// connection. Servers of the older protocol report changes without a subscription.
     pub(crate) fn follow_changes(&self) {
         // Not over HTTP: the response to this request never ends, and the transport reads responses
         // to their end.

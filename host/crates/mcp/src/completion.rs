@@ -20,7 +20,7 @@ const MAX_VALUE_BYTES: usize = 256;
 /// Most templates that are asked about for one address.
 const MAX_TEMPLATES: usize = 4;
 
-/// Asks a server how a begun text could go on. It has none if it declares no completions.
+/// Asks a server to complete a value. Empty if the server declares no completions.
 pub(crate) async fn complete_text(
     connection: &Connection,
     begun: &BegunText,

@@ -23,8 +23,8 @@ pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
 /// The host's end of a connection.
 #[derive(Clone)]
 pub(crate) struct ClientEnd {
-    /// Receives a message when the server says that its tools have changed. Has room for one, so
-    /// that many changes at once are one.
+    /// Receives a message when the server reports that its tools have changed. Its capacity is one,
+    /// so that several changes count as one.
     pub(crate) changed: Sender<()>,
     /// Whether a change was announced and the tools were not compared since.
     pub(crate) is_changed: Arc<AtomicBool>,

@@ -1,10 +1,10 @@
-//! Finds words that ask for a password, a token, a key or the like, also where they are disguised.
+//! Finds words that ask for a password, a token, a key or the like, even if they are disguised.
 //!
-//! A guess that errs on the side of a refusal. Start from [`asks_for_secret`].
+//! This is a heuristic that refuses when in doubt. Start from [`asks_for_secret`].
 
 use rind_lib::skill::key;
 
-/// Parts of words that name something which no server is given.
+/// Parts of words that name a secret, which no server may ask for.
 const SECRET_PARTS: [&str; 15] = [
     "password",
     "passwd",
@@ -51,8 +51,9 @@ pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     words.iter().any(is_part) || is_split(2) || is_split(3)
 }
 
-/// Words of a text in small letters, also those of a name as `apiKey`. Letters of other scripts that
-/// look as Latin ones become these, and letters that stand alone become one word.
+/// Splits a text into lower-case words; a name such as `apiKey` becomes two. Letters of other
+/// scripts that look like Latin ones are replaced by these, and single letters are joined to one
+/// word.
 fn words_of(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len());
     let mut was_small = false;

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use rind_lib::config::{Section, number};
 
-/// Longest name of a server: the names of its tools begin with it, and are bounded.
+/// Maximum length of a server name. The names of its tools begin with it and have a maximum length
+/// too.
 const MAX_NAME_BYTES: usize = 24;
 
 /// Default timeout of a call, in seconds.

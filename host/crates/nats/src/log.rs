@@ -14,11 +14,11 @@ use crate::append::{AppendFailure, NewMessage, append_message};
 use crate::link::{NatsLink, StoredMessage};
 use crate::replay::{AT, SessionBytes, TAKEN, read_messages};
 
-/// Header with the length that a copied session has once all of it is there. Until then there is no
-/// such session.
+/// Header with the final length of a copied session. As long as lines are missing, the session does
+/// not exist for readers.
 const WHOLE: &str = "Rind-Whole";
 
-/// Number of times that a session is read again because its writer went on meanwhile.
+/// Number of times that a session is read again because its writer appended during the read.
 const MAX_RACES: usize = 20;
 
 /// Maximum length of the payload of a message.
@@ -133,7 +133,7 @@ impl SessionSubject {
         Ok(true)
     }
 
-    /// Removes the lines of the session, and none of its subagents.
+    /// Removes the lines of the session. Subagents are not removed.
     pub(crate) async fn remove(&self) -> Result<(), NatsError> {
         self.link.purge(&self.stream, &self.subject).await
     }
@@ -181,7 +181,8 @@ fn with_offset(mut headers: HeaderMap, offset: u64) -> HeaderMap {
     headers
 }
 
-/// Whether the session of this last message is there: a copy must have arrived as a whole.
+/// Whether the session with this last message exists: a copied session does only once all of it has
+/// arrived.
 pub(crate) fn is_whole(last: &StoredMessage) -> bool {
     let Some(whole) = last.number(WHOLE) else {
         return true;

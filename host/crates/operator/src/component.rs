@@ -95,7 +95,8 @@ pub fn read_component(
     })
 }
 
-/// Returns the name of a component: that of its file, in the letters that names of servers have.
+/// Returns the name of a component: its file name, converted to the characters that names of
+/// servers may have.
 #[must_use]
 pub fn name_of(file_name: &str) -> String {
     let stem = file_name.split('.').next().unwrap_or(file_name);

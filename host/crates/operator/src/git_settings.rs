@@ -1,5 +1,5 @@
-//! Settings of git that confined commands are given: the user's own file may hold passwords and
-//! runs programs, so that only those keys of it are passed on that say who commits and how.
+//! Settings of git for confined commands. The user's own file may contain passwords and commands,
+//! so only the keys that say who commits and how are passed on.
 
 use std::path::PathBuf;
 use std::time::Duration;

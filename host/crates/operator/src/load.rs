@@ -155,8 +155,8 @@ impl PluginLoad {
         Ok(load)
     }
 
-    /// Searches only these folders, as those of the installation, and expects none of the plugins
-    /// that the settings speak of.
+    /// Searches only these folders, as those of the installation. Plugins that the settings mention
+    /// may be missing.
     #[must_use]
     pub fn only_in(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let folders = folders.into_iter();

@@ -45,8 +45,8 @@ pub struct NamedServer {
     pub settings: ServerSettings,
     /// Variables of the program with their values.
     pub env: Vec<(String, String)>,
-    /// Arguments of the program after variables in them were replaced; those of the settings without
-    /// it.
+    /// Arguments of the program after their variables were replaced; without this, those of the
+    /// settings.
     pub args: Option<Vec<String>>,
     /// File of the project that names it; `None` for a server of the settings or of a program.
     pub place: Option<&'static str>,

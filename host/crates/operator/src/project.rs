@@ -38,7 +38,7 @@ fn server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> 
     names.map(|(name, _)| (*name, paths.workspace.join(name)))
 }
 
-/// Things that a project brings, as the question about it shows them. Templates are read from its
+/// Contents of a project, as the trust question shows them. Templates are read from the project's
 /// files.
 #[derive(Debug, Default)]
 pub struct ProjectContents {

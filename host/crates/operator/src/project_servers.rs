@@ -75,8 +75,8 @@ pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<Project
     Ok(servers)
 }
 
-/// Returns the servers in the held files of a project. Files that cannot be read have none: they are
-/// told of when the project is read.
+/// Returns the servers in the held files of a project. Files that cannot be read are skipped here,
+/// and reported when the project is read.
 #[must_use]
 pub fn servers_of(paths: &Paths, held: &HeldFolder) -> Vec<ProjectServer> {
     let mut all: Vec<ProjectServer> = Vec::new();

@@ -1,5 +1,5 @@
-//! Scripts of the settings: where they stand, whether their programs are there, and who else may
-//! change them.
+//! Scripts of the settings: their position in the settings, whether their programs exist, and
+//! whether the agent could change them.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -92,7 +92,8 @@ fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Polic
     by.is_none()
 }
 
-/// Warns of script files that the agent could change: the agent would then write its own judge.
+/// Warns of script files that the agent could change, because the agent could then disable the
+/// check.
 ///
 /// # Errors
 /// A setting is wrong.

@@ -36,7 +36,8 @@ pub struct PluginSelection {
     pub is_local_only: bool,
     /// Names of plugins that are left out.
     pub without: Vec<String>,
-    /// Names of plugins that are left out if they are there: they do not suit the program.
+    /// Names of plugins that are left out if they are installed, because they do not suit the
+    /// program.
     pub unsuited: Vec<String>,
     /// Whether the project's `.rind` is trusted for this run.
     pub trust_project: bool,

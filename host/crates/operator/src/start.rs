@@ -337,8 +337,8 @@ fn provider_and_model(selected: &Selected) -> String {
     }
 }
 
-/// Resolves the session to continue. One of another folder is only gone on with by its id, and that
-/// is said.
+/// Resolves the session to continue. A session of another folder is continued only by its id, with
+/// a message.
 fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
     let paths = &setup.paths;
     let store = SessionStore::new(paths.sessions());

@@ -114,8 +114,8 @@ impl EventLog {
         lock(&self.kept).dropped
     }
 
-    /// Returns at most `limit` events after this number. A number that is not of this log counts as
-    /// its start: it is from an earlier opening of the session, or from nowhere.
+    /// Returns at most `limit` events after this number. An unknown number, for example from an
+    /// earlier opening of the session, counts as the start of the log.
     #[must_use]
     pub fn events_after(&self, after: u64, limit: usize) -> NewEvents {
         let kept = lock(&self.kept);

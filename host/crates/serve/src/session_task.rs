@@ -53,7 +53,7 @@ pub(crate) struct SessionOrder {
     pub(crate) reply: TurnReply,
 }
 
-/// Receives the outcome of a turn, or the reason why there is none. Nobody needs to wait for it.
+/// Receives the outcome of a turn, or the reason why there is none. The receiver may be dropped.
 pub(crate) type TurnReply = oneshot::Sender<Result<TurnOutcome, String>>;
 
 /// The turns of a session that were ordered and have not ended, the running one first.

@@ -336,8 +336,8 @@ struct TurnRemains {
     again: Vec<Message>,
 }
 
-/// Writes the turn to disk for its holder, then puts the summary in its place, with `stays`; `None`
-/// if compaction took the turn out, so that nothing of it is in the conversation.
+/// Writes the turn to disk for its holder, then replaces the turn with the summary and `stays`.
+/// `None` if compaction has removed the turn, so that the conversation has nothing to replace.
 fn move_out(
     session: &Session,
     of_holder: &SessionSpec,

@@ -110,7 +110,8 @@ impl Drop for ArchiveBatch {
     }
 }
 
-/// Reads a turn and has it summed up. `None`: nothing can be said of it now, and it stays due.
+/// Reads a turn and has it summarized. `None` if this cannot be decided now, so that the turn stays
+/// due.
 async fn prepare_archive(scope: &TurnScope, due: DueTurn) -> Option<PreparedArchive> {
     let (place, turn) = (scope.spec.session.place(), due.turn);
     let read =

@@ -1,4 +1,4 @@
-//! The summary that stays of an archived turn: the question to the model, and the parser of its
+//! The summary that replaces an archived turn: the question to the model, and the parser of its
 //! answer.
 
 use serde::{Deserialize, Serialize};

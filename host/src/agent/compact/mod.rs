@@ -48,7 +48,8 @@ const LEAST_PART: u64 = 10;
 /// Tokens that a person may have replaced at least: a summary of less is no shorter.
 const LEAST_REPLACED: u64 = 200;
 
-/// Messages at the end that stay when a person asks for compaction: the last input and its answer.
+/// Number of messages at the end that remain when a person asks for compaction: the last input and
+/// its answer.
 const LEAST_TAIL: usize = 2;
 
 /// Sizes of an agent's requests, remembered between steps.
@@ -108,8 +109,8 @@ impl CompactionState {
             .gauge_tokens(self.counter.of_messages(model, messages))
     }
 
-    /// A server refused a request for `model` as longer than its window: from now on requests for
-    /// this model stay below it.
+    /// Records that a server refused a request for `model` as longer than its window. Later
+    /// requests for this model stay below that size.
     pub(super) fn refuse_size(&mut self, model: &str, request: &Request) {
         let counted = self.counter.of_request(request);
         let sizes = self.sizes_of(model);

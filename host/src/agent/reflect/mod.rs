@@ -75,8 +75,8 @@ impl ReflectionState {
         Ok(verdict)
     }
 
-    /// The built-in reflection, then the model's second look at answers that the first lets
-    /// through. A draft that can no longer be changed is not looked at again.
+    /// Runs the built-in reflection, then the model's review of answers that the built-in one
+    /// accepts. A draft that can no longer be changed is not reviewed again.
     async fn weigh_reflection(
         &mut self,
         ctx: &TurnCtx,

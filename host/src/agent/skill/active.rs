@@ -93,8 +93,8 @@ impl ActiveSkill {
         }
     }
 
-    /// Whether a call of this tool is kept from running. Reading skills stays possible unless it is
-    /// denied by name: it runs nothing, and a further skill only takes tools away.
+    /// Whether the active skill forbids a call of this tool. Reading skills stays possible unless
+    /// it is denied by name: it runs nothing, and another skill only removes tools.
     pub(super) fn forbids_tool(&self, spec: &ToolSpec) -> Option<ForbiddenCall> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
         let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
@@ -110,7 +110,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Whether it was active when its session was left, and is since.
+    /// Whether the skill was restored from an earlier run of the session.
     pub(super) fn is_of_earlier_run(&self) -> bool {
         self.turn == 0
     }
@@ -240,9 +240,9 @@ impl ActiveSkills {
     }
 }
 
-/// Whether the tools of this plugin are there for the time of the skill. A project neither takes
-/// tools away that the user has without it, nor gives those that a skill of the user's keeps for
-/// itself.
+/// Whether the skill makes the tools of this plugin available while it is active. A project must
+/// neither remove tools that the user has without it, nor make tools available that a skill of the
+/// user reserves for itself.
 pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
     may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
 }

@@ -35,8 +35,8 @@ impl SkillScope {
                 .any(|message| has_text(message, &ready.skill.id, &ready.text))
     }
 
-    /// Whether a message is the text of an active skill, or tells of skills about files: it is
-    /// repeated after a summary and so not part of it.
+    /// Whether a message is the text of an active skill, or names skills about files. Such a
+    /// message is repeated after a summary, so it is not summarized.
     pub(in crate::agent) fn is_told_again(&self, message: &Message) -> bool {
         if tells_again(message) {
             return true;

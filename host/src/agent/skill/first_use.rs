@@ -140,8 +140,8 @@ fn is_asked(skill: &Skill) -> bool {
     }
 }
 
-/// The skill as a tool, for policy and person: the effect that it declares is its effect, and a
-/// skill that declares none may have any effect.
+/// Describes the skill as a tool for policy and person. Its effect class is the effect that it
+/// declares; a skill that declares none may have any effect.
 fn skill_spec(skill: &Skill) -> ToolSpec {
     let effects = &skill.side_effects;
     let has = |effect| effects.contains(&effect);

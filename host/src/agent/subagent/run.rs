@@ -50,7 +50,7 @@ pub(in crate::agent) struct SubagentRun {
 }
 
 impl SubagentRun {
-    /// Builds the agent. Its limits are those of its parent at most.
+    /// Builds the agent. Its limits are at most those of its parent.
     pub(in crate::agent) fn build_agent(
         &self,
         tools: ToolRegistry,

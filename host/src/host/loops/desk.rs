@@ -142,7 +142,7 @@ impl LoopDesk {
         self.is_told.store(false, Ordering::Release);
     }
 
-    /// Whether the present run waits for the end of the host, and is to be given time for its own.
+    /// Whether the present run waits for the host to end, and must be given its own time to finish.
     pub(super) fn is_told(&self) -> bool {
         self.is_told.load(Ordering::Acquire)
     }

@@ -19,7 +19,7 @@ const UNNAMED: char = '_';
 /// Number of digits in a session id from the hash of the workspace and the plugin's folder of data.
 const PLACE_DIGITS: usize = 8;
 
-/// Digits that make the id of a new session its own.
+/// Number of random digits in the id of a new session.
 const FRESH_DIGITS: usize = 10;
 
 /// Maximum length of a session's name, in bytes.
@@ -36,7 +36,7 @@ pub(super) struct LoopSessionNames {
 }
 
 impl LoopSessionNames {
-    /// Names the sessions of a plugin that keeps its data under `keeper`.
+    /// Creates the names for a plugin that keeps its data under `keeper`.
     pub(super) fn new(plugin: &str, keeper: &str, workspace: &Path) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(workspace.as_os_str().as_encoded_bytes());

@@ -76,7 +76,8 @@ for_each_point!(points);
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CallWith{P}")]
 pub(super) struct Call<P> {
-    /// Number of the call; only for scripts that stay, which answer with it.
+    /// Number of the call. Only for scripts that keep running, which repeat the number in their
+    /// answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
     /// Name of the script in the settings.

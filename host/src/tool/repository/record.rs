@@ -34,7 +34,7 @@ const UNFINISHED: &str = "new";
 /// Maximum size of a record, in bytes: the contents in base64, and some 100,000 paths.
 const MAX_RECORD_BYTES: u64 = 2 * MAX_KEPT_BYTES + (32 << 20);
 
-/// Time that a command may run beyond its deadline, until all of its processes have been stopped.
+/// Time that a command may run beyond its deadline until all of its processes are stopped.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Age at which an unfinished record is removed. Its command was never started.

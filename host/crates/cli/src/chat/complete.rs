@@ -205,8 +205,8 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     found
 }
 
-/// Files that match the typed text: first those whose name begins with it, then those that contain
-/// it.
+/// Returns the files that match the typed text: first files whose name begins with the text, then
+/// files that contain it.
 fn matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
     let begun = begun.to_lowercase();
     let rank = |file: &str| {

@@ -26,8 +26,8 @@ const CONTEXT: usize = 3;
 /// Most rows of a change that are shown.
 const MAX_ROWS: usize = 40;
 
-/// Longest time in which the fewest changed lines are looked for. The turn waits for it; from then
-/// on more may be shown as changed.
+/// Time limit for finding the smallest diff, because the turn waits. After it, more lines than
+/// necessary may be shown as changed.
 const DEADLINE: Duration = Duration::from_millis(50);
 
 /// Built-in tools that write one file.

@@ -51,7 +51,8 @@ pub(super) struct LineEditor {
 #[serde(rename_all = "lowercase")]
 pub(super) enum EditorPiece {
     Own(String),
-    /// A long paste, shown as a note: the person has not read its words.
+    /// A long paste, which the editor shows as a short note, because the person has not read its
+    /// text.
     Pasted(String),
 }
 

@@ -30,8 +30,8 @@ impl LiveChat {
         self.last_key = Instant::now();
     }
 
-    /// Stops the program, and with it a running turn, until the shell continues it. The text in the
-    /// editor stays.
+    /// Suspends the program, and with it a running turn, until the shell continues it. The text in
+    /// the editor stays.
     pub(super) fn suspend_chat(&mut self) {
         let stopped = self.screen.end_screen(&[]).and_then(|()| {
             self.tty.leave_raw();

@@ -41,7 +41,7 @@ pub(super) struct ChatShell {
     untold: Vec<String>,
 }
 
-/// A command that runs. Dropped, it ends: none outlives its chat.
+/// A running command. Dropping it ends the command, so none outlives its chat.
 struct RunningShell {
     command: String,
     cancel: CancellationToken,

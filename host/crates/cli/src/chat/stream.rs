@@ -52,7 +52,7 @@ impl AnswerStream {
         }
     }
 
-    /// Returns the rows of the rest as it looks now.
+    /// Returns the rows of the part that is not in the scrollback yet.
     pub(super) fn tail_rows(&self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         self.push_blank(&mut rows, &self.rest);

@@ -69,7 +69,7 @@ pub(super) struct ChatWorker {
     events: BesideSession,
 }
 
-/// The way to those who watch, while a turn has the session.
+/// Channel to the observers, while a turn has the session.
 #[derive(Clone)]
 struct BesideSession {
     events: Events,
@@ -248,7 +248,7 @@ async fn work_on_session(
     }
 }
 
-/// Runs a turn, after the resources that its text names are there.
+/// Runs a turn once the resources that its text names are fetched.
 async fn run_prompt(
     session: &mut Session,
     prompt: ChatPrompt,

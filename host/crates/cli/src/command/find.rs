@@ -80,7 +80,7 @@ fn of_skill(skill: &Arc<Skill>) -> CommandEntry {
     }
 }
 
-/// Prompts of MCP servers, as the operator said yes to them.
+/// Returns the prompts of MCP servers that the operator accepted, as commands.
 pub(super) fn server_commands(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
     let mut entries = Vec::new();
     for own in servers {

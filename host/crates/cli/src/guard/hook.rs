@@ -82,8 +82,8 @@ fn unknown_words() -> String {
     "the hook was called with unknown arguments; run `rind guard install` again".to_owned()
 }
 
-/// Answers on a thread of its own, so that neither a panic nor an input without end is left without an
-/// answer.
+/// Answers on its own thread, so that the agent gets an answer even after a panic or if the input
+/// never ends.
 fn answer_in_time(words: HookWords) -> HookAnswer {
     let (sender, receiver) = mpsc::channel();
     let begun = std::thread::Builder::new().spawn(move || {

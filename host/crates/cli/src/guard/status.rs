@@ -26,7 +26,8 @@ pub(in super::super) struct AgentStatus {
     pub(in super::super) plugins: Vec<PluginCover>,
 }
 
-/// A plugin, and the points of its hooks that an agent reaches, and those that it does not.
+/// A plugin with the points of its hooks, split into those that an agent reaches and those that it
+/// does not.
 #[derive(Debug, Serialize)]
 pub(in super::super) struct PluginCover {
     pub(in super::super) name: String,

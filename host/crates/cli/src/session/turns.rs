@@ -277,7 +277,8 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     block("", call.result.as_deref().unwrap_or_default(), limit);
 }
 
-/// Returns the kind of the maker of a call to name before it: a client outside names its own.
+/// Returns the kind of the caller, to show before its name. A client outside the session already
+/// has it in its name.
 pub(super) fn maker_kind(by: &str) -> &'static str {
     if by.contains(':') { "" } else { "plugin " }
 }

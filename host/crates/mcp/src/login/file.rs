@@ -155,7 +155,8 @@ impl StoredLogin {
     }
 }
 
-/// Time before its end at which a token is renewed, in seconds; half of its life if that is shorter.
+/// Number of seconds before its expiry at which a token is renewed; half of its lifetime if that is
+/// shorter.
 const MARGIN_SECONDS: u64 = 60;
 
 /// The file as the protocol's library uses it during a login or a renewal. The caller holds the lock.

@@ -40,7 +40,7 @@ pub struct LoginRequest<'a> {
     pub file: &'a Path,
     /// Address on loopback to which the browser is led back.
     pub redirect: &'a str,
-    /// Scopes to ask for; those that the server names if there are none.
+    /// Scopes to request; if empty, those that the server names.
     pub scopes: &'a [String],
     /// Id of a client that the operator registered; a new one is registered without it.
     pub client_id: Option<&'a str>,
@@ -81,8 +81,8 @@ impl std::fmt::Debug for LoginFlow {
 }
 
 impl LoginFlow {
-    /// Finds the authorization server of a server, registers a client where none is given, and makes
-    /// the address for the browser.
+    /// Finds the authorization server, registers a client unless one is given, and returns the URL
+    /// for the browser.
     ///
     /// # Errors
     /// Reason, in words that continue "the login".

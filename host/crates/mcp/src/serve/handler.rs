@@ -42,7 +42,7 @@ pub(super) struct ServerEnd {
     pending: PendingCalls,
     /// Session of this connection.
     own: OnceCell<ServedSession>,
-    /// Whether it is a connection, which has a session of its own.
+    /// Whether this is a stateful connection, with a session of its own.
     is_connection: AtomicBool,
     /// Place among the connections and requests that are open.
     _place: Option<OwnedSemaphorePermit>,

@@ -1,4 +1,4 @@
-//! Inputs of sessions, durable before any worker is told of them.
+//! Inputs of sessions: each is stored durably before a wake message tells the workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -206,8 +206,7 @@ impl<'a> Steps<'a> {
         self.close_request(turn.started, turn);
     }
 
-    /// Adds a step for a request that has none yet: one without an answer of its own was paid for
-    /// too.
+    /// Adds a step for a request that has none. A request without an answer was paid for too.
     fn close_request(&mut self, time: i64, turn: &TurnView) {
         if self.request.is_some() {
             self.push("agent", time, "", turn);

@@ -1,5 +1,5 @@
 //! Reads Rust, WIT and components, and writes their skills, in a process of its own: the parsers
-//! recurse without limit on untrusted input, and only a process can be killed.
+//! recurse without limit on untrusted input, and a process can be killed while a thread cannot.
 
 use std::ffi::OsString;
 use std::fs;

@@ -12,8 +12,9 @@ use rind_lib::grant::held::HeldFolder;
 use rind_lib::skill::FILE;
 use rind_package::place;
 
-/// Refuses a place for a bundle that is the source or holds it, which would be replaced. A place in
-/// the source is one where an author ships the skill: nothing there is read as source.
+/// Refuses to write a bundle to the source itself or to a folder that contains the source, which
+/// the bundle would replace. A folder inside the source is allowed if the author ships skills
+/// there, because nothing in it is read as source.
 pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
