@@ -128,7 +128,7 @@ impl OperatorBackend {
         };
         let run = PreparedRun::new(settings, &frontend).await?;
         let facts = open::command_facts(&run)?;
-        let program = std::env::current_exe().context("find this program")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let commands = CommandSet::new(facts, run.setup.project.as_deref(), program).await;
         lock(&notes).extend(commands.faults());
         let ready = run.host(order.approver).await?;

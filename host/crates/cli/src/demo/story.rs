@@ -104,7 +104,7 @@ impl DemoStory {
             for (key, value) in values {
                 store
                     .set(key, value)
-                    .with_context(|| format!("write what {plugin} has learnt"))?;
+                    .with_context(|| format!("write the stored values of {plugin}"))?;
             }
         }
         Ok(())

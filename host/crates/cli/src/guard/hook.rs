@@ -152,7 +152,8 @@ fn prepare(
 
 /// Returns the program `rind`: this one, or the one beside the small program.
 fn rind_program() -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    let program = std::env::current_exe()
+        .map_err(|error| format!("cannot find the path of this program: {error}"))?;
     let is_small = program.file_name().is_some_and(|name| name == HOOK_PROGRAM);
     Ok(match is_small {
         true => program.with_file_name("rind"),

@@ -66,7 +66,10 @@ impl GuardTarget {
         };
         let rind_home = environment.variable(HOME_VARIABLE);
         let rind_home = rind_home.filter(|home| !home.is_empty());
-        let program = environment.program.clone().context("find this program")?;
+        let program = environment
+            .program
+            .clone()
+            .context("cannot find the path of this program")?;
         let (program, is_small) = hook::hook_program(program);
         let command = rind_guard::GuardCommand {
             program,

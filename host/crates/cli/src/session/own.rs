@@ -140,7 +140,7 @@ fn remove(store: &SessionStore, ids: &[String]) -> bool {
             Err(error) => {
                 is_done = false;
                 render::print_error(
-                    &anyhow::Error::new(error).context(format!("session {id} stays")),
+                    &anyhow::Error::new(error).context(format!("session {id} is not removed")),
                 );
             }
         }

@@ -28,7 +28,7 @@ const WORKER: WorkerKind = WorkerKind {
 
 /// Does the work in the process.
 pub(super) async fn run_outline(job: &DeriveJob) -> anyhow::Result<DraftedSource> {
-    let program = std::env::current_exe().context("find this program")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let input = serde_json::to_vec(job)?;
     let (text, finished) = WORKER
         .run_worker(&program, &input, &CancellationToken::new())

@@ -18,7 +18,7 @@ use rind_package::place;
 pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
-        .with_context(|| format!("look at {}", source.display()))?;
+        .with_context(|| format!("read the metadata of {}", source.display()))?;
     let place = resolve_place(folder)?;
     if own.starts_with(&place) {
         bail_usage!(
@@ -32,7 +32,8 @@ pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
 
 /// The path without links, also of something that is not there yet.
 fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
-    let path = std::path::absolute(path).with_context(|| format!("look at {}", path.display()))?;
+    let path = std::path::absolute(path)
+        .with_context(|| format!("read the metadata of {}", path.display()))?;
     for above in path.ancestors() {
         let Ok(known) = above.canonicalize() else {
             continue;
@@ -55,7 +56,10 @@ pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> 
     let found = match folder.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(|| format!("look at {}", folder.display())),
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("read the metadata of {}", folder.display()));
+        }
     };
     if !found.is_dir() {
         bail!(
