@@ -100,16 +100,16 @@ impl SessionBuilder {
     /// `.`.
     ///
     /// # Errors
-    /// The id is none, a session has it already, or its files cannot be written.
+    /// The id is invalid, a session has it already, or its files cannot be written.
     pub fn create_named(self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.create_named(id, &self.spec())?;
         self.on(Arc::new(session))
     }
 
-    /// Goes on with the session of this whole id, or makes it when it is missing.
+    /// Continues the session with this full id, or creates it if it does not exist.
     ///
     /// # Errors
-    /// The id is none, the session is open elsewhere, or its files cannot be read or written.
+    /// The id is invalid, the session is open elsewhere, or its files cannot be read or written.
     pub fn resume_or_create(mut self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.open_or_create(id, &self.spec())?;
         // A process may have been killed before it wrote the entry.
@@ -119,7 +119,7 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Goes on with a session: its id or the beginning of it, or `last` for the last one of this
+    /// Continues a session: its id or a prefix of it, or `last` for the last session of this
     /// workspace.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Goes on with a session that is open already.
+    /// Continues a session that is already open.
     ///
     /// # Errors
     /// The plugins cannot be made ready for it.

@@ -40,7 +40,7 @@ pub enum TurnSession {
     Fresh,
     /// The session that the loop keeps under this name.
     Named(String),
-    /// An existing session, by its whole id.
+    /// An existing session, by its full id.
     Existing(String),
 }
 

@@ -11,7 +11,7 @@ const NOT_DOMAINS: &[&str] = &[
 /// Bytes of the longest local part and of the longest domain.
 const LONGEST: (usize, usize) = (64, 253);
 
-/// An email address. `git@host:path` is none.
+/// Returns the end of an email address. `git@host:path` is not one.
 pub(crate) fn email_end(text: &[u8], at: usize) -> Option<usize> {
     let local = run_end(text, at, LONGEST.0 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b"._%+-".contains(&byte)

@@ -267,7 +267,7 @@ enum RunResult {
     Command(Option<String>),
 }
 
-/// Goes on with the interrupted turn of the session.
+/// Continues the interrupted turn of the session.
 async fn continue_turn(
     session: &mut Session,
     demands: TurnDemands,

@@ -39,7 +39,7 @@ pub(crate) fn add_folder(
     Ok(())
 }
 
-/// Keys of a front matter that are none of these.
+/// Keys of a front matter other than these.
 fn other_keys(front: &Map<String, Value>, known: &[&str]) -> String {
     let others = front.keys().map(String::as_str);
     let others: Vec<&str> = others.filter(|key| !known.contains(key)).collect();

@@ -1,8 +1,8 @@
-//! The lines of one session on its subject: created, taken over, read.
+//! The lines of one session on its subject: creates them, takes them over, reads them.
 //!
-//! Invariant: no process writes to a session without a message of its own that names the one before.
-//! A process that continues a session first appends such a message, and from then on every append of the
-//! writer before is refused. Start from [`SessionSubject`].
+//! Invariant: each append names the last message of the subject, and fails if another process has
+//! appended since. A process that continues a session appends a message of its own first, so every
+//! later append of the previous writer is refused. Start from [`SessionSubject`].
 
 use std::time::Duration;
 

@@ -379,7 +379,7 @@ pub fn named_server(
             )
         {
             anyhow::bail!(
-                "MCP server `{}` of {place}: programs are not confined here, and those of a project run in no other way",
+                "MCP server `{}` of {place}: programs cannot be confined on this machine, and servers of a project run only confined",
                 own.name
             );
         }

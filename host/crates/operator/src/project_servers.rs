@@ -42,7 +42,7 @@ pub struct ProjectServer {
 /// Reads the servers in the text of one of [`FILES`].
 ///
 /// # Errors
-/// The file is not in its format, too large, or a name is none.
+/// The file is not in its format, too large, or a name is invalid.
 pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<ProjectServer>, String> {
     if bytes.len() > MAX_BYTES {
         return Err(format!(

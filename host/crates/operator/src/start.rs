@@ -104,7 +104,7 @@ pub struct PreparedRun {
     pub store: Option<SessionStore>,
     selection: PluginSelection,
     provider: Selected,
-    /// Session of the run; one to continue by its whole id.
+    /// Session of the run; a session to continue has its full id here.
     session: SessionChoice,
     confinement: CommandConfinement,
     servers: UsedServers,
@@ -122,7 +122,7 @@ pub struct ReadyRun {
     pub chosen: String,
     /// Mode of approval, which may be switched while the run goes on.
     pub switch: ModeSwitch,
-    /// Session of the run; one to continue by its whole id.
+    /// Session of the run; a session to continue has its full id here.
     session: SessionChoice,
 }
 

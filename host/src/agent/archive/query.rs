@@ -226,7 +226,7 @@ async fn read_transcript(
     let id = match resolve_agent(text, known.iter().map(String::as_str)) {
         Ok(id) => id,
         Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
-        // A subagent further below is known by its whole id only.
+        // A subagent further below is found by its full id only.
         Err(UnresolvedAgent::Unknown) => text,
     };
     for scope in scopes {

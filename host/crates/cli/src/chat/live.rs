@@ -150,7 +150,7 @@ pub(super) struct ChatSignals {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ChatExit {
     Quit(ExitStatus),
-    /// Another session, by its whole id.
+    /// Another session, by its full id.
     Resume(String),
     /// A new session, which asks this model.
     New(Option<String>),

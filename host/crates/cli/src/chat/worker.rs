@@ -129,7 +129,7 @@ impl ChatWorker {
         let _ = self.jobs.send(ChatJob::Turn(prompt, cancel));
     }
 
-    /// Goes on with the interrupted turn.
+    /// Continues the interrupted turn.
     pub(super) fn continue_turn(&mut self) {
         let cancel = self.begin_job(ChatJobKind::Turn);
         let _ = self.jobs.send(ChatJob::Continue(cancel));

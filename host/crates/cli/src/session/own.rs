@@ -83,7 +83,7 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
     let all = store.ids()?;
     let mut ids = Vec::new();
     for wanted in &args.sessions {
-        // A damaged session is not in the list, and is removed by its whole id.
+        // A damaged session is not in the list, so it is removed only by its full id.
         let id = match all.contains(wanted) {
             true => wanted.clone(),
             false => store.resolve_in(wanted, &paths.workspace)?,

@@ -164,7 +164,7 @@ impl ServerEnd {
         Ok(InputRequiredResult::new(Some(questions), Some(state)).into())
     }
 
-    /// Goes on with a call whose user was asked.
+    /// Continues a call after its user was asked.
     async fn resume_call(
         &self,
         request: CallToolRequestParams,

@@ -66,7 +66,7 @@ impl TurnInbox {
     /// this returns the input is safe; sending the same id again does no harm.
     ///
     /// # Errors
-    /// The session's id or the class is none, the text is too long, too many inputs wait, or the
+    /// The session's id or the class is invalid, the text is too long, too many inputs wait, or the
     /// servers do not answer.
     pub async fn send(
         &self,

@@ -92,7 +92,7 @@ impl NatsWorker {
     /// Makes a worker. Blocks.
     ///
     /// # Errors
-    /// The class is none, or the streams of the queue cannot be created.
+    /// The class is invalid, or the streams of the queue cannot be created.
     pub fn new(
         sessions: NatsSessions,
         config: WorkerConfig,
