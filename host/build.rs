@@ -134,7 +134,7 @@ fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Makes the engine for the platform that the program is built for.
+/// Creates the engine for the platform that the program is built for.
 fn engine() -> Result<Engine, Box<dyn Error>> {
     let mut config = engine_config::config();
     config.target(variable("TARGET")?.to_str().unwrap_or_default())?;

@@ -119,7 +119,7 @@ impl TurnCtx {
         Ok(())
     }
 
-    /// Makes the message of an injection, and puts it into the session when it is to be kept.
+    /// Creates the message of an injection, and puts it into the session when it is to be kept.
     pub(super) async fn inject_one(
         &self,
         plugin: &str,

@@ -58,7 +58,7 @@ impl EventEmitter {
         out
     }
 
-    /// Makes a message of a text that a plugin adds, and records the plugin as its source.
+    /// Creates a message of a text that a plugin adds, and records the plugin as its source.
     pub(super) async fn emit_injection(
         &self,
         caller: &Caller,

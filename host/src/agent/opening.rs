@@ -1,4 +1,4 @@
-//! Makes the agent of a session: adds the host's own tools and the list of skills to its parts.
+//! Creates the agent of a session: adds the host's own tools and the list of skills to its parts.
 
 use std::sync::Arc;
 

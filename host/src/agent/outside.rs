@@ -91,7 +91,7 @@ impl ClientWork {
     }
 }
 
-/// Work on its way.
+/// Work in progress.
 struct WaitingCall {
     work: ClientWork,
     /// Share of the arguments that calls may hold at once.
@@ -125,7 +125,7 @@ pub struct OutsideClient {
 pub struct OutsideTools(watch::Receiver<OfferedTools>);
 
 impl OutsideCalls {
-    /// Makes both ends of the channel. Only tools for which `is_offered` returns true are listed
+    /// Creates both ends of the channel. Only tools for which `is_offered` returns true are listed
     /// and can be called.
     #[must_use]
     pub fn new(
@@ -146,7 +146,7 @@ impl OutsideCalls {
         (session, client)
     }
 
-    /// Tells the offered tools, if they are others than before.
+    /// Sends the list of offered tools if it has changed.
     fn tell_tools(&self, all: Vec<Arc<ToolSpec>>) {
         let offered = all.into_iter().filter(|spec| (self.is_offered)(spec));
         let offered: Arc<[Arc<ToolSpec>]> = offered.collect();

@@ -42,7 +42,7 @@ fn temporary_name(record: u64, n: usize) -> String {
 }
 
 impl OpenedStore {
-    /// Makes the changes: removals first, the deepest path first, then folders and files from the
+    /// Applies the changes: removals first, the deepest path first, then folders and files from the
     /// top. Returns the changes that failed, by their numbers.
     pub(super) fn make_changes(
         &self,
@@ -93,7 +93,7 @@ impl OpenedStore {
         }
     }
 
-    /// Makes the file, link or folder.
+    /// Creates the file, link or folder.
     fn fill_place(&self, change: &PlannedChange, temporary: &str) -> Result<(), String> {
         let is_replaced = !change.present.is_folder() && !change.target.is_folder();
         let expected = match is_replaced {

@@ -84,7 +84,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Makes a new session.
+    /// Creates a new session.
     ///
     /// # Errors
     /// Its files cannot be written.
@@ -96,7 +96,7 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Makes a new session with an id of the caller's own: 1 to 96 letters, digits, `-`, `_` and
+    /// Creates a new session with an id of the caller's own: 1 to 96 letters, digits, `-`, `_` and
     /// `.`.
     ///
     /// # Errors

@@ -161,7 +161,7 @@ pub enum TurnFinish {
 pub struct TurnPrimitives(mpsc::Sender<TurnPrimitive>);
 
 impl TurnPrimitives {
-    /// Makes the way, and the end at which the turn receives.
+    /// Creates the channel: the loop's end, and the end at which the turn receives.
     pub(crate) fn channel() -> (Self, mpsc::Receiver<TurnPrimitive>) {
         let (sender, receiver) = mpsc::channel(1);
         (Self(sender), receiver)

@@ -206,7 +206,7 @@ impl SessionStore {
     }
 }
 
-/// Makes a store of files that is removed with the folder.
+/// Creates a store of files that is removed with the folder.
 fn temporary_files() -> Result<(TemporaryFolder, SessionFiles), Error> {
     let folder = TemporaryFolder::new(".rind-sessions-").map_err(|source| Error::Bundle {
         what: "a session in a store without files".to_owned(),

@@ -109,7 +109,7 @@ impl Position {
     /// Position before the first frame.
     pub const START: Self = Self(0);
 
-    /// Makes a position of a number of the store.
+    /// Creates a position of a number of the store.
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self(number)

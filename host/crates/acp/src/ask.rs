@@ -109,7 +109,7 @@ pub(crate) struct LaterQuestions {
 }
 
 impl LaterQuestions {
-    /// Makes questions that have these for a yes, and no others.
+    /// Creates a list in which only these questions are answered with yes.
     pub(crate) fn with_yes(yes: Vec<String>) -> Self {
         Self {
             waiting: Mutex::default(),

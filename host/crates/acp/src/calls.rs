@@ -122,7 +122,7 @@ pub(crate) fn result_content(parts: &Parts, is_command: bool) -> Vec<ToolCallCon
     shown.map(|text| text_content(&text)).collect()
 }
 
-/// Makes content of a text.
+/// Creates content of a text.
 pub(crate) fn text_content(text: &str) -> ToolCallContent {
     ToolCallContent::from(ContentBlock::from(text))
 }

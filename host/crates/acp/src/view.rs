@@ -54,7 +54,7 @@ struct OpenCall {
 }
 
 impl EventView {
-    /// Makes the view of a session that works in this folder with these tools.
+    /// Creates the view of a session that works in this folder with these tools.
     pub(crate) fn new(workspace: &Path, tools: Vec<Arc<ToolSpec>>) -> Self {
         let tools = tools.into_iter();
         Self {
@@ -105,7 +105,7 @@ impl EventView {
         }
     }
 
-    /// Makes an id that no call of the session has.
+    /// Creates an id that no call of the session has.
     pub(crate) fn next_id(&mut self, call: &str) -> String {
         self.n_calls += 1;
         format!("{}-{}", self.n_calls, clean_line(call, 80))
@@ -185,7 +185,7 @@ impl EventView {
         }
     }
 
-    /// Tells that the shown text is void: nothing that was sent can be taken back.
+    /// Tells the client that the shown text no longer holds, because sent text cannot be withdrawn.
     fn correct(&mut self, text: &str) -> Vec<Shown> {
         if self.streamed.is_empty() {
             return Vec::new();
@@ -332,7 +332,7 @@ pub(crate) fn thought(text: &str) -> Shown {
     shown(SessionUpdate::AgentThoughtChunk(chunk(text)))
 }
 
-/// Makes a chunk of a text.
+/// Creates a chunk of a text.
 pub(crate) fn chunk(text: &str) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(printable_prose(text)))
 }

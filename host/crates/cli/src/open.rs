@@ -179,7 +179,7 @@ impl PreparedSession {
         })
     }
 
-    /// Makes the host.
+    /// Creates the host.
     pub(super) async fn build_host(self) -> anyhow::Result<ReadyHost> {
         let (approver, questions, asker) = choose_approver(self.run.has_terminal());
         Ok(ReadyHost {

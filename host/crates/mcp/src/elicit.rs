@@ -184,7 +184,7 @@ impl ServerQuestions {
         Ok((call.caller.clone(), call.over.clone()))
     }
 
-    /// Tells the person of a question that was not put.
+    /// Tells the person that a question of the server was declined without being shown.
     fn refuse(&self, why: &str) {
         self.session.warn(format!(
             "MCP server `{}` asked you something, and was refused: {why}",

@@ -39,7 +39,7 @@ pub(crate) struct EgressClient {
 type HttpError = StreamableHttpError<egress::Error>;
 
 impl EgressClient {
-    /// Makes the transport to a server. Requests are recorded with `handle`.
+    /// Creates the transport to a server. Requests are recorded with `handle`.
     pub(crate) fn new(server: &HttpServer, handle: &Arc<dyn AgentHandle>) -> Self {
         Self {
             egress: server.egress.open(handle.clone()),

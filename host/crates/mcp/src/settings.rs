@@ -202,7 +202,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Makes the name of a server from any text: its letters and digits in small letters, with `-` in
+/// Creates the name of a server from any text: its letters and digits in small letters, with `-` in
 /// place of everything between them, cut to the longest name. Empty for a text that has none.
 #[must_use]
 pub fn fit_server_name(text: &str) -> String {

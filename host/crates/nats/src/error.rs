@@ -91,7 +91,7 @@ pub enum NatsError {
 }
 
 impl NatsError {
-    /// Makes the error of a request without an answer.
+    /// Creates the error of a request without an answer.
     pub(crate) fn unanswered(
         what: impl Into<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
@@ -102,7 +102,7 @@ impl NatsError {
         }
     }
 
-    /// Makes the error of a refusal by JetStream.
+    /// Creates the error of a refusal by JetStream.
     pub(crate) fn refused(what: impl Into<String>, code: u64, why: &str) -> Self {
         Self::Refused {
             what: what.into(),

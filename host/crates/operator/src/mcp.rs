@@ -73,7 +73,7 @@ fn place(setup: &OperatorSetup, name: &str) -> String {
     place.map_or_else(String::new, |place| format!("{place}: "))
 }
 
-/// Makes a server of its settings. Its program runs by the same means as commands.
+/// Creates a server of its settings. Its program runs by the same means as commands.
 ///
 /// # Errors
 /// A sentence about a setting that does not fit this machine.
@@ -351,7 +351,7 @@ fn usable_servers(
     usable
 }
 
-/// Makes a server, with the values of variables that another program or a project gave.
+/// Creates a server, with the values of variables that another program or a project gave.
 ///
 /// # Errors
 /// A setting does not fit this machine, or the server of a project cannot be confined here.
@@ -444,7 +444,7 @@ async fn ask_about(
     Ok(Some(offer))
 }
 
-/// Makes the pin of a yes that is given now.
+/// Creates the pin of a yes that is given now.
 #[must_use]
 pub fn pin_of(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
     ServerPin {

@@ -123,7 +123,7 @@ impl ProjectServer {
         )
     }
 
-    /// Makes the server with the rights that the operator gives to its name.
+    /// Creates the server with the rights that the operator gives to its name.
     ///
     /// # Errors
     /// Reason for which it is not used: a variable that the operator does not allow, or a server

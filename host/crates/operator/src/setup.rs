@@ -58,7 +58,7 @@ pub struct OperatorSetup {
 }
 
 impl OperatorSetup {
-    /// Makes a setup from settings that were already read.
+    /// Creates a setup from settings that were already read.
     #[must_use]
     pub fn new(environment: Arc<OperatorEnvironment>, paths: Paths, config: Config) -> Self {
         Self {

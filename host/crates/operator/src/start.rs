@@ -273,7 +273,7 @@ impl PreparedRun {
         self
     }
 
-    /// Makes the host, which asks `approver` about tool calls.
+    /// Creates the host, which asks `approver` about tool calls.
     ///
     /// # Errors
     /// No model is set up, a setting is wrong, or the parts do not fit together.

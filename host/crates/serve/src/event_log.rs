@@ -59,7 +59,7 @@ struct KeptEvents {
 }
 
 impl EventLog {
-    /// Makes an empty log at this time, in milliseconds since 1970.
+    /// Creates an empty log at this time, in milliseconds since 1970.
     #[must_use]
     pub fn new(now_ms: i64) -> Self {
         let start = u64::try_from(now_ms).unwrap_or(0) * NUMBERS_PER_MS;

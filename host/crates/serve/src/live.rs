@@ -83,7 +83,7 @@ impl LiveSessions {
         &self.board
     }
 
-    /// Makes a new session and opens it. Returns its id.
+    /// Creates a new session and opens it. Returns its id.
     pub(crate) async fn create_session(&self, id: Option<String>) -> Result<String, ApiError> {
         let mut open = self.open.lock().await;
         let opened = self

@@ -43,7 +43,7 @@ pub(super) struct Passage {
     is_phrase: bool,
 }
 
-/// A search on its way.
+/// A search in progress.
 #[derive(Debug)]
 pub(super) struct PassageSearch {
     phrase: String,

@@ -80,8 +80,8 @@ impl SkillGate<'_> {
         Ok(())
     }
 
-    /// Tells of the side effects that a skill declares, before its first use in the session, where
-    /// no question does.
+    /// Emits a notice about the side effects that a skill declares, before its first use in the
+    /// session, if no question told the person about them.
     fn tell_first_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
         if skill.side_effects.iter().any(declares) && self.memory.note_told(skill) {

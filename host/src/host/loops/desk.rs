@@ -108,7 +108,7 @@ impl Drop for TurnGuard {
 }
 
 impl LoopDesk {
-    /// Makes the desk of a loop in its session, and the way to send it messages. `None` if the
+    /// Creates the desk of a loop in its session, and the way to send it messages. `None` if the
     /// plugin has no loop there.
     pub(crate) fn new(
         session: &Session,

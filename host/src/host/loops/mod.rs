@@ -178,7 +178,7 @@ async fn interrupt_later(
     std::future::pending().await
 }
 
-/// Makes the entry and the event of a run.
+/// Creates the entry and the event of a run.
 fn loop_records(plugin: &str, ended: &EndedCall<LoopReply>) -> (Body, Event) {
     let (outcome, after, reason) = match &ended.result {
         Ok(LoopReply::Done) => (LoopResult::Done, None, None),

@@ -57,7 +57,7 @@ impl LoopTurn {
         &self.cancel
     }
 
-    /// Returns the function that opens the session, or makes it when it is missing. `last` never
+    /// Returns the function that opens the session, or creates it if it is missing. `last` never
     /// means a session that is made here.
     ///
     /// The function fails where the session is open elsewhere or cannot be read.

@@ -112,7 +112,7 @@ pub(super) struct Call<P> {
 }
 
 impl<P> Call<P> {
-    /// Makes the call of the script `hook`.
+    /// Creates the call of the script `hook`.
     pub(super) fn new(hook: &str, point: &str, caller: &Caller, payload: P) -> Self {
         let context = &caller.context;
         Self {

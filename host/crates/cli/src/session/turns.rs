@@ -92,7 +92,7 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
         answer_line(format_args!("{number} {text}"));
     };
     match &view.item {
-        // The input stands above already.
+        // The input is already shown above.
         Item::Said {
             role: Role::User,
             by: None,

@@ -40,7 +40,7 @@ pub(super) struct LoginEgress {
 }
 
 impl LoginEgress {
-    /// Makes the way out for the server at this address.
+    /// Creates the HTTP access for the login at the server with this address.
     ///
     /// # Errors
     /// A sentence about an address that is wrong.

@@ -77,7 +77,7 @@ pub(super) struct AccessToken {
 }
 
 impl StoredLogin {
-    /// Makes a login without tokens.
+    /// Creates a login without tokens.
     pub(super) fn new(
         url: &str,
         issuer: &str,

@@ -38,7 +38,7 @@ pub struct McpHttp {
 }
 
 impl McpHttp {
-    /// Makes the server, which ends when `cancel` is set.
+    /// Creates the server, which ends when `cancel` is set.
     #[must_use]
     pub fn new(serving: McpServing, cancel: &CancellationToken) -> Self {
         let state = ServingState::new(serving, cancel.child_token());

@@ -89,7 +89,7 @@ impl std::fmt::Debug for NatsWorker {
 }
 
 impl NatsWorker {
-    /// Makes a worker. Blocks.
+    /// Creates a worker. Blocks.
     ///
     /// # Errors
     /// The class is invalid, or the streams of the queue cannot be created.

@@ -25,7 +25,7 @@ pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
     Some(whole)
 }
 
-/// Makes the trajectory of a view. `all` has those below it, and may have others.
+/// Creates the trajectory of a view. `all` has those below it, and may have others.
 fn unmasked(view: &SessionView, all: &[SessionView]) -> Option<Value> {
     let direct = all
         .iter()
