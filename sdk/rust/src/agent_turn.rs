@@ -35,7 +35,7 @@ use crate::bindings::rind::plugin::agent_turn as host;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing::agent_turn_host as host;
 
-/// Whether the turn continues an interrupted one.
+/// Whether the turn goes on with one that was interrupted.
 ///
 /// # Errors
 /// The plugin's loop of the agent does not run.
