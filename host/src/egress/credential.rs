@@ -70,7 +70,7 @@ enum TemplatePart {
     Secret(String),
 }
 
-/// Value of a header, with `{NAME}` in place of secrets.
+/// Value of a header, with `{NAME}` instead of secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<TemplatePart>);
 

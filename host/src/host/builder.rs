@@ -182,7 +182,7 @@ impl HostBuilder {
         self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
     }
 
-    /// Calls programs as hooks, in place of those given before. They run as `commands` says, like
+    /// Calls programs as hooks, instead of those given before. They run as `commands` says, like
     /// those of `bash`.
     #[must_use]
     pub fn scripts(mut self, scripts: Vec<Script>, commands: impl Into<Commands>) -> Self {

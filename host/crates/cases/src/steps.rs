@@ -44,7 +44,7 @@ pub struct StepGiven {
 
 /// Turn of a case.
 pub(super) struct GivenTurn {
-    /// The `given` of the case, with the events of this turn in place of the first one's.
+    /// The `given` of the case, with the events of this turn instead of the first one's.
     pub(super) given: CaseGiven,
     /// Whether the turn begins a session.
     pub(super) new_session: bool,

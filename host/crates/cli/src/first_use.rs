@@ -56,7 +56,7 @@ struct OfferedModel {
 enum FirstChoice {
     Model(usize),
     Key,
-    /// A key that was pasted in place of a letter.
+    /// A key that was pasted instead of a letter.
     Pasted(String),
     Demo,
 }

@@ -96,7 +96,7 @@ impl ResultTexts {
         }
     }
 
-    /// Returns the result with these texts in place of its own. If the number of texts differs, all
+    /// Returns the result with these texts instead of its own. If the number of texts differs, all
     /// of the new content replaces the longest text, and the other texts become empty.
     ///
     /// # Errors

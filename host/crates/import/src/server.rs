@@ -175,7 +175,7 @@ pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: 
     });
 }
 
-/// Headers with names of secrets in place of values.
+/// Headers with names of secrets instead of values.
 fn headers(
     server: &str,
     headers: Vec<(String, String)>,

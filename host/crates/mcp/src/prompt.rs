@@ -69,7 +69,7 @@ pub struct ServerPrompts {
 
 impl OfferedPrompt {
     /// Returns the name of the command for it, without that of the server: letters, digits, `-`, `_`
-    /// and `.`, with `-` in place of other characters. A name that is too long is cut and ends in
+    /// and `.`, with `-` instead of other characters. A name that is too long is cut and ends in
     /// digits of a hash of the whole name. Empty for a name without any letter or digit.
     #[must_use]
     pub fn command_name(&self) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Owns the built-in one, which is local and cheap, and how often an answer may be sent back. The
 //! model's second look is in `second`. Plugins that judge better bring their verdict at
-//! `pre-reflect`, in place of all of this, or change it at `post-reflect`. Start from
+//! `pre-reflect`, instead of all of this, or change it at `post-reflect`. Start from
 //! [`ReflectionState::reflect_on_draft`].
 
 pub(super) mod config;

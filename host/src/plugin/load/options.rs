@@ -68,7 +68,7 @@ pub struct LoadOptions {
     pub is_cold: bool,
     /// Counts the use that the plugins make of the host.
     pub meter: Option<Arc<Meter>>,
-    /// Clock and random numbers that the plugins get in place of the real ones, in tests.
+    /// Clock and random numbers that the plugins get instead of the real ones, in tests.
     pub fixed: Option<FixedWorld>,
 }
 

@@ -35,7 +35,7 @@ pub(in super::super) struct LineCounts(Mutex<BTreeMap<String, (Instant, u32)>>);
 pub(super) enum LineRoom {
     /// The line is shown.
     Line,
-    /// A notice is shown in place of the line: there is more than is shown.
+    /// A notice is shown instead of the line: there is more than is shown.
     Notice,
     /// The line is dropped; the minute has had its notice.
     None,

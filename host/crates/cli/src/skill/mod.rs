@@ -151,7 +151,7 @@ async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, S
     Ok((skills, around))
 }
 
-/// Files of skills outside the user's folder that one of this name would be used in place of.
+/// Files of skills outside the user's folder that one of this name would be used instead of.
 fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     let others = skills
         .places()
