@@ -17,7 +17,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
 /// Bytes that may wait to be written. A client that leaves more unread is given up.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// Lines that may wait to be handled; then the client waits.
+/// Maximum number of lines that wait to be handled; beyond it, reading pauses.
 const MAX_READ_AHEAD: usize = 16;
 
 /// A line of the input.
@@ -102,7 +102,7 @@ fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<Input
 pub(crate) struct Outbox {
     lines: mpsc::UnboundedSender<String>,
     waiting_bytes: Arc<AtomicUsize>,
-    /// Set when cannot write to the client any more.
+    /// Set when nothing can be written to the client any more.
     pub(crate) broken: CancellationToken,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct LiveSession {
     /// Commands and mode of the session.
     offers: Mutex<LiveOffers>,
     told_mode: Mutex<ApprovalMode>,
-    /// Questions of the time before the session was open.
+    /// Questions from before the session was open.
     later: Mutex<Option<LaterOpening>>,
     models: Mutex<ModelChoice>,
     /// Lists the models.
@@ -201,8 +201,8 @@ impl LiveSession {
         }
     }
 
-    /// Asks the questions that could not be asked before the session was open. After a yes it is
-    /// opened again, because its tools are chosen then.
+    /// Asks the questions that could not be asked before the session was open. After a yes the
+    /// session is opened again, because its tools are selected at that time.
     async fn open_later(
         &self,
         session: &mut Option<Session>,
@@ -381,7 +381,7 @@ fn observe_session(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<E
     });
 }
 
-/// Sends the updates that a view made of an event.
+/// Sends the updates that a view made from an event.
 fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
     for shown in shown {
         match shown {

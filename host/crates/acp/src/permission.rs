@@ -147,7 +147,8 @@ impl AcpApprover {
         }
     }
 
-    /// Asks as for a permission. A text cannot be asked for this way.
+    /// Asks a question with options in the form of a permission request. A question for a text
+    /// cannot be asked this way.
     async fn answer_option(
         &self,
         session: &AskedSession,

@@ -12,7 +12,7 @@ use crate::wire::{
     SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, WireCall,
 };
 
-/// Replays messages. The view gives the ids of calls, so that those of later turns are others.
+/// Replays messages. The view assigns the ids of calls, so that later turns use other ids.
 pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec<SessionUpdate> {
     let mut updates = Vec::new();
     let mut open: HashMap<String, (String, bool)> = HashMap::new();

@@ -57,7 +57,7 @@ struct RunningRequest {
     session: Option<String>,
 }
 
-/// Result of a request, and the session that it opened.
+/// Result of a request, and the session that the request opened.
 struct Answered {
     result: Value,
     opened: Option<Arc<LiveSession>>,

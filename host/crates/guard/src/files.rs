@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 4 << 20;
 pub struct GuardPlaces {
     /// Home folder of the person.
     pub home: PathBuf,
-    /// Folder of settings below which agents have theirs: `~/.config`, or `XDG_CONFIG_HOME`.
+    /// Folder with the agents' settings: `~/.config`, or `XDG_CONFIG_HOME`.
     pub config_home: PathBuf,
     /// Folder of the agent from the agent's own environment variable, which replaces the default
     /// one.
@@ -75,7 +75,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Makes the change of a file to this text; `None` if it has the text already.
+    /// Returns the change of a file to this text; `None` if the file already has it.
     pub(crate) fn to(path: PathBuf, after: Option<String>) -> Result<Option<Self>, GuardError> {
         let before = read_text(&path)?;
         Ok((before != after).then_some(Self {

@@ -236,8 +236,8 @@ async fn run_session(mut session: Session, calls: OutsideCalls, cancel: Cancella
     }
 }
 
-/// Returns the id of our session: it names the agent, and the agent's session where its id has the
-/// letters of one.
+/// Returns the id of our session. It names the agent, and contains the agent's session id if that
+/// has valid characters.
 fn session_id(agent: GuardedAgent, theirs: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name = agent.name();

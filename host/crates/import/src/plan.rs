@@ -108,7 +108,7 @@ impl ImportPlan {
         });
     }
 
-    /// Notes something that is used where it is, if it is there.
+    /// Notes a file or folder that is used in place, if it exists.
     pub(crate) fn note_used(&mut self, path: PathBuf, how: &'static str) {
         if path.exists() {
             self.used.push(FoundText { path, how });

@@ -204,8 +204,8 @@ fn template_body(body: &str) -> String {
     own + rest
 }
 
-/// Replacement of the beginning of a text, which is `{` or `$`, and the number of bytes that it
-/// replaces.
+/// Returns the replacement for the start of a text, which is `{` or `$`, and the number of bytes
+/// that it replaces.
 fn expression_at(text: &str) -> (String, usize) {
     if ["{{", "{%", "{#"]
         .iter()

@@ -39,7 +39,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time in which a server must have listed its tools.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most times that a call is sent: once, and after each question.
+/// Maximum number of times that a call is sent: once, and again after each question.
 const MAX_ROUNDS: usize = 4;
 
 /// Longest message of a server in an error, in bytes.
@@ -369,7 +369,8 @@ fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
     None
 }
 
-/// Returns the cause of a failed transport: of a request, the words of the egress alone.
+/// Returns the cause of a failed transport. For an HTTP request, this is the text of the egress
+/// alone.
 fn transport_words(error: &DynamicTransportError) -> String {
     let cause = error.error.as_ref();
     let of_http = cause.downcast_ref::<StreamableHttpError<egress::Error>>();

@@ -78,8 +78,8 @@ impl ClientHandler for ClientEnd {
         })
     }
 
-    /// The same in a session and outside of one: servers may offer other tools to a client that
-    /// cannot ask.
+    /// Declares the same abilities in a session and outside: servers may offer other tools to a
+    /// client that cannot ask.
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("rind", env!("CARGO_PKG_VERSION"));
         let form = FormElicitationCapability::new().with_schema_validation(true);

@@ -100,7 +100,8 @@ impl EgressClient {
     }
 }
 
-/// Origin of the requests for access records: a server is shared by the calls of a session.
+/// Origin of the requests, for access records. A single one, because a server is shared by the
+/// calls of a session.
 pub(crate) fn origin() -> Origin {
     Origin {
         agent: "main".into(),

@@ -82,7 +82,7 @@ impl ResourceList {
                 .any(|own| fits_template(&own.uri, uri))
     }
 
-    /// Returns the addresses to propose; of a template its beginning.
+    /// Returns the addresses to propose; for a template, the text before its first expression.
     pub(crate) fn proposed(&self) -> Vec<ListedResource> {
         let of_template = |own: &ListedResource| ListedResource {
             uri: literal_start(&own.uri).to_owned(),
@@ -128,7 +128,7 @@ fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// Whether a part of the path is `..`, also encoded, more than once too.
+/// Whether a part of the path is `..`, also if it is percent-encoded several times.
 fn has_parent(uri: &str) -> bool {
     let mut text = uri.to_ascii_lowercase();
     for _ in 0..MAX_DECODINGS {
@@ -246,7 +246,7 @@ fn decode_blob(blob: &str) -> Result<PartContent, String> {
     Ok(PartContent::Bytes(bytes))
 }
 
-/// Refuses a part of another resource: only the one that was asked for, or one below it.
+/// Refuses content of another resource: only the requested one, or one below it, is accepted.
 fn check_origin(asked: &str, own: &str) -> Result<(), String> {
     let below = own.strip_prefix(asked.trim_end_matches('/'));
     let is_below = below.is_some_and(|rest| rest.starts_with('/')) && check_uri(own).is_ok();

@@ -38,7 +38,8 @@ pub(crate) fn asks_for_secret(text: &str) -> bool {
         || asks_for_secret_text(text)
 }
 
-/// The same for a sentence, in which `key` may mean anything.
+/// Whether a sentence asks for a secret. In a sentence, unlike in a name, `key` alone may mean
+/// anything.
 pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     let words = words_of(text);
     let is_part = |word: &String| SECRET_PARTS.iter().any(|part| word.contains(part));

@@ -28,7 +28,8 @@ const OWN_HEADERS: [&str; 5] = [
 /// Header that carries the access token of a login.
 const AUTHORIZATION: &str = "authorization";
 
-/// Extra time of a request after the timeout of its call, which gives the better message.
+/// Time that an HTTP request may take beyond the timeout of its call, because the call's timeout
+/// gives the better message.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A server that can be reached.

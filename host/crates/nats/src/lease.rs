@@ -133,7 +133,7 @@ impl LeaseKeeper {
         Ok(Some(lease))
     }
 
-    /// Gives a lease back. A failure only means that it ends by itself.
+    /// Releases a lease. If that fails, the lease expires by itself.
     pub(crate) async fn release(&self, lease: &Arc<HeldLease>) {
         self.lock_held().retain(|held| !Arc::ptr_eq(held, lease));
         let mut revision = lease.revision.lock().await;

@@ -47,7 +47,7 @@ pub(crate) struct AppendPlace {
 pub(crate) struct TakenSession {
     pub(crate) place: AppendPlace,
     pub(crate) read: SessionBytes,
-    /// Number of bytes of a line that was cut off, which are no longer a part of the session.
+    /// Number of bytes of a truncated last line, which no longer belong to the session.
     pub(crate) n_cut: usize,
 }
 
@@ -110,7 +110,8 @@ impl SessionSubject {
         }
     }
 
-    /// Creates the session with these lines, all of which appear at once; whether there was none.
+    /// Creates the session with these lines, all of which become visible at once. Returns whether
+    /// the session did not exist.
     pub(crate) async fn create_whole(&self, lines: &[u8]) -> Result<bool, NatsError> {
         let mut whole = HeaderMap::new();
         whole.insert(WHOLE, lines.len().to_string());

@@ -327,7 +327,7 @@ impl ReadyRun {
     }
 }
 
-/// Returns provider and model, once where they are called the same.
+/// Returns provider and model; if both have the same name, only once.
 fn provider_and_model(selected: &Selected) -> String {
     let provider = selected.provider.name();
     if provider == selected.model {

@@ -18,7 +18,8 @@ const MAX_EVENTS: usize = 10_000;
 /// Maximum size of the events that are kept, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Numbers between two milliseconds of the clock: the start of a log is the time times this.
+/// Numbers per millisecond of the clock: a log starts at its start time in milliseconds times this
+/// number.
 const NUMBERS_PER_MS: u64 = 1000;
 
 /// An event with its number.

@@ -72,7 +72,8 @@ impl std::fmt::Debug for StoredLogin {
 /// The access token of a login.
 pub(super) struct AccessToken {
     pub(super) text: String,
-    /// Time from which it must be renewed, in seconds since 1970; `None` for one without an end.
+    /// Time from which the token must be renewed, in seconds since 1970; `None` if it does not
+    /// expire.
     pub(super) renew_at: Option<u64>,
 }
 

@@ -44,12 +44,12 @@ pub(super) struct ServerEnd {
     own: OnceCell<ServedSession>,
     /// Whether this is a stateful connection, with a session of its own.
     is_connection: AtomicBool,
-    /// Place among the connections and requests that are open.
+    /// Slot among the open connections and requests.
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl ServerEnd {
-    /// The end of a connection that is known as one.
+    /// The server's end of an established connection.
     pub(super) fn of_connection(state: Arc<ServingState>) -> Self {
         Self {
             state,
@@ -60,7 +60,7 @@ impl ServerEnd {
         }
     }
 
-    /// The end of a request, which becomes a connection if it begins one.
+    /// The server's end of a request, which may establish a connection.
     pub(super) fn of_request(
         state: Arc<ServingState>,
         pending: PendingCalls,
@@ -148,7 +148,8 @@ impl ServerEnd {
         }
     }
 
-    /// Ends the request with a question; the call goes on when the client comes back.
+    /// Ends the request with a question. The call continues when the client returns with the
+    /// answer.
     fn ask_by_result(
         &self,
         call: RunningCall,

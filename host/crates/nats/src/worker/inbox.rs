@@ -144,7 +144,8 @@ impl TurnInbox {
         Ok(first.map(|message| queued_input(&message)))
     }
 
-    /// Removes the inputs of a session up to one whose turn has ended, and its attempts.
+    /// Removes the inputs of a session up to the one whose turn has ended, and their counts of
+    /// attempts.
     pub(crate) async fn remove_input(
         &self,
         at: &SessionAddress,
@@ -160,7 +161,8 @@ impl TurnInbox {
     }
 }
 
-/// Reads an input. Headers come from any client that may publish, so what is not valid gets a value that is.
+/// Reads an input. Any client that may publish can set the headers, so invalid values are replaced
+/// by valid ones.
 fn queued_input(message: &StoredMessage) -> QueuedInput {
     let id = message
         .header(INPUT)

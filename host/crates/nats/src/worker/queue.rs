@@ -52,7 +52,7 @@ impl QueueNames {
         format!("{}.{class}.*", self.prefix("WAKE"))
     }
 
-    /// Returns the subject on which workers are spoken to.
+    /// Returns the subject of control messages to workers.
     pub(crate) fn control(&self) -> String {
         self.prefix("CONTROL")
     }

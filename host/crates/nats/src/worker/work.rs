@@ -41,7 +41,7 @@ pub struct WorkerConfig {
     /// Time that running turns have to end once the worker is to stop. After that they are
     /// interrupted, and other workers continue them.
     pub grace: Duration,
-    /// Most wakes of the class that all workers together have in work.
+    /// Maximum number of wakes of the class that all workers together process at once.
     pub max_in_work: i64,
 }
 
