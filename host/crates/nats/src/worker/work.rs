@@ -21,7 +21,7 @@ use crate::{NatsError, NatsSessions};
 /// Time after which a wake comes back if its worker is not heard of.
 const ACK_WAIT: Duration = Duration::from_secs(20);
 
-/// Time for which a worker waits for a wake at once.
+/// Timeout of one request for a wake message.
 const PULL: Duration = Duration::from_secs(5);
 
 /// Pause after the servers did not answer.
