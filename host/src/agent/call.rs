@@ -114,7 +114,7 @@ pub(super) enum AskedPerson<'a> {
     Session,
     /// The user of the client that makes the call; `None` if the client has no way to ask.
     Client(Option<&'a dyn Approver>),
-    /// Nobody can be asked; the text is the reason.
+    /// No person can be asked; the text is the reason.
     Nobody(&'a str),
 }
 
