@@ -146,8 +146,8 @@ pub fn save(
 }
 
 impl SessionStore {
-    /// Prepares the export of a session: lists its files and decides on the form. Takes no lock, so
-    /// the session may be open.
+    /// Prepares the export of a session: lists its files, and decides between a single file and an
+    /// archive. Takes no lock, so the session may be open.
     ///
     /// A store that keeps no files is copied to temporary files first.
     pub fn export(&self, id: &str) -> Result<Bundle, Error> {

@@ -150,7 +150,7 @@ impl PreparedRun {
         misspelt.iter().for_each(|text| environment.warn_once(text));
         check_apart(&paths)?;
         keep_temporary_apart(&paths.workspace, &paths.temporary())
-            .context("find a folder for temporary files that no tool can change")?;
+            .context("set up a folder for temporary files that no tool can change")?;
         let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
         let project = project::trusted(&environment, &paths, by_flag, ask).await?;
         plugin_flags::check_places(&selection)?;
