@@ -51,7 +51,7 @@ impl WeakReplacements {
 }
 
 impl PluginReplacements {
-    /// Returns a reference that does not keep the queue.
+    /// Returns a weak reference, which does not keep the queue alive.
     pub(crate) fn downgrade(&self) -> WeakReplacements {
         WeakReplacements(Arc::downgrade(&self.0))
     }

@@ -302,7 +302,7 @@ fn build_confinement(
         helper: environment
             .program
             .clone()
-            .context("find rind's own program")?,
+            .context("cannot find the path of this program")?,
         mechanism: Mechanism::Namespaces,
         hidden: own_below(&real_path(&paths.workspace), own),
         write,
