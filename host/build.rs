@@ -114,7 +114,8 @@ fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error
     fs::create_dir_all(folder)?;
     let engine = match engine() {
         Ok(engine) => engine,
-        // The compiler in this script knows the machine that builds only.
+        // The compiler in this script generates code for the architecture of the build machine
+        // only, so a cross-compilation ends here.
         Err(error) => {
             println!(
                 "cargo::warning=the first start of the program will compile its plugins: {error:#}"
@@ -133,7 +134,7 @@ fn precompile(components: &[PathBuf], folder: &Path) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Makes the engine for the platform that the program is built for.
+/// Creates the engine for the platform that the program is built for.
 fn engine() -> Result<Engine, Box<dyn Error>> {
     let mut config = engine_config::config();
     config.target(variable("TARGET")?.to_str().unwrap_or_default())?;
@@ -208,7 +209,7 @@ fn find_target_dir(out: &Path) -> Option<&Path> {
     let marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
     out.ancestors().find(marked).or_else(|| {
         let above = out.ancestors().nth(4)?;
-        // With `--target`, the folder of the target lies between.
+        // With `--target`, the directory of the target is one more level.
         let is_of_target = above.file_name() == env::var_os("TARGET").as_deref();
         if is_of_target {
             above.parent()

@@ -116,7 +116,7 @@ fn exchange_by_renames(
     other: &Path,
     mut rename: impl FnMut(&Path, &Path) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A fresh folder: what a stopped process left must not be in the way.
+    // Use a fresh directory, because a killed process may have left one behind.
     let private = tempfile::Builder::new()
         .prefix(&temporary_prefix(other))
         .tempdir_in(other.parent().unwrap_or(Path::new(".")))?;

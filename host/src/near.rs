@@ -4,7 +4,7 @@
 /// Maximum number of letters in which a misspelt name differs from the intended one.
 const MAX_MISSPELT: usize = 2;
 
-/// Letters of a name for each that may differ.
+/// A name may differ from the intended one in one letter for each so many letters.
 const LETTERS_PER_TYPO: usize = 5;
 
 /// Length from which two letters may be swapped, in bytes.
@@ -20,8 +20,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         (strsim::damerau_levenshtein(&other, &lower), known)
     });
     let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
-    // Short names are near each other by chance, as `memo` and `demo`, but not with letters that
-    // are only swapped.
+    // Between short names such as `memo` and `demo` a small distance is chance, so short names only
+    // match if two letters are swapped.
     let most = (name.len() / LETTERS_PER_TYPO).min(MAX_MISSPELT);
     let is_swapped =
         || distance == 1 && name.len() >= MIN_SWAPPED && letters(nearest) == letters(name);

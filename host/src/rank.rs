@@ -5,8 +5,8 @@
 /// Most words of a query; more say little.
 const MAX_WORDS: usize = 32;
 
-/// Parameters of BM25. Texts that are ranked here have nearly the same length, so their length
-/// counts little.
+/// Parameters of BM25. The ranked texts have nearly the same length, so their length has little
+/// weight.
 const K1: f64 = 1.2;
 const B: f64 = 0.4;
 
@@ -60,7 +60,7 @@ impl WordQuery {
         })
     }
 
-    /// Counts the words of a text, which is one of those that are ranked.
+    /// Counts the words of a text, to which later scores are relative.
     pub fn count_words(&mut self, text: &str) -> WordCounts {
         let mut counts = vec![0_u32; self.words.len()];
         let mut n_words = 0_u32;

@@ -27,7 +27,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "imports a version that this host does not speak",
             imports("rind:plugin/log@0.9.0", ""),
-            "which wants version 0.9.0 of the contract; this host supports",
+            "which needs version 0.9.0 of the contract; this host supports",
         ),
         load(
             "says that it was built for a version to come",
@@ -35,7 +35,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
                 "0.1.0",
                 r#"{"contract":"9.1.0","language":"rust","sdk":"rind-sdk 9.1.0"}"#,
             ),
-            "it was built with rind-sdk 9.1.0 (rust), which wants version 9.1.0 of the contract",
+            "it was built with rind-sdk 9.1.0 (rust), which needs version 9.1.0 of the contract",
         ),
         load(
             "says in its stamp what no SDK writes",

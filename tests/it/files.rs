@@ -244,7 +244,7 @@ async fn what_is_refused_says_why_and_what_fails_says_how() {
             "loop",
             AccessOutcome::Denied,
             "open loop in workspace",
-            "there are too many links on the way",
+            "the path leads through too many symlinks, perhaps in a loop",
         ),
         (
             "own",

@@ -92,7 +92,8 @@ impl AnswerCheck {
         self.n_repeats > 0
     }
 
-    /// Returns a draft as it may go out. `has_step` says whether the turn may take another step.
+    /// Checks a draft and returns it in its final form. `has_step` tells whether the turn may take
+    /// another step.
     pub(super) fn check_draft(
         &mut self,
         draft: String,

@@ -20,7 +20,7 @@ const LEAST_TRANSCRIPT: u64 = 10_000;
 /// Tokens of a transcript that fit most models, where compaction is switched off.
 const UNCOMPACTED_TOKENS: u64 = 80_000;
 
-/// Longest part of the model's words that the session keeps, in bytes.
+/// Maximum length of the model's text that the session keeps, in bytes.
 const KEPT_BYTES: usize = 16 << 10;
 
 pub(super) struct HostQuestion<'a> {

@@ -60,7 +60,7 @@ const POINTING: &[&str] = &[
     "something",
 ];
 
-/// Words that speak for a way to take the turn on, and how much one of them counts.
+/// Words that suggest a strategy for the turn, and the weight of one of them.
 const CUES: &[(Decision, f64, &[&str])] = &[
     (
         Decision::Plan,

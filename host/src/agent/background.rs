@@ -1,5 +1,5 @@
-//! Tells the model of commands in the background that ended without its doing: those that ended since
-//! its last turn, and those of an earlier run of the program, which ended with it.
+//! Tells the model about background commands that ended by themselves since its last turn, and
+//! about those of an earlier run of the program, which ended with it.
 //!
 //! Must not know how commands run; see `tool::background`. Start from [`take_notes`].
 

@@ -116,7 +116,7 @@ impl LiveAgent {
     /// Keeps the changes of a call, and emits its events.
     ///
     /// # Errors
-    /// The session cannot be written; those who watch are told nevertheless.
+    /// The session cannot be written. The events are emitted even so.
     pub(crate) async fn keep_call(&mut self, body: Body, event: Event) -> Result<(), Error> {
         let kept = match self.spec.session.append(body) {
             Ok(()) => self.spec.session.synced().await,

@@ -46,8 +46,7 @@ pub(super) struct AllowedCall {
 
 /// A call that ran or was refused, before `post-tool`.
 pub(super) struct RanCall {
-    /// The call and its result. Shared, so that the call stays here unchanged and uncopied while
-    /// hooks see it.
+    /// The call and its result. Shared, so that hooks read it without a copy.
     pub(super) finished: Arc<FinishedCall>,
     /// `host`, `policy`, `user`, `plugin NAME` or `skill NAME`.
     pub(super) refused_by: Option<String>,
@@ -83,7 +82,7 @@ impl CallRefusal {
         }
     }
 
-    /// The refused call, as if it had run.
+    /// Returns the refused call in the form of a call that ran.
     pub(super) fn refused_call(self, call: ToolCall, notes: Vec<AttributedText>) -> RanCall {
         RanCall {
             finished: Arc::new(FinishedCall {
@@ -115,11 +114,12 @@ pub(super) enum AskedPerson<'a> {
     Session,
     /// The user of the client that makes the call; `None` if the client has no way to ask.
     Client(Option<&'a dyn Approver>),
-    /// No person, for this reason.
+    /// No person can be asked; the text is the reason.
     Nobody(&'a str),
 }
 
-/// Gate that every tool call passes, for its maker.
+/// Gate that every tool call passes: schema, hooks, policy and approval. Holds the caller of the
+/// tool.
 #[derive(Clone, Copy)]
 pub(super) struct ToolGate<'a> {
     pub(super) scope: &'a TurnScope,
@@ -357,7 +357,7 @@ impl<'a> ToolGate<'a> {
             is_asked: !asked.is_empty(),
         };
         let decision = self.scope.spec.policy.decide(&judged);
-        // A question of a hook, a rule or a plugin's call is never spared.
+        // Never skip the question if a hook or a rule asks for it, or if a plugin makes the call.
         let is_spared = || {
             asked.is_empty()
                 && self.maker.is_none()
@@ -422,7 +422,7 @@ impl<'a> ToolGate<'a> {
         if !is_covered {
             question = question.now(entry.tool.target(&call.arguments).await);
         }
-        // A plugin that makes the call does not use up its time while the person thinks.
+        // Pause the deadline of a calling plugin while the person thinks.
         let answer = match self.asked {
             AskedPerson::Session => {
                 let approver = &*self.scope.spec.approver;

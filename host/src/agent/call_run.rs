@@ -16,8 +16,8 @@ use crate::session::{self, Body};
 use crate::tool::run::run_call;
 use crate::tool::subject::{Subject, WorkspacePath};
 
-/// Most bytes of a plugin's call that the session keeps of its result. No message holds it, and a
-/// plugin may read much.
+/// Maximum number of bytes of its result that the session keeps for a call of a plugin. No message
+/// contains that result, and a plugin may read much.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Result of a call whose path leads elsewhere than when it was judged.
@@ -149,7 +149,7 @@ impl ToolGate<'_> {
             .dispatch_hooks::<at::PostTool>(&caller, ran.finished.clone())
             .await;
         if let Some(AttributedText { plugin, text }) = blocked_by(&finished).cloned() {
-            // A hook that had to see the result could not: the caller does not get it either.
+            // A hook that must see every result has failed, so the caller gets no result either.
             let result = &mut Arc::make_mut(&mut finished.value).result;
             let why = format!("[the result was withheld by plugin {plugin}: {text}]");
             result.content = why.into();
@@ -169,7 +169,7 @@ impl ToolGate<'_> {
         finished
     }
 
-    /// Tells the session and those who watch that a call has ended.
+    /// Records in the session and tells observers that a call has ended.
     pub(super) fn tell_end(
         &self,
         result: &ToolResult,
@@ -181,7 +181,7 @@ impl ToolGate<'_> {
             kept.content.cut(KEPT_BYTES);
             kept
         });
-        // The result itself must not wait for this to work.
+        // A failed write does not hold the result back: the next entry reports the error.
         self.scope.spec.session.append_or_defer(Body::ToolEnd {
             call: result.call_id.clone(),
             duration_ms,

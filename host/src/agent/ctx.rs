@@ -1,5 +1,5 @@
-//! The turn itself as its parts act for it: it calls hooks, appends messages to the session, and
-//! emits events.
+//! The turn as the context of its parts: it calls hooks, appends messages to the session, and emits
+//! events.
 
 use std::sync::Arc;
 
@@ -48,7 +48,8 @@ impl TurnCtx {
             .dispatch_hooks::<P>(&caller, payload)
             .await;
         if self.scope.family.halt.is_set() && !self.is_ending {
-            // Nothing more is done before the turn sees it and drops this.
+            // The turn is being stopped: wait here until the turn drops this future, so that
+            // nothing more is done.
             std::future::pending::<()>().await;
         }
         out
@@ -118,7 +119,7 @@ impl TurnCtx {
         Ok(())
     }
 
-    /// Makes the message of an injection, and puts it into the session when it is to be kept.
+    /// Creates the message of an injection, and puts it into the session when it is to be kept.
     pub(super) async fn inject_one(
         &self,
         plugin: &str,

@@ -33,7 +33,7 @@ pub(super) const FIND: &str = "find_tools";
 /// Name of the tool that calls others.
 pub(super) const USE: &str = "use_tool";
 
-/// Number of tools from which on those of a plugin are deferred like those of a server.
+/// Number of tools from which on a plugin's tools are deferred, as tools of MCP servers are.
 const MANY_TOOLS: usize = 10;
 
 /// Window of a model whose window is not known, in tokens.

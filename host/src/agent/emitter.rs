@@ -23,7 +23,7 @@ pub(super) struct EventEmitter {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) sink: Arc<AgentSink>,
-    /// Calls that were judged for those who watch.
+    /// Calls whose arguments hooks have judged for observers.
     pub(super) judged_calls: JudgedCalls,
 }
 
@@ -47,8 +47,8 @@ impl EventEmitter {
         caller: &Caller,
         payload: impl Into<P::Payload>,
     ) -> Dispatched<P::Payload> {
-        // Failures from before a plugin caused this call are reported by the call that waits for
-        // that plugin.
+        // If a plugin caused this call, failures before it are left to the outer call, which waits
+        // for that plugin.
         let is_caused = caller.call_chain.len() > self.spec.call_chain.len();
         let n_before = if is_caused { self.sink.n_failures() } else { 0 };
         let out = self.dispatcher.dispatch::<P>(caller, payload).await;
@@ -58,7 +58,7 @@ impl EventEmitter {
         out
     }
 
-    /// Makes a message of a text that a plugin adds, and records the plugin as its source.
+    /// Creates a message of a text that a plugin adds, and records the plugin as its source.
     pub(super) async fn emit_injection(
         &self,
         caller: &Caller,

@@ -128,7 +128,8 @@ impl TurnRun<'_> {
             self.agent.archival.stop_archiving().await;
         }
         self.ctx.scope.end_agents().await;
-        // Hooks that run on in the background may still start subagents, and wait for them.
+        // Background hooks outlive the turn. They may start subagents and wait for them, so lift
+        // the guard.
         if let Some(guard) = self.agents_guard.take() {
             guard.disarm();
         }
@@ -208,8 +209,8 @@ impl TurnRun<'_> {
         };
         let session = self.agent.spec.session.clone();
         self.keep_partial().await?;
-        // A call that ran to its end keeps its result, but not before the hooks have seen it: one
-        // of them may take secrets out.
+        // Calls that ended keep their results. Run the `post-tool` hooks first: one of them may
+        // remove secrets.
         let ran = self.calls.take_ran();
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for mut call in ran {
@@ -249,7 +250,7 @@ impl TurnRun<'_> {
     async fn give_rest(&mut self, text: String) -> Result<(), EarlyStop> {
         self.answers = AnswerCheck::default();
         match self.give_output(text).await {
-            // The output shows the refusal; the turn has failed already.
+            // The refusal is already in the output, and the turn counts as failed anyway.
             Err(EarlyStop::Blocked(_)) => Ok(()),
             given => given,
         }

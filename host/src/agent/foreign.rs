@@ -91,7 +91,7 @@ pub enum ForeignChange {
 }
 
 impl ForeignVerdict {
-    /// Makes the verdict that refuses.
+    /// Creates a verdict that refuses.
     #[must_use]
     pub fn refused(why: impl Into<String>) -> Self {
         Self {

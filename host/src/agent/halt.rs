@@ -4,7 +4,7 @@
 
 use tokio::sync::watch;
 
-/// Shared by an agent and its subagents.
+/// Reason to stop an agent and its subagents at once, shared by all of them.
 #[derive(Debug)]
 pub(super) struct AgentHalt(watch::Sender<Option<String>>);
 
@@ -34,7 +34,7 @@ impl AgentHalt {
         self.0.borrow().clone()
     }
 
-    /// The reason, which then counts no longer.
+    /// Returns the reason and clears it.
     pub(super) fn take(&self) -> Option<String> {
         self.0.send_replace(None)
     }

@@ -40,9 +40,9 @@ const MAX_ENTRY_BYTES: usize = 1 << 20;
 /// for.
 pub struct SessionHandle {
     outlet: EffectOutlet,
-    /// Set once the hooks are known, after the plugins were given their handle: the points that
-    /// plugins define, and the turns in which they act. The dispatcher holds the hooks, which hold
-    /// this: a strong reference would keep all of them for ever.
+    /// Points that plugins define, and the turns in which they act. Set once the hooks are known,
+    /// after the plugins have their handle. Weak, because the dispatcher holds the hooks and the
+    /// hooks hold this handle: a strong reference would form a cycle that is never freed.
     agent: OnceLock<(Weak<Dispatcher>, DefinedPoints, ActiveTurns)>,
 }
 
@@ -152,11 +152,11 @@ impl AgentHandle for SessionHandle {
             StateWrite::AtOnce => session.state_set(plugin, key, value),
             StateWrite::WithNextEntry => session.state_set_with_next(plugin, key, value),
         };
-        set.map_err(to_handle)
+        set.map_err(to_handle_error)
     }
 
     fn write_waiting(&self) -> Result<(), HandleError> {
-        self.outlet.session.write_waiting().map_err(to_handle)
+        self.outlet.session.write_waiting().map_err(to_handle_error)
     }
 
     fn state_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
@@ -199,7 +199,7 @@ impl AgentHandle for SessionHandle {
         let session = &self.outlet.session;
         session
             .append_custom(plugin, name, value)
-            .map_err(to_handle)
+            .map_err(to_handle_error)
     }
 
     fn call_point<'a>(
@@ -253,9 +253,9 @@ impl AgentHandle for SessionHandle {
     in_turn!(call_tool(name: String, arguments: Value) -> Parts);
 }
 
-/// Converts an error of the session into one for plugins. Paths of the host are none of its
-/// business.
-pub(super) fn to_handle(error: Error) -> HandleError {
+/// Converts an error of the session into an error for plugins, which must not see paths of the
+/// host.
+pub(super) fn to_handle_error(error: Error) -> HandleError {
     match error {
         Error::Limit { what, .. } => HandleError::Limit(what),
         other => {

@@ -99,8 +99,8 @@ impl TurnRun<'_> {
         Ok(is_new)
     }
 
-    /// Takes the next text out of a queue, with the messages that hooks add to it. One that its
-    /// author took back meanwhile is passed over.
+    /// Takes the next text from a queue, with the messages that hooks add to it. A text that its
+    /// author withdrew in the meantime is skipped.
     async fn receive_input(
         &self,
         queue: SteeringQueue,

@@ -40,7 +40,7 @@ impl JudgedCalls {
         same.next().map(|call| call.shown.clone())
     }
 
-    /// Keeps a judgement, in place of the oldest one where there are too many.
+    /// Keeps a judgement, instead of the oldest one where there are too many.
     pub(super) fn keep_judged(&self, text: String, chain: &[Arc<str>], shown: &(String, Value)) {
         if text.len() > MAX_KEPT_BYTES {
             return;

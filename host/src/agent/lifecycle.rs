@@ -45,7 +45,7 @@ pub(crate) struct LiveAgent {
     pub(super) steering: SteerHandle,
     pub(super) replacements: PluginReplacements,
     pub(super) approvals: Arc<SessionApprovals>,
-    /// Active skills, of the turn that runs and those that stay.
+    /// Active skills: those of the running turn, and those that stay active.
     pub(super) skills: Arc<ActiveSkills>,
     /// The skill that the next turn begins with.
     pub(super) invoked: Option<InvokedSkill>,
@@ -121,7 +121,7 @@ impl LiveAgent {
         Arc::make_mut(&mut self.spec)
     }
 
-    /// Tells those who watch of something that is no part of a turn.
+    /// Emits an event that is not part of a turn.
     pub(crate) fn tell_event(&mut self, event: Event) {
         self.announce_session();
         self.spec.events.emit(event);
@@ -139,16 +139,16 @@ impl LiveAgent {
         self.approvals.clone()
     }
 
-    /// Tells those who watch of this as soon as they know that the session is open.
+    /// Emits this event once the observers know that the session is open.
     pub(crate) fn tell_at_opening(&mut self, events: impl IntoIterator<Item = Event>) {
         self.opening.extend(events);
     }
 
-    /// Takes the last turn out of the conversation. Its lines stay in the file of the session.
-    /// `None` when there is none.
+    /// Removes the last turn from the conversation. Its lines stay in the file of the session.
+    /// `None` if there is none.
     ///
     /// # Errors
-    /// The turn cannot be taken out, or the session cannot be written.
+    /// The turn cannot be removed, or the session cannot be written.
     pub(crate) async fn undo_turn(
         &mut self,
         entries: &[Entry],
@@ -293,8 +293,8 @@ impl LiveAgent {
         self.replacements.clone()
     }
 
-    /// Waits for hooks that run in the background as long as the longest deadline among them says,
-    /// and tells of those that have not ended even so. Returns whether all of them have ended.
+    /// Waits for background hooks, at most for the longest of their deadlines, and reports those
+    /// that are still running. Returns whether all of them have ended.
     pub(super) async fn settle(&self) -> bool {
         let longest = self.dispatcher.longest_in_background().unwrap_or_default();
         let limit = longest.clamp(MIN_SETTLE, MAX_SETTLE);
@@ -309,7 +309,7 @@ impl LiveAgent {
         running.is_empty()
     }
 
-    /// Tells those who watch that the session is open: once, before the first turn.
+    /// Emits the event that the session is open, once, before the first turn.
     pub(crate) fn announce_session(&mut self) {
         if !self.is_main() || std::mem::replace(&mut self.is_announced, true) {
             return;

@@ -1,4 +1,4 @@
-//! Makes the agent of a session: adds the host's own tools and the list of skills to its parts.
+//! Creates the agent of a session: adds the host's own tools and the list of skills to its parts.
 
 use std::sync::Arc;
 
@@ -73,8 +73,8 @@ impl LiveAgent {
 /// Longest list of answers or plugins in a notice, in bytes.
 const MAX_LISTED_BYTES: usize = 300;
 
-/// Returns what those who watch a resumed session are to know of the run before: the status lines of
-/// plugins that still run, those that are gone, and the answers that have ended.
+/// Returns the events about the previous run of a resumed session: the status lines of plugins that
+/// still run, those that are gone, and the answers that no longer hold.
 fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
     let (kept, gone): (Vec<_>, Vec<_>) = spec
         .session
@@ -87,7 +87,7 @@ fn earlier_run_events(spec: &AgentSpec) -> Vec<Event> {
         .collect();
     if !gone.is_empty() {
         let names: Vec<String> = gone.into_iter().map(|(plugin, _)| plugin).collect();
-        // Told once.
+        // Clear the status lines, so that this notice appears once.
         let session = &spec.session;
         names
             .iter()

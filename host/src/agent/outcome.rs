@@ -9,7 +9,7 @@ use crate::session;
 #[non_exhaustive]
 pub enum Error {
     /// The session cannot be written or read.
-    #[error("the session failed")]
+    #[error("cannot read or write the session")]
     Session(#[from] session::Error),
     /// The turn that took an input with this id was interrupted, and other turns came after it.
     #[error(

@@ -91,7 +91,7 @@ impl ClientWork {
     }
 }
 
-/// Work on its way.
+/// Work in progress.
 struct WaitingCall {
     work: ClientWork,
     /// Share of the arguments that calls may hold at once.
@@ -125,7 +125,7 @@ pub struct OutsideClient {
 pub struct OutsideTools(watch::Receiver<OfferedTools>);
 
 impl OutsideCalls {
-    /// Makes both ends of the channel. Only tools for which `is_offered` returns true are listed
+    /// Creates both ends of the channel. Only tools for which `is_offered` returns true are listed
     /// and can be called.
     #[must_use]
     pub fn new(
@@ -146,7 +146,7 @@ impl OutsideCalls {
         (session, client)
     }
 
-    /// Tells the offered tools, if they are others than before.
+    /// Sends the list of offered tools if it has changed.
     fn tell_tools(&self, all: Vec<Arc<ToolSpec>>) {
         let offered = all.into_iter().filter(|spec| (self.is_offered)(spec));
         let offered: Arc<[Arc<ToolSpec>]> = offered.collect();
@@ -327,8 +327,8 @@ impl OutsideCalls {
                     scope.cancel.cancel();
                     halted = Some(why);
                 }
-                // Before the calls that run: those that wait already share the turn and its write to
-                // the disk, also when each takes no time.
+                // Take waiting calls before results of running ones: waiting calls then share the
+                // turn and its write to the disk, even if each call takes no time.
                 call = self.calls.recv(), if is_open => match call {
                     Some(call) => {
                         n_calls += 1;
@@ -446,7 +446,7 @@ async fn run_call(
         result = pass_gate(gate, &token, changing, is_offered, wanted) => result,
         result = stopped => result,
     };
-    // A hook that must see everything has failed: nothing goes out after that.
+    // A hook that must see everything has failed, so no result leaves the host.
     if let Some(why) = scope.family.halt.reason() {
         result = OutsideResult {
             content: format!("[stopped: {why}]").into(),
@@ -539,7 +539,7 @@ async fn finish_call(gate: ToolGate<'_>, mut ran: RanCall) -> OutsideResult {
         is_error,
         ..
     } = Arc::unwrap_or_clone(finished.value).result;
-    // Notes of hooks about a result go to the reader of that result.
+    // Append notes of hooks to the result: they are for its reader.
     for (plugin, injection) in finished.inject {
         content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
     }

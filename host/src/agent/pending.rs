@@ -54,7 +54,7 @@ impl StreamedText {
     }
 }
 
-/// A request on its way.
+/// A request in progress.
 pub(super) struct PendingRequest<'a> {
     spec: &'a AgentSpec,
     budget: &'a TurnBudget,

@@ -129,7 +129,7 @@ impl PluginOrder<'_, '_> {
         }
     }
 
-    /// Tells of a fault after the turn was over, which changes nothing about it.
+    /// Reports a fault of the loop after the turn has ended, which no longer affects the turn.
     fn warn_late(&self, why: &str) {
         let text = format!(
             "the loop of plugin {} failed after the end of the turn: {why}",

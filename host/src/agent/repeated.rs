@@ -132,8 +132,8 @@ impl<'t> CallRepeater<'t> {
         })
     }
 
-    /// Runs a call again, and puts its result in the place of the message `told`. That message stays if
-    /// the call is refused now: the first run may have done something even so.
+    /// Runs a call again and replaces the message `told` with its result. The message stays if the
+    /// call is now refused, because the first run may have had an effect.
     async fn run_again(&mut self, call: ToolCall, told: String) -> Result<(), EarlyStop> {
         let text = format!(
             "the call of `{}` that was cut off runs again, as its tool allows",
@@ -145,7 +145,8 @@ impl<'t> CallRepeater<'t> {
         let id = call.id.clone();
         let mut ran = match gate.judge_call(call).await {
             Ok(mut allowed) => {
-                // The entry of this start has the arguments: the message that has them may be far above.
+                // Store the arguments with this start: the message that contains them may be far
+                // back in the session.
                 allowed.is_changed = true;
                 gate.keep_starts(std::slice::from_ref(&allowed)).await?;
                 let _running = self.calls.mark_running();
@@ -166,7 +167,7 @@ impl<'t> CallRepeater<'t> {
         self.ctx.inject_texts(finished.inject).await
     }
 
-    /// Puts a result in the place of the message `told`.
+    /// Replaces the message `told` with a result.
     fn put_result(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
         Ok(self.ctx.scope.spec.session.append(Body::Replaced {
             reason: REPEATED.to_owned(),

@@ -51,12 +51,12 @@ impl WeakReplacements {
 }
 
 impl PluginReplacements {
-    /// Returns a reference that does not keep the queue.
+    /// Returns a weak reference, which does not keep the queue alive.
     pub(crate) fn downgrade(&self) -> WeakReplacements {
         WeakReplacements(Arc::downgrade(&self.0))
     }
 
-    /// Has a plugin take its place at the next safe point. One that waits already is passed over.
+    /// Replaces a plugin at the next safe point. A replacement that is already waiting is dropped.
     pub(crate) fn add_replacement(&self, new: PluginReplacement) {
         let mut waiting = lock(&self.0.waiting);
         waiting.retain(|waiting| waiting.plugin != new.plugin);

@@ -52,9 +52,9 @@ pub(super) struct SeenReply {
     pub(super) inject: Vec<(Arc<str>, Injection)>,
 }
 
-/// Takes the calls out of an answer that are more than `most`: a model that repeats itself could
-/// otherwise keep the machine busy long after it was stopped. Returns the text that tells the model
-/// of them, if there are any.
+/// Removes the calls of an answer beyond the first `most`: a model that repeats itself could
+/// otherwise keep the machine busy long after it was stopped. Returns a text that tells the model
+/// of the removed calls, if there are any.
 pub(super) fn leave_out(message: &mut Message, most: usize) -> Option<String> {
     let n_calls = message.tool_calls().count();
     if n_calls <= most {

@@ -135,11 +135,11 @@ pub(crate) struct AgentSpec {
     pub call_chain: Vec<Arc<str>>,
     /// Loop of a plugin that orders the turns; `None` is the built-in order.
     pub agent_loop: Option<Arc<dyn AgentLoop>>,
-    /// Files that its model knows. Each agent has its own.
+    /// Files that the agent's model knows. Each agent has its own.
     pub known: Arc<KnownFiles>,
-    /// Outputs of the calls that run, of its own and of its subagents.
+    /// Outputs of the running calls, of the agent and of its subagents.
     pub live: LiveOutputs,
-    /// Commands in the background, of its own and of its subagents.
+    /// Background commands of the agent and of its subagents.
     pub background: BackgroundCommands,
     /// Warnings that are told once.
     pub told: Arc<Mutex<BTreeSet<String>>>,
@@ -179,7 +179,7 @@ impl AgentSpec {
 /// A fresh id for a subagent: its kind, and some digits.
 pub(super) fn agent_id(kind: &str) -> Arc<str> {
     let id = crate::clock::new_id();
-    // The end of an id is random, its beginning the time.
+    // Take the end of the id, which is random; its beginning is the time.
     let digits = id.get(id.len().saturating_sub(ID_DIGITS)..);
     format!("{kind}-{}", digits.unwrap_or(&id)).into()
 }

@@ -138,8 +138,8 @@ impl SteerHandle {
         all.map(|queued| queued.input).collect()
     }
 
-    /// The next text of a queue. It stays there until [`SteerHandle::take_queued`], so that an
-    /// interrupted turn loses none.
+    /// Returns the next text of a queue. It stays there until [`SteerHandle::take_queued`], so that
+    /// an interrupted turn loses none.
     pub(super) fn next(&self, queue: SteeringQueue) -> Option<QueuedText> {
         self.lock().queue_mut(queue).front().cloned()
     }

@@ -297,7 +297,7 @@ impl TurnRun<'_> {
                 request.tools.push((*spec).clone());
             }
         }
-        // The model may call every tool that it can find.
+        // Deferred tools count as offered: the model can find and call them.
         names.append(&mut deferred);
         self.ctx.scope.skills.set_active(names);
         apply_wanted(&mut request, wanted);
@@ -409,7 +409,7 @@ impl TurnRun<'_> {
             Err(NoAnswer::Provider(why)) => return Err(EarlyStop::Provider(why)),
             Err(NoAnswer::Session(error)) => return Err(error.into()),
         };
-        // An estimate teaches nothing about how far estimates are off.
+        // An estimated usage says nothing about the error of the estimate.
         let usage = response.usage;
         let reported = if usage.estimated {
             0
@@ -439,7 +439,7 @@ impl TurnRun<'_> {
         let refusal = refuse_turn("answer", blocked_by(&reviewed));
         let mut message = reviewed.value;
         if let Err(EarlyStop::Blocked(text)) = &refusal {
-            // The calls go as well: a refused answer does nothing.
+            // Drop the tool calls too: no call of a refused answer runs.
             message.content = vec![Content::text(text.clone())];
             message.extra = None;
         }
@@ -490,7 +490,8 @@ impl TurnRun<'_> {
             offered,
         } = reviewed;
         if let Some((tools, preset)) = offered {
-            // Later requests may have offered other tools, and no text of this answer was shown.
+            // The loop accepts this answer late: restore the tools that were offered for it, and
+            // show its text, which was not shown yet.
             self.ctx.scope.skills.presets.set_step_preset(preset);
             self.ctx.scope.skills.set_active(tools);
             self.progress.begins_answer();

@@ -91,7 +91,7 @@ impl TurnRun<'_> {
             decision,
             has_tools: !spec.tools.entries().is_empty(),
         });
-        // The list of skills is useless to an agent that cannot read them.
+        // Leave the list of skills out for an agent without the tool that reads them.
         let reads_skills = spec.tools.get(TOOL).is_some();
         let own = spec.parts.iter();
         let own = own.filter(|part| reads_skills || !catalogue::is_list(part));
@@ -112,7 +112,7 @@ impl TurnRun<'_> {
                 &*read_rules(&self.ctx.scope),
             );
             parts.extend(found.parts);
-            // The same files would be named again at every turn.
+            // Show the notices at the first turn only: the parts are built again at every turn.
             if self.agent.frozen.is_none() {
                 for notice in found.notices {
                     self.ctx.emit_event(Event::notice(Level::Warn, notice));

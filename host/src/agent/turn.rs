@@ -256,7 +256,8 @@ impl<'a> TurnRun<'a> {
 
     /// Gives out the last text of the model with a note of the host. Returns the stop of the turn.
     pub(super) async fn cut_turn(&mut self, note: &str) -> EarlyStop {
-        // A note of the host is no answer, and the stop reason says so.
+        // Do not check this text against the schema: it contains a note of the host, and the stop
+        // reason says so.
         self.answers = AnswerCheck::default();
         let draft = self.answer.take_draft();
         let text = match draft.is_empty() {

@@ -7,7 +7,7 @@ use crate::tool::registry::ToolRegistry;
 
 /// Tools of the agent and of its step. Skills take tools away from both.
 pub(super) struct TurnTools {
-    /// Tools of the agent; those of its spec are those that the turn began with.
+    /// Tools of the agent now; the tools of its spec are those at the beginning of the turn.
     all: RwLock<Arc<ToolRegistry>>,
     /// Names of the tools of the present step; `None` before the first.
     of_step: Mutex<Option<Arc<[String]>>>,

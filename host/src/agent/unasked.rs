@@ -14,7 +14,7 @@ pub(super) fn unasked_text(
 ) -> String {
     const CANNOT: &str = "the client offers no way to ask its user (elicitation)";
     match asked.first() {
-        // No rule answers the question of a hook.
+        // A hook asked, and no rule can answer instead of a person.
         Some(AttributedText { plugin, text }) => format!(
             "refused by policy: plugin {plugin} wants this call of `{}` approved ({text}), and {CANNOT}. The call was not run",
             entry.spec.name

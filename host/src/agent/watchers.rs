@@ -110,7 +110,8 @@ impl EventEmitter {
         if !text.is_empty() {
             shown.set_text(match judged {
                 Some(text) => text,
-                // The text of a task belongs to a call of the parent agent.
+                // This is the task of a subagent, which the parent agent wrote as arguments of a
+                // call.
                 None if message.origin == Some(Origin::Agent) => {
                     self.call_text_for_watchers(caller, text).await
                 }
@@ -120,8 +121,8 @@ impl EventEmitter {
         shown
     }
 
-    /// Returns a call for observers: its arguments as hooks of `output-delta` let them through.
-    /// Hooks that judge whole answers alone have seen the call in its answer.
+    /// Returns a call for observers: its arguments as the hooks of `output-delta` leave them. Hooks
+    /// that judge only whole answers have already seen the call in its answer.
     pub(super) async fn call_for_watchers(&self, caller: &Caller, call: &ToolCall) -> ToolCall {
         let mut shown = ToolCall {
             extra: None,
@@ -147,7 +148,7 @@ impl EventEmitter {
 
     /// Judges a call, whose texts are `text`.
     async fn judge_call(&self, caller: &Caller, call: &ToolCall, text: &str) -> (String, Value) {
-        // Judges all of it first: nearly no call needs more.
+        // Judge all texts together first: nearly every call is decided by that.
         match self.look_at(caller, text.to_owned()).await {
             Ok(judged) if judged == text => return (call.name.clone(), call.arguments.clone()),
             Ok(_) => {}
@@ -164,7 +165,7 @@ impl EventEmitter {
         let name = self.for_watchers(caller, call.name.clone()).await;
         let arguments = self.value_for_watchers(caller, &call.arguments).await;
         if name == call.name && arguments == call.arguments {
-            // The hooks change the whole and none of its parts.
+            // The hooks change the texts together but none of them alone, so hide all.
             return (UNSHOWN_TOOL.to_owned(), json!({ NOT_SHOWN: CHANGED }));
         }
         (name, arguments)

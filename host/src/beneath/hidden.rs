@@ -36,7 +36,7 @@ struct HiddenFolder {
 type FolderId = (u64, u64);
 
 impl HiddenFolders {
-    /// Hides those of these folders that are strictly below `root`, which is canonical. A folder
+    /// Hides those of these folders that are strictly inside `root`, which is canonical. A folder
     /// that does not exist is hidden by its name.
     pub(crate) fn below(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
         let hidden = own_below(root, folders).into_iter().map(|folder| {

@@ -108,7 +108,7 @@ pub(super) fn fold_changes(
             if record.is_done() {
                 history.left.clear();
             }
-            // A write or a rewind that did not end may or may not have changed the path.
+            // If a write did not end, the path may or may not have changed.
             let is_certain = record.is_done() || record.source == ChangeSource::Rewind;
             history.left.push((change.after.clone(), is_certain));
         }

@@ -54,7 +54,7 @@ pub enum RecordEnd {
 /// Files of one reason that a snapshot did not keep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Reason.
+    /// Reason why the snapshot skipped these files.
     pub why: UnkeptReason,
     /// Number of files.
     pub count: usize,

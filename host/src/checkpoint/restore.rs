@@ -42,7 +42,7 @@ fn temporary_name(record: u64, n: usize) -> String {
 }
 
 impl OpenedStore {
-    /// Makes the changes: removals first, the deepest path first, then folders and files from the
+    /// Applies the changes: removals first, the deepest path first, then folders and files from the
     /// top. Returns the changes that failed, by their numbers.
     pub(super) fn make_changes(
         &self,
@@ -64,7 +64,7 @@ impl OpenedStore {
         for (n, change) in &numbered {
             note(*n, self.fill_place(change, &temporary_name(record, *n)));
         }
-        // A folder without write permission gets its mode after the files in it.
+        // Set modes of folders last: a folder without write permission would refuse its own files.
         for (n, change) in numbered.iter().rev() {
             note(*n, self.set_folder_mode(change));
         }
@@ -93,7 +93,7 @@ impl OpenedStore {
         }
     }
 
-    /// Makes the file, link or folder.
+    /// Creates the file, link or folder.
     fn fill_place(&self, change: &PlannedChange, temporary: &str) -> Result<(), String> {
         let is_replaced = !change.present.is_folder() && !change.target.is_folder();
         let expected = match is_replaced {
@@ -105,7 +105,7 @@ impl OpenedStore {
             FileState::Folder { mode } => {
                 let walked = self.open_place(change, MissingParents::Made)?;
                 check_present(&walked, expected)?;
-                // The owner can write in it until the files are there.
+                // Keep the folder writable for its owner until its files are restored.
                 let mode = Mode::from_raw_mode(mode | 0o700);
                 let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
                 made.map_err(|errno| format!("it cannot be made: {}", io::Error::from(errno)))
@@ -177,7 +177,7 @@ fn check_present(walked: &WalkedPath, expected: &FileState) -> Result<(), String
     };
     let present = read_name(&walked.folder, &walked.name, most);
     match present.map(|read| read.state) {
-        // A folder has another mode while the files in it are removed.
+        // Ignore the mode of a folder: it is changed while the files in the folder are removed.
         Ok(present) if present.is_same(expected) || present.is_folder() && expected.is_folder() => {
             match present {
                 FileState::Other => Err("it is not a file, folder or link".to_owned()),
@@ -207,7 +207,8 @@ fn write_temporary(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::R
     file.sync_data()
 }
 
-/// Renames a temporary file to its name. A file that appeared where there was none stays.
+/// Renames a temporary file to its final name. A file that appeared under this name in the meantime
+/// is not replaced.
 fn put_in_place(
     walked: &WalkedPath,
     temporary: &str,

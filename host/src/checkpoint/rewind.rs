@@ -21,7 +21,7 @@ pub struct PlannedChange {
     pub present: FileState,
     /// State before the turn.
     pub target: FileState,
-    /// Reason why it is made only on explicit request.
+    /// Reason why only an explicit request makes this change.
     pub changed: Option<ChangedSince>,
 }
 

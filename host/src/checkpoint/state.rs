@@ -91,7 +91,8 @@ impl FileState {
         }
     }
 
-    /// Whether both are files with the same content, or otherwise the same: modes do not count.
+    /// Whether both are files with the same content, or otherwise the same state. Modes are not
+    /// compared.
     #[must_use]
     pub fn has_content_of(&self, other: &Self) -> bool {
         match (self, other) {

@@ -103,7 +103,7 @@ impl OpenedStore {
             None => state.clone(),
             Some(content) => {
                 let digest = blake3::hash(content).to_hex().to_string();
-                // The new content is only for showing the change.
+                // Ignore the error: the new content only serves to show the change.
                 let _ = self.contents.add(&digest, content);
                 let bytes = content.len() as u64;
                 FileState::File {

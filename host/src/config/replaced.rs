@@ -1,13 +1,14 @@
-//! Lists of a TOML file that replace those of the JSON file beside it.
+//! Warns of lists in a `.json` settings file that the `.toml` file of the same name replaces.
 //!
-//! A list is replaced as a whole, so that rules in the weaker file silently stop to apply.
+//! Lists are not merged: the whole list of the TOML file applies, and rules that stand only in the
+//! JSON file have no effect. A person would not notice that without a warning.
 
 use super::{Config, Layer, Origin};
 
 impl Config {
     /// Describes each list of a JSON file that the TOML file [of the same name](Layer::files)
-    /// replaces, with both places. A list whose elements are all in the stronger one is left out:
-    /// nothing of it is lost.
+    /// replaces, with the position of both. A list is skipped if the TOML file contains all of its
+    /// elements, because nothing is lost.
     #[must_use]
     pub fn replaced_lists(&self) -> Vec<String> {
         let pairs = self.layers.iter().zip(self.layers.iter().skip(1));

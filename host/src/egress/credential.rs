@@ -70,7 +70,7 @@ enum TemplatePart {
     Secret(String),
 }
 
-/// Value of a header, with `{NAME}` in place of secrets.
+/// Value of a header, with `{NAME}` instead of secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<TemplatePart>);
 
@@ -142,7 +142,7 @@ pub(super) struct UsedSecret {
     pub(super) name: String,
     /// The secret, or the whole value.
     pub(super) secret: Secret,
-    /// Whether this is the whole value, including words such as `Bearer`.
+    /// Whether this is the whole header value, including words such as `Bearer`.
     pub(super) is_whole: bool,
 }
 

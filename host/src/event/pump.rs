@@ -32,7 +32,8 @@ impl EventPump {
         }
     }
 
-    /// Runs `work` to its end and passes events on meanwhile. `work` never waits for the watcher.
+    /// Runs `work` to its end and passes events on in the meantime. `work` never waits for the
+    /// watcher.
     pub(crate) async fn pump_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {

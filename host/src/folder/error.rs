@@ -47,7 +47,7 @@ pub enum FolderError {
     #[error("it is a pipe, a device or a socket; only files and folders are opened")]
     Special,
     /// Too many symlinks, probably a cycle.
-    #[error("there are too many links on the way")]
+    #[error("the path leads through too many symlinks, perhaps in a loop")]
     Loop,
     /// One call exceeded a limit.
     #[error("{0}")]

@@ -42,7 +42,7 @@ pub trait Ask: Send + Sync {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>>;
 }
 
-/// A yes that may have to be stored.
+/// Permissions that the operator granted, which may have to be stored.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// Request that was answered.

@@ -109,7 +109,7 @@ pub struct Credential {
     pub host: HostPattern,
     /// Name of the header, in lower case.
     pub header: String,
-    /// Value of the header, with `{NAME}` in place of the operator's secrets.
+    /// Value of the header, with `{NAME}` instead of the operator's secrets.
     pub value: String,
 }
 

@@ -182,7 +182,7 @@ impl HostBuilder {
         self.hook::<P>(HookSpec::of::<P>(name), Arc::new(hook))
     }
 
-    /// Calls programs as hooks, in place of those given before. They run as `commands` says, like
+    /// Calls programs as hooks, instead of those given before. They run as `commands` says, like
     /// those of `bash`.
     #[must_use]
     pub fn scripts(mut self, scripts: Vec<Script>, commands: impl Into<Commands>) -> Self {
@@ -331,7 +331,7 @@ fn check_agent_loop(plugins: &PluginSet, wanted: Option<&str>) -> Result<(), Err
     })
 }
 
-/// Checks the scripts, each against those before it and the names that are taken.
+/// Checks each script against the scripts before it and the names that are taken.
 fn check_scripts<'a>(scripts: &'a [Arc<Script>], mut taken: HashSet<&'a str>) -> Result<(), Error> {
     for script in scripts {
         let name = &*script.name;

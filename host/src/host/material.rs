@@ -31,8 +31,8 @@ pub trait SourceMaterial: Send + Sync {
     /// Reads a resource. The implementation refuses an address that it does not list.
     fn read_resource<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<FetchedMaterial, String>>;
 
-    /// Proposes values of a begun argument, or addresses that begin with a begun one. Called when the
-    /// person asks for it.
+    /// Completes a typed value of an argument, or a typed address. Called when the person asks for
+    /// it.
     fn complete_text<'a>(
         &'a self,
         begun: &'a BegunText,
@@ -146,7 +146,7 @@ impl SessionMaterials {
         Ok(own.mask_secrets(fetched, "resource"))
     }
 
-    /// Asks a source how a begun text could go on.
+    /// Asks a source to complete a typed text.
     ///
     /// # Errors
     /// Reason, in words that continue "it".

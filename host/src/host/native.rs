@@ -13,7 +13,7 @@ use crate::point::{Hook, Point};
 
 /// A hook that every session of a host binds.
 pub(super) struct NativeBinding {
-    /// The name that it goes by, as a plugin's.
+    /// Name of the hook, which is used instead of a plugin's name.
     pub(super) name: Arc<str>,
     bind: Box<dyn Fn(&mut Registry) + Send + Sync>,
 }

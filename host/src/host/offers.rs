@@ -12,7 +12,7 @@ use crate::plugin::open::PluginLimits;
 #[derive(Clone)]
 pub(super) struct SessionOffers(Arc<Mutex<HostOffers>>);
 
-/// Offers at one time.
+/// Commands, loops and limits of the plugins at one point in time.
 struct HostOffers {
     commands: Arc<[Arc<PluginCommand>]>,
     loops: Arc<[Arc<PluginLoop>]>,
@@ -46,7 +46,7 @@ impl SessionOffers {
         limits.iter().for_each(|limits| limits.renew_limits());
     }
 
-    /// Puts the offers of a plugin in place of those of its last version.
+    /// Replaces the offers of a plugin with those of its new version.
     pub(super) fn replace_offers(
         &self,
         plugin: &str,

@@ -30,7 +30,7 @@ pub enum ReplaceError {
     },
     /// The new version was granted more than the running version.
     #[error(
-        "it was granted what the running version was not: {}; start the session anew to be asked",
+        "it has permissions that the running version does not have: {}; start a new session to be asked about them",
         capabilities.join(", ")
     )]
     Wider {
@@ -43,7 +43,7 @@ pub enum ReplaceError {
     /// The plugin orders the turns of the session, and the new version may not.
     #[error(
         "it orders the turns of this session (`loop` under [agent]), and the new version has no loop of the agent or was not granted \
-         `agent_loop`; start the session anew"
+         `agent_loop`; start a new session"
     )]
     AgentLoop,
 }
@@ -87,7 +87,7 @@ impl PluginReplacer {
         }
     }
 
-    /// Tells those who watch the session of something, as a notice of the host.
+    /// Emits a notice of the host to those who observe the session.
     pub fn notice(&self, level: Level, text: impl Into<String>) {
         self.events.emit(Event::notice(level, text));
     }

@@ -84,7 +84,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Makes a new session.
+    /// Creates a new session.
     ///
     /// # Errors
     /// Its files cannot be written.
@@ -96,20 +96,20 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Makes a new session with an id of the caller's own: 1 to 96 letters, digits, `-`, `_` and
+    /// Creates a new session with an id of the caller's own: 1 to 96 letters, digits, `-`, `_` and
     /// `.`.
     ///
     /// # Errors
-    /// The id is none, a session has it already, or its files cannot be written.
+    /// The id is invalid, a session has it already, or its files cannot be written.
     pub fn create_named(self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.create_named(id, &self.spec())?;
         self.on(Arc::new(session))
     }
 
-    /// Goes on with the session of this whole id, or makes it when it is missing.
+    /// Continues the session with this full id, or creates it if it does not exist.
     ///
     /// # Errors
-    /// The id is none, the session is open elsewhere, or its files cannot be read or written.
+    /// The id is invalid, the session is open elsewhere, or its files cannot be read or written.
     pub fn resume_or_create(mut self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.open_or_create(id, &self.spec())?;
         // A process may have been killed before it wrote the entry.
@@ -119,7 +119,7 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Goes on with a session: its id or the beginning of it, or `last` for the last one of this
+    /// Continues a session: its id or a prefix of it, or `last` for the last session of this
     /// workspace.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Goes on with a session that is open already.
+    /// Continues a session that is already open.
     ///
     /// # Errors
     /// The plugins cannot be made ready for it.
@@ -322,18 +322,18 @@ impl Session {
         self.agent.checkpoints()
     }
 
-    /// Tells those who watch that the session is open, if they were not told yet: the first turn
-    /// would.
+    /// Emits the event that the session is open, unless it was emitted before. Otherwise the first
+    /// turn emits it.
     pub fn tell_opening(&mut self) {
         self.agent.announce_session();
     }
 
-    /// Tells those who watch that a person ran a command.
+    /// Emits the event that a person ran a command.
     pub fn tell_command(&mut self, event: Event) {
         self.agent.tell_event(event);
     }
 
-    /// Makes a copy of the session up to now, and returns its id. Nothing of it is open.
+    /// Copies the session up to now, and returns the id of the copy, which is not opened.
     ///
     /// # Errors
     /// The session cannot be read, or the copy cannot be written.
@@ -469,8 +469,8 @@ impl Turn<'_> {
         self
     }
 
-    /// Names the slash command that the text comes from, and its source, for those who watch and
-    /// for the session.
+    /// Sets the slash command that produced the text, and its source, for observers and for the
+    /// session.
     pub fn of_command(mut self, command: impl Into<String>) -> Self {
         if let Some(begin) = &mut self.begin {
             begin.spec.command = Some(command.into());

@@ -48,7 +48,7 @@ pub struct SourceSession {
     /// The queue holds tools, which hold this: a strong reference would keep both forever.
     replacements: WeakReplacements,
     events: Events,
-    /// Whether a line about progress stands.
+    /// Whether a progress line is on the screen.
     has_progress: Arc<AtomicBool>,
 }
 

@@ -41,7 +41,7 @@ pub enum InboxError {
 pub struct LoopInboxes(Arc<Mutex<BTreeMap<String, Option<Sender<LoopMessage>>>>>);
 
 impl LoopInboxes {
-    /// Makes the inboxes of these plugins. They are closed until the loops run.
+    /// Creates the inboxes of these plugins. They are closed until the loops run.
     pub(super) fn of(plugins: impl Iterator<Item = String>) -> Self {
         let closed = plugins.map(|plugin| (plugin, None));
         Self(Arc::new(Mutex::new(closed.collect())))

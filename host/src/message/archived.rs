@@ -9,7 +9,7 @@ use super::{Content, Message, Origin, Role};
 const HEAD: &str = "[archived turn]\nsubagent_id: ";
 
 impl Message {
-    /// Creates the message that stays of a turn which the holder `agent` keeps.
+    /// Creates the message that replaces a turn which the holder `agent` keeps.
     #[must_use]
     pub fn of_archived(agent: &str, summary: &str) -> Self {
         let text = format!("{HEAD}{agent}\n\n{summary}");

@@ -86,8 +86,8 @@ impl Section for Models {
 }
 
 impl Models {
-    /// Returns the profile of a model: values of the operator, then those that the server `told`,
-    /// then those of the table.
+    /// Returns the profile of a model. Values of the operator come first, then those that the
+    /// server `told`, then those of the table.
     #[must_use]
     pub fn of(&self, model: &str, told: ModelProfile) -> ModelProfile {
         let own = longest_prefix(model, &self.0).cloned().unwrap_or_default();

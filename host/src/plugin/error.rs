@@ -77,7 +77,7 @@ pub enum Error {
         seconds: u64,
     },
     /// The component was built against a version of the contract that this host does not support.
-    #[error("{what}, which wants {wanted} of the contract; this host supports {supported}: {todo}")]
+    #[error("{what}, which needs {wanted} of the contract; this host supports {supported}: {todo}")]
     Contract {
         /// Origin of the version: `it imports ...`, `it was built with ...`.
         what: String,
@@ -179,7 +179,7 @@ pub enum Error {
     /// The files of an installed plugin differ from those that were installed.
     #[error(
         "plugin `{plugin}` in {} is not loaded: {why}; `rind plugin update {plugin}` restores it, `rind plugin remove {plugin}` \
-         takes it away",
+         removes it",
         folder.display()
     )]
     Changed {

@@ -1,5 +1,4 @@
-//! Clock and random numbers of guests in tests, in place of the real ones: a case that is run again
-//! must do the same.
+//! Fixed clock and random numbers for guests in tests, so that a case does the same in each run.
 //!
 //! The monotonic clock stays real, since guests wait with it. Start from [`FixedWorld`].
 

@@ -68,7 +68,7 @@ pub(super) struct PluginBacking {
     pub(super) reported: Mutex<ReportedMaskings>,
     /// Meter of its use of the host, in tests.
     pub(super) meter: Option<Arc<Meter>>,
-    /// Clock and random numbers in tests, in place of the real ones.
+    /// Clock and random numbers in tests, instead of the real ones.
     pub(super) fixed: Option<FixedWorld>,
     pub(super) calls: CallCount,
     /// Environment variables that its instances see.
@@ -177,7 +177,7 @@ impl HostState {
         }
     }
 
-    /// Begins a call: what an earlier one left must not show in it.
+    /// Begins a call, and clears the state of an earlier one.
     pub(super) fn begin_call(&mut self, caller: &Caller) {
         self.clear_stderr();
         self.call.begin_call(caller);

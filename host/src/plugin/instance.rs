@@ -200,7 +200,8 @@ impl InstanceTemplate {
         backing: Arc<PluginBacking>,
         pauses: Option<Arc<HolderPauses>>,
     ) -> Result<PluginInstance, Failure> {
-        // A standard library asks for its preopens when it starts, in a call that cannot wait.
+        // Open the folders now: a standard library asks for its preopens during instantiation, in
+        // an import that cannot wait.
         let folders = backing.folders.clone();
         if !folders.are_open() {
             let _ = tokio::task::spawn_blocking(move || folders.open_all()).await;

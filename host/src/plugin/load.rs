@@ -38,7 +38,7 @@ use crate::grant::policy::Required;
 pub struct PluginSet {
     /// Plugins that run, dependencies before those that need them, otherwise by name.
     pub plugins: Vec<Arc<LoadedPlugin>>,
-    /// Plugins that do not.
+    /// Plugins that do not run, with the reasons.
     pub left_out: Vec<LeftOut>,
     /// Plugins that the operator relies on and that were not found.
     pub absent: Vec<Absent>,

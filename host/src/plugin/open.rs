@@ -46,7 +46,7 @@ pub struct OpenPlugins {
     pub registry: Registry,
     /// Tools of the plugins.
     pub tools: Vec<SharedTool>,
-    /// The points they define.
+    /// Points that the plugins define.
     pub points: DefinedPoints,
     /// Slash commands of the plugins.
     pub commands: Vec<PluginCommand>,
@@ -112,7 +112,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
 }
 
 impl PluginSet {
-    /// Makes one plugin ready for a session of this set, in place of the one of its name.
+    /// Opens one plugin for a session of this set, to replace the plugin with the same name.
     pub(crate) fn open_one(
         &self,
         plugin: &LoadedPlugin,

@@ -112,11 +112,11 @@ impl Absent {
 }
 
 impl PluginSet {
-    /// Whether everything runs that the operator relies on.
+    /// Checks that all plugins run that the operator relies on.
     ///
     /// # Errors
-    /// A plugin that is relied on does not run. The error names every one of them, its cause, and
-    /// how to continue without it.
+    /// Such a plugin does not run. The error lists each one with its cause and how to continue
+    /// without it.
     pub(super) fn check_relied(&self) -> Result<(), Error> {
         let left_out = self.left_out.iter().filter_map(|left| {
             let reliance = left.reliance.as_ref()?;
@@ -166,7 +166,7 @@ impl PluginSet {
             let reliance = configured_reliance(name, options).filter(|_| is_gone)?;
             Some((name.clone(), reliance))
         });
-        // Where a name is in both, the line that configures it says more.
+        // If both lists have a name, report the line that configures the plugin: it says more.
         let mut absent: BTreeMap<String, Reliance> = absent.collect();
         for (name, reliance) in self.forgotten_plugins(options) {
             absent.entry(name).or_insert(reliance);
@@ -220,14 +220,14 @@ impl PluginSet {
 fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
     let name = left.name.as_str();
     match &left.why {
-        // The operator's own words, for this run.
+        // The operator left the plugin out of this run with a flag.
         Why::Without => return None,
         // A project may switch off its own plugins, but not a plugin that the operator set up.
         Why::Disabled { .. } | Why::Disallowed { .. } => {
             let is_by_project = matches!(left.why, Why::Disabled { .. });
             return configured_reliance(name, options).filter(|_| is_by_project);
         }
-        // Another one of its name holds its place and is judged itself.
+        // The plugin that shadows this one is judged itself.
         Why::Shadowed { .. } => return None,
         Why::Failed(_) | Why::Held(_) => {}
     }

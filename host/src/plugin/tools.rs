@@ -128,8 +128,8 @@ pub(super) fn call_deadline(manifest: &Manifest) -> Duration {
     wanted.min(MAX_TOOL_DEADLINE)
 }
 
-/// Runs a call of a guest until its deadline, or until it is cancelled. `name` is that of the tool in
-/// the words of its failure.
+/// Runs a call of a guest until its deadline, or until it is cancelled. `name` is the tool's name
+/// in messages about a failure.
 pub(super) async fn run_guest(
     name: &str,
     deadline: Duration,

@@ -100,7 +100,7 @@ impl TurnPrimitive {
 /// Input that a turn has taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenInput {
-    /// Text, as hooks left it; empty if hooks dropped the text and added messages of their own.
+    /// Text after the hooks; empty if hooks dropped it and added messages of their own.
     pub text: String,
     /// Assessment of the turn's first input.
     pub decision: Decision,
@@ -161,7 +161,7 @@ pub enum TurnFinish {
 pub struct TurnPrimitives(mpsc::Sender<TurnPrimitive>);
 
 impl TurnPrimitives {
-    /// Makes the way, and the end at which the turn receives.
+    /// Creates the channel: the loop's end, and the end at which the turn receives.
     pub(crate) fn channel() -> (Self, mpsc::Receiver<TurnPrimitive>) {
         let (sender, receiver) = mpsc::channel(1);
         (Self(sender), receiver)

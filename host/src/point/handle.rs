@@ -207,9 +207,9 @@ pub enum PersonAnswer {
 
 /// Receiver of changes of the workspace, which keeps what files are before a change.
 pub trait ChangeRecorder: fmt::Debug + Send + Sync {
-    /// Notes that a path relative to the workspace, without links in it, is about to be changed: to
-    /// a file with `content`, or in another way. Returns the number of a record, or `None` if
-    /// nothing can be kept. Blocks.
+    /// Records that a workspace-relative path without symlinks is about to be changed: to a file
+    /// with `content`, or in another way. Returns the number of the record, or `None` if nothing
+    /// can be kept. Blocks.
     fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64>;
 
     /// Notes that the change of a record has ended; nothing was changed unless `is_done`. Blocks.

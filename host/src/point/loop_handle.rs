@@ -40,7 +40,7 @@ pub enum TurnSession {
     Fresh,
     /// The session that the loop keeps under this name.
     Named(String),
-    /// An existing session, by its whole id.
+    /// An existing session, by its full id.
     Existing(String),
 }
 
@@ -82,7 +82,7 @@ pub struct LoopTurnReport {
     pub unpriced_tokens: u64,
 }
 
-/// Functions that a run of a loop may call, beside those of its session.
+/// Functions that a run of a loop may call, in addition to those of its session.
 pub trait LoopHandle: Send + Sync {
     /// Returns the token that is set when the host ends. From the first call on, the run is given
     /// time to return after that.

@@ -34,7 +34,7 @@ pub(super) struct ProviderPreset {
     pub(super) mends: &'static [Mend],
     /// API to query about a model, if its answers are better than the table of models.
     pub(super) ask: Option<Ask>,
-    /// Whether the server runs on the machine of the user.
+    /// Whether the server runs on the user's machine.
     pub(super) is_local: bool,
     pub(super) advice: &'static str,
 }

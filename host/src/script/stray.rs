@@ -33,7 +33,7 @@ impl Script {
     }
 }
 
-/// Formats the error. `own` is our name of a tool if the matcher used its Claude Code name.
+/// Formats the error. `own` is the tool's name in Rind if the matcher used its Claude Code name.
 fn stray_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();

@@ -78,7 +78,7 @@ impl WarmScript {
         }
     }
 
-    /// Makes a call. If this future is dropped before the answer arrives, the process is stopped.
+    /// Creates a call. If this future is dropped before the answer arrives, the process is stopped.
     pub(super) async fn ask_warm<P: Serialize>(&self, call: Call<P>) -> Result<Value, Failure> {
         let mut state = wait_for_turn(self.state.lock(), None).await;
         state.n_calls += 1;
@@ -159,7 +159,7 @@ impl RunningScript {
         !self.lines.is_closed()
     }
 
-    /// Makes one call. The outer error ends the script.
+    /// Creates one call. The outer error ends the script.
     async fn ask_running(
         &mut self,
         id: u64,

@@ -50,7 +50,7 @@ pub struct Finding {
 /// A text with its secrets masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masked {
-    /// The text, with `[secret masked: RULE-ID]` in place of each secret.
+    /// The text, with `[secret masked: RULE-ID]` instead of each secret.
     pub text: String,
     /// Ids of the matching rules.
     pub rules: BTreeSet<Arc<str>>,

@@ -96,7 +96,8 @@ impl Blobs for HashedFiles {
         }
         let failed = |source| Error::write_error(&path, source);
         private_folder(&self.folder).map_err(failed)?;
-        // A corrupt file under this name, and some file systems, need the second way.
+        // Writing an unnamed file fails on some file systems, and if a corrupt file has this name.
+        // Then write a temporary file and rename it.
         if write_unnamed(&path, bytes, self.wait).is_err() {
             let half = self
                 .folder

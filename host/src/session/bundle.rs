@@ -146,8 +146,8 @@ pub fn save(
 }
 
 impl SessionStore {
-    /// Prepares the export of a session: lists its files and decides on the form. Takes no lock, so
-    /// the session may be open.
+    /// Prepares the export of a session: lists its files, and decides between a single file and an
+    /// archive. Takes no lock, so the session may be open.
     ///
     /// A store that keeps no files is copied to temporary files first.
     pub fn export(&self, id: &str) -> Result<Bundle, Error> {
@@ -206,7 +206,7 @@ impl SessionStore {
     }
 }
 
-/// Makes a store of files that is removed with the folder.
+/// Creates a store of files that is removed with the folder.
 fn temporary_files() -> Result<(TemporaryFolder, SessionFiles), Error> {
     let folder = TemporaryFolder::new(".rind-sessions-").map_err(|source| Error::Bundle {
         what: "a session in a store without files".to_owned(),

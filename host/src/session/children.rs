@@ -214,9 +214,9 @@ impl SessionPlace {
         self.entries_since(Position::START)
     }
 
-    /// Reads `children`, the newest first, and the subagents below them, and gives each with its
-    /// entries to `take`, until it says to stop. Holders below a subagent are left out: the file of
-    /// the subagent has their messages too.
+    /// Reads `children`, the newest first, and the subagents below them, and passes each with its
+    /// entries to `take`, until `take` stops the search. Holders below a subagent are skipped: the
+    /// file of the subagent contains their messages too.
     pub(crate) fn read_children(&self, children: &[Child], take: &mut ChildVisitor<'_>) {
         let mut seen = HashSet::new();
         let _ = read_below(self, children, MAX_DEPTH, &mut seen, take);

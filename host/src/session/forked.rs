@@ -1,6 +1,6 @@
 //! Copies of sessions, whole or up to an entry.
 //!
-//! Owns that a copy has the blobs that its entries refer to, and no others. Start from
+//! Ensures that a copy has exactly the blobs that its entries refer to. Start from
 //! [`SessionStore::fork`].
 
 use std::collections::BTreeSet;

@@ -80,7 +80,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
         .map_err(|source| Error::write_error(to, source))
 }
 
-/// Whether a path is a folder and no link to one. A missing one is none.
+/// Whether a path is an existing folder and not a symlink.
 pub(super) fn is_folder(path: &Path) -> io::Result<bool> {
     match path.symlink_metadata() {
         Ok(meta) => Ok(meta.is_dir()),

@@ -33,7 +33,8 @@ pub enum SessionState {
     Finished,
     /// The last turn has not ended: it runs, or was cut off.
     Open,
-    /// The last turn has not ended, and its next call has not begun: it waits for an answer.
+    /// The last turn has not ended, and its next call has not started, so the turn waits for an
+    /// answer.
     Waiting,
 }
 
@@ -133,12 +134,13 @@ pub(super) struct HeadBuilder {
     /// Title that a plugin gave.
     by_plugin: Option<String>,
     is_open: bool,
-    /// Cost and unpriced tokens of the open turn, which its end replaces by its sums.
+    /// Cost and unpriced tokens of the open turn. The end of the turn replaces them with its
+    /// totals.
     running: (f64, u64),
     /// Last message of the model, and the lines about calls since then.
     last: Vec<u8>,
     since: Vec<Vec<u8>>,
-    /// Total length of these lines, also of those that are not kept.
+    /// Total length of these lines, including those that are not kept.
     since_bytes: usize,
 }
 
@@ -280,7 +282,8 @@ impl HeadBuilder {
         self.head
     }
 
-    /// Whether the last message of the model has a call that has not begun, and none that runs.
+    /// Whether the last message of the model has a call that has not started, and none that is
+    /// running.
     fn waits(&self) -> bool {
         if self.since_bytes > MAX_SINCE_BYTES {
             return false;

@@ -58,8 +58,8 @@ pub(crate) struct CutCall {
     pub(crate) n_begun: u32,
 }
 
-/// Reason of the entry that puts the result of a repeated call in the place of the message that said
-/// that the call may have run.
+/// Reason of the entry that replaces the message "the call may have run" with the result of the
+/// repeated call.
 pub(crate) const REPEATED: &str = "run again";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl InterruptedTurn {
         match body {
             Body::Message { message } => {
                 self.is_taken = true;
-                // Ids of calls may repeat in a later answer.
+                // Forget earlier calls: a later answer may use their ids again.
                 if message.role == Role::Assistant {
                     self.calls.clear();
                 }

@@ -14,8 +14,8 @@ use super::storage::Position;
 /// Beginning of the ids of holders.
 const HOLDER: &str = "held-";
 
-/// Whether a subagent that no entry names is a holder that was left unfinished. `due` are the turns
-/// that are due to be archived, and `turns` those that the file of the subagent has.
+/// Whether a subagent that no entry names is an unfinished holder. `due` are the turns that are due
+/// to be archived, and `turns` those in the file of the subagent.
 pub(super) fn is_left_holder(agent: &str, due: &BTreeSet<u32>, turns: &BTreeSet<u32>) -> bool {
     agent.starts_with(HOLDER) && !due.is_empty() && turns.is_subset(due)
 }

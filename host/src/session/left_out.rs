@@ -1,7 +1,7 @@
-//! Messages that compaction took out of the conversation and that no holder keeps.
+//! Messages that compaction removed from the conversation and that no holder keeps.
 //!
 //! Their entries stay in the file of the session, so they can be found again. Messages of a turn
-//! that the person took back are no part of it. Start from [`left_out`].
+//! that the person undid are not included. Start from [`left_out`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

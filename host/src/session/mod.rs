@@ -166,7 +166,7 @@ pub enum Error {
         /// Id that the new session was to get.
         id: String,
     },
-    /// A new session was to get an id that is none.
+    /// The id for a new session is invalid.
     #[error(
         "`{}` cannot be the id of a session: an id has 1 to 96 letters, digits, `-`, `_` and `.`, does not begin with `.`, and \
          is not `last`",

@@ -45,7 +45,8 @@ impl SessionStore {
     pub fn rename(&self, id: &str, title: &str) -> Result<String, Error> {
         let title = clean_title(title);
         let at = self.address(id)?;
-        // A newer version is refused before its end is repaired.
+        // `read` refuses a session of a newer version. Call it first, because `open` would repair
+        // the end of the file.
         self.read(id)?;
         let mut opened = self.sessions().open(&at)?;
         let name = lines_name(&**self.sessions(), &at);
@@ -92,9 +93,9 @@ impl SessionStore {
     }
 }
 
-/// Returns the sessions that are too old or too much: those last used before `before`, and of the
-/// rest those used the longest ago, until all have at most `max_bytes`. `all` is sorted as
-/// [`SessionStore::stored`] returns it.
+/// Returns the sessions to remove: those last used before `before`, and then the ones used longest
+/// ago, until the rest has at most `max_bytes`. `all` is sorted as [`SessionStore::stored`] returns
+/// it.
 #[must_use]
 pub fn surplus(all: &[Stored], before: Option<i64>, max_bytes: Option<u64>) -> Vec<Stored> {
     let mut total = 0_u64;

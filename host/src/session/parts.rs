@@ -37,7 +37,7 @@ pub enum PartKind {
     Lock,
     /// Remains of an unfinished write, or data that a repair removed.
     Left,
-    /// File that no version of the program makes.
+    /// File that no version of Rind creates.
     Foreign,
     /// Link, pipe or anything else that is neither a file nor a folder.
     Odd,

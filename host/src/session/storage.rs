@@ -109,7 +109,7 @@ impl Position {
     /// Position before the first frame.
     pub const START: Self = Self(0);
 
-    /// Makes a position of a number of the store.
+    /// Creates a position of a number of the store.
     #[must_use]
     pub fn new(number: u64) -> Self {
         Self(number)
@@ -155,9 +155,9 @@ pub trait Journal: Send {
     /// Returns the length of all frames, those that wait among them, in bytes.
     fn bytes(&self) -> u64;
 
-    /// Writes the frames that wait, and returns those that a power failure could still lose; `None`
-    /// if all is safe. The caller waits for it without the journal, so that others can append
-    /// meanwhile.
+    /// Writes the buffered frames, and returns a handle to wait until they are durable; `None` if
+    /// they are already. The caller waits without the journal, so that others can append in the
+    /// meantime.
     ///
     /// # Errors
     /// Like [`append`](Self::append).
@@ -286,8 +286,8 @@ pub trait Sessions: Debug + Send + Sync {
         journal.sync()
     }
 
-    /// Opens a session to continue it, and repairs its end: a line that was cut off is taken out
-    /// and kept elsewhere, or told.
+    /// Opens a session to continue it, and repairs its end: a truncated line is removed and kept
+    /// elsewhere, or reported.
     ///
     /// # Errors
     /// [`Error::Locked`] if another writer has it open, [`Error::Unknown`] if there is none, or the
@@ -295,7 +295,7 @@ pub trait Sessions: Debug + Send + Sync {
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error>;
 
     /// Returns the lines of a session from a position on. The session may be open, here or
-    /// elsewhere; its last line may then be cut off.
+    /// elsewhere; its last line may then be truncated.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is none, or the store cannot be read.
@@ -307,8 +307,9 @@ pub trait Sessions: Debug + Send + Sync {
     /// Returns the values of a session.
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs>;
 
-    /// Returns a folder of this machine for files about the session that no other machine needs, as
-    /// those from which changes of a workspace are taken back; `None` if such files are not kept.
+    /// Returns a folder of this machine for files about the session that no other machine needs,
+    /// for example the files that undo changes of a workspace. `None` if the store keeps no such
+    /// files.
     fn folder(&self, _at: &SessionAddress) -> Option<PathBuf> {
         None
     }

@@ -1,6 +1,6 @@
 //! The store of all sessions of a user: creates, finds, lists, forks and reads them.
 //!
-//! Owns the meaning of session ids as the user gives them: a whole id, a unique prefix, `last`, or
+//! Owns the meaning of session ids as the user gives them: a full id, a unique prefix, `last`, or
 //! `ID/agents/AGENT` for a subagent. Reading and listing take no lock, so they also work while
 //! another process writes to the session. A file that cannot be parsed as a session must not fail
 //! the list.
@@ -148,7 +148,7 @@ impl SessionStore {
         }
     }
 
-    /// Returns the row of the session with this whole id, without a list of the others.
+    /// Returns the row of the session with this full id, without a list of the others.
     pub(crate) fn find_row(&self, id: &str) -> Option<SessionRow> {
         if !is_session_id(id) {
             return None;
@@ -159,7 +159,7 @@ impl SessionStore {
         }
     }
 
-    /// Opens a session to continue it. `id` must be a whole id, as [`SessionStore::resolve`]
+    /// Opens a session to continue it. `id` must be a full id, as [`SessionStore::resolve`]
     /// returns it.
     pub fn resume(&self, id: &str, spec: &SessionSpec) -> Result<Session, Error> {
         Session::open(self.address(id)?, self.sessions.clone(), spec)

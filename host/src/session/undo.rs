@@ -50,7 +50,7 @@ pub(super) fn last_turn(
                     messages.push(&message.id);
                 }
             }
-            // The result of a call that ran again belongs to the turn of the call.
+            // The result of a repeated call belongs to the turn of the original call.
             Body::Replaced {
                 reason,
                 removed,

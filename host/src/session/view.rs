@@ -234,7 +234,7 @@ pub struct Decision {
 }
 
 impl SessionView {
-    /// Makes the view of a session of its entries.
+    /// Creates the view of a session of its entries.
     #[must_use]
     pub fn new(id: &str, reading: &super::Reading) -> Self {
         let mut view = build::Build::new(id);

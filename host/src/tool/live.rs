@@ -13,8 +13,8 @@ use crate::lock::lock;
 use crate::secret::Scanner;
 use crate::text::clean_line;
 
-/// Bytes of one output that are kept: the key of a certificate fits, so that the beginning that
-/// gives it away is still there when its end is shown.
+/// Maximum number of bytes of one output that are kept. The key of a certificate fits, so that its
+/// first line, by which it is recognized, is still there when its end is shown.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Longest line that is returned, in bytes.
@@ -131,8 +131,8 @@ impl OutputEnd {
     }
 }
 
-/// Returns the length of a text without the beginning of a secret at its end: the rest of it may be
-/// about to come.
+/// Returns the length of a text without a prefix of a secret at its end, because the rest of the
+/// secret may follow.
 pub(in crate::tool) fn without_begun(text: &str, secret: &str) -> usize {
     let longest = secret
         .char_indices()

@@ -301,7 +301,7 @@ impl PeerProgram {
                 Ok(finished) => ending_words(finished.ending),
                 Err(error) => format!("did not start: {error}"),
             };
-            // Nobody may be left who waits for the reason.
+            // Ignore the error: the receiver may be gone.
             drop(told.send(Some(how)));
             lock(&of_task).lines = None;
             drop(pipe);

@@ -94,9 +94,9 @@ pub struct PolicyMode {
 /// Verdict on a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolVerdict {
-    /// Run it.
+    /// Run the call.
     Allow,
-    /// Ask first.
+    /// Ask a person before the call runs.
     Ask,
     /// Do not run the call; the text tells the model the reason.
     Deny(String),
@@ -338,8 +338,8 @@ impl ToolPolicy {
         }
     }
 
-    /// Returns the policy for calls of another agent, which allows them by its own rules: the rules
-    /// that deny or ask hold, and everything else passes.
+    /// Returns the policy for calls of another agent, which has rules of its own: rules here that
+    /// deny or ask apply, and everything else is allowed.
     #[must_use]
     pub fn to_guard_policy(&self) -> Self {
         let rules = self.rules.iter().cloned();

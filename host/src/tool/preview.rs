@@ -16,7 +16,7 @@ const MAX_TOLD_LINES: usize = 60;
 /// replaced by a note.
 const MAX_TOLD_BYTES: usize = 500;
 
-/// Note on a command that goes on after its call.
+/// Note about a command that keeps running after its call.
 const BACKGROUND: &str = "in the background, until it ends, is stopped, or the session ends";
 
 /// One line of the preview.

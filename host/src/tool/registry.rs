@@ -105,7 +105,8 @@ impl ToolRegistry {
             let taken_by = tool_origin(&taken.spec);
             return Err(format!("the name is already taken by {taken_by}"));
         }
-        // A rule about the tool of a server must not be about a plugin that takes its name.
+        // Reserve the prefix: otherwise a plugin could register the name of an MCP server's tool,
+        // and rules for that tool would apply to the plugin.
         let is_plugin = spec.plugin.as_deref().is_some_and(|own| !is_source(own));
         if is_plugin && spec.name.starts_with(SOURCE_PREFIX) {
             return Err(format!(

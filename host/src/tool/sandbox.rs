@@ -139,7 +139,7 @@ pub fn confined_commands(
             || Confining::Refused(why.clone()),
             |retried| Confining::Retried(retried.clone()),
         ),
-        // An operator who names a mechanism wants that one or none.
+        // If the operator names a mechanism, do not fall back to running unconfined.
         (SandboxNeed::WhenPossible, Err(Obstacle::Missing(why)))
             if config.mechanism == MechanismChoice::Auto =>
         {

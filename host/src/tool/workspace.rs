@@ -70,7 +70,7 @@ impl Workspace {
     /// The workspace cannot be examined.
     pub fn hiding(mut self, own: &[PathBuf]) -> io::Result<Self> {
         for folder in own_below(&self.root, own) {
-            // One that cannot be made is hidden by its name.
+            // Ignore the error: a folder that cannot be created is hidden by name.
             let _ = private_folder(&folder);
         }
         self.hidden = HiddenFolders::below(&self.root, own)?;

@@ -73,9 +73,9 @@ struct LastWrite {
 thread_local! {
     static KEPT: state::Cached<Head> = const { state::Cached::new() };
 
-    /// Spares looking at the files again for every line. It is used only when the session's state
-    /// has the same head, so that no other line was written since; and it is cleared after a
-    /// failure, which may have left a partial line.
+    /// Cached end of the log, so that not every line reads the files again. It is valid only if the
+    /// session's state has the same head, so that no other line was written since. It is cleared
+    /// after a failure, which may have left a partial line.
     static LAST: Cell<Option<LastWrite>> = const { Cell::new(None) };
 }
 

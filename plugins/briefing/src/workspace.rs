@@ -18,7 +18,7 @@ const CLOSED: [&str; 9] = [
 /// Maximum number of entries of one folder below the top that are listed.
 const MAX_BELOW: usize = 12;
 
-/// Describes the workspace with at most `max_entries` entries; empty if it is, or if none are wanted.
+/// Describes the workspace with at most `max_entries` entries; empty for an empty workspace.
 pub(crate) fn describe_workspace(max_entries: usize) -> String {
     let top = visible_entries("workspace");
     if top.is_empty() || max_entries == 0 {

@@ -2,7 +2,7 @@
 //!
 //! Every function looks for data that begins at `at` and says where it ends.
 
-/// Last parts of names that look like those of hosts and are not: files and units.
+/// Endings that look like top-level domains and are file extensions or units.
 const NOT_DOMAINS: &[&str] = &[
     "gif", "ico", "jpeg", "jpg", "mount", "pdf", "png", "service", "slice", "socket", "svg",
     "target", "timer", "webp",
@@ -11,7 +11,7 @@ const NOT_DOMAINS: &[&str] = &[
 /// Bytes of the longest local part and of the longest domain.
 const LONGEST: (usize, usize) = (64, 253);
 
-/// An email address. `git@host:path` is none.
+/// Returns the end of an email address. `git@host:path` is not one.
 pub(crate) fn email_end(text: &[u8], at: usize) -> Option<usize> {
     let local = run_end(text, at, LONGEST.0 + 1, |byte| {
         byte.is_ascii_alphanumeric() || b"._%+-".contains(&byte)
@@ -92,8 +92,8 @@ fn has_calling_code(digits: &[u8]) -> bool {
     )
 }
 
-/// An address of a particular machine. Addresses that are the same on every machine (`127.0.0.1`,
-/// `0.0.0.0`, masks) and versions stay.
+/// An address of a particular machine. Versions, and addresses that mean the same on every machine
+/// (`127.0.0.1`, `0.0.0.0`, masks), are not masked.
 pub(crate) fn ipv4_end(text: &[u8], at: usize) -> Option<usize> {
     let length = run_end(text, at, 16, |byte| byte.is_ascii_digit() || byte == b'.');
     let address = std::str::from_utf8(&text[at..at + length])

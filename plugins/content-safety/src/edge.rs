@@ -1,5 +1,5 @@
-//! Boundaries of data, so that parts of longer things (hashes, versions, paths, identifiers) are
-//! not taken for it.
+//! Boundaries of data, so that parts of hashes, versions, paths and identifiers are not mistaken
+//! for personal data.
 
 /// Whether data may begin at `at`: not within a word, a path, a version or a number with a
 /// fraction.

@@ -38,10 +38,10 @@ pub(crate) fn mask_text(text: &str, settings: &SafetySettings) -> Option<MaskedT
     })
 }
 
-/// A text that is not whole yet, with placeholders as far as it can be judged.
+/// Masks an incomplete text as far as it can be judged.
 #[derive(Debug)]
 pub(crate) struct SettledText {
-    /// The text, and the part that is kept back at its end. None when nothing was masked.
+    /// The masked text, and the part at its end that is held back. None if nothing was masked.
     pub(crate) text: Option<String>,
     /// Bytes at its end that may become data with the text that follows.
     pub(crate) kept: usize,

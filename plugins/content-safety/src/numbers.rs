@@ -6,7 +6,7 @@
 /// Lengths of the groups that a card number may be printed in.
 const CARD_GROUPS: [&[usize]; 4] = [&[4, 4, 4, 4], &[4, 4, 4, 4, 3], &[4, 6, 5], &[4, 6, 4]];
 
-/// Countries with their length of an IBAN, of the registry that SWIFT keeps.
+/// Length of an IBAN in each country, from the registry that SWIFT publishes.
 const IBAN_LENGTHS: &[(&[u8; 2], usize)] = &[
     (b"AD", 24),
     (b"AE", 23),

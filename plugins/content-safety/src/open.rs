@@ -11,8 +11,7 @@ const BEHIND: usize = 2;
 /// Bytes of the longest text that is examined, an email address.
 const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
-/// Returns the position, at or after `from`, from which `text` cannot be judged before more of it
-/// is there.
+/// Returns the position, at or after `from`, from which `text` cannot be judged without more text.
 pub(crate) fn open_begin(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
     let first = from.max(text.len().saturating_sub(LONGEST));
     (first..text.len())

@@ -15,7 +15,7 @@ pub(crate) struct SafetySettings {
     pub(crate) allow: Vec<String>,
 }
 
-/// A kind of personal data. If two finds are in one place, the kind that comes first here is taken.
+/// A kind of personal data. If two matches overlap, the kind that is listed first here is used.
 #[data]
 #[derive(Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]

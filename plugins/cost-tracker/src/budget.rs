@@ -1,4 +1,4 @@
-//! Budgets, and the reason once one is spent.
+//! Budgets, and the text that tells which budget is spent.
 
 use std::fmt::Display;
 

@@ -32,8 +32,8 @@ thread_local! {
     static OTHERS: RefCell<Option<OtherTotals>> = const { RefCell::new(None) };
 }
 
-/// Keeps the sum of a session, and returns the sum over all sessions. Costs of sessions that run at
-/// the same time are up to a minute old in it.
+/// Stores the sum of a session, and returns the sum over all sessions. It may be up to a minute old
+/// for sessions that run at the same time.
 pub(crate) fn keep_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Error> {
     let key = format!("{PREFIX}{session}");
     store::set_json(&key, sum)?;

@@ -1,4 +1,4 @@
-//! Texts that are attacks, and texts that only look a little like it.
+//! Test texts: attacks, and harmless texts that resemble attacks.
 
 /// Attacks, as they turn up in tool results.
 pub(crate) const ATTACKS: &[&str] = &[

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A text without them, and their weight.
+/// A text without hidden characters, and their weight as a sign of injection.
 pub(crate) struct RevealedText<'a> {
     /// The text; words that were spelt in tag characters are at its end.
     pub(crate) text: Cow<'a, str>,
@@ -10,7 +10,8 @@ pub(crate) struct RevealedText<'a> {
     pub(crate) weight: f32,
 }
 
-/// Whether a character is counted or taken out. Right-to-left letters count only beside these.
+/// Whether a character is counted or removed. Right-to-left letters are only looked for in a text
+/// with such a character.
 fn is_special(character: char) -> bool {
     !character.is_ascii()
         && matches!(

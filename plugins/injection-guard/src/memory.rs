@@ -78,7 +78,7 @@ impl AgentMemory {
         found.collect()
     }
 
-    /// Keeps it.
+    /// Stores the memory if it has changed.
     pub(crate) fn save_memory(self) -> Result<(), Error> {
         if self.changed {
             state::set_json(&self.key, &self)?;

@@ -13,7 +13,7 @@ pub(crate) struct PhrasePattern {
 }
 
 struct PatternStep {
-    /// Most words before it.
+    /// Maximum number of words between the previous step and this one.
     gap: usize,
     alternatives: Vec<&'static str>,
 }
@@ -60,7 +60,7 @@ impl PhrasePattern {
     }
 }
 
-/// The words of a text, as far as a pattern looks at them.
+/// The words of a text, in the form that patterns compare.
 pub(crate) trait TextSentences {
     /// The word at an index, unless a sentence begins with it.
     fn goes_on_with(&self, index: usize) -> Option<Cow<'_, str>>;

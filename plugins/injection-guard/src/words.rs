@@ -33,7 +33,7 @@ struct WordSpan {
 }
 
 impl WordSpan {
-    /// The first one from `from` on.
+    /// Returns the first word at or after `from`.
     fn next(text: &str, from: usize) -> Option<Self> {
         let (start, _) = run_end(text, from, OUTSIDE, |it| !it.is_alphanumeric());
         if start == text.len() {
@@ -48,8 +48,8 @@ impl WordSpan {
     }
 }
 
-/// Positions at which the words of a text start. Looks at each byte once: it is done with all that
-/// the model is given to read.
+/// Returns the positions at which the words of a text start. Looks at each byte once, because it
+/// runs over everything that the model reads.
 pub(crate) fn word_starts(text: &str) -> impl Iterator<Item = usize> {
     let bytes = text.as_bytes();
     let (mut at, mut is_inside) = (0, false);

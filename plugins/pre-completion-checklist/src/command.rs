@@ -1,7 +1,7 @@
 //! Splits a shell line into the simple commands that it runs. Good enough to tell `cargo test` from
 //! `echo cargo test`; it is not a shell.
 
-/// Programs that run the command after them, as far as their options have no words of their own.
+/// Programs that run the command after them. Options that take a separate word are not supported.
 const WRAPPERS: &[&str] = &[
     "command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout", "xvfb-run",
 ];
@@ -62,8 +62,8 @@ pub(crate) fn line_commands(line: &str) -> Vec<LineCommand> {
     found
 }
 
-/// Whether the exit code of the whole says that the command at `at` failed. Where that cannot be
-/// told it does not.
+/// Whether the exit code of the whole line shows that the command at `at` failed. False if that
+/// cannot be decided.
 fn decides_status(parts: &[CommandPart], at: usize) -> bool {
     const HIDING: [&str; 5] = ["!", "elif", "if", "until", "while"];
     let Some(part) = parts.get(at) else {
@@ -148,7 +148,7 @@ fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec
     found.retain(|command| !command.words.is_empty());
 }
 
-/// A command without the words before its program, and the program without its folder.
+/// Returns a command without the words before its program, and its program as base name.
 fn unwrap_words(words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter().peekable();
     let mut is_wrapped = false;

@@ -121,7 +121,7 @@ impl TurnProgress {
         })
     }
 
-    /// Keeps it.
+    /// Stores the progress in the session's state.
     pub(crate) fn save_progress(&self, agent: &str) -> Result<(), Error> {
         state::set_json(&progress_key(agent), self)
     }

@@ -7,7 +7,7 @@ use rind_sdk::data;
 /// Number of cases from which all counts are halved, so that recent habits outweigh old ones.
 const HALVED_AT: u32 = 200;
 
-/// Most followers of one place; the most frequent are kept.
+/// Maximum number of followers of one place; the most frequent are kept.
 const MAX_FOLLOWERS: usize = 12;
 
 /// The operator's settings.
@@ -69,7 +69,7 @@ impl ToolFollowers {
         }
     }
 
-    /// Counts all that others count.
+    /// Adds the counts of `others`.
     pub(crate) fn merge_followers(&mut self, others: &Self) {
         for (tool, count) in &others.0 {
             (0..*count).for_each(|_| self.add_tool(tool));
@@ -98,8 +98,8 @@ pub(crate) fn trail_places(before: &[String]) -> impl Iterator<Item = &[String]>
         .map(move |length| &before[n - length..])
 }
 
-/// The sentence for the model, if the counts allow one. The longest place that was seen often
-/// enough decides.
+/// Returns the sentence for the model, if the counts allow one. It is based on the longest place
+/// that was seen often enough.
 pub(crate) fn suggest_tool(
     before: &[String],
     settings: &FollowSettings,

@@ -48,7 +48,7 @@ impl AgentTrail {
         })
     }
 
-    /// Keeps it.
+    /// Stores the trail in the session's state.
     pub(crate) fn save_trail(self) -> Result<(), Error> {
         TRAIL.with(|cached| cached.set(&trail_key(), self))
     }

@@ -49,7 +49,7 @@ pub(crate) fn stem(name: &str) -> &str {
     stem.unwrap_or(name)
 }
 
-/// Reads the job in a file that was claimed under `id`. The error says why it is none.
+/// Parses the job in a file that was claimed under `id`. The error says why the file is not a job.
 pub(crate) fn read_job(
     path: &Path,
     name: &str,

@@ -30,7 +30,7 @@ mod queue {
     /// End of the turn of a job.
     enum JobEnd {
         Report(TurnReport),
-        /// The reason why there is none.
+        /// The turn could not be started or has no report, for this reason.
         Failed(String),
         /// The host ends; the job goes on at the next start.
         Later,

@@ -8,7 +8,7 @@ const PREFIX: &str = "out/";
 /// Most bytes of one value in the state.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Keeps a text and says its handle, or why it could not be kept.
+/// Stores a text and returns its handle, or why it could not be stored.
 pub(crate) fn keep_output(text: &str) -> Result<String, Error> {
     if text.len() > MAX_BYTES {
         // Nothing that is thrown away would make room for it.

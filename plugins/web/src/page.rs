@@ -50,7 +50,7 @@ fn response_kind(response: &Response) -> String {
         .to_ascii_lowercase()
 }
 
-/// Text of a body; `None` if its type is none of text. Bytes that are no UTF-8 are replaced.
+/// Returns the text of a body; `None` if its media type is not a text. Invalid UTF-8 is replaced.
 fn decode_text(kind: &str, body: &[u8]) -> Option<String> {
     let is_text = kind.starts_with("text/")
         || ["json", "xml", "javascript", "yaml", "toml"]

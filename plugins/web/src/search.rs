@@ -17,7 +17,7 @@ pub(crate) enum SearchEngine {
     Searxng,
 }
 
-/// Makes the request of a search. The key is added by the host.
+/// Creates the request of a search. The key is added by the host.
 pub(crate) fn search_request(
     engine: SearchEngine,
     searxng_url: &str,

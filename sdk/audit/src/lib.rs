@@ -83,7 +83,7 @@ pub fn hash(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns the value that the first line of a session holds in place of a previous hash.
+/// Returns the value that the first line of a session holds instead of a previous hash.
 #[must_use]
 pub fn root(session: &str) -> String {
     hash(format!("rind audit {session}").as_bytes())

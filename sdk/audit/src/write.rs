@@ -52,7 +52,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes a writer that continues after `head`.
+    /// Creates a writer that continues after `head`.
     #[must_use]
     pub fn new(head: Head) -> Self {
         let text = String::new();

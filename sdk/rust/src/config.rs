@@ -15,14 +15,14 @@ use crate::testing::config as host;
 type Read = Option<(String, Box<dyn Any>)>;
 
 thread_local! {
-    /// A hook asks for the settings at every call, and they stay the same.
+    /// Cache of the settings: hooks ask for them at every call, and they never change.
     static LAST: RefCell<Read> = const { RefCell::new(None) };
 }
 
-/// All settings as a type of the plugin's own. Mark it `#[data]`.
+/// Returns all settings of the plugin as a value of the author's own type, which `#[data]` marks.
 ///
 /// # Errors
-/// When the settings do not fit the type: it and `[config]` differ.
+/// The settings do not fit the type: the type and `[config]` in `plugin.toml` differ.
 pub fn all<T: DeserializeOwned + Clone + 'static>() -> Result<T, Error> {
     let text = host::all();
     LAST.with_borrow_mut(|last| {

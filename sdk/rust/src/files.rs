@@ -45,7 +45,7 @@ pub fn list(path: &str) -> Result<Vec<Entry>, Error> {
     host::list(path)
 }
 
-/// Makes a folder. An existing folder is no error.
+/// Creates a folder. An existing folder is no error.
 ///
 /// # Errors
 /// When the host refused it or could not make it.

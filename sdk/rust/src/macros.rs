@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::Recursiv
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A tool as the macro found it. The component's own type for it is made in the plugin.
+/// A tool as the macro found it. The generated code converts it to the component's own type.
 pub struct Tool {
     /// Name of the tool.
     pub name: &'static str,
@@ -79,8 +79,8 @@ fn without_rust_formats(schema: &mut Schema) {
     }
 }
 
-/// Takes `null` out of the types of properties that may be left out, as derived for an `Option`.
-/// Some providers refuse a list of types. The host takes `null` for such a property as left out.
+/// Removes `null` from the types of optional properties, where the derive for `Option` adds it.
+/// Some providers refuse a list of types. The host treats `null` for such a property as absent.
 fn without_optional_nulls(schema: &mut Schema) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let properties = schema

@@ -137,7 +137,8 @@ constructors! {
     ResultOutcome {
         /// Puts a text in place of the tool's answer.
         replace(text: impl Into<String>) => content: Some(vec![Part::Text(text.into())]);
-        /// Puts parts in place of the tool's answer. Blobs are those that the answer has.
+        /// Replaces the answer of the tool with these parts. Blobs must be among those of the
+        /// answer.
         replace_parts(parts: Vec<Part>) => content: Some(parts);
     }
     WireOutcome {

@@ -118,7 +118,7 @@ impl Answer {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Appends the parts of another answer to its own. It failed if one of them did.
+    /// Appends the parts of another answer. The result counts as failed if one of the two did.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.parts.extend(other.parts);

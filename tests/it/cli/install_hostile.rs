@@ -155,7 +155,7 @@ fn packed_files_without_a_manifest_with_two_or_torn_are_refused() {
         refused(&rind, &file, "is not a packed plugin");
     }
     for (path, what) in [
-        ("plugin.toml", "it carries `plugin.toml` twice"),
+        ("plugin.toml", "it contains `plugin.toml` twice"),
         ("../x", "it has `..` in it"),
         (
             table["component"].as_str().unwrap(),

@@ -475,7 +475,7 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
                 ("package/package.json", regular, b"{}"),
                 ("package/index.js", regular, b""),
             ]),
-            "holds no plugin: expected is exactly one `.wasm` file that `rind plugin pack` made, and none of its 2 files is a `.wasm`",
+            "holds no plugin: it must contain exactly one `.wasm` file that `rind plugin pack` made, and none of its 2 files is a `.wasm`",
         ),
         (
             tarball(&[("package/a.wasm", regular, b"\0asm\x01\0\0\0")]),
@@ -483,7 +483,7 @@ async fn archives_of_packages_that_are_made_to_hurt_are_refused_by_name() {
         ),
         (
             tarball(&[good, ("package/b.wasm", regular, &wasm)]),
-            "holds 2 packed plugins, `package/b.wasm`, `package/hello.wasm`; expected is exactly one",
+            "holds 2 packed plugins, `package/b.wasm`, `package/hello.wasm`; it must contain exactly one",
         ),
         (
             tarball(&[good, ("package/hello.wasm.minisig", regular, &[b'x'; 9000])]),

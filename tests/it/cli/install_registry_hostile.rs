@@ -92,7 +92,7 @@ async fn manifests_that_are_not_those_of_one_component_are_refused() {
     let layer = good["layers"][0].clone();
     let table: Vec<(Vec<u8>, &str)> = vec![
         (b"<html>".to_vec(), "the manifest is not JSON"),
-        (b"{}".to_vec(), "the manifest is torn"),
+        (b"{}".to_vec(), "the manifest is incomplete"),
         (
             with(&|m| m["mediaType"] = "application/vnd.oci.image.index.v1+json".into()),
             "the manifest has the type",
@@ -121,7 +121,7 @@ async fn manifests_that_are_not_those_of_one_component_are_refused() {
         ),
         (
             with(&|m| m["layers"][0]["size"] = (-1).into()),
-            "the manifest is torn",
+            "the manifest is incomplete",
         ),
         (
             with(&|m| m["annotations"] = json!({"rind.minisig": "x".repeat(9000)})),

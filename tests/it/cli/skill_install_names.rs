@@ -72,7 +72,7 @@ fn an_installed_skill_is_found_and_guarded_in_every_spelling() {
     let ran = install(&rind, &source, &["--yes", "--force", "--name", "REVIEW"]).exits(1);
     assert!(
         ran.stderr
-            .contains("review was installed, which is the same name"),
+            .contains("review is already installed, and its name counts as the same"),
         "{}",
         ran.stderr
     );

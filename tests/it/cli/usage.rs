@@ -31,7 +31,7 @@ fn help_names_the_commands_and_the_exit_codes() {
       mcp          Add, list, look at and remove MCP servers, whose tools the model may then call
       session      Look at what earlier turns left behind; alone, choose a session to continue
       config       Look at the settings
-      init         Write a file of settings in which every one stands as a comment
+      init         Write a settings file with every setting as a comment
       guard        Let your plugins judge the tool calls of other agents, through the hooks of those
                    agents
       import       Take over rules, MCP servers and commands that you have set up for another agent

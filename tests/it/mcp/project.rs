@@ -85,7 +85,7 @@ fn a_server_of_a_project_runs_after_trust_and_with_the_rights_of_the_operator_al
 
     // Without rights it does not see the workspace.
     let ran = test(&rind, &["--trust-project", "--yes"]);
-    if ran.stderr.contains("not confined here") {
+    if ran.stderr.contains("cannot be confined on this machine") {
         return;
     }
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
@@ -148,7 +148,7 @@ fn variables_in_a_file_of_a_project_are_those_that_the_operator_allows() {
     );
     rind.config(&format!("{RIGHTS}env = [\"DOCS_TOKEN\"]\n"));
     let ran = run(&["mcp", "test", "docs", "--trust-project", "--yes"]);
-    if ran.stderr.contains("not confined here") {
+    if ran.stderr.contains("cannot be confined on this machine") {
         return;
     }
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
@@ -182,7 +182,7 @@ fn a_person_is_asked_about_the_project_and_about_the_start() {
     // Trusted, and not started.
     let shown = rind.at_terminal(&["run", "go"], "y\nn\n").unwrap();
     let shown = words_of(&shown);
-    if shown.contains("not confined here") {
+    if shown.contains("cannot be confined on this machine") {
         return;
     }
     assert!(

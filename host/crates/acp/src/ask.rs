@@ -98,8 +98,8 @@ impl ConfirmPerson for RequestForms {
     }
 }
 
-/// Notes questions for later, for a client that has no forms: before its session is open it can be
-/// asked nothing. Questions that were answered meanwhile get their answers.
+/// Stores questions for a client without forms, which cannot be asked anything before its session
+/// is open. Questions that are answered in the meantime get their answers.
 #[derive(Default)]
 pub(crate) struct LaterQuestions {
     /// Questions that wait.
@@ -109,7 +109,7 @@ pub(crate) struct LaterQuestions {
 }
 
 impl LaterQuestions {
-    /// Makes questions that have these for a yes, and no others.
+    /// Creates a list in which only these questions are answered with yes.
     pub(crate) fn with_yes(yes: Vec<String>) -> Self {
         Self {
             waiting: Mutex::default(),

@@ -78,7 +78,7 @@ pub trait ConfirmPerson: Send + Sync {
     /// Asks. Everything but a yes is a no, also when the client cannot ask yet.
     fn confirm(&self, text: String) -> BoxFuture<'_, bool>;
 
-    /// Whether a no may only mean that the question is asked later.
+    /// Whether a no may only mean that the question is asked later, with the first prompt.
     fn is_deferred(&self) -> bool {
         false
     }
@@ -135,7 +135,7 @@ pub trait SessionCommands: Send + Sync {
     /// A sentence: there is no such model or provider, or its key is missing.
     fn select_model(&self, name: &str, is_listed: bool) -> Result<Selected, String>;
 
-    /// Lets go of the session, which was closed and may be opened again.
+    /// Releases the session, which was closed and may be opened again.
     fn release_session(&self);
 }
 

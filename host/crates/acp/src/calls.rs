@@ -24,7 +24,8 @@ pub(crate) struct CallShape {
 }
 
 impl CallShape {
-    /// Shapes a call. `class` is that of its tool, if it is known; built-in tools have no `plugin`.
+    /// Describes a call in the form that the client shows. `class` is the effect class of its tool,
+    /// if known; built-in tools have no `plugin`.
     pub(crate) fn of(
         call: &ToolCall,
         class: Option<EffectClass>,
@@ -121,7 +122,7 @@ pub(crate) fn result_content(parts: &Parts, is_command: bool) -> Vec<ToolCallCon
     shown.map(|text| text_content(&text)).collect()
 }
 
-/// Makes content of a text.
+/// Creates content of a text.
 pub(crate) fn text_content(text: &str) -> ToolCallContent {
     ToolCallContent::from(ContentBlock::from(text))
 }

@@ -123,7 +123,7 @@ impl ClientLink {
         }
     }
 
-    /// Takes a response. One to no open request, such as a second one, is dropped.
+    /// Handles a response. A response to no open request, such as a second one, is dropped.
     pub(crate) fn take_response(&self, id: &RequestId, outcome: Result<Value, Value>) {
         let waiting = match id {
             RequestId::Number(id) => lock(&self.pending).remove(id),

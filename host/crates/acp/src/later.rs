@@ -1,5 +1,5 @@
-//! Questions of the time before a session is open, for a client that has no forms: they are asked as
-//! permissions with the first prompt, and after a yes the session is opened again.
+//! Questions from before a session is open, for a client that has no forms: they are asked as
+//! permissions with the first prompt. After a yes the session is opened again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const YES: &str = "use";
 /// Id of the option that says no.
 const NO: &str = "leave-out";
 
-/// Questions that wait, and the parts to open their session again with.
+/// Questions that wait, and the parts with which their session is opened again.
 pub(crate) struct LaterOpening {
     pub(crate) backend: Arc<dyn AcpBackend>,
     pub(crate) workspace: PathBuf,

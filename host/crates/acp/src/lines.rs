@@ -1,7 +1,7 @@
-//! Lines in and lines out, each on a thread of its own, because the streams of a process block.
+//! Reads and writes lines, each on its own thread, because the process's standard streams block.
 //!
-//! Owns the bounds: the longest line that is read, and the bytes that may wait for a client that does
-//! not read.
+//! Owns the bounds: the length of a line that is read, and the bytes that may wait for a client
+//! that does not read.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 32 << 20;
 /// Bytes that may wait to be written. A client that leaves more unread is given up.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// Lines that may wait to be handled; then the client waits.
+/// Maximum number of lines that wait to be handled; beyond it, reading pauses.
 const MAX_READ_AHEAD: usize = 16;
 
 /// A line of the input.
@@ -102,13 +102,13 @@ fn next_line(reader: &mut impl BufRead, limit: usize) -> io::Result<Option<Input
 pub(crate) struct Outbox {
     lines: mpsc::UnboundedSender<String>,
     waiting_bytes: Arc<AtomicUsize>,
-    /// Set when cannot write to the client any more.
+    /// Set when nothing can be written to the client any more.
     pub(crate) broken: CancellationToken,
 }
 
 impl Outbox {
-    /// Writes a line after those that were put before. Never blocks: a client that does not read for
-    /// long is given up.
+    /// Queues a line after the earlier ones. Never blocks: if a client does not read for long, its
+    /// connection is given up.
     pub(crate) fn put_line(&self, line: String) {
         if self.broken.is_cancelled() {
             return;

@@ -61,7 +61,7 @@ pub(crate) struct LiveSession {
     /// Commands and mode of the session.
     offers: Mutex<LiveOffers>,
     told_mode: Mutex<ApprovalMode>,
-    /// Questions of the time before the session was open.
+    /// Questions from before the session was open.
     later: Mutex<Option<LaterOpening>>,
     models: Mutex<ModelChoice>,
     /// Lists the models.
@@ -201,8 +201,8 @@ impl LiveSession {
         }
     }
 
-    /// Asks the questions that could not be asked before the session was open. After a yes it is
-    /// opened again, because its tools are chosen then.
+    /// Asks the questions that could not be asked before the session was open. After a yes the
+    /// session is opened again, because its tools are selected at that time.
     async fn open_later(
         &self,
         session: &mut Option<Session>,
@@ -315,7 +315,7 @@ impl LiveSession {
     fn stop_reason(&self, outcome: &TurnOutcome) -> Result<StopReason, WireError> {
         let (finish, failure) = {
             let mut view = lock(&self.view);
-            (view.finish(), view.take_failure())
+            (view.last_finish(), view.take_failure())
         };
         Ok(match (outcome.summary.stop, finish) {
             (TurnStop::Cancelled, _) => StopReason::Cancelled,
@@ -381,7 +381,7 @@ fn observe_session(session: &Session, link: &Arc<ClientLink>, view: &Arc<Mutex<E
     });
 }
 
-/// Sends the updates that a view made of an event.
+/// Sends the updates that a view made from an event.
 fn send_shown(link: &ClientLink, session: &str, shown: Vec<Shown>) {
     for shown in shown {
         match shown {

@@ -147,7 +147,8 @@ impl AcpApprover {
         }
     }
 
-    /// Asks as for a permission. A text cannot be asked for this way.
+    /// Asks a question with options in the form of a permission request. A question for a text
+    /// cannot be asked this way.
     async fn answer_option(
         &self,
         session: &AskedSession,
@@ -175,7 +176,8 @@ impl AcpApprover {
             .status(ToolCallStatus::Pending)
             .content(vec![text_content(&text)]);
         let asked = self.choose(session, id.clone(), fields, options).await;
-        // The question is no call, so nothing else would end it.
+        // The client shows the question as a tool call, and no result of a tool will end that call:
+        // end it here.
         let status = match &asked {
             Ok(Some(_)) => ToolCallStatus::Completed,
             _ => ToolCallStatus::Failed,

@@ -12,7 +12,7 @@ use crate::wire::{
     SessionUpdate, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, WireCall,
 };
 
-/// Replays messages. The view gives the ids of calls, so that those of later turns are others.
+/// Replays messages. The view assigns the ids of calls, so that later turns use other ids.
 pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec<SessionUpdate> {
     let mut updates = Vec::new();
     let mut open: HashMap<String, (String, bool)> = HashMap::new();
@@ -26,7 +26,8 @@ pub(crate) fn replay_messages(messages: &[Message], view: &mut EventView) -> Vec
                 updates.push(SessionUpdate::AgentThoughtChunk(chunk(&text)));
                 continue;
             }
-            // Texts of plugins and notes of the host were never shown as the person's.
+            // Skip texts of plugins and notes of the host: the client never showed them as the
+            // user's messages.
             (Role::User, _) if !message.is_users() => continue,
             _ => {}
         }

@@ -25,7 +25,7 @@ pub(crate) enum Incoming {
     },
 }
 
-/// A line that is no message: the error to send, and the id that the line has.
+/// A line that is not a valid message: the error to send, and the id in the line, if any.
 #[derive(Debug)]
 pub(crate) struct BadLine {
     pub(crate) id: RequestId,
@@ -44,10 +44,10 @@ impl BadLine {
     }
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// The error to answer it with.
+/// The error to send back to the client.
 pub(crate) fn parse_message(line: &[u8]) -> Result<Incoming, BadLine> {
     let value: Value = serde_json::from_slice(line).map_err(|error| BadLine {
         id: RequestId::Null,

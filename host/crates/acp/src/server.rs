@@ -57,7 +57,7 @@ struct RunningRequest {
     session: Option<String>,
 }
 
-/// Result of a request, and the session that it opened.
+/// Result of a request, and the session that the request opened.
 struct Answered {
     result: Value,
     opened: Option<Arc<LiveSession>>,
@@ -84,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// Takes a line of the client. Whatever is wrong with it has an error as its answer.
+    /// Handles a line from the client. Any fault in it is answered with an error.
     pub(crate) fn take_line(self: &Arc<Self>, line: InputLine) {
         let line = match line {
             InputLine::Line(line) => line,
@@ -109,7 +109,8 @@ impl Connection {
                     tracing::debug!("session/cancel names no session");
                     return;
                 };
-                // Here and not in a task, so that it finds a prompt that was sent right before.
+                // Handle this message here and not in a task, so that a prompt that was sent right
+                // before is already in `running`.
                 let running = lock(&self.running);
                 let prompts = running.values();
                 prompts
@@ -129,7 +130,7 @@ impl Connection {
 
     fn begin_request(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
         if method == "initialize" {
-            // At once, so that the next line finds the abilities of the client.
+            // Answer before the next line is read: its request needs the abilities of the client.
             let request = read_params(&method, params);
             let outcome = request.and_then(|request| self.initialize(&request));
             return self.link.respond(&id, &outcome);
@@ -171,7 +172,7 @@ impl Connection {
             };
             own.link.respond(&id, &outcome);
             if let Some(live) = opened {
-                // The client knows the session from here on.
+                // Announce after the response, which tells the client the id of the session.
                 tokio::select! {
                     () = own.ending.cancelled() => {}
                     () = live.announce() => {}
@@ -400,7 +401,7 @@ impl Connection {
             self.sessions.close_all().await;
             self.tasks.close();
             self.tasks.wait().await;
-            // A session that was being opened meanwhile.
+            // Close sessions that were still being opened at the first call.
             self.sessions.close_all().await;
         };
         if tokio::time::timeout(GRACE, ended).await.is_err() {

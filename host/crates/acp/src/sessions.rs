@@ -144,7 +144,7 @@ impl AcpSessions {
         Ok(live)
     }
 
-    /// Checks that the id is the whole id of a session: an abbreviation would name another one soon.
+    /// Checks that the id is the full id of a session: a prefix could name another session later.
     async fn check_known(&self, id: &str) -> Result<(), WireError> {
         let heads = self.heads().await?;
         match heads.iter().any(|head| head.id == id) {

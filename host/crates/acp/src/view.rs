@@ -54,7 +54,7 @@ struct OpenCall {
 }
 
 impl EventView {
-    /// Makes the view of a session that works in this folder with these tools.
+    /// Creates the view of a session that works in this folder with these tools.
     pub(crate) fn new(workspace: &Path, tools: Vec<Arc<ToolSpec>>) -> Self {
         let tools = tools.into_iter();
         Self {
@@ -77,7 +77,7 @@ impl EventView {
     }
 
     /// Returns how the last answer of the turn ended.
-    pub(crate) fn finish(&self) -> Option<Finish> {
+    pub(crate) fn last_finish(&self) -> Option<Finish> {
         self.finish
     }
 
@@ -105,7 +105,7 @@ impl EventView {
         }
     }
 
-    /// Makes an id that no call of the session has.
+    /// Creates an id that no call of the session has.
     pub(crate) fn next_id(&mut self, call: &str) -> String {
         self.n_calls += 1;
         format!("{}-{}", self.n_calls, clean_line(call, 80))
@@ -185,7 +185,7 @@ impl EventView {
         }
     }
 
-    /// Tells that the shown text is void: nothing that was sent can be taken back.
+    /// Tells the client that the shown text no longer holds, because sent text cannot be withdrawn.
     fn correct(&mut self, text: &str) -> Vec<Shown> {
         if self.streamed.is_empty() {
             return Vec::new();
@@ -217,7 +217,8 @@ impl EventView {
             shown_id: shown_id.clone(),
             is_command: shape.kind == ToolKind::Execute,
         };
-        // A second call of the same id takes the place of the first, which can get no result.
+        // A second call with the same id replaces the first: a result could no longer be assigned
+        // to it.
         self.open.insert(call.id.clone(), open);
         let told = WireCall::new(shown_id, shape.title)
             .kind(shape.kind)
@@ -237,7 +238,8 @@ impl EventView {
         let Some(open) = self.open.get(&call.id) else {
             return Vec::new();
         };
-        // Hooks may have changed the arguments, and the question has taken the place of the content.
+        // Send the call again: hooks may have changed its arguments, and the approval question has
+        // replaced its content in the client.
         let shape = CallShape::of(call, Some(class), plugin, &self.workspace);
         let fields = ToolCallUpdateFields::new()
             .title(shape.title)
@@ -294,7 +296,7 @@ fn end_call(
         .raw_output(to_json(&result.content));
     let mut content: Vec<_> = refused.iter().map(|words| text_content(words)).collect();
     content.extend(result_content(&result.content, open.is_command));
-    // The change that a call made says more than its result, which only says that it was made.
+    // Keep the diff that the client shows: the result only says that the file was changed.
     let is_change = !has_failed && matches!(result.name.as_str(), "edit_file" | "write_file");
     if !is_change {
         fields = fields.content(content);
@@ -330,7 +332,7 @@ pub(crate) fn thought(text: &str) -> Shown {
     shown(SessionUpdate::AgentThoughtChunk(chunk(text)))
 }
 
-/// Makes a chunk of a text.
+/// Creates a chunk of a text.
 pub(crate) fn chunk(text: &str) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(printable_prose(text)))
 }

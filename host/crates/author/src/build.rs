@@ -137,7 +137,7 @@ pub(super) fn place_component(
     })
 }
 
-/// Reads a component and appends the digest of its sources and the manifest to it.
+/// Appends the digest of the sources and the manifest to a component, and returns the bytes.
 fn with_manifest(plugin: &PluginFolder, component: &Path) -> Result<Vec<u8>, BuildError> {
     let read =
         |path: &Path| std::fs::read(path).map_err(|source| file_error(&plugin.name, path, source));

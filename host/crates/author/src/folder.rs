@@ -29,7 +29,8 @@ pub(super) struct PluginFolder {
     pub(super) has_inert_sockets: bool,
     /// Whether `pyproject.toml` configures mypy.
     pub(super) has_mypy: bool,
-    /// Digest of the sources, taken before the build: what changes meanwhile is not in it.
+    /// Digest of the sources, taken before the build, so that it does not cover changes made
+    /// during the build.
     pub(super) sources: Option<String>,
 }
 

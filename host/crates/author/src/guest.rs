@@ -122,7 +122,7 @@ impl GuestEntry {
             (export.clone(), json!([class, methods]))
         });
         let results: Map<String, Value> = results.collect();
-        // A text of JSON is also a text of Python: both escape with the same characters.
+        // A JSON string literal is also a Python string literal: both use the same escapes.
         let literal = |text: String| Value::from(text).to_string();
         PYTHON
             .replace("{{module}}", module)
@@ -158,7 +158,7 @@ impl GuestLanguage {
     fn part_name(self, kind: &str, part: &str) -> String {
         match (self, kind) {
             (Self::JavaScript, "record") => camel_case(part),
-            // The engine takes cases of variants and enumerations by their own names.
+            // The JavaScript engine uses the WIT names of variant cases and enum cases.
             (Self::JavaScript, _) => part.to_owned(),
             (Self::Python, "variant") => pascal_case(part),
             (Self::Python, "enum") => part.replace('-', "_").to_uppercase(),

@@ -59,7 +59,7 @@ pub(super) async fn build_interpreted(
             python::build_component(&work, module, path).await?,
             "python",
         ),
-        // Not reached: cargo builds components itself.
+        // Unreachable: cargo builds components of Rust itself.
         PluginLanguage::Rust { .. } => (PathBuf::new(), "rust"),
     };
     stamp_component(&component, language)

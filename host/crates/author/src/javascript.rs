@@ -78,7 +78,8 @@ pub(super) async fn build_component(
 async fn check_types(work: &ToolchainWork<'_>) -> Result<(), BuildError> {
     let config = work.plugin.dir.join("tsconfig.json");
     let checker = find_tool(work, "tsc");
-    // A checker from the search path would be one that the plugin did not choose.
+    // Use only a `tsc` that the plugin installed. A bare name would come from PATH, where the
+    // version may be another one.
     if !config.is_file() || checker.program.is_relative() {
         return Ok(());
     }

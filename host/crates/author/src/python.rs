@@ -101,7 +101,8 @@ pub(super) async fn build_component(
 async fn check_types(work: &ToolchainWork<'_>, module: &str) -> Result<(), BuildError> {
     let dir = &work.plugin.dir;
     let checker = find_tool(dir, "mypy", "mypy", INSTALL);
-    // A checker from the search path would be one that the plugin did not choose.
+    // Use only a checker that the plugin installed. A bare name would come from PATH, where the
+    // version may be another one.
     if !work.plugin.has_mypy || checker.program.is_relative() {
         return Ok(());
     }

@@ -120,8 +120,8 @@ impl CaseSuite {
     }
 }
 
-/// Counts the outcomes that a hook may have: those of its kind, without what its manifest takes
-/// from it.
+/// Counts the outcomes that a hook may return: those of its kind, without the rights that its
+/// manifest gives up.
 fn outcomes_of(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomes> {
     let row = catalog::find(point)?;
     let options = plugin.manifest.hooks.iter();

@@ -105,8 +105,8 @@ pub struct HookSeen {
     pub reason: Option<String>,
 }
 
-/// Beginning of the failure of a call that was stopped at its deadline, as
-/// [`Failure::Deadline`](rind_lib::point::failure::Failure::Deadline) says it.
+/// Prefix of the failure text of a call that was stopped at its deadline, see
+/// [`Failure::Deadline`](rind_lib::point::failure::Failure::Deadline).
 const OVERDUE: &str = "stopped at its deadline of ";
 
 /// Whether an event says that a call of the plugin was stopped at its deadline.

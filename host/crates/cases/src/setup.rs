@@ -60,7 +60,7 @@ pub(super) async fn build_host(
     };
     let answers = given.answers.as_deref().unwrap_or_default();
     let replies = given.replies.as_deref().unwrap_or_default();
-    // A loop of the agent orders the turns of its own cases, and of no others.
+    // If the tested plugin has a loop of the agent, that loop orders the turns of its cases.
     let mut own = plugins.plugins.iter();
     let own = own.find(|plugin| plugin.manifest.name == name && plugin.may_order_turns());
     let config = AgentConfig {
@@ -100,7 +100,7 @@ pub(super) fn session_options(
             canned: Some(canned_answer(given.http.clone())),
             ..EgressOptions::default()
         },
-        // A clock that is no time was refused when the case was read.
+        // An invalid clock was already refused when the case was read.
         fixed: FixedWorld::with_clock(given.clock.as_deref(), given.seed).ok(),
         ..runner.load_options(folder, needed)
     }

@@ -44,15 +44,15 @@ pub struct StepGiven {
 
 /// Turn of a case.
 pub(super) struct GivenTurn {
-    /// The case, with what happens in this turn in place of its own.
+    /// The `given` of the case, with the events of this turn instead of the first one's.
     pub(super) given: CaseGiven,
     /// Whether the turn begins a session.
     pub(super) new_session: bool,
 }
 
 impl PluginCase {
-    /// Returns the turns that each session of the case runs: its steps, or without steps the same
-    /// turn twice, because a warm instance was called before in the second one.
+    /// Returns the turns that each session of the case runs. A case without steps runs the same
+    /// turn twice, because the second one calls a warm instance.
     pub(super) fn turns(&self) -> Vec<GivenTurn> {
         let first = || GivenTurn {
             given: self.given.clone(),

@@ -235,7 +235,7 @@ impl CaseSuite {
     }
 }
 
-/// A case with all that running it takes, for a task of its own.
+/// A case with everything that its own task needs to run it.
 struct CaseWork {
     runner: CaseRunner,
     folder: PathBuf,

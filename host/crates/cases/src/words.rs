@@ -66,7 +66,8 @@ fn unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<String
     if known.contains(&word) {
         return None;
     }
-    // `block` for `blocked` and `passed` for `pass`, which are too far for a misspelt word.
+    // Try prefixes first: `block` and `blocked`, or `passed` and `pass`, differ in too many letters
+    // for the search of the nearest word.
     let begun = known.iter().find(|known| known.starts_with(word));
     let begun = begun.or_else(|| known.iter().find(|known| word.starts_with(**known)));
     let near = begun

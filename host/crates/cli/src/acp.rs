@@ -128,14 +128,14 @@ impl OperatorBackend {
         };
         let run = PreparedRun::new(settings, &frontend).await?;
         let facts = open::command_facts(&run)?;
-        let program = std::env::current_exe().context("find this program")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let commands = CommandSet::new(facts, run.setup.project.as_deref(), program).await;
         lock(&notes).extend(commands.faults());
         let ready = run.host(order.approver).await?;
         let session = ready.session()?;
         commands.note_open(OpenFacts::of(&session));
         let mut notes = std::mem::take(&mut *lock(&notes));
-        // The question comes with the first prompt.
+        // Drop this note: the question is asked with the first prompt.
         notes.retain(|note| !is_deferred || !note.ends_with(NO_YES));
         Ok(BackendSession {
             session,
@@ -284,7 +284,7 @@ impl SessionCommands for AcpCommands {
     }
 
     fn select_model(&self, name: &str, is_listed: bool) -> Result<Selected, String> {
-        // A name of the list is one of the provider that listed it, also with a slash in it.
+        // A listed name belongs to the provider that listed it, even if the name contains a slash.
         let provider = self.commands.open_model().filter(|_| is_listed);
         let wanted = ModelSelection {
             provider: provider.map(|(provider, _)| provider.name().to_owned()),

@@ -14,10 +14,10 @@ use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind_lib::tool::registry::is_source;
 
-/// A question on its way to the terminal, and the way back of its answer.
+/// A question for the terminal, and the channel for its answer.
 pub(super) struct TerminalQuestion {
     pub(super) question: AskedQuestion,
-    /// The asker may be gone by now; an answer to another question is none.
+    /// The asker may be gone by now. An answer to another kind of question is ignored.
     pub(super) answer: oneshot::Sender<AskedAnswer>,
 }
 

@@ -89,7 +89,7 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Write a file of settings in which every one stands as a comment
+    /// Write a settings file with every setting as a comment
     Init(InitArgs),
     /// Let your plugins judge the tool calls of other agents, through the hooks of those agents
     Guard {
@@ -401,7 +401,7 @@ pub(super) enum ConfigCommand {
 pub(super) struct ConfigShowArgs {
     #[command(flatten)]
     pub(super) model: ModelArgs,
-    /// Trust the project's `.rind` for this look
+    /// Trust the project's `.rind` for this command
     #[arg(long)]
     pub(super) trust_project: bool,
     /// Folder of the project, in place of the current one

@@ -328,7 +328,7 @@ async fn show_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
     let (sessions, inbox) = nats.inbox().await?;
     let status = inbox.status().await?;
     let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
-    let report = report.context("look at the servers")??;
+    let report = report.context("ask the NATS servers for their state")??;
     if json {
         return render::print_json(&ClusterReport {
             cluster: &status,

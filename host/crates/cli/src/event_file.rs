@@ -20,7 +20,7 @@ pub(super) struct EventFile {
 }
 
 impl EventFile {
-    /// Opens the file, which is made for its owner alone when it is missing.
+    /// Opens the file. A missing file is created, readable by its owner only.
     pub(super) fn open_file(path: &Path) -> anyhow::Result<Self> {
         let mut options = OpenOptions::new();
         let opened = options.append(true).create(true).mode(0o600).open(path);

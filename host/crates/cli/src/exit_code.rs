@@ -86,7 +86,8 @@ pub(super) fn of_error(error: &anyhow::Error) -> ExitStatus {
     }
 }
 
-/// Returns the error of a session. The host's own error passes it on without being its source.
+/// Returns the session error inside an error. An error of the host passes it on transparently, so
+/// it is not in the `source` chain.
 fn session_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a session::Error> {
     match cause.downcast_ref() {
         Some(host::Error::Session(error)) => Some(error),

@@ -56,7 +56,7 @@ struct OfferedModel {
 enum FirstChoice {
     Model(usize),
     Key,
-    /// A key that was pasted in place of a letter.
+    /// A key that was pasted instead of a letter.
     Pasted(String),
     Demo,
 }
@@ -219,7 +219,7 @@ async fn ask_choice(offered: &[OfferedModel], paths: &Paths) -> Option<FirstChoi
     screen.ask_person(parse).await
 }
 
-/// Reads a key and keeps it when its issuer takes it. Returns whether the issuer accepted it.
+/// Reads a key, and stores it if its server accepts it. Returns whether the server accepted it.
 async fn read_key(paths: &Paths) -> anyhow::Result<bool> {
     let line = terminal::read_secret(|| at_once("  the key (it is not shown): ")).await;
     at_once("\n");

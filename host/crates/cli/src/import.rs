@@ -69,7 +69,7 @@ impl AgentName {
 
 pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
     let setup = environment::user_setup()?;
-    // Not below RIND_HOME: other agents know nothing of it.
+    // Use the home directory and not RIND_HOME: other agents do not know that variable.
     let home = setup.environment.home.clone();
     let Some(home) = home.filter(|home| home.is_absolute()) else {
         bail_usage!("there is no home folder to read from; set HOME");
@@ -190,7 +190,7 @@ fn write_plan(plan: &ImportPlan, paths: &Paths) -> anyhow::Result<()> {
             private_folder(path.parent().unwrap_or(&paths.config))?;
             let mut new = std::fs::File::create_new(&path)?;
             std::io::Write::write_all(&mut new, file.text.as_bytes())
-                // A part of it would be in the way of the next import.
+                // Remove a partly written file, because the next import refuses to overwrite files.
                 .inspect_err(|_| drop(std::fs::remove_file(&path)))
         };
         write().with_context(|| format!("write {}", path.display()))?;

@@ -33,7 +33,7 @@ const NEXT_BYTE: Duration = Duration::from_secs(30);
 /// as `git` does in `git diff | rind run …`: it will write or exit. If no writer is found, timeouts
 /// apply, and the person and the model are told.
 ///
-/// `None` when there is none and `is_optional` says that there need not be one.
+/// Returns `None` if there is no prompt and `is_optional` allows that.
 pub(super) fn read_prompt(
     typed: Option<&str>,
     reads_stdin: bool,

@@ -316,9 +316,9 @@ fn is_author(command: &CliCommand) -> bool {
     matches!(command, CliCommand::Plugin { command } if dev(command))
 }
 
-/// Logs are opt-in: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. Log lines of plugins are also kept
-/// for a demo that reports on them. With `limits_plugins` each plugin has a number of lines a
-/// minute, unless `RIND_LOG` asks for all.
+/// Sets up logging. Logs are opt-in: `RIND_LOG=debug`, `RIND_LOG=plugin=info`. Log lines of plugins
+/// are also captured for a demo that reports on them. With `limits_plugins` each plugin may write a
+/// number of lines a minute, unless `RIND_LOG` asks for all.
 fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool) {
     // The call or command that uses an MCP server reports its failures.
     let plugins = if shows_plugins { ",plugin=debug" } else { "" };

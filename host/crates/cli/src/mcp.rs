@@ -317,7 +317,7 @@ fn pin_name(setup: &OperatorSetup, own: &NamedServer) -> String {
 
 /// Returns the authorization server of a login that is used for a server.
 fn login_issuer(setup: &OperatorSetup, name: &str, settings: &ServerSettings) -> Option<String> {
-    // A login that cannot be read is told of where the server is used.
+    // A login that cannot be read is reported when the server is used.
     let login = StoredLogin::read(&login_file(&setup.paths, name)).ok()??;
     let is_used = Some(&login.url) == settings.url.as_ref() && !settings.sets_authorization();
     is_used.then_some(login.issuer)

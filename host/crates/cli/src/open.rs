@@ -148,7 +148,7 @@ impl PreparedSession {
     pub(super) async fn commands(&self) -> anyhow::Result<CommandSet> {
         let about = command_facts(&self.run)?;
         let project = self.run.setup.project.as_deref();
-        let program = std::env::current_exe().context("find this program")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         Ok(CommandSet::new(about, project, program).await)
     }
 
@@ -179,7 +179,7 @@ impl PreparedSession {
         })
     }
 
-    /// Makes the host.
+    /// Creates the host.
     pub(super) async fn build_host(self) -> anyhow::Result<ReadyHost> {
         let (approver, questions, asker) = choose_approver(self.run.has_terminal());
         Ok(ReadyHost {

@@ -64,11 +64,11 @@ pub(super) fn person_screen(question: &PersonQuestion) -> QuestionScreen {
     }
 }
 
-/// Stands with every question that is answered by text.
+/// Warning that is shown with every question of a plugin that is answered by text.
 const WARNING: &str =
     "this plugin gets the answer, and the screen shows it: type no password and no key";
 
-/// The same for a question of a server.
+/// Warning that is shown with every question of an MCP server that is answered by text.
 const SERVER_WARNING: &str =
     "this server gets the answer, and the screen shows it: type no password and no key";
 

@@ -214,8 +214,8 @@ async fn find_unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, St
     Ok(unloadable)
 }
 
-/// Builds with cargo's own words as progress, and tells whether those were all shown. Ctrl-C ends
-/// cargo too.
+/// Builds and shows the output of cargo as progress. Returns whether all of it was shown. Ctrl-C
+/// ends cargo too.
 async fn build_all(
     dirs: Vec<PathBuf>,
     out: Option<PathBuf>,

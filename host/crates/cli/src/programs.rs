@@ -55,7 +55,7 @@ impl FollowingPrograms {
             lines.map(|lines| InputSteering::new(lines, handle, cancel.clone(), is_json));
     }
 
-    /// Tells them of an event.
+    /// Passes an event to the programs.
     pub(super) fn take_event(&mut self, event: &Stamped) {
         if let Some(watch) = &mut self.watch {
             watch(&event.event);

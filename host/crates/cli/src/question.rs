@@ -98,7 +98,8 @@ impl QuestionLine {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuestionScreen {
-    /// The question, and then its parts. Where not everything fits, each part has its share.
+    /// The question, followed by its parts. If the screen is too small, each part gets a share of
+    /// the rows.
     pub(super) parts: Vec<Vec<QuestionLine>>,
     /// Lines right above the answers, never cut: the scope of an answer.
     pub(super) covers: Vec<QuestionLine>,
@@ -187,7 +188,7 @@ impl QuestionScreen {
         (fitted.rows, fitted.is_cut)
     }
 
-    /// Fits it into this many rows.
+    /// Fits the question into this many rows.
     pub(super) fn fit_question(&self, columns: usize, n_rows: usize) -> FittedQuestion {
         let parts: Vec<Vec<String>> = self
             .parts
@@ -207,7 +208,7 @@ impl QuestionScreen {
         fitted
     }
 
-    /// All rows of it, however many.
+    /// Returns all rows of the question, even if they do not fit on the screen.
     pub(super) fn all_rows(&self, size: TerminalSize) -> Vec<String> {
         let lines = self.parts.iter().flatten().chain(&self.covers);
         wrap_lines(lines, size.columns)

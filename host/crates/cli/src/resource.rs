@@ -143,10 +143,11 @@ pub(super) fn check_command(line: &str, materials: &SessionMaterials) -> Result<
 pub(super) const BETWEEN_TURNS: &str = "a resource of an MCP server is fetched between turns; wait for the end of this one, or end \
                                         it with Ctrl-C";
 
-/// Fetches the resources that a text names and puts them after it. Tells those who watch of each.
+/// Fetches the resources that a text names, and appends their contents to the text. Emits an event
+/// for each.
 ///
 /// # Errors
-/// A resource cannot be fetched, and the input must not be sent without it.
+/// A resource cannot be fetched; the input must then not be sent.
 pub(super) async fn fill_input(
     text: &str,
     mentions: &[ResourceMention],

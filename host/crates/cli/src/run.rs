@@ -267,7 +267,7 @@ enum RunResult {
     Command(Option<String>),
 }
 
-/// Goes on with the interrupted turn of the session.
+/// Continues the interrupted turn of the session.
 async fn continue_turn(
     session: &mut Session,
     demands: TurnDemands,
@@ -360,7 +360,7 @@ pub(super) async fn run_turn(
             render::print_error(&error);
             return Ok(ExitStatus::Interrupted);
         }
-        // The turn has said so, and what to do.
+        // The turn has already shown this error with its remedy.
         Err(error)
             if matches!(error.downcast_ref(), Some(agent::Error::Session(_))) && !show.json =>
         {

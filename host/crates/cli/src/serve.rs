@@ -25,8 +25,8 @@ use rind_operator::settings::SessionChoice;
 use rind_operator::start::ReadyRun;
 use rind_serve::{ApiListener, ApiServer};
 
-/// Capacity of the queue of events to show; a loop starts its next run only once the events of its
-/// last run fit.
+/// Capacity of the queue of events to show. A loop starts its next run only once all events of its
+/// last run are in the queue.
 const MAX_WAITING_EVENTS: usize = 256;
 
 /// Name of the file with the token of the API, in the data folder.

@@ -8,8 +8,8 @@ use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A set of signals that mean the same. Once a process has listened for a signal, its default is
-/// gone for good.
+/// A set of signals that are handled alike. Once a process has registered a handler for a signal,
+/// the default action is lost for good.
 pub(super) struct AnySignal(Vec<Signal>);
 
 impl AnySignal {

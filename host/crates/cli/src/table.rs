@@ -1,4 +1,4 @@
-//! Tables of tests, as text.
+//! Parses the text tables that unit tests are written as.
 
 /// Reads the table of a test: one row per line, with fields separated by `=>`. `⏎` in a field
 /// stands for a line break.

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::signals::AnySignal;
 use rind_lib::lock::lock;
 
-/// Size that is assumed where a terminal does not tell its own.
+/// Size that is assumed if the terminal does not report one.
 const USUAL: TerminalSize = TerminalSize {
     columns: 80,
     rows: 24,

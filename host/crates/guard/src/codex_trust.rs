@@ -1,5 +1,5 @@
-//! The trust of Codex in a hook: a hash of the hook in `config.toml`, as its command `/hooks` writes
-//! it. A hook without it is skipped without a word.
+//! Trust of Codex in a hook: a hash of the hook in `config.toml`, as the command `/hooks` of Codex
+//! writes it. Codex silently skips a hook without the hash.
 
 use std::path::Path;
 
@@ -130,7 +130,8 @@ fn implicit_table<'a>(table: &'a mut Table, key: &str) -> Result<&'a mut Table, 
         .ok_or_else(|| format!("its `{key}` is not a table"))
 }
 
-/// Takes the entries of hooks that have another position out, and returns them with their new keys.
+/// Removes the entries of hooks that have another position now, and returns them with their new
+/// keys.
 fn take_moved(
     document: &mut DocumentMut,
     file: &Path,

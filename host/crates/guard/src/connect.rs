@@ -13,7 +13,8 @@ use super::event::read_payload;
 use super::folder::GuardFolder;
 use super::frame::{DaemonReply, RequestHead, read_reply, write_request};
 
-/// Time for everything. The agents are told to wait longer: their own deadline would run the call.
+/// Timeout for the whole request. The agents' own timeouts are longer: if one of them expired, the
+/// agent would run the call.
 const DEADLINE: Duration = Duration::from_secs(45);
 
 /// Pause between two looks for the daemon.
@@ -22,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Time in which a daemon that was started must listen. Its predecessor may have to end first.
 const START_TIME: Duration = Duration::from_secs(30);
 
-/// Most daemons that are waited for in one request: one that retires, and its successor.
+/// Most daemons that one request waits for: one that retires, and its successor.
 const MAX_ROUNDS: u32 = 4;
 
 /// Request of an agent at its hook.
@@ -83,7 +84,7 @@ pub async fn ask_daemon(
     }
 }
 
-/// Asks, and asks again where the daemon makes way for another one.
+/// Asks the daemon, and asks again if it is replaced by another one.
 async fn request_answer(
     request: &HookRequest,
     folder: &GuardFolder,

@@ -58,7 +58,7 @@ pub(crate) struct OwnCall {
 pub(crate) struct UnreadPayload {
     /// Reason, as a sentence.
     pub(crate) why: String,
-    /// JSON object that was sent, whose shape a refusal may need; `None` if it is none.
+    /// JSON object that was sent, whose shape a refusal may need; `None` if it is not an object.
     pub(crate) payload: Option<Value>,
 }
 

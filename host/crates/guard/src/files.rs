@@ -19,9 +19,10 @@ const MAX_BYTES: u64 = 4 << 20;
 pub struct GuardPlaces {
     /// Home folder of the person.
     pub home: PathBuf,
-    /// Folder of settings below which agents have theirs: `~/.config`, or `XDG_CONFIG_HOME`.
+    /// Folder with the agents' settings: `~/.config`, or `XDG_CONFIG_HOME`.
     pub config_home: PathBuf,
-    /// Folder of the agent in place of the usual one: the value of the agent's own variable.
+    /// Folder of the agent from the agent's own environment variable, which replaces the default
+    /// one.
     pub agent_folder: Option<PathBuf>,
     /// Folder of the project for which the guard is installed; `None` for all projects.
     pub project: Option<PathBuf>,
@@ -74,7 +75,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Makes the change of a file to this text; `None` if it has the text already.
+    /// Returns the change of a file to this text; `None` if the file already has it.
     pub(crate) fn to(path: PathBuf, after: Option<String>) -> Result<Option<Self>, GuardError> {
         let before = read_text(&path)?;
         Ok((before != after).then_some(Self {
@@ -130,7 +131,7 @@ impl FileChange {
         Ok(copy)
     }
 
-    /// Replaces the file, and keeps its access and the link that leads to it.
+    /// Replaces the content of a file, and keeps its permissions and a symlink to it.
     fn write(&self, text: &str) -> std::io::Result<()> {
         let target = self
             .path

@@ -128,11 +128,11 @@ impl GuardFolder {
         Ok(Some(stream))
     }
 
-    /// Listens at the socket. The caller holds the daemon's lock, so a socket that is there is left
-    /// over.
+    /// Listens on the socket. The caller holds the lock of the daemon, so an existing socket is a
+    /// leftover.
     ///
     /// # Errors
-    /// Something else has the name, or the socket cannot be made.
+    /// Something other than a socket has the name, or the socket cannot be created.
     pub(crate) fn listen(&self) -> Result<UnixListener, GuardError> {
         let socket = self.socket();
         if let Ok(found) = socket.symlink_metadata() {

@@ -36,7 +36,7 @@ pub(crate) struct RequestHead {
 pub(crate) enum DaemonReply {
     /// Answer for the agent.
     Answer(HookAnswer),
-    /// The daemon makes way for another one, for this reason.
+    /// The daemon is about to be replaced by another one, for this reason.
     Retired(String),
 }
 

@@ -59,7 +59,8 @@ impl GuardCommand {
         format!("{} || exit 2", self.words(agent, point))
     }
 
-    /// Returns the line of a hook with another home in place of this one; `None` if it names none.
+    /// Returns the command line of a hook with another home directory; `None` if the line names no
+    /// home directory.
     #[must_use]
     pub fn line_in(&self, line: &str, home: &Path) -> Option<String> {
         let flag = home_flag(self.home.as_deref()?);
@@ -115,7 +116,7 @@ fn hook_rows(agent: GuardedAgent, command: &GuardCommand) -> Vec<(&'static str, 
     rows.map(hook).collect()
 }
 
-/// Plans the installation: the files that change. There are none where it is installed already.
+/// Plans the installation: returns the files that change, none if it is installed already.
 ///
 /// # Errors
 /// A file of the agent cannot be read, or is not in its format.

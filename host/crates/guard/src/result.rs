@@ -1,5 +1,4 @@
-//! The texts in a tool's result, wherever they stand in the agent's own shape of it, and the same
-//! result with other texts in their places.
+//! Finds the texts in a tool's result, in any of the agents' formats, and replaces them.
 
 use rind_lib::message::{Part, Parts};
 use serde_json::Value;
@@ -97,8 +96,8 @@ impl ResultTexts {
         }
     }
 
-    /// Returns the result with this content in place of its texts. Content of another number of parts
-    /// stands in the place of the longest text, and the others are empty.
+    /// Returns the result with these texts instead of its own. If the number of texts differs, all
+    /// of the new content replaces the longest text, and the other texts become empty.
     ///
     /// # Errors
     /// The result has no place for a text.

@@ -23,10 +23,10 @@ use super::sessions::GuardSessions;
 /// Time without a request after which the daemon ends.
 const IDLE: Duration = Duration::from_secs(15 * 60);
 
-/// Period at which it looks whether it is still needed.
+/// Interval at which the daemon checks whether it is still needed.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Time in which a request must have arrived, and a reply must be taken.
+/// Timeout for the arrival of a request, and for the delivery of a reply.
 const TRANSFER: Duration = Duration::from_secs(10);
 
 /// Time to judge. The program at the hook waits a little longer.
@@ -35,14 +35,14 @@ const JUDGE: Duration = Duration::from_secs(40);
 /// Most requests at once. More wait at the socket.
 const MAX_RUNNING: usize = 128;
 
-/// Time in which requests must have ended when the daemon makes way.
+/// Time for running requests to end when the daemon is replaced.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Time for which connections are still taken after the socket is gone.
+/// Time for which connections are still accepted after the socket was removed.
 const LAST_ACCEPT: Duration = Duration::from_millis(5);
 
-/// Time for which a daemon waits until its predecessor has ended: longer than that takes to end its
-/// requests and to close its sessions.
+/// Time that a daemon waits for its predecessor to end. The predecessor needs less to end its
+/// requests and close its sessions.
 const TAKE_OVER: Duration = Duration::from_secs(22);
 
 /// A session that is to be opened.
@@ -192,7 +192,7 @@ async fn serve_request(state: &DaemonState, mut stream: UnixStream) {
     }
 }
 
-/// Returns the reason for which this daemon cannot answer, and another one can.
+/// Returns the reason why this daemon cannot answer and another one could.
 fn retirement(state: &DaemonState, head: &RequestHead) -> Option<&'static str> {
     if head.build != state.build {
         Some("the program is another build")

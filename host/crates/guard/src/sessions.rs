@@ -171,7 +171,7 @@ async fn judge_acts(
     Ok(all)
 }
 
-/// Folders of an agent that has left the folder in which its session began.
+/// Folders of a session whose agent has left the folder in which the session began.
 struct MovedFolder<'a> {
     now: PathBuf,
     begun: &'a Path,
@@ -194,8 +194,8 @@ impl<'a> MovedFolder<'a> {
         arguments
     }
 
-    /// Returns arguments that a plugin changed, as they are seen from the folder of the agent. `given`
-    /// are those before.
+    /// Returns arguments that a plugin changed, with paths relative to the agent's folder. `given`
+    /// are the arguments before the change.
     fn back(&self, mut changed: Value, given: Option<&Value>) -> Value {
         let seen = given.map(|given| self.seen(given));
         let is_same = seen.is_some_and(|seen| seen.get(PATH) == changed.get(PATH));
@@ -236,8 +236,8 @@ async fn run_session(mut session: Session, calls: OutsideCalls, cancel: Cancella
     }
 }
 
-/// Returns the id of our session: it names the agent, and the agent's session where its id has the
-/// letters of one.
+/// Returns the id of our session. It names the agent, and contains the agent's session id if that
+/// has valid characters.
 fn session_id(agent: GuardedAgent, theirs: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name = agent.name();

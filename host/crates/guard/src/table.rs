@@ -44,8 +44,8 @@ pub struct PointRow {
     pub point: GuardPoint,
     /// Events of the agent.
     pub events: &'static [&'static str],
-    /// Powers of hooks there. Other wishes of a plugin are a refusal where the point can block, and
-    /// without effect where it cannot.
+    /// Powers of hooks at the point. Anything else that a plugin wants becomes a refusal if the
+    /// point can block, and otherwise has no effect.
     pub can: &'static [HookAbility],
 }
 
@@ -248,7 +248,7 @@ impl AgentTable {
     }
 }
 
-/// Points that `turn-start` of a guard reaches besides itself.
+/// Points that a guard runs together with `turn-start`.
 const WITH_TURN_START: &str = "pre-assess";
 
 /// Returns the points of a plugin's hooks that no event of the agent reaches.

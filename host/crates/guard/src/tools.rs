@@ -26,7 +26,7 @@ pub(crate) const PATH: &str = "path";
 ///
 /// # Errors
 /// The call has an argument that the agent does not know and that has one of our names: it would be
-/// judged in place of the argument that the agent uses.
+/// judged instead of the argument that the agent uses.
 pub(crate) fn own_call(
     rows: &[ToolRow],
     tool: &str,

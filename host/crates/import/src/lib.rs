@@ -38,7 +38,7 @@ pub enum ImportedAgent {
 pub struct ImportPlaces {
     /// Home folder of the person.
     pub home: PathBuf,
-    /// Folder of the agent in place of the usual one below the home folder: the value of
+    /// Folder of the agent instead of the usual one below the home folder: the value of
     /// `CLAUDE_CONFIG_DIR`, `CODEX_HOME` or `OPENCODE_CONFIG_DIR`, if it is set.
     pub agent_folder: Option<PathBuf>,
     /// Folder of a project whose settings are read as well.

@@ -21,14 +21,15 @@ const READING: &[&str] = &["read_file", "search", "list_files"];
 /// Origin of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleOrigin {
-    /// Settings of the person, which hold in every project there as here.
+    /// Settings of the person, which apply to every project, there and here.
     Person,
     /// Settings of a project. Their rules that allow would apply to every project in Rind.
     Project,
 }
 
-/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`. `asks` are its rules that ask, which win
-/// there over all that allow, and here only over those that are not narrower.
+/// Adds a rule of Claude Code, such as `Bash(npm run test:*)`. `asks` are its rules that ask. In
+/// Claude Code they win over all rules that allow; here they win only over rules that are not
+/// narrower.
 pub(crate) fn add_claude_rule(
     text: &str,
     decision: Rule,
@@ -78,7 +79,7 @@ pub(crate) fn add_rules(
     }
 }
 
-/// Rules for one of Claude Code, without their decision.
+/// Converts a rule of Claude Code into rules of Rind, without their decision.
 fn claude_rules(text: &str, decision: Rule, origin: RuleOrigin) -> Result<Vec<Value>, String> {
     let (name, specifier) = split_rule(text)?;
     let is_rooted = |own: &str| own.starts_with('/') && !own.starts_with("//");
@@ -127,8 +128,8 @@ fn split_rule(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     Ok((name, specifier))
 }
 
-/// Whether a rule that allows may be narrower than one that asks about the same calls. Patterns of
-/// paths are not compared: each may be.
+/// Whether a rule that allows may be narrower than a rule that asks about the same calls. Patterns
+/// of paths are not compared, so the answer for them is yes.
 fn may_be_narrower(allow: &str, ask: &str) -> bool {
     let (Ok((tool, own)), Ok((asked_tool, asked))) = (split_rule(allow), split_rule(ask)) else {
         return true;
@@ -189,8 +190,9 @@ fn workspace_glob(pattern: &str) -> Result<String, String> {
     })
 }
 
-/// Adds the table `permission` of OpenCode. There the last rule that matches decides, here a denial
-/// always wins and the narrowest rule after it; so a general denial beside narrower rules asks.
+/// Adds the table `permission` of OpenCode. In OpenCode the last matching rule decides. Here a
+/// denial always wins, then the narrowest rule. A general denial next to narrower rules therefore
+/// becomes a rule that asks.
 pub(crate) fn add_opencode_rules(
     permission: &Value,
     origin: RuleOrigin,

@@ -78,7 +78,7 @@ pub struct ImportedFile {
     pub from: PathBuf,
 }
 
-/// Thing that is used where it is.
+/// File or folder that Rind uses in place, without a copy.
 #[derive(Debug, Serialize)]
 pub struct FoundText {
     /// File or folder.
@@ -90,7 +90,7 @@ pub struct FoundText {
 /// Thing that is lost, or only taken over in part.
 #[derive(Debug, Serialize)]
 pub struct ImportLoss {
-    /// File in which it stands.
+    /// File that contains the setting.
     pub path: PathBuf,
     /// Name of the setting in the other agent's file.
     pub what: String,
@@ -108,7 +108,7 @@ impl ImportPlan {
         });
     }
 
-    /// Notes something that is used where it is, if it is there.
+    /// Notes a file or folder that is used in place, if it exists.
     pub(crate) fn note_used(&mut self, path: PathBuf, how: &'static str) {
         if path.exists() {
             self.used.push(FoundText { path, how });

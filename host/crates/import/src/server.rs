@@ -120,7 +120,7 @@ pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
     }
 }
 
-/// Adds one server, or its loss.
+/// Adds one server to the plan, or reports why it cannot be taken over.
 pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: &mut ImportPlan) {
     let what = format!("MCP server `{name}`");
     let own = match server_name(name) {
@@ -175,7 +175,7 @@ pub(crate) fn add_server(name: &str, foreign: ForeignServer, path: &Path, plan: 
     });
 }
 
-/// Headers with names of secrets in place of values.
+/// Headers with names of secrets instead of values.
 fn headers(
     server: &str,
     headers: Vec<(String, String)>,

@@ -39,7 +39,7 @@ pub(crate) fn add_folder(
     Ok(())
 }
 
-/// Keys of a front matter that are none of these.
+/// Keys of a front matter other than these.
 fn other_keys(front: &Map<String, Value>, known: &[&str]) -> String {
     let others = front.keys().map(String::as_str);
     let others: Vec<&str> = others.filter(|key| !known.contains(key)).collect();
@@ -204,8 +204,8 @@ fn template_body(body: &str) -> String {
     own + rest
 }
 
-/// Replacement of the beginning of a text, which is `{` or `$`, and the number of bytes that it
-/// replaces.
+/// Returns the replacement for the start of a text, which is `{` or `$`, and the number of bytes
+/// that it replaces.
 fn expression_at(text: &str) -> (String, usize) {
     if ["{{", "{%", "{#"]
         .iter()

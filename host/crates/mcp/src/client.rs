@@ -39,7 +39,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time in which a server must have listed its tools.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most times that a call is sent: once, and after each question.
+/// Maximum number of times that a call is sent: once, and again after each question.
 const MAX_ROUNDS: usize = 4;
 
 /// Longest message of a server in an error, in bytes.
@@ -101,8 +101,8 @@ impl Connection {
         match server.protocol() {
             McpProtocol::Discover => open(by_discover).await,
             McpProtocol::Initialize => open(by_initialize).await,
-            // A probe with `server/discover` would come first if old servers did not end on it, or
-            // start backends that they otherwise start at the first call.
+            // Do not probe with `server/discover` first: some older servers exit at an unknown
+            // request, and some start backends that they would otherwise start at the first call.
             McpProtocol::Auto => match open(by_initialize).await {
                 Err(OpenFailure::Refused(_)) => open(by_discover).await,
                 other => other,
@@ -128,7 +128,8 @@ impl Connection {
             ))
         })?;
         let (tools, mut refused) = ServerOffer::sort_tools(&self.name, listed);
-        // Prompts that cannot be listed are as none: those that are pinned are held.
+        // Without a list of prompts the server counts as having none, and its pinned prompts are
+        // not offered.
         let prompts = match self.list_prompts().await {
             Ok(listed) => {
                 let (prompts, others) = sort_prompts(&self.name, listed);
@@ -193,7 +194,8 @@ impl Connection {
         arguments: JsonObject,
     ) -> Result<ToolOutput, CallFailure> {
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        // A server of the newer protocol asks with its result, and the call is sent again.
+        // A server of the newer protocol puts its question into the result of the call. The library
+        // then sends the call again with the answer.
         let called = self
             .service
             .call_tool_with_mrtr_max_rounds(call, MAX_ROUNDS)
@@ -208,16 +210,17 @@ impl Connection {
         }
     }
 
-    /// Whether the server said that its tools have changed since this was last asked.
+    /// Whether the server reported a change of its tools since the last call of this function.
     pub(crate) fn take_change(&self) -> bool {
         let is_changed = &self.service.service().is_changed;
         is_changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Follows the changes of a server of the newer protocol, in a task that ends with the
-    /// connection. Servers of the older one tell of them without being asked.
+    /// Subscribes to changes of a server of the newer protocol, in a task that ends with the
+    /// connection. Servers of the older protocol report changes without a subscription.
     pub(crate) fn follow_changes(&self) {
-        // Over HTTP the answer to this request would be read to an end that it does not have.
+        // Not over HTTP: the response to this request never ends, and the transport reads responses
+        // to their end.
         if !self.is_modern || self.end.is_none() {
             return;
         }
@@ -366,7 +369,8 @@ fn wanted_login(error: &DynamicTransportError, name: &str) -> Option<String> {
     None
 }
 
-/// Returns the cause of a failed transport: of a request, the words of the egress alone.
+/// Returns the cause of a failed transport. For an HTTP request, this is the text of the egress
+/// alone.
 fn transport_words(error: &DynamicTransportError) -> String {
     let cause = error.error.as_ref();
     let of_http = cause.downcast_ref::<StreamableHttpError<egress::Error>>();

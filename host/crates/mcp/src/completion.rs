@@ -17,10 +17,10 @@ use rind_lib::text::one_line;
 /// Longest proposed value, in bytes.
 const MAX_VALUE_BYTES: usize = 256;
 
-/// Most templates that are asked about for one address.
+/// Maximum number of templates that are queried for one address.
 const MAX_TEMPLATES: usize = 4;
 
-/// Asks a server how a begun text could go on. It has none if it declares no completions.
+/// Asks a server to complete a value. Empty if the server declares no completions.
 pub(crate) async fn complete_text(
     connection: &Connection,
     begun: &BegunText,
@@ -87,7 +87,7 @@ fn context_of(given: impl Iterator<Item = (String, String)>) -> Option<Completio
     (!given.is_empty()).then(|| CompletionContext::with_arguments(given))
 }
 
-/// Returns the values that can stand in a line as they are.
+/// Returns the values that can be inserted into a line without quoting.
 fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
     let values = found.values.into_iter().take(CompletionInfo::MAX_VALUES);
     values.filter(|value| {
@@ -96,19 +96,19 @@ fn usable_values(found: CompletionInfo) -> impl Iterator<Item = String> {
     })
 }
 
-/// The variable of a template in which a begun address ends.
+/// The variable of a template at the end of an incomplete address.
 #[derive(Debug, PartialEq, Eq)]
 struct BegunVariable {
     name: String,
     value: String,
-    /// Variables before it.
+    /// Variables to the left of this one, with their values.
     given: Vec<(String, String)>,
     /// Text of the template between it and the next variable.
     literal: String,
 }
 
-/// Finds the variable of a template in which a begun address ends. Only plain expressions of RFC 6570
-/// with one name are known.
+/// Finds the variable of a template at the end of an incomplete address. Only plain RFC 6570
+/// expressions with one name are supported.
 fn begun_variable(template: &str, begun: &str) -> Option<BegunVariable> {
     if begun.len() > MAX_URI_BYTES {
         return None;

@@ -58,15 +58,15 @@ struct RunningCall {
     over: CancellationToken,
 }
 
-/// Time in which the person was asked, which does not count as time of a call.
+/// Time that the person was asked, which does not count towards the call's timeout.
 #[derive(Default)]
 struct AskClock {
     since: Option<Instant>,
     total: Duration,
 }
 
-/// Clock that runs while the person is asked. A question that is dropped stops it too: otherwise all
-/// further time of a call would count as that of the person, and the call would have no end.
+/// Clock that runs while the person is asked. Dropping a question stops it too: otherwise the rest
+/// of the call would count as waiting, and the call would never time out.
 struct RunningClock<'a>(&'a Mutex<AskClock>);
 
 impl<'a> RunningClock<'a> {
@@ -184,7 +184,7 @@ impl ServerQuestions {
         Ok((call.caller.clone(), call.over.clone()))
     }
 
-    /// Tells the person of a question that was not put.
+    /// Tells the person that a question of the server was declined without being shown.
     fn refuse(&self, why: &str) {
         self.session.warn(format!(
             "MCP server `{}` asked you something, and was refused: {why}",
@@ -224,7 +224,7 @@ impl ServerQuestions {
         NoAnswer::Declined
     }
 
-    /// Asks whether the person answers at all, and then for each field.
+    /// Asks whether the person wants to answer at all, and then for each field.
     async fn ask_form(
         &self,
         message: &str,

@@ -23,8 +23,8 @@ pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
 /// The host's end of a connection.
 #[derive(Clone)]
 pub(crate) struct ClientEnd {
-    /// Receives a message when the server says that its tools have changed. Has room for one, so
-    /// that many changes at once are one.
+    /// Receives a message when the server reports that its tools have changed. Its capacity is one,
+    /// so that several changes count as one.
     pub(crate) changed: Sender<()>,
     /// Whether a change was announced and the tools were not compared since.
     pub(crate) is_changed: Arc<AtomicBool>,
@@ -36,7 +36,8 @@ pub(crate) struct ClientEnd {
 impl ClientEnd {
     pub(crate) fn tell_change(&self) {
         self.is_changed.store(true, Ordering::Release);
-        // A change that waits already stands for this one, and nobody may listen any more.
+        // Ignore the error: a full channel already holds a change notice, and a closed one has no
+        // receiver.
         let _ = self.changed.try_send(());
     }
 }
@@ -77,8 +78,8 @@ impl ClientHandler for ClientEnd {
         })
     }
 
-    /// The same in a session and outside of one: servers may offer other tools to a client that
-    /// cannot ask.
+    /// Declares the same abilities in a session and outside: servers may offer other tools to a
+    /// client that cannot ask.
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("rind", env!("CARGO_PKG_VERSION"));
         let form = FormElicitationCapability::new().with_schema_validation(true);

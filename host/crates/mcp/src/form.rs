@@ -11,7 +11,8 @@ use rind_lib::point::handle::{PersonAnswer, QuestionKind};
 use rind_lib::text::clean_line;
 use rind_lib::tool::schema;
 
-/// Most fields of a form: with the question whether to answer, as many as a plugin may ask in a turn.
+/// Maximum number of fields of a form. With the question whether to answer, this is the number of
+/// questions that a plugin may ask in a turn.
 const MAX_FIELDS: usize = 4;
 
 /// Most options that are numbered.
@@ -71,7 +72,7 @@ enum FieldInput {
 /// Reads the fields of a form.
 ///
 /// # Errors
-/// The form must not be shown, or cannot.
+/// The form asks for a secret, or is not supported.
 pub(crate) fn read_form(message: &str, schema: &Value) -> Result<Vec<FormField>, FormFault> {
     if asks_for_secret_text(message) {
         return Err(FormFault::Secret("its message".to_owned()));
@@ -133,7 +134,7 @@ fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, Fo
     })
 }
 
-/// Returns the schema of an object with this field alone: a check takes objects.
+/// Returns an object schema with this field alone, because the validator expects an object.
 fn schema_of_value(of: &Value) -> Value {
     json!({"type": "object", "properties": {"value": of}})
 }

@@ -39,7 +39,7 @@ pub(crate) struct EgressClient {
 type HttpError = StreamableHttpError<egress::Error>;
 
 impl EgressClient {
-    /// Makes the transport to a server. Requests are recorded with `handle`.
+    /// Creates the transport to a server. Requests are recorded with `handle`.
     pub(crate) fn new(server: &HttpServer, handle: &Arc<dyn AgentHandle>) -> Self {
         Self {
             egress: server.egress.open(handle.clone()),
@@ -100,7 +100,8 @@ impl EgressClient {
     }
 }
 
-/// Origin of the requests for access records: a server is shared by the calls of a session.
+/// Origin of the requests, for access records. A single one, because a server is shared by the
+/// calls of a session.
 pub(crate) fn origin() -> Origin {
     Origin {
         agent: "main".into(),

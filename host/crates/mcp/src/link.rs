@@ -23,8 +23,8 @@ use rind_lib::tool::SharedTool;
 /// Most starts of a server in a session.
 const MAX_STARTS: u32 = 4;
 
-/// Age of the last comparison after which a call has the tools listed again: not every server says
-/// that its tools have changed.
+/// Age of the last comparison after which a call lists the tools again, because not every server
+/// reports changes.
 const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
 
 /// The link of one session to one server.
@@ -107,7 +107,7 @@ impl ServerLink {
                 self.start().await?
             }
         };
-        // A call never overtakes a change that the server has announced.
+        // Compare the offer before each call if the server announced a change.
         let age = state.compared.map(|at| at.elapsed());
         let is_old = age.is_none_or(|age| age > MAX_COMPARED_AGE);
         if connection.take_change() || is_old {

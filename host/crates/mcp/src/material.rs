@@ -49,7 +49,7 @@ impl ServerMaterial {
 
     async fn fetch(&self, name: &str, arguments: Map<String, Value>) -> Fetched {
         let connection = self.link.ready_connection().await?;
-        // The comparison at the start may have held this very prompt.
+        // `ready_connection` may have found that this prompt differs from its pin.
         if let Some(why) = self.link.held_prompt(name) {
             let server = &self.link.server.name;
             return Err(format!(
@@ -98,7 +98,7 @@ impl ServerMaterial {
         }
     }
 
-    /// Lists the resources, unless that was done less than this long ago.
+    /// Lists the resources, unless the last list is newer than this.
     async fn list(&self, age: Duration) -> Result<Arc<ResourceList>, String> {
         let mut listed = self.listed.lock().await;
         if let Some((at, list)) = &*listed
@@ -112,7 +112,7 @@ impl ServerMaterial {
         Ok(list)
     }
 
-    /// Bounds the time of a request as that of a call.
+    /// Applies the timeout of a call to a request.
     async fn within<T>(
         &self,
         asked: impl Future<Output = Result<T, CallFailure>>,

@@ -39,7 +39,7 @@ pub(crate) fn host_name(server: &str, tool: &str) -> String {
     let hash = blake3::hash(tool.as_bytes()).to_hex();
     let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
     let most = MAX_NAME_BYTES - HASH_DIGITS - 1;
-    // The name is ASCII, so that every byte is the end of a character.
+    // The name is ASCII, so it can be cut at any byte.
     let head = whole.get(..most).unwrap_or(&whole);
     format!("{head}_{digits}")
 }

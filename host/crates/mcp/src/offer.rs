@@ -58,7 +58,7 @@ pub struct ServerOffer {
     /// Version of the protocol that was agreed.
     #[serde(default)]
     pub protocol: String,
-    /// Instructions for the model, which are pinned and not given to it.
+    /// Instructions of the server. They are pinned, but not shown to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Tools that can be used, by name.

@@ -10,7 +10,8 @@ use tokio::sync::mpsc::Receiver;
 use rind_lib::text::clean_line;
 use rind_lib::tool::peer::{PeerEnd, PeerInput, PeerProcess, PeerStop};
 
-/// Most lines of one process that are no messages. A few are common: greetings and warnings.
+/// Maximum number of lines of one process that are not messages. A few are common, such as
+/// greetings and warnings.
 const MAX_GARBAGE_LINES: usize = 100;
 
 /// Longest excerpt of such a line, in bytes.
@@ -37,7 +38,7 @@ impl PipeTransport {
         }
     }
 
-    /// Counts a line that is no message. Returns whether the server may go on.
+    /// Counts a line that is not a message. Returns whether the limit is not reached yet.
     fn count_garbage(&mut self, line: &[u8]) -> bool {
         self.n_garbage += 1;
         if self.n_garbage <= MAX_GARBAGE_LINES {

@@ -12,7 +12,8 @@ use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::outcome::{Effect, Level};
 use rind_lib::point::trace::AccessRecord;
 
-/// Starts a server or connects to it, and returns its offer. The server ends before this returns.
+/// Starts a server or connects to it, and returns its offer. The connection is closed before this
+/// returns.
 ///
 /// # Errors
 /// Reason, in words that continue "it".

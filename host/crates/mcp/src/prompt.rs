@@ -69,7 +69,7 @@ pub struct ServerPrompts {
 
 impl OfferedPrompt {
     /// Returns the name of the command for it, without that of the server: letters, digits, `-`, `_`
-    /// and `.`, with `-` in place of other characters. A name that is too long is cut and ends in
+    /// and `.`, with `-` instead of other characters. A name that is too long is cut and ends in
     /// digits of a hash of the whole name. Empty for a name without any letter or digit.
     #[must_use]
     pub fn command_name(&self) -> String {
@@ -84,7 +84,7 @@ impl OfferedPrompt {
             return fitted.to_owned();
         }
         let hash = blake3::hash(self.name.as_bytes()).to_hex();
-        // The name is ASCII, so that every byte is the end of a character.
+        // The name is ASCII, so it can be cut at any byte.
         let head = fitted.get(..MAX_COMMAND_BYTES - HASH_DIGITS - 1);
         let digits = hash.get(..HASH_DIGITS).unwrap_or_default();
         format!("{}-{digits}", head.unwrap_or(fitted))

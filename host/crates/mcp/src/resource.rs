@@ -82,7 +82,7 @@ impl ResourceList {
                 .any(|own| fits_template(&own.uri, uri))
     }
 
-    /// Returns the addresses to propose; of a template its beginning.
+    /// Returns the addresses to propose; for a template, the text before its first expression.
     pub(crate) fn proposed(&self) -> Vec<ListedResource> {
         let of_template = |own: &ListedResource| ListedResource {
             uri: literal_start(&own.uri).to_owned(),
@@ -128,7 +128,7 @@ fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// Whether a part of the path is `..`, also encoded, more than once too.
+/// Whether a part of the path is `..`, also if it is percent-encoded several times.
 fn has_parent(uri: &str) -> bool {
     let mut text = uri.to_ascii_lowercase();
     for _ in 0..MAX_DECODINGS {
@@ -143,7 +143,7 @@ fn has_parent(uri: &str) -> bool {
         text = decoded;
     }
     let mut parts = text.split(['/', '\\', ':', '?', '#', '&', '=', ';']);
-    // Encoding it more often than that serves only to hide `..`.
+    // A text that is still percent-encoded after these rounds only tries to hide `..`.
     parts.any(|part| part == "..") || text.contains("%25")
 }
 
@@ -172,7 +172,8 @@ fn fits_template(template: &str, uri: &str) -> bool {
         let at = match (literal.is_empty(), parts.peek().is_none()) {
             (true, true) => Some(rest.len()),
             (false, true) => rest.ends_with(literal).then(|| rest.len() - literal.len()),
-            // Two expressions side by side cannot be told apart: the first stands for all.
+            // Two adjacent expressions have no text between them, so the first takes the whole
+            // value.
             (true, false) => Some(0),
             (false, false) => rest.find(literal),
         };
@@ -245,7 +246,7 @@ fn decode_blob(blob: &str) -> Result<PartContent, String> {
     Ok(PartContent::Bytes(bytes))
 }
 
-/// Refuses a part of another resource: only the one that was asked for, or one below it.
+/// Refuses content of another resource: only the requested one, or one below it, is accepted.
 fn check_origin(asked: &str, own: &str) -> Result<(), String> {
     let below = own.strip_prefix(asked.trim_end_matches('/'));
     let is_below = below.is_some_and(|rest| rest.starts_with('/')) && check_uri(own).is_ok();

@@ -44,7 +44,8 @@ pub(crate) fn output_of(result: CallToolResult) -> ToolOutput {
     }
 }
 
-/// Converts one block of a prompt, with the bytes of an image.
+/// Converts one content block of a prompt into message parts, and returns the bytes of its images
+/// separately.
 pub(crate) fn parts_of(block: ContentBlock) -> (Vec<Part>, Vec<Vec<u8>>) {
     let mut parts = ResultParts::default();
     parts.add_block(block);
@@ -80,7 +81,7 @@ impl ResultParts {
         }
     }
 
-    /// Adds an image as one; names other bytes.
+    /// Adds an image with its bytes. Other binary data becomes a text that names it.
     fn add_bytes(&mut self, what: &str, data: &str, media_type: &str) {
         let Ok(bytes) = STANDARD.decode(data) else {
             return self.add_text(format!("[{what} that is not base64, left out]"));

@@ -1,10 +1,10 @@
-//! Finds words that ask for a password, a token, a key or the like, also where they are disguised.
+//! Finds words that ask for a password, a token, a key or the like, even if they are disguised.
 //!
-//! A guess that errs on the side of a refusal. Start from [`asks_for_secret`].
+//! This is a heuristic that refuses when in doubt. Start from [`asks_for_secret`].
 
 use rind_lib::skill::key;
 
-/// Parts of words that name something which no server is given.
+/// Parts of words that name a secret, which no server may ask for.
 const SECRET_PARTS: [&str; 15] = [
     "password",
     "passwd",
@@ -23,7 +23,7 @@ const SECRET_PARTS: [&str; 15] = [
     "onetimecode",
 ];
 
-/// Whole words that do the same.
+/// Words that name a secret only as a whole word.
 const SECRET_WORDS: [&str; 9] = [
     "key", "keys", "pin", "otp", "cvv", "cvc", "ssn", "iban", "pwd",
 ];
@@ -38,11 +38,13 @@ pub(crate) fn asks_for_secret(text: &str) -> bool {
         || asks_for_secret_text(text)
 }
 
-/// The same for a sentence, in which `key` may mean anything.
+/// Whether a sentence asks for a secret. In a sentence, unlike in a name, `key` alone may mean
+/// anything.
 pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     let words = words_of(text);
     let is_part = |word: &String| SECRET_PARTS.iter().any(|part| word.contains(part));
-    // `api key`, `one time code`; two words that only come to `token` are none.
+    // Join neighboring words to find `api key` and `one time code`. Two words that join to `token`
+    // do not count.
     let is_split = |n: usize| {
         let mut groups = words.windows(n).map(<[String]>::concat);
         groups.any(|group| group != "token" && SECRET_PARTS.contains(&group.as_str()))
@@ -50,8 +52,9 @@ pub(crate) fn asks_for_secret_text(text: &str) -> bool {
     words.iter().any(is_part) || is_split(2) || is_split(3)
 }
 
-/// Words of a text in small letters, also those of a name as `apiKey`. Letters of other scripts that
-/// look as Latin ones become these, and letters that stand alone become one word.
+/// Splits a text into lower-case words; a name such as `apiKey` becomes two. Letters of other
+/// scripts that look like Latin ones are replaced by these, and single letters are joined to one
+/// word.
 fn words_of(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len());
     let mut was_small = false;

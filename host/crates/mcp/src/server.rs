@@ -1,4 +1,5 @@
-//! A server, with everything that reaching it takes.
+//! An MCP server as a session reaches it: its settings, and the program or address with rules and
+//! limits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,10 +25,11 @@ const OWN_HEADERS: [&str; 5] = [
     "mcp-session-id",
 ];
 
-/// Header of the token of a login.
+/// Header that carries the access token of a login.
 const AUTHORIZATION: &str = "authorization";
 
-/// Extra time of a request after the timeout of its call, which gives the better message.
+/// Time that an HTTP request may take beyond the timeout of its call, because the call's timeout
+/// gives the better message.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A server that can be reached.

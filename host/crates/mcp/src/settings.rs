@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use rind_lib::config::{Section, number};
 
-/// Longest name of a server: the names of its tools begin with it, and are bounded.
+/// Maximum length of a server name. The names of its tools begin with it and have a maximum length
+/// too.
 const MAX_NAME_BYTES: usize = 24;
 
 /// Default timeout of a call, in seconds.
@@ -201,7 +202,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Makes the name of a server from any text: its letters and digits in small letters, with `-` in
+/// Creates the name of a server from any text: its letters and digits in small letters, with `-` in
 /// place of everything between them, cut to the longest name. Empty for a text that has none.
 #[must_use]
 pub fn fit_server_name(text: &str) -> String {

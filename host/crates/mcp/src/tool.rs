@@ -23,7 +23,7 @@ use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
 /// Longest claims that an approval question quotes, in bytes.
 const MAX_CLAIMS_BYTES: usize = 160;
 
-/// Shortest wait for an answer before the time of questions is looked at again.
+/// Shortest interval at which a call checks again whether the person was being asked.
 const MIN_WAIT: Duration = Duration::from_millis(20);
 
 /// A tool of a server in one session.
@@ -147,7 +147,7 @@ impl Tool for McpTool {
         Box::pin(std::future::ready(held))
     }
 
-    /// Dropping a call that is cancelled tells the server so.
+    /// If the cancelled call is dropped, the server is told.
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             tokio::select! {

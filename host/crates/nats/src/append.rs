@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::NatsError;
 use crate::link::{AppendAnswer, NatsLink};
 
-/// Header with the id of the message, by which a writer knows its own.
+/// Header with the id of the message, by which a writer recognizes its own messages.
 pub(crate) const ID: &str = "Rind-Id";
 
 /// Longest pause before a message is sent again.
@@ -36,8 +36,8 @@ pub(crate) struct NewMessage {
     pub(crate) payload: Bytes,
 }
 
-/// Appends a message after the message `expected` of its subject and returns its sequence. Tries
-/// again until it is stored, another message is, or the time `patience` is over.
+/// Appends a message after the message `expected` of its subject and returns its sequence. Retries
+/// until the message is stored, another message takes its place, or `patience` is over.
 pub(crate) async fn append_message(
     link: &NatsLink,
     stream: &str,

@@ -125,8 +125,8 @@ impl NatsConfig {
         self
     }
 
-    /// Sets the number of streams over which sessions are spread. It holds when the streams are
-    /// created, and never changes then.
+    /// Sets the number of streams over which sessions are spread. It applies when the streams are
+    /// created and can never be changed afterwards.
     #[must_use]
     pub fn with_partitions(mut self, partitions: u16) -> Self {
         self.partitions = partitions.clamp(1, 64);
@@ -141,7 +141,7 @@ impl NatsConfig {
     }
 
     /// Sets the time after which another program may continue the session of one that died. It
-    /// holds when the streams are created; the time that the server has wins.
+    /// applies when the streams are created; for existing streams, the server's value applies.
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {
         self.lease = lease.clamp(Duration::from_secs(2), Duration::from_secs(600));

@@ -53,7 +53,7 @@ pub enum NatsError {
         what: String,
         /// Description that the server gave, made printable.
         why: String,
-        /// Code of the error, as the documentation of JetStream lists it.
+        /// Error code, from the documentation of JetStream.
         code: u64,
     },
     /// A request got no answer.
@@ -91,7 +91,7 @@ pub enum NatsError {
 }
 
 impl NatsError {
-    /// Makes the error of a request without an answer.
+    /// Creates the error of a request without an answer.
     pub(crate) fn unanswered(
         what: impl Into<String>,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
@@ -102,7 +102,7 @@ impl NatsError {
         }
     }
 
-    /// Makes the error of a refusal by JetStream.
+    /// Creates the error of a refusal by JetStream.
     pub(crate) fn refused(what: impl Into<String>, code: u64, why: &str) -> Self {
         Self::Refused {
             what: what.into(),
@@ -111,7 +111,7 @@ impl NatsError {
         }
     }
 
-    /// Returns the error of sessions for this error of the store `store`.
+    /// Converts the error into an error of sessions for the store `store`.
     pub(crate) fn in_store(self, store: &str) -> session::Error {
         session::Error::Store {
             store: store.to_owned(),

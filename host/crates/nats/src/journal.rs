@@ -24,7 +24,7 @@ pub(crate) struct NatsJournal {
     queue: Arc<LineQueue>,
     lease: Arc<HeldLease>,
     waiting: Vec<u8>,
-    /// Length of the session with all but the frames that wait.
+    /// Length of the session without the frames that wait.
     len: u64,
 }
 

@@ -78,7 +78,8 @@ impl LeaseKeeper {
         let runtime = NatsRuntime::start("rind-leases", 1)?;
         let own = config.clone();
         let name = format!("{writer} leases");
-        // The client's tasks live on this runtime, apart from all else that the program does.
+        // The tasks of this client have a runtime of their own, so that a busy program does not
+        // delay the renewals.
         let link =
             runtime.wait(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
         let held: Arc<Mutex<Vec<Arc<HeldLease>>>> = Arc::default();
@@ -132,7 +133,7 @@ impl LeaseKeeper {
         Ok(Some(lease))
     }
 
-    /// Gives a lease back. A failure only means that it ends by itself.
+    /// Releases a lease. If that fails, the lease expires by itself.
     pub(crate) async fn release(&self, lease: &Arc<HeldLease>) {
         self.lock_held().retain(|held| !Arc::ptr_eq(held, lease));
         let mut revision = lease.revision.lock().await;

@@ -1,8 +1,8 @@
-//! The lines of one session on its subject: created, taken over, read.
+//! The lines of one session on its subject: creates them, takes them over, reads them.
 //!
-//! Invariant: no process writes to a session without a message of its own that names the one before.
-//! A process that continues a session first appends such a message, and from then on every append of the
-//! writer before is refused. Start from [`SessionSubject`].
+//! Invariant: each append names the last message of the subject, and fails if another process has
+//! appended since. A process that continues a session appends a message of its own first, so every
+//! later append of the previous writer is refused. Start from [`SessionSubject`].
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::append::{AppendFailure, NewMessage, append_message};
 use crate::link::{NatsLink, StoredMessage};
 use crate::replay::{AT, SessionBytes, TAKEN, read_messages};
 
-/// Header with the length that a copied session has once all of it is there. Until then there is no
-/// such session.
+/// Header with the final length of a copied session. As long as lines are missing, the session does
+/// not exist for readers.
 const WHOLE: &str = "Rind-Whole";
 
-/// Number of times that a session is read again because its writer went on meanwhile.
+/// Number of times that a session is read again because its writer appended during the read.
 const MAX_RACES: usize = 20;
 
 /// Maximum length of the payload of a message.
@@ -47,7 +47,7 @@ pub(crate) struct AppendPlace {
 pub(crate) struct TakenSession {
     pub(crate) place: AppendPlace,
     pub(crate) read: SessionBytes,
-    /// Number of bytes of a line that was cut off, which are no longer a part of the session.
+    /// Number of bytes of a truncated last line, which no longer belong to the session.
     pub(crate) n_cut: usize,
 }
 
@@ -110,7 +110,8 @@ impl SessionSubject {
         }
     }
 
-    /// Creates the session with these lines, all of which appear at once; whether there was none.
+    /// Creates the session with these lines, all of which become visible at once. Returns whether
+    /// the session did not exist.
     pub(crate) async fn create_whole(&self, lines: &[u8]) -> Result<bool, NatsError> {
         let mut whole = HeaderMap::new();
         whole.insert(WHOLE, lines.len().to_string());
@@ -133,7 +134,7 @@ impl SessionSubject {
         Ok(true)
     }
 
-    /// Removes the lines of the session, and none of its subagents.
+    /// Removes the lines of the session. Subagents are not removed.
     pub(crate) async fn remove(&self) -> Result<(), NatsError> {
         self.link.purge(&self.stream, &self.subject).await
     }
@@ -181,7 +182,8 @@ fn with_offset(mut headers: HeaderMap, offset: u64) -> HeaderMap {
     headers
 }
 
-/// Whether the session of this last message is there: a copy must have arrived as a whole.
+/// Whether the session with this last message exists: a copied session does only once all of it has
+/// arrived.
 pub(crate) fn is_whole(last: &StoredMessage) -> bool {
     let Some(whole) = last.number(WHOLE) else {
         return true;

@@ -155,7 +155,7 @@ async fn read_batch(
         .map_err(|error| NatsError::unanswered(WHAT, error))?;
     let mut messages = Vec::new();
     while let Ok(Some(answer)) = tokio::time::timeout(SILENCE, answers.next()).await {
-        // A status ends the batch: its end, or that there is nothing (yet).
+        // A status message ends the batch: all messages were sent, or there are none (yet).
         if answer.status.is_some_and(|status| status.as_u16() != 100) {
             break;
         }

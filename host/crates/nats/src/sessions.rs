@@ -238,13 +238,14 @@ impl NatsSessions {
             .get(at)
             .and_then(|(queue, _)| queue.upgrade());
         let place = open.and_then(|queue| {
-            // A program reads its own appends.
+            // Wait until the appends of this process are stored, so that it reads its own writes.
             let (taken, _) = queue.lengths();
             queue.wait_stored(taken, Some(Instant::now() + self.parts.patience));
             queue.place_before(from)
         });
         let read = self.wait(async move {
-            // Another program may have cut off what this one knows, which reading from the beginning finds.
+            // If another process has truncated the log below the position that this process knows,
+            // read from the beginning.
             match place {
                 Some(place) => match subject.read(place).await {
                     Err(NatsError::Damaged { .. }) => subject.read((0, 1)).await,
@@ -299,7 +300,7 @@ impl NatsSessions {
             if subject.last().await?.is_some() {
                 return Ok(false);
             }
-            // A copy that was stopped left half a session, which no list shows.
+            // An interrupted copy may have left half a session, which is in no list.
             subject.remove().await?;
             subject.create_whole(&lines).await
         });
@@ -342,7 +343,8 @@ impl Sessions for NatsSessions {
     }
 
     fn create(&self, at: &SessionAddress) -> Result<Box<dyn Journal>, Error> {
-        // The holder of the lease of a session that is not there is about to create it.
+        // If another process holds the lease of a session that does not exist yet, it is about to
+        // create that session.
         let Some(lease) = self.acquire(at)? else {
             return Err(at.exists_error());
         };
@@ -353,7 +355,7 @@ impl Sessions for NatsSessions {
                 if created.is_some() || subject.last().await?.is_some() {
                     return Ok(created);
                 }
-                // A copy that was stopped left half a session, which no list shows.
+                // An interrupted copy may have left half a session, which is in no list.
                 subject.remove().await?;
                 subject.create().await
             });
@@ -402,7 +404,7 @@ impl Sessions for NatsSessions {
         Ok(read.bytes.get(skipped..).unwrap_or_default().to_vec())
     }
 
-    /// A server that does not answer has no session.
+    /// Without an answer of the servers, the session counts as absent.
     fn contains(&self, at: &SessionAddress) -> bool {
         self.exists(at).unwrap_or_default()
     }
@@ -476,13 +478,13 @@ impl Sessions for NatsSessions {
         let forked = match self.exists(to) {
             Err(error) => Err(error),
             Ok(true) => Err(to.exists_error()),
-            // Half a copy that was stopped would be in the way.
+            // An interrupted copy may have left half a session under this name.
             Ok(false) => self.remove_all(to).and_then(|()| {
                 self.copy_values(from, to)?;
                 for agent in agents {
                     self.copy_tree(from, to, agent)?;
                 }
-                // The lines come last: with them the copy is there.
+                // Write the lines last: a session exists once it has lines.
                 self.write_whole(to, lines)
             }),
         };

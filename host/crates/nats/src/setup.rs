@@ -76,7 +76,8 @@ fn lines_config(names: &TenantNames, partition: u16, replicas: usize) -> stream:
         num_replicas: replicas,
         allow_direct: true,
         deny_delete: true,
-        // Nothing relies on ids that the server remembers, and they cost memory.
+        // Message ids for deduplication are not used, and remembering them costs memory on the
+        // server.
         duplicate_window: Duration::from_secs(1),
         metadata: HashMap::new(),
         ..stream::Config::default()
@@ -87,7 +88,7 @@ fn values_config(names: &TenantNames, partition: u16, replicas: usize) -> stream
     stream::Config {
         name: names.stream(VALUES, partition),
         subjects: vec![names.stream_subjects(VALUES, partition)],
-        // A part that is stored twice replaces itself.
+        // Storing the same part again replaces the message.
         max_messages_per_subject: 1,
         ..lines_config(names, partition, replicas)
     }

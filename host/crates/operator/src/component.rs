@@ -95,7 +95,8 @@ pub fn read_component(
     })
 }
 
-/// Returns the name of a component: that of its file, in the letters that names of servers have.
+/// Returns the name of a component: its file name, converted to the characters that names of
+/// servers may have.
 #[must_use]
 pub fn name_of(file_name: &str) -> String {
     let stem = file_name.split('.').next().unwrap_or(file_name);
@@ -204,7 +205,8 @@ fn given_by(policy: &Value, workspace: &Path) -> Result<GivenPermissions, String
             ));
         }
     }
-    // A denial that does not hold would be worse than none: everything that is not allowed is denied.
+    // Refuse `deny` lists: they are not implemented, and an ignored denial would be misleading.
+    // Anything that is not allowed is denied anyway.
     for name in known {
         let own = permissions.get(name).and_then(|own| own.get("deny"));
         if own.is_some_and(|own| !own.is_null() && own.as_array().is_none_or(|own| !own.is_empty()))

@@ -126,8 +126,8 @@ impl MechanismSearch {
     }
 }
 
-/// Finds out how commands can be confined. Done once in a process, because it starts one. First looks
-/// for files that commands left which were interrupted together with an earlier process.
+/// Detects how commands can be confined. Done once per process, because it starts a trial process.
+/// First checks the files that interrupted commands of an earlier process left.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -146,8 +146,8 @@ async fn warn_interrupted(environment: &OperatorEnvironment, records: PathBuf) {
     }
 }
 
-/// Finds the way in which commands run, with settings that are not all those of a file. `own` are
-/// the folders that no command may see.
+/// Detects how commands run, with settings that may differ from those of the files. `own` are the
+/// folders that no command may see.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -302,7 +302,7 @@ fn build_confinement(
         helper: environment
             .program
             .clone()
-            .context("find rind's own program")?,
+            .context("cannot find the path of this program")?,
         mechanism: Mechanism::Namespaces,
         hidden: own_below(&real_path(&paths.workspace), own),
         write,
@@ -327,8 +327,8 @@ pub fn peer_folders(
     Ok(build_confinement(environment, paths, &config, &own_folders(paths))?.read)
 }
 
-/// Adds folders of programs and tools, but none that would give away the home folder or a folder of
-/// Rind's own.
+/// Adds folders of programs and tools, except folders that would expose the home folder or a folder
+/// of Rind's own.
 fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: Vec<PathBuf>) {
     for folder in folders.into_iter().filter(|folder| folder.exists()) {
         let is_known = read.iter().any(|path| folder.starts_with(path));
@@ -340,9 +340,9 @@ fn add_programs(read: &mut Vec<PathBuf>, home: &Path, own: &[PathBuf], folders: 
     }
 }
 
-/// Returns the folder in which git keeps a linked worktree's data, when the workspace is one. The
-/// workspace names the folder, and could name any; only one that names the workspace in turn
-/// counts.
+/// Returns the folder in which git keeps the data of a linked worktree, if the workspace is one.
+/// The workspace names that folder and could name any, so the folder must name the workspace in
+/// turn.
 fn worktree_folder(workspace: &Path) -> Option<PathBuf> {
     let line = |path: PathBuf| std::fs::read_to_string(path).ok();
     let own = workspace.join(".git");

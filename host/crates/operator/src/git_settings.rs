@@ -1,5 +1,5 @@
-//! Settings of git that confined commands are given: the user's own file may hold passwords and
-//! runs programs, so that only those keys of it are passed on that say who commits and how.
+//! Settings of git for confined commands. The user's own file may contain passwords and commands,
+//! so only the keys that say who commits and how are passed on.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
         env,
         deadline: DEADLINE,
         capture_bytes: CAPTURE_BYTES,
-        // No repository: its settings are not asked for.
+        // Run outside any repository: only the user's and the system's settings are wanted.
         ..Process::bare(git, "/")
     };
     match process.run(&CancellationToken::new()).await {

@@ -1,4 +1,4 @@
-//! Makes the host of a run: policy, scripts, confinement and settings of agents.
+//! Creates the host of a run: policy, scripts, confinement and settings of agents.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub struct OperatorHost {
 }
 
 impl OperatorHost {
-    /// Makes a host of these parts.
+    /// Creates a host of these parts.
     ///
     /// # Errors
     /// A setting is wrong, or the parts do not fit together.

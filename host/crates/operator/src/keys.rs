@@ -20,7 +20,7 @@ use rind_lib::provider::server_text::ServerText;
 use rind_lib::provider::{KeySource, Keys};
 use rind_lib::tool::process::{Ending, Process};
 
-/// Timeout of a key command, which may prompt in a window of its own.
+/// Timeout of a key command, which may open a window to ask the user.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Size limit of a key file.
@@ -49,7 +49,7 @@ impl<'a> OperatorKeys<'a> {
 
 impl Keys for OperatorKeys<'_> {
     fn variable(&self, name: &str) -> Option<String> {
-        // Where requests go is said in the open.
+        // A URL is not a secret, so read it from the environment directly.
         match name.ends_with("_URL") {
             true => self.environment.variable(name),
             false => self.secrets.variable(name),

@@ -48,7 +48,7 @@ impl PluginLoad {
         let components = selection.components.iter();
         let components = components.map(|file| read_component(setup, file, &selection.grants));
         let components = components.collect::<anyhow::Result<Vec<ForeignComponent>>>()?;
-        // The manifest requests exactly the permissions that the operator gives.
+        // Grant all that the manifest requests: it was generated from the operator's policy.
         let flags = components
             .iter()
             .filter(|own| !own.manifest.requested().is_empty());
@@ -78,13 +78,13 @@ impl PluginLoad {
             sources.push(Source::new(Trust::User, paths.config.join("plugins")));
             sources.extend(project.as_ref().map(|_| project::source(paths)));
         }
-        // An answer about a plugin holds for its real path, whichever path names it.
+        // Grants are stored for the canonical path of a plugin, so use that path here.
         let local = |path: &PathBuf| {
             let path = path.canonicalize().unwrap_or_else(|_| path.clone());
             Source::new(Trust::Local, path)
         };
         sources.extend(selection.local.iter().map(local));
-        // Without the settings of the project, which must not decide whom to trust.
+        // Leave out the settings of the project: a project must not decide which keys are trusted.
         let written = config.without(&paths.project_config());
         let installed = if selection.is_local_only {
             Vec::new()
@@ -106,7 +106,8 @@ impl PluginLoad {
             without: [selection.without.clone(), selection.unsuited.clone()].concat(),
             expects_installed: !selection.is_local_only,
             compiler: Compiler {
-                // Without its own program there would still be the thread.
+                // Without a path to this program, components are compiled on a thread and not in a
+                // child process.
                 helper: environment.program.clone(),
                 precompiled: carried.map_or_else(Default::default, |own| own.precompiled.clone()),
                 ..Compiler::default()
@@ -154,8 +155,8 @@ impl PluginLoad {
         Ok(load)
     }
 
-    /// Searches only these folders, as those of the installation, and expects none of the plugins
-    /// that the settings speak of.
+    /// Searches only these folders, as those of the installation. Plugins that the settings mention
+    /// may be missing.
     #[must_use]
     pub fn only_in(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let folders = folders.into_iter();
@@ -201,7 +202,7 @@ impl PluginLoad {
 
     /// Returns the files that were read before and that plugins and skills are taken from.
     #[must_use]
-    pub fn held(&self) -> Option<&Arc<HeldFolder>> {
+    pub fn held_folder(&self) -> Option<&Arc<HeldFolder>> {
         self.options.held.as_ref()
     }
 

@@ -13,7 +13,7 @@ use rind_lib::skill::Available;
 pub struct OperatorMachine {
     environment: Arc<OperatorEnvironment>,
     folders: Vec<PathBuf>,
-    /// Programs that were looked for: many skills need the same.
+    /// Cache of programs that were looked up, because many skills need the same ones.
     programs: Mutex<HashMap<String, bool>>,
 }
 

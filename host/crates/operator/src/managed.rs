@@ -13,8 +13,8 @@ use rind_lib::paths::{HOME_VARIABLE, file_name};
 use rind_lib::plugin::discover::{Source, discover};
 use rind_lib::plugin::precompiled::Precompiled;
 
-/// The variable that names a folder of plugins to take the place of those that the program carries.
-/// Nothing else does: a folder that was made for another purpose must not remove guards.
+/// Variable that names a folder of plugins to use instead of those that the program carries. No
+/// other variable does: a folder that was set for another purpose must not remove guards.
 pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
 
 /// Plugins that a program carries.

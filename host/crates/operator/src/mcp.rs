@@ -45,8 +45,8 @@ pub struct NamedServer {
     pub settings: ServerSettings,
     /// Variables of the program with their values.
     pub env: Vec<(String, String)>,
-    /// Arguments of the program after variables in them were replaced; those of the settings without
-    /// it.
+    /// Arguments of the program after their variables were replaced; without this, those of the
+    /// settings.
     pub args: Option<Vec<String>>,
     /// File of the project that names it; `None` for a server of the settings or of a program.
     pub place: Option<&'static str>,
@@ -73,7 +73,7 @@ fn place(setup: &OperatorSetup, name: &str) -> String {
     place.map_or_else(String::new, |place| format!("{place}: "))
 }
 
-/// Makes a server of its settings. Its program runs by the same means as commands.
+/// Creates a server of its settings. Its program runs by the same means as commands.
 ///
 /// # Errors
 /// A sentence about a setting that does not fit this machine.
@@ -295,7 +295,7 @@ pub fn project_servers(
     let secrets = setup.secrets()?;
     let mut servers = Vec::new();
     for found in servers_of(&setup.paths, held) {
-        // The operator's own server of this name takes its place.
+        // A server of the same name in the operator's own settings takes precedence.
         if config.0.get(&found.name).is_some_and(|own| !own.project) {
             continue;
         }
@@ -351,7 +351,7 @@ fn usable_servers(
     usable
 }
 
-/// Makes a server, with the values of variables that another program or a project gave.
+/// Creates a server, with the values of variables that another program or a project gave.
 ///
 /// # Errors
 /// A setting does not fit this machine, or the server of a project cannot be confined here.
@@ -368,7 +368,7 @@ pub fn named_server(
         ..own.settings.clone()
     };
     let mut made = server(setup, &own.name, &settings, commands)?;
-    // Values of variables in arguments are no part of questions and pins.
+    // Questions and pins show the names of variables in arguments, never their values.
     made.settings.args.clone_from(&own.settings.args);
     if let Some(place) = own.place {
         made.pin = project_pin(setup, &own.name);
@@ -379,7 +379,7 @@ pub fn named_server(
             )
         {
             anyhow::bail!(
-                "MCP server `{}` of {place}: programs are not confined here, and those of a project run in no other way",
+                "MCP server `{}` of {place}: programs cannot be confined on this machine, and servers of a project run only confined",
                 own.name
             );
         }
@@ -388,7 +388,7 @@ pub fn named_server(
         for (name, value) in &own.env {
             program.env.retain(|(known, _)| known != name.as_str());
             program.env.push((name.into(), value.into()));
-            // The question and the pin name the variable, and never its value.
+            // The question and the pin name the variable, never its value.
             made.settings.env.push(name.clone());
         }
     }
@@ -444,7 +444,7 @@ async fn ask_about(
     Ok(Some(offer))
 }
 
-/// Makes the pin of a yes that is given now.
+/// Creates the pin of a yes that is given now.
 #[must_use]
 pub fn pin_of(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
     ServerPin {

@@ -82,8 +82,8 @@ fn of_matchers(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String
     told.collect()
 }
 
-/// Reports names of tools in skills that are nearly those of tools, with the place of each. Other
-/// names may be those of tools of other programs.
+/// Reports tool names in skills that are nearly the name of a known tool, with the position of
+/// each. Other unknown names may belong to tools of other programs.
 fn of_skills(skills: &Skills, known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = skills.iter().flat_map(|skill| {
         let faults = skill::misspelt_tools(skill, known).into_iter();

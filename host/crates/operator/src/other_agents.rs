@@ -20,8 +20,8 @@ const PLACES: &[(&str, &str)] = &[
     (".opencode", "opencode"),
 ];
 
-/// Tells of the settings of other agents in the workspace that are not used, unless the same list
-/// was told before.
+/// Warns that settings of other agents in the workspace are not used, unless the same list was
+/// shown before.
 pub fn tell_unused(setup: &OperatorSetup) {
     let workspace = &setup.paths.workspace;
     let hooks: HooksConfig = setup.config.section().unwrap_or_default();

@@ -20,8 +20,8 @@ const VARIABLES: &[&str] = &[
     "RIND_PLAIN",
 ];
 
-/// Reports variables whose names are nearly those that Rind reads. Others may be those of programs
-/// that start Rind.
+/// Reports environment variables whose names are nearly those that Rind reads. Other unknown names
+/// may belong to programs that start Rind.
 #[must_use]
 pub fn of_variables(environment: &OperatorEnvironment) -> Vec<String> {
     let names = environment.variables.keys();

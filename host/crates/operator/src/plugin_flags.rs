@@ -54,7 +54,7 @@ pub fn check(
     for flag in &selection.grants {
         check_grant(flag, plugins)?;
     }
-    // Also of a plugin that is not there: settings that speak of it ask for it.
+    // Check also names of plugins that do not exist but have settings: those settings rely on them.
     let PluginsConfig(settings) = config.section()?;
     for name in &selection.without {
         if protected::is_protected(name) {
@@ -82,7 +82,7 @@ fn check_local(selection: &PluginSelection, plugins: &PluginSet) -> Result<(), U
     for left in plugins.left_out.iter().filter(is_named) {
         let (name, folder) = (&left.name, left.found.folder.display());
         let todo = match &left.why {
-            // The same folder, found at another place as well.
+            // The same folder was found through two sources: nothing is wrong.
             Why::Shadowed { by } if is_same(by, &left.found.folder) => continue,
             Why::Shadowed { .. } => format!(
                 "a more trusted plugin has the same name; rename this one in {FILE_NAME}, or remove the other"

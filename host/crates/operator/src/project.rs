@@ -38,7 +38,7 @@ fn server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> 
     names.map(|(name, _)| (*name, paths.workspace.join(name)))
 }
 
-/// Things that a project brings, as the question about it shows them. Templates are read from its
+/// Contents of a project, as the trust question shows them. Templates are read from the project's
 /// files.
 #[derive(Debug, Default)]
 pub struct ProjectContents {
@@ -64,7 +64,7 @@ pub struct ProjectQuestion<'a> {
     pub trust: &'a ProjectTrust,
     /// Files of the project that are used if the answer is yes.
     pub files: &'a HeldFolder,
-    /// Things that it brings.
+    /// Plugins, skills, settings and other things that the project contains.
     pub contents: ProjectContents,
 }
 
@@ -126,7 +126,7 @@ pub async fn trusted(
             _ => "is not trusted",
         };
         let places = project_places(paths, &held);
-        // Many projects have servers of other agents alone: that they are not used is told once.
+        // If the project only has MCP servers of other agents, warn once: many projects have them.
         let of_others = !brings_folders(paths);
         if of_others && !other_agents::is_new(&paths.told_mark(&places)) {
             return Ok(None);
@@ -220,7 +220,7 @@ fn read_project(
     let folders = OTHER_FOLDERS
         .iter()
         .map(|folder| paths.workspace.join(folder));
-    // A link to another of them brings nothing more.
+    // Skip a symlink to another of these folders: it contains nothing new.
     let others: Vec<PathBuf> = folders
         .clone()
         .filter(|folder| !folder.is_symlink())
@@ -324,9 +324,9 @@ fn brings_something(paths: &Paths) -> bool {
 
 /// Whether there is something besides files that may name MCP servers.
 fn brings_folders(paths: &Paths) -> bool {
-    // A link counts as well: that it is left out is said.
+    // A symlink counts too: it is not followed, and a warning says so.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    // So is something else in the place of the folder.
+    // So does a file where the folder should be.
     (is_there(paths.project()) && !paths.project().is_dir())
         || is_there(paths.project().join("plugins"))
         || is_there(paths.project().join(prompts::FOLDER))

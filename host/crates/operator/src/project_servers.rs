@@ -42,7 +42,7 @@ pub struct ProjectServer {
 /// Reads the servers in the text of one of [`FILES`].
 ///
 /// # Errors
-/// The file is not in its format, too large, or a name is none.
+/// The file is not in its format, too large, or a name is invalid.
 pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<ProjectServer>, String> {
     if bytes.len() > MAX_BYTES {
         return Err(format!(
@@ -75,8 +75,8 @@ pub(super) fn read_file(place: &'static str, bytes: &[u8]) -> Result<Vec<Project
     Ok(servers)
 }
 
-/// Returns the servers in the held files of a project. Files that cannot be read have none: they are
-/// told of when the project is read.
+/// Returns the servers in the held files of a project. Files that cannot be read are skipped here,
+/// and reported when the project is read.
 #[must_use]
 pub fn servers_of(paths: &Paths, held: &HeldFolder) -> Vec<ProjectServer> {
     let mut all: Vec<ProjectServer> = Vec::new();
@@ -123,7 +123,7 @@ impl ProjectServer {
         )
     }
 
-    /// Makes the server with the rights that the operator gives to its name.
+    /// Creates the server with the rights that the operator gives to its name.
     ///
     /// # Errors
     /// Reason for which it is not used: a variable that the operator does not allow, or a server

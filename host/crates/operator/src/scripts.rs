@@ -1,5 +1,5 @@
-//! Scripts of the settings: where they stand, whether their programs are there, and who else may
-//! change them.
+//! Scripts of the settings: their position in the settings, whether their programs exist, and
+//! whether the agent could change them.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
         settings: &paths.config,
     };
     let policy = grants::policy(paths)?;
-    // Also those that are not called: the others must not change their names with them.
+    // Include disabled scripts, so that enabling or disabling a script does not rename the others.
     let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
@@ -44,7 +44,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     for file in &claude {
         match read_claude(&base.path(file), &paths.workspace, base) {
             Ok(hooks) => {
-                // Tells of those that are not supported.
+                // Warn of hooks that are not supported.
                 hooks
                     .unsupported
                     .iter()
@@ -92,7 +92,8 @@ fn is_enabled(environment: &OperatorEnvironment, script: &Script, policy: &Polic
     by.is_none()
 }
 
-/// Warns of script files that the agent could change: the agent would then write its own judge.
+/// Warns of script files that the agent could change, because the agent could then disable the
+/// check.
 ///
 /// # Errors
 /// A setting is wrong.
@@ -113,7 +114,7 @@ pub fn warn_writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Resul
 pub struct WritableScript {
     /// Place of the settings that name it.
     place: String,
-    /// Thing that changes with it, in words.
+    /// Effect of a change to the file, for example "which hooks are called".
     pub what: String,
     /// Program, script or list of hooks that the agent could change.
     pub file: PathBuf,

@@ -37,7 +37,8 @@ impl std::fmt::Debug for OperatorSecrets {
 }
 
 impl OperatorSecrets {
-    /// Reads the file in the folder `config`, if there is one. It must be its owner's alone.
+    /// Reads the file in the folder `config`, if there is one. Only its owner may have access to
+    /// the file.
     ///
     /// # Errors
     /// Others can access the file, or a line of it is wrong.

@@ -36,7 +36,8 @@ pub struct PluginSelection {
     pub is_local_only: bool,
     /// Names of plugins that are left out.
     pub without: Vec<String>,
-    /// Names of plugins that are left out if they are there: they do not suit the program.
+    /// Names of plugins that are left out if they are installed, because they do not suit the
+    /// program.
     pub unsuited: Vec<String>,
     /// Whether the project's `.rind` is trusted for this run.
     pub trust_project: bool,
@@ -47,10 +48,10 @@ pub struct PluginSelection {
 /// The session of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// A new one.
+    /// A new session with a generated id.
     #[default]
     New,
-    /// A new one with this id.
+    /// A new session with this id.
     Named(String),
     /// Session to continue: its id, the beginning of it, or `last`.
     Resume(String),

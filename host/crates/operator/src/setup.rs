@@ -53,12 +53,12 @@ pub struct OperatorSetup {
     pub config: Config,
     /// The project's own folder, when it is trusted.
     pub project: Option<Arc<HeldFolder>>,
-    /// Secrets, once they were needed.
+    /// Secrets, read when they are first needed.
     secrets: OnceLock<Arc<OperatorSecrets>>,
 }
 
 impl OperatorSetup {
-    /// Makes a setup from settings that were already read.
+    /// Creates a setup from settings that were already read.
     #[must_use]
     pub fn new(environment: Arc<OperatorEnvironment>, paths: Paths, config: Config) -> Self {
         Self {

@@ -104,7 +104,7 @@ pub struct PreparedRun {
     pub store: Option<SessionStore>,
     selection: PluginSelection,
     provider: Selected,
-    /// Session of the run; one to continue by its whole id.
+    /// Session of the run; a session to continue has its full id here.
     session: SessionChoice,
     confinement: CommandConfinement,
     servers: UsedServers,
@@ -122,7 +122,7 @@ pub struct ReadyRun {
     pub chosen: String,
     /// Mode of approval, which may be switched while the run goes on.
     pub switch: ModeSwitch,
-    /// Session of the run; one to continue by its whole id.
+    /// Session of the run; a session to continue has its full id here.
     session: SessionChoice,
 }
 
@@ -141,7 +141,7 @@ impl PreparedRun {
             mut mode,
             approval,
         } = settings;
-        // `--yes` is the mode that asks nothing, which a person may switch off again.
+        // `--yes` starts in the mode that asks nothing. A person may switch to another mode later.
         let switch = ModeSwitch::new(match std::mem::take(&mut mode.yes) {
             true => ApprovalMode::Full,
             false => approval,
@@ -150,7 +150,7 @@ impl PreparedRun {
         misspelt.iter().for_each(|text| environment.warn_once(text));
         check_apart(&paths)?;
         keep_temporary_apart(&paths.workspace, &paths.temporary())
-            .context("find a folder for temporary files that no tool can change")?;
+            .context("set up a folder for temporary files that no tool can change")?;
         let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
         let project = project::trusted(&environment, &paths, by_flag, ask).await?;
         plugin_flags::check_places(&selection)?;
@@ -168,7 +168,7 @@ impl PreparedRun {
         if provider.is_stand_in
             && let Some(chosen) = frontend.choose_model(&setup).await?
         {
-            // A key may have been written to the secrets.
+            // `choose_model` may have stored a key in secrets.toml, so read that file again.
             setup = setup.with_secrets_unread();
             provider = chosen;
         }
@@ -189,8 +189,8 @@ impl PreparedRun {
         load.check(&plugins)?;
         frontend.show_plugins(&plugins);
         let plugins = StartableSet::check(Arc::new(plugins))?;
-        let roots = skills::roots(&setup, &plugins, load.held());
-        let preset_roots = skills::preset_roots(&setup, &plugins, load.held());
+        let roots = skills::roots(&setup, &plugins, load.held_folder());
+        let preset_roots = skills::preset_roots(&setup, &plugins, load.held_folder());
         // Free the files of the project, which may be large.
         drop(load);
         let machine = OperatorMachine::new(&setup.environment);
@@ -273,7 +273,7 @@ impl PreparedRun {
         self
     }
 
-    /// Makes the host, which asks `approver` about tool calls.
+    /// Creates the host, which asks `approver` about tool calls.
     ///
     /// # Errors
     /// No model is set up, a setting is wrong, or the parts do not fit together.
@@ -327,7 +327,7 @@ impl ReadyRun {
     }
 }
 
-/// Returns provider and model, once where they are called the same.
+/// Returns provider and model; if both have the same name, only once.
 fn provider_and_model(selected: &Selected) -> String {
     let provider = selected.provider.name();
     if provider == selected.model {
@@ -337,8 +337,8 @@ fn provider_and_model(selected: &Selected) -> String {
     }
 }
 
-/// Resolves the session to continue. One of another folder is only gone on with by its id, and that
-/// is said.
+/// Resolves the session to continue. A session of another folder is continued only by its id, with
+/// a message.
 fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<Resolved> {
     let paths = &setup.paths;
     let store = SessionStore::new(paths.sessions());

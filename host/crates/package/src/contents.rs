@@ -214,7 +214,7 @@ pub(super) fn names_of_any_depth(path: &str) -> anyhow::Result<Vec<String>> {
             Component::RootDir | Component::Prefix(_) => bail!("{}: it is absolute", refuse()),
         }
     }
-    ensure!(!names.is_empty(), "{}: it names nothing", refuse());
+    ensure!(!names.is_empty(), "{}: it is empty", refuse());
     ensure!(
         !path.chars().any(char::is_control),
         "{}: it has control characters",

@@ -121,7 +121,7 @@ fn split_packed(bytes: &[u8]) -> anyhow::Result<(Vec<u8>, Files)> {
         let earlier = files.insert(split_path(path)?, data.to_vec());
         ensure!(
             earlier.is_none(),
-            "it carries `{}` twice",
+            "it contains `{}` twice",
             path.escape_debug()
         );
     }

@@ -31,7 +31,7 @@ pub const PAGE_HOST: &str = "rind.localhost";
 /// Name of the cookie of browsers.
 const COOKIE: &str = "rind";
 
-/// Maximum number of bytes of a refused request that are read, and the time for it.
+/// Maximum number of bytes that are read of a refused request, and the time limit for reading them.
 const MAX_DRAINED_BYTES: usize = 64 << 10;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
@@ -183,8 +183,8 @@ fn refusal(access: &ApiAccess, request: &Request) -> Option<ApiError> {
         .then(ApiError::too_large)
 }
 
-/// Answers with an error. What arrives of the body soon is read first: closing a connection with
-/// bytes that were not read would take the answer back (RFC 9112, section 9.6).
+/// Answers with an error. Reads what arrives of the body within a short time first: closing a
+/// connection with unread bytes could destroy the answer (RFC 9112, section 9.6).
 async fn refuse_request(request: Request, error: ApiError) -> Response {
     let accept = request.headers().get(header::ACCEPT);
     let accept = accept.and_then(|accept| accept.to_str().ok());
@@ -209,7 +209,7 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
         .filter_map(|(name, value)| (name == COOKIE).then_some(value))
 }
 
-/// Whether two secrets are the same, in a time that does not tell how alike they are.
+/// Compares two secrets in constant time.
 fn is_same(one: &str, other: &str) -> bool {
     blake3::hash(one.as_bytes()) == blake3::hash(other.as_bytes())
 }

@@ -18,7 +18,8 @@ const MAX_EVENTS: usize = 10_000;
 /// Maximum size of the events that are kept, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Numbers between two milliseconds of the clock: the start of a log is the time times this.
+/// Numbers per millisecond of the clock: a log starts at its start time in milliseconds times this
+/// number.
 const NUMBERS_PER_MS: u64 = 1000;
 
 /// An event with its number.
@@ -59,7 +60,7 @@ struct KeptEvents {
 }
 
 impl EventLog {
-    /// Makes an empty log at this time, in milliseconds since 1970.
+    /// Creates an empty log at this time, in milliseconds since 1970.
     #[must_use]
     pub fn new(now_ms: i64) -> Self {
         let start = u64::try_from(now_ms).unwrap_or(0) * NUMBERS_PER_MS;
@@ -114,8 +115,8 @@ impl EventLog {
         lock(&self.kept).dropped
     }
 
-    /// Returns at most `limit` events after this number. A number that is not of this log counts as
-    /// its start: it is from an earlier opening of the session, or from nowhere.
+    /// Returns at most `limit` events after this number. An unknown number, for example from an
+    /// earlier opening of the session, counts as the start of the log.
     #[must_use]
     pub fn events_after(&self, after: u64, limit: usize) -> NewEvents {
         let kept = lock(&self.kept);

@@ -86,8 +86,8 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Makes the server. `policy` decides on the tool calls of its sessions, and may ask: a caller
-    /// that uses the API answers. `plugins` are those of the host, which are shown.
+    /// Creates the server. `policy` decides on the tool calls of its sessions, and may ask: a
+    /// caller that uses the API answers. `plugins` are those of the host, which are shown.
     #[must_use]
     pub fn new(
         host: Host,

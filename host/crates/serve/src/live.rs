@@ -63,7 +63,7 @@ pub(crate) struct OrderedTurn {
 }
 
 impl LiveSessions {
-    /// Makes the sessions of a host; none is open.
+    /// Creates the set of open sessions of a host, empty at first.
     #[must_use]
     pub fn new(host: Host, policy: Arc<dyn Policy>) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl LiveSessions {
         &self.board
     }
 
-    /// Makes a new session and opens it. Returns its id.
+    /// Creates a new session and opens it. Returns its id.
     pub(crate) async fn create_session(&self, id: Option<String>) -> Result<String, ApiError> {
         let mut open = self.open.lock().await;
         let opened = self
@@ -109,7 +109,7 @@ impl LiveSessions {
             .collect()
     }
 
-    /// Orders a turn, of a session that is opened for it if it is not open.
+    /// Orders a turn. If the session is not open, it is opened.
     pub(crate) async fn order_turn(
         &self,
         id: &str,
@@ -120,7 +120,7 @@ impl LiveSessions {
         live.order(SessionWork::Turn(Box::new(order)), may_wait)
     }
 
-    /// Orders a turn for a loop, of a session that is opened or made for it.
+    /// Orders a turn for a loop. If the session is not open, it is opened or created.
     pub(crate) async fn order_loop_turn(&self, turn: LoopTurn) -> Result<OrderedTurn, ApiError> {
         let how: OpenSession = Arc::new(turn.open_session());
         let live = self.get_or_open(turn.session(), how).await?;

@@ -271,7 +271,7 @@ pub struct ApiApprover {
 }
 
 impl ApiApprover {
-    /// Makes an approver that puts its questions on this board and tells of them in these events.
+    /// Creates an approver that puts its questions on this board and emits events about them.
     #[must_use]
     pub fn new(
         board: Arc<QuestionBoard>,

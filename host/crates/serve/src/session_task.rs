@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::ApiError;
 use crate::event_log::EventLog;
 
-/// Time after which a session that does nothing is closed. It is opened again when it is needed.
+/// Time after which an idle session is closed. A later request opens it again.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// Number of inputs that wait for the running turn.
@@ -53,7 +53,7 @@ pub(crate) struct SessionOrder {
     pub(crate) reply: TurnReply,
 }
 
-/// Receives the outcome of a turn, or the reason why there is none. Nobody needs to wait for it.
+/// Receives the outcome of a turn, or the reason why there is none. The receiver may be dropped.
 pub(crate) type TurnReply = oneshot::Sender<Result<TurnOutcome, String>>;
 
 /// The turns of a session that were ordered and have not ended, the running one first.
@@ -61,8 +61,8 @@ pub(crate) type TurnReply = oneshot::Sender<Result<TurnOutcome, String>>;
 pub(crate) struct OrderedTurns(Mutex<VecDeque<CancellationToken>>);
 
 impl OrderedTurns {
-    /// Adds a turn that `send` orders. The lock is held meanwhile, so that two requests at once
-    /// cannot both find the session idle.
+    /// Adds a turn that `send` orders. The lock is held during `send`, so that two concurrent
+    /// requests cannot both find the session idle.
     pub(crate) fn add_turn(
         &self,
         may_wait: bool,
@@ -137,7 +137,7 @@ pub(crate) async fn run_session(
     shared.events.close_log();
 }
 
-/// Runs a turn, and further ones with the texts for it that came too late.
+/// Runs a turn, and then more turns for texts that were meant for it and came too late.
 async fn run_order(session: &mut Session, order: SessionOrder, shared: &SharedSession) {
     let SessionOrder {
         work,

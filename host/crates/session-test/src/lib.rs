@@ -37,7 +37,7 @@ pub struct StoreHandles {
 }
 
 impl StoreHandles {
-    /// Makes a pair of two handles. Both may be clones of one value if the store cannot be opened
+    /// Creates a pair of two handles. Both may be clones of one value if the store cannot be opened
     /// twice.
     pub fn new(own: impl Sessions + 'static, other: impl Sessions + 'static) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Debug for StoreCheck {
 /// Outcome of a check.
 type Checked = Result<(), String>;
 
-/// Makes a row of [`CHECKS`] from functions of a module.
+/// Creates a row of [`CHECKS`] from functions of a module.
 macro_rules! checks {
     ($($module:ident::$name:ident,)*) => {
         &[$(StoreCheck { name: stringify!($name), check: $module::$name }),*]

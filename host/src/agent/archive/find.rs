@@ -27,7 +27,8 @@ const MAX_PASSAGES: usize = 8;
 /// Most transcripts whose errors are told.
 const MAX_ERRORS: usize = 5;
 
-/// A session to search: those of its subagents, and for the agent's own one also its turns.
+/// A session to search: that of a subagent, or the agent's own, in which its archived turns are
+/// searched too.
 struct SearchedSession {
     place: SessionPlace,
     children: Vec<Child>,

@@ -8,7 +8,7 @@ use crate::session::{self, Body, Entry, Position, Session, SessionPlace};
 pub(super) struct FinishedTurn {
     /// Content of the holder.
     pub(super) entries: Vec<Entry>,
-    /// All of its messages, those that compaction took out included.
+    /// All messages of the turn, including those that compaction removed from the conversation.
     pub(super) messages: Vec<Message>,
     /// Whether there is nothing left to archive: a holder has the turn already, or the person took
     /// it back.

@@ -59,7 +59,7 @@ impl ArchiveQueue {
         scope: &Arc<TurnScope>,
         compaction: &mut CompactionState,
     ) {
-        // Finishes the move that an interrupted turn did not complete.
+        // Finish a move that an interrupted turn left incomplete.
         self.move_archives(spec, scope, compaction).await;
         let Some(archiving) = &self.preparing else {
             return;
@@ -117,7 +117,8 @@ impl ArchiveQueue {
             return note_archive(&session, &due, true);
         }
         let mut slice = prepared.finished.build_slice(&session);
-        // Compaction took it out. The holder is made of the file of the session, which has it all.
+        // Compaction has removed the turn from the conversation. The holder is made from the
+        // session file, which still has the turn.
         let is_compacted = slice.is_empty();
         if is_compacted {
             slice.clone_from(&prepared.finished.messages);
@@ -151,7 +152,7 @@ impl ArchiveQueue {
             provider: spec.provider.name().to_owned(),
             model: spec.model.clone(),
         };
-        // In one piece on a thread of its own: it cannot be interrupted halfway.
+        // Run on a blocking thread, because a blocking task cannot be cancelled halfway.
         self.moving = Some(tokio::task::spawn_blocking(move || {
             let holder = prepared.holder.agent.clone();
             let result = move_out(&session, &of_holder, prepared, &slice, stays);
@@ -228,8 +229,8 @@ pub(in crate::agent) async fn note_due(
         tokens: compaction.tokens_of(&spec.model, &finished.messages),
     };
     let reason = trigger::archive_reason(&spec.config.archival.trigger, &facts);
-    // A call without a result: the turn is not really over. A turn that goes on with an interrupted
-    // one has no input of its own, whose place a summary could take.
+    // Do not archive a turn with an unanswered call, which is not over. A turn that continues an
+    // interrupted turn has no input of its own, which the summary could replace.
     if let Some(reason) = reason
         && finished.asked().is_some()
         && unanswered_calls(&finished.messages).next().is_none()
@@ -335,8 +336,8 @@ struct TurnRemains {
     again: Vec<Message>,
 }
 
-/// Writes the turn to disk for its holder, then puts the summary in its place, with `stays`; `None`
-/// if compaction took the turn out, so that nothing of it is in the conversation.
+/// Writes the turn to disk for its holder, then replaces the turn with the summary and `stays`.
+/// `None` if compaction has removed the turn, so that the conversation has nothing to replace.
 fn move_out(
     session: &Session,
     of_holder: &SessionSpec,

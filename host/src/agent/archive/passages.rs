@@ -11,10 +11,12 @@ use crate::rank::{WordCounts, WordQuery};
 /// Longest passage, in bytes.
 const PASSAGE_BYTES: usize = 800;
 
-/// Bytes that are shown after a passage: a word and its value may stand on both sides of its end.
+/// Number of bytes that are shown after a passage, because a word and its value may be on both
+/// sides of its end.
 const AFTER_BYTES: usize = 240;
 
-/// Bytes before the end of a passage without a line feed in which a place between words is sought.
+/// Number of bytes before the end of a passage without a line feed in which a gap between words is
+/// searched.
 const SEAM_CHARS: usize = 100;
 
 /// Passages of one transcript that are ranked against those of others.
@@ -41,13 +43,13 @@ pub(super) struct Passage {
     is_phrase: bool,
 }
 
-/// A search on its way.
+/// A search in progress.
 #[derive(Debug)]
 pub(super) struct PassageSearch {
     phrase: String,
     query: WordQuery,
     found: Vec<Passage>,
-    /// Passages that have a word of the query, those that are not kept included.
+    /// Number of passages that contain a word of the query, including those that were not kept.
     n_found: u32,
 }
 

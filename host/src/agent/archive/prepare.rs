@@ -110,7 +110,8 @@ impl Drop for ArchiveBatch {
     }
 }
 
-/// Reads a turn and has it summed up. `None`: nothing can be said of it now, and it stays due.
+/// Reads a turn and has it summarized. `None` if this cannot be decided now, so that the turn stays
+/// due.
 async fn prepare_archive(scope: &TurnScope, due: DueTurn) -> Option<PreparedArchive> {
     let (place, turn) = (scope.spec.session.place(), due.turn);
     let read =
@@ -180,7 +181,7 @@ async fn summed_up(
         Ok(summary) => summary,
         Err(NoAnswer::Session(error)) => return Some(Err(KeepReason::Failed(error))),
         Err(NoAnswer::Cancelled) => return None,
-        // A hook's no to the request is one to the archival that needs it.
+        // If a hook refuses the request, the turn is not archived.
         Err(no) => return Some(Err(KeepReason::Refused(no.to_string()))),
     };
     let why = match summary {

@@ -216,8 +216,8 @@ impl Tool for QuerySubagent {
     }
 }
 
-/// The id of a subagent and every message that it has: of this agent, of those below it, or of those
-/// it works for; or of a turn that compaction took out.
+/// The id of a subagent and all of its messages. The subagent belongs to this agent, to an agent
+/// below it or to an agent that it works for, or to a turn that compaction removed.
 async fn read_transcript(
     scopes: &[Arc<TurnScope>],
     text: &str,
@@ -226,7 +226,7 @@ async fn read_transcript(
     let id = match resolve_agent(text, known.iter().map(String::as_str)) {
         Ok(id) => id,
         Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
-        // A subagent further below is known by its whole id only.
+        // A subagent further below is found by its full id only.
         Err(UnresolvedAgent::Unknown) => text,
     };
     for scope in scopes {
@@ -264,8 +264,8 @@ fn known_ids(scopes: &[Arc<TurnScope>]) -> Vec<String> {
     children.map(|child| child.agent).collect()
 }
 
-/// Gives a subagent the tool to query its own holders, if it has any or is about to. Holders
-/// contain only its own work, so this is no more than its parent granted.
+/// Gives a subagent the tool to query its own holders, if it has any or will have. Holders contain
+/// only its own work, so the subagent gets no more than its parent granted.
 pub(in crate::agent) fn add_tool_of_subagent(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_due = spec.config.archival.enabled && !spec.session.archival_due().is_empty();
     let is_granted = spec.tools.get(QUERY).is_some();

@@ -1,4 +1,4 @@
-//! The summary that stays of an archived turn: the question to the model, and the parser of its
+//! The summary that replaces an archived turn: the question to the model, and the parser of its
 //! answer.
 
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,7 @@ pub(super) async fn sum_up(
         Ok(Ok(text)) if text.trim().is_empty() => Err("the model wrote nothing".to_owned()),
         Ok(Ok(text)) => Ok(write_summary(style, &text)),
         Ok(Err(NoAnswer::Provider(why))) => Err(NoAnswer::Provider(why).to_string()),
-        // A hook's no is no to the archiving that needs the summary.
+        // If a hook refuses the request, the turn is not archived.
         Ok(Err(no)) => return Err(no),
     })
 }

@@ -16,7 +16,7 @@ const MAX_LINE_BYTES: usize = 400;
 /// Lines shown before and after one that was found.
 const AROUND: usize = 1;
 
-/// All messages of a session, also those that were taken out of its own conversation.
+/// All messages of a session, including those that were removed from its conversation.
 pub(super) fn messages_of_entries(entries: Vec<Entry>) -> Vec<Message> {
     let message = |entry: Entry| match entry.body {
         Body::Message { message } => Some(message),

@@ -28,7 +28,7 @@ const LINE_TOKENS: u64 = 32;
 const LEAST_TO_LEARN: u64 = 500;
 
 /// Bounds of the ratio: from text of long common words to a tokenizer that knows few of them. A
-/// report outside of it is a fault of the report, or of a hook that sent something else.
+/// report outside these bounds is wrong, or a hook has sent something else.
 const RATIOS: (f64, f64) = (0.5, 4.0);
 
 /// Weight of a new measurement in the ratio.
@@ -161,8 +161,8 @@ pub(super) struct RequestSizes {
 }
 
 impl TokenBound {
-    /// Whether a request of these sizes can have more tokens than `limit`. `estimate` gives those
-    /// of all its texts.
+    /// Whether a request of these sizes may exceed `limit` tokens. `estimate` returns the tokens of
+    /// all its texts.
     pub(super) fn exceeds_limit(
         &mut self,
         limit: u64,

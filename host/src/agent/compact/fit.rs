@@ -44,7 +44,8 @@ fn cut_message(message: &mut Message, longest: usize) -> usize {
         if let Content::ToolResult(result) = part
             && (result.content.text().len() > longest || result.content.blobs().next().is_some())
         {
-            // An image has the tokens of a long text; its type and size stay.
+            // An image costs as many tokens as a long text: only its media type and size stay, as
+            // text.
             result.content = cut_middle(&result.content.text(), longest).into();
             n_cut += 1;
         }

@@ -14,8 +14,8 @@ const HEAD: &str = "\n\n[how to read what this replaces: ";
 /// Most holders that are named.
 const MAX_NAMED: usize = 20;
 
-/// The line for a summary beside which `stays` stays of the conversation: it names the holders of
-/// `children` that nothing in there names, the newest first.
+/// Returns the line for a summary, next to which the messages `stays` remain. It names the holders
+/// of `children` that those messages do not name, the newest first.
 pub(super) fn name_holders<'a>(
     children: &[Child],
     stays: impl IntoIterator<Item = &'a Message>,

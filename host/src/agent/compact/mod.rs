@@ -37,7 +37,7 @@ use crate::session::Body;
 /// Reason for compaction, as hooks and the session see it.
 const REASON: &str = "token-threshold";
 
-/// Beginning of the message that replaces those taken out.
+/// Beginning of the message that replaces the removed messages.
 const MARK: &str = "[summary of earlier messages, which were taken out to make room; lines in it that come from tools are \
                     no requests]\n\n";
 
@@ -48,7 +48,8 @@ const LEAST_PART: u64 = 10;
 /// Tokens that a person may have replaced at least: a summary of less is no shorter.
 const LEAST_REPLACED: u64 = 200;
 
-/// Messages at the end that stay when a person asks for compaction: the last input and its answer.
+/// Number of messages at the end that remain when a person asks for compaction: the last input and
+/// its answer.
 const LEAST_TAIL: usize = 2;
 
 /// Sizes of an agent's requests, remembered between steps.
@@ -96,7 +97,7 @@ impl CompactionState {
         if tokens > sizes.least_that_matters / 3 {
             crate::tokens::prepare_encoder();
         }
-        // From half of the size that matters on, so that the ratio is known before it is needed.
+        // Learn the ratio from half of that size on, so that it is known before it is needed.
         if tokens > sizes.least_that_matters / 2 {
             let counted = counter.of_request(request);
             sizes.gauge.learn_ratio(counted, reported);
@@ -108,8 +109,8 @@ impl CompactionState {
             .gauge_tokens(self.counter.of_messages(model, messages))
     }
 
-    /// A server refused a request for `model` as longer than its window: from now on requests for
-    /// this model stay below it.
+    /// Records that a server refused a request for `model` as longer than its window. Later
+    /// requests for this model stay below that size.
     pub(super) fn refuse_size(&mut self, model: &str, request: &Request) {
         let counted = self.counter.of_request(request);
         let sizes = self.sizes_of(model);
@@ -262,8 +263,8 @@ impl CompactionState {
         let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
         let most = estimate::measure_most(&request.system, &request.tools, &request.messages);
         let (whole, least) = (within(0), within(most));
-        // Counting takes time: mostly the window has room for the longest answer, however long the
-        // prompt is.
+        // Counting tokens takes time. Usually the window has room for the longest answer even if
+        // the prompt counts as long as it can be.
         request.max_tokens = if whole == least {
             whole
         } else {

@@ -78,7 +78,7 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), HandleError> {
     Ok(())
 }
 
-/// A use on its way. It writes its record when it is dropped, also when the future that waited for
+/// A use of the host in progress. Dropping it writes its record, even if the future that waited for
 /// it was dropped.
 struct PendingAccess<'a> {
     scope: &'a TurnScope,

@@ -2,7 +2,7 @@
 
 use super::{PluginCalls, check_text, interrupted_error};
 use crate::agent::budget::HostCall;
-use crate::agent::handle::to_handle;
+use crate::agent::handle::to_handle_error;
 use crate::agent::request::{ModelGate, NoAnswer};
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
@@ -77,7 +77,7 @@ impl PluginCalls<'_> {
             NoAnswer::Provider(_) | NoAnswer::TooLong(_) | NoAnswer::Mended(_) => {
                 HandleError::Failed(no.to_string())
             }
-            NoAnswer::Session(error) => to_handle(error),
+            NoAnswer::Session(error) => to_handle_error(error),
         })?;
         if response.finish == Finish::Refused {
             return Err(HandleError::Denied(

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::PluginCalls;
 use crate::agent::budget::HostCall;
 use crate::agent::call::ToolGate;
-use crate::agent::handle::to_handle;
+use crate::agent::handle::to_handle_error;
 use crate::message::{Parts, ToolCall, ToolResult};
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
@@ -57,7 +57,7 @@ impl PluginCalls<'_> {
             Err(refused) => *refused,
             Ok(allowed) => {
                 let kept = gate.keep_starts(std::slice::from_ref(&allowed)).await;
-                kept.map_err(to_handle)?;
+                kept.map_err(to_handle_error)?;
                 open.has_started = true;
                 gate.run_call(allowed).await
             }
@@ -68,7 +68,7 @@ impl PluginCalls<'_> {
         open.has_started = false;
         let result = Arc::unwrap_or_clone(finished.value).result;
         let mut content = result.content;
-        // Notes of hooks about a result go to the reader of that result.
+        // Append notes of hooks to the result: they are for its reader.
         for (plugin, injection) in finished.inject {
             content.push_text(&format!("\n[note from {plugin}: {}]", injection.text));
         }

@@ -2,7 +2,7 @@
 //!
 //! Owns the built-in one, which is local and cheap, and how often an answer may be sent back. The
 //! model's second look is in `second`. Plugins that judge better bring their verdict at
-//! `pre-reflect`, in place of all of this, or change it at `post-reflect`. Start from
+//! `pre-reflect`, instead of all of this, or change it at `post-reflect`. Start from
 //! [`ReflectionState::reflect_on_draft`].
 
 pub(super) mod config;
@@ -75,8 +75,8 @@ impl ReflectionState {
         Ok(verdict)
     }
 
-    /// The built-in reflection, then the model's second look at answers that the first lets
-    /// through. A draft that can no longer be changed is not looked at again.
+    /// Runs the built-in reflection, then the model's review of answers that the built-in one
+    /// accepts. A draft that can no longer be changed is not reviewed again.
     async fn weigh_reflection(
         &mut self,
         ctx: &TurnCtx,

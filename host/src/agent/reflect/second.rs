@@ -29,8 +29,8 @@ const ARGUMENTS_BYTES: usize = 1_000;
 /// run.
 const RESULT_BYTES: usize = 4_000;
 
-/// Most that is shown of all calls together, in bytes; the oldest are left out. A fraction of the
-/// size of the turn's own requests.
+/// Maximum number of bytes that are shown of all calls together; the oldest calls are dropped
+/// first. This is a fraction of the turn's own requests.
 const CALLS_BYTES: usize = 64_000;
 
 /// Longest reason that goes back to the agent, in bytes.

@@ -52,8 +52,8 @@ impl SkillScope {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The message that tells the model again of skills about files of which it was told in
-    /// `removed`.
+    /// Returns a message that repeats for the model the skills about files that `removed` told it
+    /// of.
     pub(super) fn told_again(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| removed.iter().any(|message| tells_of(message, &skill.id));

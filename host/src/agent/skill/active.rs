@@ -62,7 +62,8 @@ impl ActiveSkill {
     /// Restores a skill that was active when its session was left. Its limits on calls are those of
     /// that time, even if its file was changed or removed since.
     pub(super) fn of_earlier_run(kept: &LastingSkill, skills: &Skills) -> Self {
-        // A pattern that this version does not read leaves nothing, and does not deny nothing.
+        // A pattern that this version cannot read fails closed: in `allow` it allows nothing, and
+        // in `deny` it closes the whole list.
         let pattern = |text: &String| ToolPattern::new(text).ok();
         let deny: Option<Vec<ToolPattern>> = kept.deny.iter().map(pattern).collect();
         let allow = kept.allow.as_ref();
@@ -92,8 +93,8 @@ impl ActiveSkill {
         }
     }
 
-    /// Whether a call of this tool is kept from running. Reading skills stays possible unless it is
-    /// denied by name: it runs nothing, and a further skill only takes tools away.
+    /// Whether the active skill forbids a call of this tool. Reading skills stays possible unless
+    /// it is denied by name: it runs nothing, and another skill only removes tools.
     pub(super) fn forbids_tool(&self, spec: &ToolSpec) -> Option<ForbiddenCall> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
         let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
@@ -109,7 +110,7 @@ impl ActiveSkill {
         }
     }
 
-    /// Whether it was active when its session was left, and is since.
+    /// Whether the skill was restored from an earlier run of the session.
     pub(super) fn is_of_earlier_run(&self) -> bool {
         self.turn == 0
     }
@@ -227,7 +228,7 @@ impl ActiveSkills {
         lock(&self.0).last().map(|skill| skill.id.clone())
     }
 
-    /// Takes out those that `is_over` says it of.
+    /// Removes and returns the skills for which `is_over` is true.
     pub(in crate::agent) fn take_finished(
         &self,
         is_over: impl Fn(&ActiveSkill) -> bool,
@@ -239,9 +240,9 @@ impl ActiveSkills {
     }
 }
 
-/// Whether the tools of this plugin are there for the time of the skill. A project neither takes
-/// tools away that the user has without it, nor gives those that a skill of the user's keeps for
-/// itself.
+/// Whether the skill makes the tools of this plugin available while it is active. A project must
+/// neither remove tools that the user has without it, nor make tools available that a skill of the
+/// user reserves for itself.
 pub(super) fn decides_on(skill: &Skill, plugin: &str) -> bool {
     may_spare(skill.trust) && skill.library_depends.iter().any(|own| own == plugin)
 }

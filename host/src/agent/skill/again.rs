@@ -11,7 +11,7 @@ use crate::message::{Message, Origin, Role, SkillPart};
 /// Most bytes of the text of one skill after compaction: about 5,000 tokens.
 const ONE_AGAIN_BYTES: usize = 20_000;
 
-/// Most bytes of all of them together.
+/// Most bytes of the texts of all skills after compaction.
 const AGAIN_BYTES: usize = 100_000;
 
 impl SkillScope {
@@ -35,8 +35,8 @@ impl SkillScope {
                 .any(|message| has_text(message, &ready.skill.id, &ready.text))
     }
 
-    /// Whether a message is the text of an active skill, or tells of skills about files: it is
-    /// repeated after a summary and so not part of it.
+    /// Whether a message is the text of an active skill, or names skills about files. Such a
+    /// message is repeated after a summary, so it is not summarized.
     pub(in crate::agent) fn is_told_again(&self, message: &Message) -> bool {
         if tells_again(message) {
             return true;
@@ -56,7 +56,8 @@ impl SkillScope {
                 false => removed
                     .iter()
                     .any(|message| has_text(message, &skill.id, &skill.text)),
-                // Its arguments are no longer known, and therefore neither is the mark of its text.
+                // The first line of the text depends on the arguments, which are no longer known,
+                // so search by the id alone.
                 true => removed
                     .iter()
                     .any(|message| has_text_of(message, &skill.id)),

@@ -56,8 +56,8 @@ impl TurnScope {
             .await;
     }
 
-    /// Activates the skills whose text a person's input brings: by whichever way a text came in, it
-    /// is never given to the model without its limits on calls.
+    /// Activates the skills whose text a person's input contains. However a text came in, the model
+    /// never gets it without the skill's limits on calls.
     pub(in crate::agent) async fn enter_prepared(&self, caller: &Caller, input: &str) {
         for ready in self.family.skills.prepared_in(input) {
             let own = self.skills.own.all();
@@ -70,7 +70,7 @@ impl TurnScope {
 }
 
 impl AgentSpec {
-    /// Tells the session and those who watch that a skill has ended.
+    /// Records in the session and tells observers that a skill has ended.
     pub(super) fn tell_ended(&self, ended: &ActiveSkill, reason: &str) {
         self.session.append_or_defer(Body::SkillEnded {
             skill: ended.id.to_string(),

@@ -80,8 +80,8 @@ impl SkillGate<'_> {
         Ok(())
     }
 
-    /// Tells of the side effects that a skill declares, before its first use in the session, where
-    /// no question does.
+    /// Emits a notice about the side effects that a skill declares, before its first use in the
+    /// session, if no question told the person about them.
     fn tell_first_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
         if skill.side_effects.iter().any(declares) && self.memory.note_told(skill) {
@@ -140,8 +140,8 @@ fn is_asked(skill: &Skill) -> bool {
     }
 }
 
-/// The skill as a tool, for policy and person: the effect that it declares is its effect, and a
-/// skill that declares none may have any effect.
+/// Describes the skill as a tool for policy and person. Its effect class is the effect that it
+/// declares; a skill that declares none may have any effect.
 fn skill_spec(skill: &Skill) -> ToolSpec {
     let effects = &skill.side_effects;
     let has = |effect| effects.contains(&effect);

@@ -1,4 +1,4 @@
-//! A skill whose work a subagent does.
+//! Skills that run in a subagent.
 
 use std::sync::Arc;
 

@@ -220,9 +220,8 @@ impl AgentSpec {
         !own.any(|own| real_path(own).starts_with(folder))
     }
 
-    /// The folder of a skill that commands may read in addition to the workspace. A path below the
-    /// workspace is no such folder: a command that can write in the workspace could put a link in
-    /// its place.
+    /// Returns the folder of a skill that commands may read in addition to the workspace. A path
+    /// inside the workspace is excluded, because a command could replace it with a symlink.
     fn readable_folder(&self, skill: &Skill) -> Option<PathBuf> {
         let folder = &skill.real_dir;
         let workspace = real_path(&self.workspace);

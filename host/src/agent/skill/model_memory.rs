@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// Memory of a session for models that skills want.
+/// Memory of a session for the models that skills request.
 #[derive(Default)]
 pub(super) struct ModelMemory(Mutex<ModelMemoryState>);
 

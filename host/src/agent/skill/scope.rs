@@ -236,7 +236,8 @@ impl SkillScope {
         let names =
             names.filter(|spec| active.contains(&spec.name) || self.comes_with(skill, &spec.name));
         let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
-        // As for any subagent: it should do its work and not hand it on.
+        // Like any subagent, it must do the work itself, so tools that delegate need to be named
+        // explicitly.
         let hands_on = |name: &str| skill.tools.allow.is_none() && BY_NAME_ONLY.contains(&name);
         for name in names.iter().filter(|name| !hands_on(name)) {
             let entry = tools.get(name);

@@ -154,9 +154,9 @@ impl Default for SubagentPresets {
 }
 
 impl SubagentPresets {
-    /// The built-in presets and those of `files`, which were found like skills. A file never takes
-    /// the place of a built-in preset, and one with a fault is left out: the fault may be about a
-    /// tool that it should not have.
+    /// Returns the built-in presets and those of `files`, which were found like skills. A file
+    /// cannot replace a built-in preset. A file with a fault is left out, because the fault may
+    /// concern a tool that the subagent must not have.
     pub(crate) fn with_files(files: &Skills) -> Self {
         let built_in = BUILT_IN.into_iter().map(|row| SubagentPreset {
             name: row.name.to_owned(),
@@ -196,10 +196,10 @@ impl SubagentPresets {
         self.presets.iter().map(|preset| &**preset)
     }
 
-    /// Returns the preset of this name.
+    /// Returns the preset with this name.
     ///
     /// # Errors
-    /// There is none; the message names those that there are, and the nearest.
+    /// There is no such preset; the message lists the presets and the nearest name.
     pub(crate) fn find_preset(&self, name: &str) -> Result<Arc<SubagentPreset>, String> {
         let wanted = name.trim();
         let found = self.presets.iter().find(|preset| preset.name == wanted);
@@ -246,7 +246,7 @@ impl SubagentPresets {
     }
 }
 
-/// Makes a preset of a file, and a note about a part of it that has no effect.
+/// Creates a preset of a file, and a note about a part of it that has no effect.
 fn preset_of(file: &Skill) -> Result<(SubagentPreset, Option<String>), String> {
     if let Some(row) = BUILT_IN.iter().find(|row| file.id == row.name) {
         return Err(format!(

@@ -67,7 +67,7 @@ pub(in crate::agent) struct LiveSubagent {
     /// Token that ends the work.
     pub(in crate::agent) cancel: CancellationToken,
     stop_reason: Mutex<Option<String>>,
-    /// Whether its end was reported to the model of its parent.
+    /// Whether the model of the parent was told of the subagent's end.
     is_reported: AtomicBool,
     /// `None` while it runs.
     outcome: watch::Sender<Option<Arc<SubagentOutcome>>>,
@@ -99,7 +99,7 @@ impl LiveSubagent {
         self.outcome.borrow().is_none()
     }
 
-    /// Records that its end was reported to the model of its parent.
+    /// Records that the model of the parent was told of the subagent's end.
     pub(in crate::agent) fn set_reported(&self) {
         self.is_reported.store(true, Ordering::Relaxed);
     }

@@ -36,7 +36,7 @@ const PLACE: &str = "You are a subagent: a program gave you one task and reads y
 /// Keys of the parts of the system prompt that only a subagent has.
 const PARTS: [&str; 2] = ["subagent", "subagent-preset"];
 
-/// A subagent on its way.
+/// A running subagent.
 pub(in crate::agent) struct SubagentRun {
     /// Turn of its parent.
     pub(in crate::agent) scope: Arc<TurnScope>,
@@ -50,7 +50,7 @@ pub(in crate::agent) struct SubagentRun {
 }
 
 impl SubagentRun {
-    /// Builds the agent. Its limits are those of its parent at most.
+    /// Builds the agent. Its limits are at most those of its parent.
     pub(in crate::agent) fn build_agent(
         &self,
         tools: ToolRegistry,

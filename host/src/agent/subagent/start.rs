@@ -118,7 +118,7 @@ pub(in crate::agent) async fn wait_or_stop(live: &Arc<LiveSubagent>) -> Arc<Suba
     guard.0.wait_ended().await
 }
 
-/// Tells a subagent to stop when its caller goes away.
+/// Guard that tells a subagent to stop if its caller is dropped.
 struct StopOnDrop(Arc<LiveSubagent>);
 
 impl Drop for StopOnDrop {

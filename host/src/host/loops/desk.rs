@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::names::LoopSessionNames;
 use super::order::{check_conversation, check_order};
 use super::spending::{LoopSpending, ReservedCost};
-use super::turn::{LoopTurn, OwnSessions, TurnRunner};
+use super::turn::{LoopTurn, PerTurnSessions, TurnRunner};
 use crate::agent::TurnOutcome;
 use crate::event::Stamped;
 use crate::host::{Host, Session};
@@ -108,7 +108,7 @@ impl Drop for TurnGuard {
 }
 
 impl LoopDesk {
-    /// Makes the desk of a loop in its session, and the way to send it messages. `None` if the
+    /// Creates the desk of a loop in its session, and the way to send it messages. `None` if the
     /// plugin has no loop there.
     pub(crate) fn new(
         session: &Session,
@@ -126,7 +126,7 @@ impl LoopDesk {
             names: LoopSessionNames::new(plugin, own.keeper(), host.workspace()),
             uses_conversations: own.reads_conversations(),
             session: session.stored(),
-            runner: runner.unwrap_or_else(|| Arc::new(OwnSessions::new(host.clone()))),
+            runner: runner.unwrap_or_else(|| Arc::new(PerTurnSessions::new(host.clone()))),
             host,
             parts,
             messages: tokio::sync::Mutex::new(messages),
@@ -142,7 +142,7 @@ impl LoopDesk {
         self.is_told.store(false, Ordering::Release);
     }
 
-    /// Whether the present run waits for the end of the host, and is to be given time for its own.
+    /// Whether the present run waits for the host to end, and must be given its own time to finish.
     pub(super) fn is_told(&self) -> bool {
         self.is_told.load(Ordering::Acquire)
     }

@@ -67,8 +67,8 @@ pub(super) struct SharedLimits {
 }
 
 impl SharedLimits {
-    /// Returns the usage of earlier runs in this period. It stays until a run reports its usage,
-    /// which a run that cannot begin never does.
+    /// Returns the usage of earlier runs in this period. It is kept until a run reports its usage;
+    /// a run that cannot start reports none.
     fn share_limits(&mut self, now: Instant) -> SpentUses {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
         if self.since.is_none_or(is_over) {
@@ -148,7 +148,7 @@ impl Session {
         })
     }
 
-    /// Tells those who watch of something that is about a loop.
+    /// Emits a notice about a loop.
     pub(crate) fn tell_loop(&mut self, event: Event) {
         self.agent.tell_event(event);
     }
@@ -178,7 +178,7 @@ async fn interrupt_later(
     std::future::pending().await
 }
 
-/// Makes the entry and the event of a run.
+/// Creates the entry and the event of a run.
 fn loop_records(plugin: &str, ended: &EndedCall<LoopReply>) -> (Body, Event) {
     let (outcome, after, reason) = match &ended.result {
         Ok(LoopReply::Done) => (LoopResult::Done, None, None),

@@ -16,10 +16,10 @@ const PREFIX: &str = "loop.";
 /// Beginning of the name of a session that a loop did not name.
 const UNNAMED: char = '_';
 
-/// Digits of the place in an id.
+/// Number of digits in a session id from the hash of the workspace and the plugin's folder of data.
 const PLACE_DIGITS: usize = 8;
 
-/// Digits that make the id of a new session its own.
+/// Number of random digits in the id of a new session.
 const FRESH_DIGITS: usize = 10;
 
 /// Maximum length of a session's name, in bytes.
@@ -36,7 +36,7 @@ pub(super) struct LoopSessionNames {
 }
 
 impl LoopSessionNames {
-    /// Names the sessions of a plugin that keeps its data under `keeper`.
+    /// Creates the names for a plugin that keeps its data under `keeper`.
     pub(super) fn new(plugin: &str, keeper: &str, workspace: &Path) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(workspace.as_os_str().as_encoded_bytes());
@@ -53,7 +53,7 @@ impl LoopSessionNames {
     /// Returns the id of a new session.
     pub(super) fn fresh_id(&self) -> String {
         let id = crate::clock::new_id();
-        // The end of an id is random, its beginning the time.
+        // Take the end of the id, which is random; its beginning is the time.
         let digits = id.get(id.len().saturating_sub(FRESH_DIGITS)..);
         self.id_of(&format!("{UNNAMED}{}", digits.unwrap_or(&id)))
     }

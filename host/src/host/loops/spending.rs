@@ -36,8 +36,8 @@ struct LoopCosts {
     reserved: f64,
 }
 
-/// Cost that a running turn has reserved. When this is dropped, the cost of the turn takes its place,
-/// even if the task of the turn fails.
+/// Cost that a running turn has reserved. Dropping this replaces the reservation with the turn's
+/// cost, even if the task of the turn failed.
 #[derive(Debug)]
 pub(super) struct ReservedCost {
     spending: LoopSpending,

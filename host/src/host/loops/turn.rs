@@ -57,7 +57,7 @@ impl LoopTurn {
         &self.cancel
     }
 
-    /// Returns the function that opens the session, or makes it when it is missing. `last` never
+    /// Returns the function that opens the session, or creates it if it is missing. `last` never
     /// means a session that is made here.
     ///
     /// The function fails where the session is open elsewhere or cannot be read.
@@ -109,7 +109,8 @@ impl LoopTurn {
         }
         self.has_begun.store(true, Ordering::Release);
         let outcome = turn.await.map_err(|error| error_chain(&error))?;
-        // The outcome of an earlier turn with this input id: nothing ran, and nothing is paid again.
+        // This input id had a turn before: its stored outcome is returned, nothing ran, and no cost
+        // is added.
         if outcome.turn <= n_before {
             self.has_begun.store(false, Ordering::Release);
         }
@@ -119,13 +120,13 @@ impl LoopTurn {
 
 /// Runs each turn in a session that is opened for it and closed after it, with the policy and the
 /// approver of the host.
-pub(super) struct OwnSessions {
+pub(super) struct PerTurnSessions {
     host: Host,
     /// Ways to say something to the turns that run, by the ids of their sessions.
     steering: Arc<Mutex<BTreeMap<String, SteerHandle>>>,
 }
 
-impl OwnSessions {
+impl PerTurnSessions {
     pub(super) fn new(host: Host) -> Self {
         Self {
             host,
@@ -134,7 +135,7 @@ impl OwnSessions {
     }
 }
 
-impl TurnRunner for OwnSessions {
+impl TurnRunner for PerTurnSessions {
     fn run_turn(&self, turn: LoopTurn) -> BoxFuture<'static, Result<TurnOutcome, String>> {
         let (host, steering) = (self.host.clone(), self.steering.clone());
         Box::pin(async move {

@@ -138,7 +138,7 @@ fn exported_functions(
                 found.extend(index.map(|index| (vec![export.to_owned()], function, index)));
             }
             ComponentItem::ComponentInstance(interface) => {
-                // An entry of a program, which returns nothing that one could answer with.
+                // Skip entry points of programs: they return nothing that could be a tool result.
                 if export.starts_with("wasi:cli/run@") || export.starts_with("wasi:http/") {
                     continue;
                 }

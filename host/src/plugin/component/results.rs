@@ -47,7 +47,8 @@ fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
     }
 }
 
-/// Returns the bytes of a list of bytes. An empty list is none: its type is not known here.
+/// Returns the bytes of a list of bytes. `None` for an empty list, because its type is not known
+/// here.
 fn bytes_of(value: &Val) -> Option<Vec<u8>> {
     let Val::List(items) = value else {
         return None;
@@ -62,7 +63,7 @@ fn bytes_of(value: &Val) -> Option<Vec<u8>> {
     bytes.collect()
 }
 
-/// Converts one value.
+/// Converts one value of the component model to JSON.
 fn json_of(value: Val) -> Value {
     if let Some(bytes) = bytes_of(&value) {
         return Value::String(STANDARD.encode(bytes));

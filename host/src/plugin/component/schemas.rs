@@ -117,7 +117,7 @@ fn integer(min: i64, max: i64) -> Value {
     json!({"type": "integer", "minimum": min, "maximum": max})
 }
 
-/// Whether the elements of a list make it bytes.
+/// Whether a list with these elements is a byte string.
 pub(super) fn is_bytes(element: &Type) -> bool {
     matches!(element, Type::U8)
 }

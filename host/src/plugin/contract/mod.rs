@@ -207,7 +207,7 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             let expected = format!(
-                "it imports `x`, which wants version {newer} of the contract; this host supports {}: update Rind, or build the \
+                "it imports `x`, which needs version {newer} of the contract; this host supports {}: update Rind, or build the \
                  plugin with an SDK for a supported version",
                 supported().collect::<Vec<_>>().join(", ")
             );

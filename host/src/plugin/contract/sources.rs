@@ -55,7 +55,7 @@ pub fn digest_sources(folder: &Path) -> Option<String> {
             return None;
         }
         let content = fs::read(full).ok()?;
-        // With their lengths, so that no two sets of files have one text.
+        // Hash the lengths too, so that two different sets of files never hash the same bytes.
         for part in [path.as_bytes(), &content] {
             hasher.update(&part.len().to_le_bytes());
             hasher.update(part);

@@ -35,7 +35,7 @@ impl wit::Host for HostState {
     async fn request(&mut self, order: wit::RequestOrder) -> Result<wit::ModelAnswer, HandleError> {
         check_name("model", order.model.as_deref())?;
         check_name("preset", order.preset.as_deref())?;
-        // Before the scan for secrets, which takes time for every byte.
+        // Check the size before the scan for secrets, whose time grows with the text.
         if let Some(note) = &order.note {
             check_added_size("note", note.len())?;
         }

@@ -131,7 +131,7 @@ async fn wait_for_event(
     }
 }
 
-/// Waits as long as a look at the watched paths takes. Then the host counts as ending.
+/// Waits for one interval of polling the watched paths. Then the host counts as ending.
 async fn look_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
     let looked = tokio::time::timeout(LOOK_PAUSE / 2, event).await;
     match looked {

@@ -35,7 +35,7 @@ fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, 
         exclusive: open.contains(OpenFlags::EXCLUSIVE),
         truncate: open.contains(OpenFlags::TRUNCATE),
         folder: open.contains(OpenFlags::DIRECTORY),
-        // In WASI the stream decides where it writes, not the open flags.
+        // In WASI, appending is a property of the stream and not of the open flags.
         append: false,
     };
     if how.folder && (how.create || how.exclusive || how.truncate) {

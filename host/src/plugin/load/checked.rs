@@ -74,7 +74,7 @@ impl CheckedPlugin {
             trust: found.trust,
             folder: found.folder.clone(),
             prompts: match foreign {
-                // The file may lie in any folder.
+                // A bare component has no folder of its own: the files beside it belong to others.
                 Some(_) => Arc::default(),
                 None => prompts::read(&found.folder.join(prompts::FOLDER), held.as_deref()),
             },

@@ -80,7 +80,8 @@ impl DecidedPlugin {
         let wanted = [operator, options.timeout, self.manifest.limits.timeout];
         let priority = hook.priority.or(plugin.priority).or(options.priority);
         let on_failure = hook.on_failure.or(plugin.on_failure).or(options.on_failure);
-        // Nothing runs without a plugin that is required, and that is as true of each of its hooks.
+        // A required plugin blocks when it fails, and so does each of its hooks: ignore other
+        // settings.
         let on_failure = on_failure.filter(|_| !self.is_required);
         let by_default = match self.is_required {
             true => OnFailure::Block,

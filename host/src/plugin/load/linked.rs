@@ -132,8 +132,8 @@ pub(in crate::plugin) enum Linking {
 }
 
 impl LoadedPlugin {
-    /// Gives a plugin the granted resources, and links it with their imports. `template` returns the
-    /// template of its instances, linked with the permissions that it is given.
+    /// Gives a plugin the granted resources, and links its imports with them. `template` creates
+    /// the instance template for given permissions.
     pub(in crate::plugin) fn link(
         decided: DecidedPlugin,
         options: &LoadOptions,

@@ -28,8 +28,8 @@ pub(in crate::plugin) struct ComponentFacts {
     pub(in crate::plugin) was_cached: bool,
 }
 
-/// Compiled component, and its template with everything that the manifest requests: the one with
-/// which its tools were listed.
+/// Compiled component, and the template with all requested permissions, with which its tools were
+/// listed.
 pub(in crate::plugin) struct CompiledComponent {
     pub(in crate::plugin) component: Component,
     pub(in crate::plugin) template: Arc<InstanceTemplate>,

@@ -49,8 +49,8 @@ pub struct LoadOptions {
     pub expects_installed: bool,
     /// Settings by plugin name.
     pub settings: BTreeMap<String, PluginSettings>,
-    /// Settings of the project's own plugins, which the project may set itself; where there are
-    /// none, those above hold.
+    /// Settings of the project's own plugins, which the project itself may set; if absent, the
+    /// settings above apply.
     pub project_settings: BTreeMap<String, PluginSettings>,
     /// Source of `settings`, for line numbers in messages.
     pub written: Config,
@@ -68,7 +68,7 @@ pub struct LoadOptions {
     pub is_cold: bool,
     /// Counts the use that the plugins make of the host.
     pub meter: Option<Arc<Meter>>,
-    /// Clock and random numbers that the plugins get in place of the real ones, in tests.
+    /// Clock and random numbers that the plugins get instead of the real ones, in tests.
     pub fixed: Option<FixedWorld>,
 }
 
@@ -117,8 +117,9 @@ impl LoadOptions {
         })
     }
 
-    /// Loads plugins that the settings switch off, to look at them. Where each was switched off, by
-    /// its name and whether that holds for the project's own plugins.
+    /// Loads plugins even if the settings switch them off, in order to inspect them. Also returns
+    /// the place that switches each off, by plugin name, and whether this applies to the project's
+    /// own plugins.
     #[must_use]
     pub fn switch_all_on(&mut self) -> BTreeMap<(String, bool), String> {
         let mut off = BTreeMap::new();

@@ -30,7 +30,7 @@ pub(super) trait ScriptPoint: Point {
 /// The way in which something reaches every point: called with the marker of the one that was
 /// named.
 pub(super) trait WithPoint {
-    /// Does it at the point `P`.
+    /// Runs with the marker `P` of the point.
     fn with<P: ScriptPoint>(self);
 }
 
@@ -49,7 +49,7 @@ macro_rules! points {
             }
         })*
 
-        /// Does something at the point of this name.
+        /// Calls `what` with the marker of the point that has this name.
         pub(super) fn at(point: &str, what: impl WithPoint) {
             match point {
                 $($name => what.with::<catalog::$marker>(),)*
@@ -76,7 +76,8 @@ for_each_point!(points);
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CallWith{P}")]
 pub(super) struct Call<P> {
-    /// Number of the call; only for scripts that stay, which answer with it.
+    /// Number of the call. Only for scripts that keep running, which repeat the number in their
+    /// answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
     /// Name of the script in the settings.
@@ -111,7 +112,7 @@ pub(super) struct Call<P> {
 }
 
 impl<P> Call<P> {
-    /// Makes the call of the script `hook`.
+    /// Creates the call of the script `hook`.
     pub(super) fn new(hook: &str, point: &str, caller: &Caller, payload: P) -> Self {
         let context = &caller.context;
         Self {

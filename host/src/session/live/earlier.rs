@@ -1,5 +1,5 @@
-//! Facts about the run before that a person is told: status lines of plugins, and answers that ended
-//! with it.
+//! Facts about the previous run that a person is told: status lines of plugins, and answers that
+//! ended with it.
 
 use std::collections::BTreeMap;
 

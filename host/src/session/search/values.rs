@@ -34,7 +34,7 @@ fn value_files(folder: &Path) -> Vec<(String, PathBuf)> {
     named
 }
 
-/// Reads a value; `None` if it cannot be read. `rind session doctor` tells of it.
+/// Reads a value; `None` if it cannot be read, which `rind session doctor` reports.
 fn read_value(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
     bytes.clear();
     let (file, _) = guarded::open(path).ok()?;

@@ -1,4 +1,4 @@
-//! Makes the view of a session, entry by entry.
+//! Creates the view of a session, entry by entry.
 //!
 //! Results, decisions and ends are attached to their call, subagent or turn. An entry that fits
 //! none becomes a separate event.

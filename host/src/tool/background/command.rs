@@ -69,7 +69,7 @@ pub struct BackgroundCommand {
     live: LiveOutput,
     unread: Mutex<UnreadOutput>,
     n_written: AtomicU64,
-    /// Tells those who wait for a text of new output.
+    /// Notifies those who wait for a text in new output.
     grown: Notify,
     /// Whether the model knows of its end.
     is_told: AtomicBool,
@@ -200,7 +200,7 @@ impl BackgroundCommand {
     /// Takes the output that was not read yet, for the model.
     #[must_use]
     pub fn take_output(&self) -> String {
-        // In this order: whatever was written before the end is then part of the last output.
+        // Check `is_over` first, so that all text written before the end is in the last output.
         let is_over = !self.is_running();
         lock(&self.unread).take(is_over)
     }
@@ -251,7 +251,7 @@ impl BackgroundCommand {
         }
     }
 
-    /// Notes that the model was told of its end. Returns whether it was told before.
+    /// Records that the model was told of the command's end. Returns whether it was told before.
     pub(crate) fn set_told(&self) -> bool {
         self.is_told.swap(true, Ordering::AcqRel)
     }

@@ -68,7 +68,7 @@ debug_some!(
 );
 
 impl BackgroundCommands {
-    /// Calls this function with each command that ends, in place of an earlier one.
+    /// Calls this function with each command that ends, instead of an earlier one.
     pub fn tell_ends(&self, on_end: OnBackgroundEnd) {
         lock(&self.0).on_end = Some(on_end);
     }

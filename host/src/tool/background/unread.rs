@@ -108,7 +108,8 @@ impl UnreadOutput {
         let mut end = match last.rfind(char::is_whitespace) {
             _ if text.ends_with('\n') => text.len(),
             Some(at) => text.ceil_char_boundary(from + at + 1),
-            // A line without a blank that is longer than a key.
+            // No blank in the whole window, which is longer than any key: the line need not be held
+            // back.
             None if from > 0 => text.len(),
             None => 0,
         };
@@ -129,7 +130,8 @@ impl UnreadOutput {
             if !kept.ends_with(secret.as_str()) {
                 end = without_begun(kept, secret);
             }
-            // A secret that repeats its own beginning was cut in its middle.
+            // If a secret overlaps with itself, the cut may lie inside an occurrence: cut before
+            // it.
             let mut whole = text.match_indices(secret.as_str());
             let is_cut = |at: usize| at < end && end < at + secret.len();
             if let Some((at, _)) = whole.find(|(at, _)| is_cut(*at)) {
@@ -167,7 +169,7 @@ fn same_lines(read: &str, text: &str) -> usize {
     let lines = read.split_inclusive('\n').zip(text.split_inclusive('\n'));
     let same = lines.take_while(|(read, line)| read == line);
     let n = same.map(|(line, _)| line.len()).sum();
-    // Nothing was added behind an unfinished line whose last word is held back.
+    // The last line is unfinished and its last word is held back: count it as already read.
     match text.get(n..) {
         Some(rest)
             if !rest.contains('\n') && read.get(n..).is_some_and(|was| rest.starts_with(was)) =>

@@ -99,14 +99,14 @@ async fn wait_for(command: &BackgroundCommand, seconds: u64, until: Option<&str>
             None => drop(command.wait_ended().await),
         }
     };
-    // The answer says that it still runs.
+    // Ignore a timeout: the answer says that the command still runs.
     let _ = tokio::time::timeout(Duration::from_secs(seconds), awaited).await;
 }
 
 /// Returns the new output of a command with a last line on its state.
 pub(super) fn answer_text(command: &BackgroundCommand, is_start: bool) -> String {
     let id = command.id();
-    // In this order: an end that comes in between has its output told with the next answer.
+    // Read the end before the output. If the command ends in between, the next answer reports it.
     let end = command.end();
     let mut text = command.take_output();
     if !text.is_empty() && !text.ends_with('\n') {

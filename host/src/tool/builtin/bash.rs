@@ -234,7 +234,7 @@ impl Bash {
         let process = Process {
             deadline: limit.unwrap_or(MAX_AGE).min(MAX_AGE),
             on_bytes: Some(command.on_bytes()),
-            // Its output is kept where it is read.
+            // The output is collected in `on_bytes`.
             capture_bytes: 0,
             ..self.process_of(asked.command, confine, keeper)
         };
@@ -298,7 +298,7 @@ impl LeftFilesSearch {
                      there, or make the folder writable",
                     records.display()
                 );
-                // Files were renamed, which is to be told although this command does not run.
+                // Report the renamed files of earlier commands, although this command does not run.
                 with_notes(why, &earlier)
             })?;
             Ok(Started {
@@ -328,7 +328,7 @@ impl LeftFilesSearch {
             let lines = started.before.refuse_what_git_would_run(None);
             let renewed =
                 records.map(|records| CommandRecord::create(&records, &started.before, period));
-            // A record that cannot be renewed stays as it is.
+            // If the record cannot be renewed, keep the old one.
             if let Some(Ok(renewed)) = renewed
                 && let Some(old) = started.record.replace(renewed)
             {
@@ -350,7 +350,8 @@ impl LeftFilesSearch {
         let judged = tokio::task::spawn_blocking(move || {
             let mut lines = started.earlier;
             lines.extend(started.before.refuse_what_git_would_run(None));
-            // Only now: the files of a command that nothing looked at would stay otherwise.
+            // Remove the record only after the check: if Rind is killed before, the next start
+            // finds the record and checks the files.
             if let Some(record) = started.record {
                 record.remove();
             }

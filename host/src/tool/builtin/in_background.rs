@@ -1,4 +1,5 @@
-//! Runs a command of `bash` in the background: the answer of its start, and its way to the end.
+//! Runs a command of `bash` in the background: the answer at its start, and its supervision to the
+//! end.
 //!
 //! Start from [`run_in_background`].
 
@@ -16,18 +17,19 @@ use super::answer::ending_words;
 use super::background::answer_text;
 use super::cause::find_cause;
 
-/// Time for which the start of a command is watched: one that fails at once is told with its start.
+/// Time for which the start of a command is watched. If it fails within this time, the first answer
+/// reports it.
 const START_WATCH: Duration = Duration::from_millis(1000);
 
-/// Interval at which the files that a command leaves are looked at while it goes on. A program of the
-/// user's may run git at any time.
+/// Interval at which the files that a running command leaves are checked. The user may run git at
+/// any time, and git would run programs that such files name.
 const LOOK_PERIOD: Duration = Duration::from_secs(300);
 
 /// Number of last lines of output that are searched for the cause of a failure.
 const LAST_LINES: usize = 40;
 
-/// A command whose start is being answered. Dropped before the answer, it ends the command: its model
-/// would not know its id.
+/// A command that has started and is not yet in an answer. Dropping this ends the command, because
+/// the model would not know its id.
 pub(super) struct StartedCommand {
     command: Arc<BackgroundCommand>,
     commands: BackgroundCommands,
@@ -72,7 +74,7 @@ impl Drop for StartedCommand {
     }
 }
 
-/// Runs the command to its end, and looks at the files that it leaves.
+/// Runs the command to its end, and checks the files that it leaves.
 pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundCommand>) {
     let _lost = LostCommand(&command);
     let seconds = process.deadline.as_secs();
@@ -136,7 +138,7 @@ async fn run_and_look(
         let Some(confine) = &confine else {
             continue;
         };
-        // Polled meanwhile: a command whose output nobody reads stands still.
+        // Poll the command during the check: its pipe would fill, and the command would block.
         let mut again = pin!(look.look_again(confine, 2 * LOOK_PERIOD));
         let mut ended = None;
         let (next, lines) = loop {

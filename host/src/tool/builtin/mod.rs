@@ -81,7 +81,8 @@ pub(crate) fn spec_of<A: JsonSchema>(
 ) -> ToolSpec {
     let mut parameters = schemars::schema_for!(A).to_value();
     if let Some(schema) = parameters.as_object_mut() {
-        // Every request carries the schema, and these two keys are useless to the model.
+        // Omit these two keys: the model has no use for them, and the schema is sent with every
+        // request.
         schema.remove("$schema");
         schema.remove("title");
     }
@@ -274,7 +275,7 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             let found = self.workspace.looking(&ctx.cancel, MAX_TARGET, look).await;
             match found {
                 Ok(found) => found,
-                // The call itself waits longer.
+                // The call itself has a longer timeout and reports the error.
                 Err(WorkspaceError::TooLong { .. } | WorkspaceError::Cancelled) => None,
                 Err(error) => Some(error.to_string()),
             }

@@ -62,7 +62,7 @@ impl PolicyRule {
         let (key, of_key) = match (&self.command, &self.path) {
             (Some(_), _) => ("command", &[BASH][..]),
             (None, Some(_)) => ("path", OF_FILES),
-            // A rule for an effect alone holds for tools that are installed later as well.
+            // A rule that names only an effect also covers tools that are installed later.
             (None, None) if self.tool.is_none() => return None,
             (None, None) => ("", &[][..]),
         };
@@ -71,7 +71,7 @@ impl PolicyRule {
         };
         let able: Vec<&ToolSpec> = named.iter().filter(is_of_key).copied().collect();
         if able.is_empty() {
-            // Without a name it is a rule for tools that may be here at another time.
+            // A rule without a tool name may be for tools that are not installed now.
             self.tool.as_ref()?;
             return Some(format!(
                 "{} no `{key}` that rules know, so this rule has no effect; remove `{key}`, or name one of these tools: {}",

@@ -82,7 +82,7 @@ impl ApprovalMode {
         else {
             return false;
         };
-        // At any depth: a folder below may be the workspace of the next session.
+        // Match at any depth, because a subfolder may be the workspace of a later session.
         let is_asked = |name: &str| {
             ASKED_FOLDERS
                 .iter()
@@ -130,7 +130,7 @@ impl ModeSwitch {
     #[must_use]
     pub fn mode(&self) -> ApprovalMode {
         let number = usize::from(self.0.load(Ordering::Acquire));
-        // A number that no mode has cannot occur; the mode that asks would be the safe one.
+        // The number always belongs to a mode; if it did not, the default mode asks.
         ApprovalMode::ALL.get(number).copied().unwrap_or_default()
     }
 

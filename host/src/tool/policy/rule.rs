@@ -346,7 +346,7 @@ pub(super) fn is_spelt_path(path: &str) -> bool {
 
 impl PathPattern {
     fn new(text: &str, decision: Rule) -> Result<Self, String> {
-        // Paths of calls never have these, so that the rule would never apply.
+        // The paths of calls never contain these, so such a rule would never match.
         let odd = [
             (text.contains('\\'), "a backslash; write `/` between names"),
             (text.trim() != text, "a blank at its beginning or end"),
@@ -369,8 +369,8 @@ impl PathPattern {
                 "`path = {text:?}` is not a path from the workspace, as in \"docs/**\""
             ));
         }
-        // A directory is meant with everything in it. A rule that asks or denies covers that by its
-        // name alone, which holds for a file of this name as well.
+        // A pattern with a final `/` covers everything in the directory. A rule that asks or denies
+        // also covers a file of that name, so the `/` is dropped for it.
         let is_spelt = names.last().is_some_and(|last| !last.contains(WILDCARDS));
         let mut whole = names.join("/");
         if text.ends_with('/') && (decision == Rule::Allow || !is_spelt) {

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use super::confine;
 
-/// Starts a program in a process group of its own, with this environment and without a terminal or a
-/// descriptor of this process. Both its outputs go to `log`. Its end is not waited for.
+/// Starts a program in its own process group, with this environment, without a terminal and without
+/// descriptors of this process. Both its outputs go to `log`. Does not wait for its end.
 ///
 /// # Errors
 /// The program cannot be started.

@@ -17,8 +17,8 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),
     ("VISUAL", "true"),
-    // Vim reads keys from where it writes to when its input is empty, and waits. With commands to
-    // carry out (`vim -c wq`) it ends before it comes to this.
+    // If its input is empty, Vim reads keys from its output and waits forever. This command makes
+    // it exit with an error. `vim -c wq` runs its own commands first and ends before.
     ("VIMINIT", "autocmd VimEnter * cquit"),
     ("AWS_PAGER", "cat"),
     ("BAT_PAGING", "never"),

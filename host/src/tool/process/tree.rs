@@ -160,7 +160,7 @@ pub(super) fn find_descendants(of: Pid) -> Vec<DescendantProcess> {
     descendants_in(list_processes().collect(), of.as_raw_nonzero().get())
 }
 
-/// Returns the same including zombies, which show short-lived processes.
+/// Returns the descendants including zombies. Zombies show processes that ended quickly.
 pub(super) fn descendants_and_zombies(of: Pid) -> Vec<DescendantProcess> {
     let all = all_processes().map(|(process, _)| process).collect();
     descendants_in(all, of.as_raw_nonzero().get())

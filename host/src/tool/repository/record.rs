@@ -34,7 +34,7 @@ const UNFINISHED: &str = "new";
 /// Maximum size of a record, in bytes: the contents in base64, and some 100,000 paths.
 const MAX_RECORD_BYTES: u64 = 2 * MAX_KEPT_BYTES + (32 << 20);
 
-/// Time that a command may run beyond its deadline, until all of its processes have been stopped.
+/// Time that a command may run beyond its deadline until all of its processes are stopped.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Age at which an unfinished record is removed. Its command was never started.
@@ -145,7 +145,8 @@ impl CommandRecord {
         let new = folder.join(format!("{id}.{UNFINISHED}"));
         let path = folder.join(format!("{id}.{FINISHED}"));
         let mut file = File::create_new(&new)?;
-        // Locked before it has the name under which it is looked for.
+        // Lock the file before it gets its final name: other processes judge unlocked files of that
+        // name.
         file.try_lock()?;
         let written = serde_json::to_vec(&Recorded::of(before, deadline))
             .map_err(io::Error::from)
@@ -171,7 +172,7 @@ impl CommandRecord {
 pub fn judge_interrupted(folder: &Path) -> Vec<String> {
     let dir = match Dir::open_ambient_dir(folder, ambient_authority()) {
         Ok(dir) => dir,
-        // No command was ever confined.
+        // Without this folder, no command has run confined yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => return vec![unknown(folder, &error.to_string())],
     };
@@ -216,7 +217,7 @@ fn judge(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
             .collect(),
         Err(why) => vec![unknown(&path, &why)],
     };
-    // A record that stays is judged again, and a damaged one is named again.
+    // Ignore the error: a record that remains is judged again at the next start.
     let _ = dir.remove_file(name);
     lines
 }

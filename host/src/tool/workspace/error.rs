@@ -39,8 +39,8 @@ pub enum WorkspaceError {
     Changed(String),
     /// The file decides which programs git runs.
     #[error(
-        "`{0}` is in the folder of a git repository, or would make a repository of a folder: what is there decides what git \
-         runs, and files there cannot be written by this tool. Use git commands, or ask the user to change it"
+        "`{0}` is in the git folder of a repository, or would turn a folder into a repository. A file there decides what git \
+         runs, so this tool does not write it. Use git commands, or ask the user to change it"
     )]
     Repository(String),
     /// The file is larger than the caller's limit.

@@ -77,7 +77,8 @@ impl Workspace {
         let record = recorder.begin_change(&known, Some(content));
         let written = self.write_unrecorded(path, content, expected);
         if let Some(record) = record {
-            // A link that was changed meanwhile led to another file, which is not the recorded one.
+            // If a symlink changed during the write, another file than the recorded one was
+            // written.
             let is_done = matches!(&written, Ok((_, names)) if *names == known);
             recorder.end_change(record, is_done);
         }

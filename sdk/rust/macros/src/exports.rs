@@ -366,7 +366,7 @@ fn here(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
 
-/// The same tokens at another place. Groups are left as they are.
+/// Returns the same tokens with another span. Groups are left unchanged.
 fn at(span: Span, tokens: TokenStream) -> TokenStream {
     let moved = tokens.into_iter().map(|mut token| {
         token.set_span(here(span));

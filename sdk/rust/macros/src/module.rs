@@ -212,7 +212,7 @@ impl Plugin {
     }
 }
 
-/// Puts the function of a loop into its place, which is empty.
+/// Puts the function of a loop into its slot, which must be empty.
 fn add_loop(place: &mut Option<Function>, attribute: &Attribute, function: &ItemFn) -> Result<()> {
     plain(attribute)?;
     let function = Function::parse(function, None)?;

@@ -22,7 +22,7 @@ include!("../wit/points.in");
 
 macro_rules! points {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
-        /// All of them, in the order of a session.
+        /// All points, in the order in which a session calls them.
         pub(crate) const POINTS: &[Point] = &[
             $(Point { name: $name, aliases: &[$($alias),*], payload: stringify!($payload), outcome: stringify!($outcome) },)*
         ];

@@ -36,7 +36,7 @@ impl LiveSession {
             let severity = NoticeSeverity::Warning;
             !self.link.send_notice(&self.id, severity, note.clone())
         });
-        // Without notices they stand before the first answer.
+        // A client that shows no notices gets the texts at the beginning of the first answer.
         *lock(&self.notes) = unshown.collect();
         self.list_models().await;
     }

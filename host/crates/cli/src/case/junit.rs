@@ -154,7 +154,7 @@ fn write_properties(indent: &str, all: impl Iterator<Item = (String, String)>) -
     format!("{indent}<properties>\n{lines}{indent}</properties>\n")
 }
 
-/// Escapes a text for XML. Other control characters have no place in it at all.
+/// Escapes a text for XML. Control characters that XML forbids are dropped.
 fn escape_xml(text: &str) -> String {
     let is_allowed = |c: &char| match c {
         '\n' | '\t' => true,

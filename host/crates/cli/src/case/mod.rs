@@ -95,7 +95,7 @@ pub(super) async fn run_test(args: TestArgs) -> anyhow::Result<ExitStatus> {
 }
 
 fn select_cases(args: &TestArgs) -> CaseSelection {
-    // Without a limit of the system, one processor is the careful answer.
+    // If the number of processors is unknown, run one case at a time.
     let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     CaseSelection {
         only: args.only.clone(),
@@ -177,8 +177,8 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::status_of(is_fine))
 }
 
-/// Builds the plugin where its component is older than its sources: cases of what is no longer there
-/// would say nothing. Returns the case that failed if it cannot be built.
+/// Builds the plugin if its component is older than its sources, so that the cases test the present
+/// code. If the build fails, returns it as a failed case.
 async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
     let path = suite.manifest.component_path(&suite.folder)?;
     let component = ComponentBytes::read_component(&path, None).ok()?;

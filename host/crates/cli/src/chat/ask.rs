@@ -35,9 +35,9 @@ pub(super) struct OpenQuestion {
 /// Effect of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineEffect {
-    /// None: it asked for another page.
+    /// The line asked for another page, so there is no answer yet.
     NotYet,
-    /// None: it was no answer.
+    /// The line is not an answer.
     Invalid,
     Answered(String),
 }
@@ -50,8 +50,8 @@ pub(super) struct TerminalRoom {
 }
 
 impl TerminalRoom {
-    /// Rows left after the typed answer and the `n_tail` rows above it. One row of the terminal
-    /// stays free.
+    /// Returns the number of rows that are left after the typed answer and the `n_tail` rows above
+    /// it. One row of the terminal stays free.
     fn rows_beside(self, n_tail: usize) -> usize {
         let is_spacious = self.size.rows >= MIN_SPARE_ROWS;
         let n_typed = self.n_typed.max(if is_spacious { 2 } else { 1 });
@@ -157,8 +157,8 @@ impl OpenQuestion {
         }
     }
 
-    /// The rows of the page that begins with this row, and how many come after it. On a screen
-    /// without a row for it, it has none.
+    /// Returns the rows of the page that begins at this row, and the number of rows after the page.
+    /// If the screen has no free row, the page is empty.
     fn page_rows(&self, from: usize, room: TerminalRoom) -> (Vec<String>, usize) {
         let rows = self.screen.all_rows(room.size);
         let n_tail = self.page_tail(rows.len(), room.size).len();

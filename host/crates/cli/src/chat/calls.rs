@@ -1,5 +1,5 @@
-//! Tool calls in a chat: those that run, with the end of their output, and those that ended, to be
-//! opened whole.
+//! Tool calls in a chat: the running ones with the last lines of their output, and the ended ones,
+//! which a person can open in full.
 //!
 //! The module must not know the terminal. Start from [`RunningCall`] and [`EndedCalls`].
 

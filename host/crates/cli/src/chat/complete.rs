@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 16;
 /// Entries of a folder that are looked at for a command of the shell.
 const MAX_LISTED: usize = 5_000;
 
-/// Most ends that are shown.
+/// Maximum number of completions that are shown.
 const MAX_SHOWN: usize = 6;
 
 /// Ends to choose from.
@@ -78,7 +78,8 @@ impl CompletionMenu {
         } else {
             Vec::new()
         };
-        // After `/model ` a line is already complete.
+        // Select no item while the completed word is empty: after `/model ` the line is already a
+        // whole command.
         let begun = items.first().and_then(|item| before.get(item.start..));
         let is_open = begun.is_some_and(str::is_empty) && !before.ends_with(['/', '@']);
         Self {
@@ -98,7 +99,7 @@ impl CompletionMenu {
         }
     }
 
-    /// Proposes these ends, of which the first is marked.
+    /// Shows these completions; the first is selected.
     pub(super) fn of_proposals(items: Vec<LineCompletion>) -> Self {
         Self {
             chosen: (!items.is_empty()).then_some(0),
@@ -171,7 +172,7 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     let (folder, begun) = word
         .rsplit_once('/')
         .map_or(("", word), |(folder, begun)| (folder, begun));
-    // The person writes what needs quotes.
+    // Propose nothing for paths that the user would have to quote or that leave the workspace.
     if word.starts_with(['/', '~', '-']) || folder.split('/').any(|name| name == "..") {
         return Vec::new();
     }
@@ -204,8 +205,8 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     found
 }
 
-/// Files that match the typed text: first those whose name begins with it, then those that contain
-/// it.
+/// Returns the files that match the typed text: first files whose name begins with the text, then
+/// files that contain it.
 fn matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
     let begun = begun.to_lowercase();
     let rank = |file: &str| {

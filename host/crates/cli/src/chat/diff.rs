@@ -26,8 +26,8 @@ const CONTEXT: usize = 3;
 /// Most rows of a change that are shown.
 const MAX_ROWS: usize = 40;
 
-/// Longest time in which the fewest changed lines are looked for. The turn waits for it; from then
-/// on more may be shown as changed.
+/// Time limit for finding the smallest diff, because the turn waits. After it, more lines than
+/// necessary may be shown as changed.
 const DEADLINE: Duration = Duration::from_millis(50);
 
 /// Built-in tools that write one file.
@@ -47,7 +47,7 @@ struct KnownContents {
 pub(super) struct ChangedFile {
     /// First rows of the diff with context lines, each with its line number.
     pub(super) rows: Vec<String>,
-    /// Lines that come after those.
+    /// Number of lines of the diff that are not in `rows`.
     pub(super) n_more: usize,
 }
 

@@ -51,7 +51,8 @@ pub(super) struct LineEditor {
 #[serde(rename_all = "lowercase")]
 pub(super) enum EditorPiece {
     Own(String),
-    /// A long paste, shown as a note: the person has not read its words.
+    /// A long paste, which the editor shows as a short note, because the person has not read its
+    /// text.
     Pasted(String),
 }
 
@@ -83,7 +84,7 @@ impl LineEditor {
         self.expand_pasted(&self.text)
     }
 
-    /// Returns the text as it is shown, with notes in place of pastes.
+    /// Returns the text as it is shown, with notes instead of pastes.
     pub(super) fn noted(&self) -> String {
         let letters = self
             .text

@@ -30,8 +30,8 @@ impl LiveChat {
         self.last_key = Instant::now();
     }
 
-    /// Stops the program, and with it a running turn, until the shell continues it. The text in the
-    /// editor stays.
+    /// Suspends the program, and with it a running turn, until the shell continues it. The text in
+    /// the editor stays.
     pub(super) fn suspend_chat(&mut self) {
         let stopped = self.screen.end_screen(&[]).and_then(|()| {
             self.tty.leave_raw();
@@ -59,13 +59,13 @@ impl LiveChat {
         self.screen.end_screen(&[])?;
         self.tty.leave_raw();
         let ended = tokio::task::block_in_place(|| run_with_file(editor, file.path()));
-        self.tty.enter_raw().context("take the terminal back")?;
+        self.tty.enter_raw().context("set up the terminal again")?;
         let ended = ended.with_context(|| format!("run `{editor}`"))?;
         anyhow::ensure!(
             ended.success(),
             "`{editor}` ended with {ended}; set VISUAL or EDITOR to an editor that is installed"
         );
-        let written = std::fs::read(file.path()).context("read what was written")?;
+        let written = std::fs::read(file.path()).context("read the edited text")?;
         Ok(self.as_text(written))
     }
 

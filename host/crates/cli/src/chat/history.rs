@@ -138,8 +138,8 @@ impl ChatHistory {
         }
     }
 
-    /// Returns the newest text with these typed letters among those older than `before`, and its
-    /// place, which counts from the last text.
+    /// Returns the newest text older than `before` that contains these letters, and its index,
+    /// counted from the last text.
     pub(super) fn find_line(
         &self,
         letters: &str,

@@ -150,7 +150,7 @@ pub(super) struct ChatSignals {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ChatExit {
     Quit(ExitStatus),
-    /// Another session, by its whole id.
+    /// Another session, by its full id.
     Resume(String),
     /// A new session, which asks this model.
     New(Option<String>),
@@ -437,7 +437,8 @@ impl LiveChat {
                     self.ask_about_plan();
                 }
             }
-            // The turn has said so, and what to do; the answer is kept in memory.
+            // The turn has already shown this error with its remedy, and its answer is kept in
+            // memory.
             Some(ChatJobDone::Turn(Err(Error::Session(_)))) => self.take_back_all(),
             Some(ChatJobDone::Turn(Err(error))) => {
                 self.take_back_all();

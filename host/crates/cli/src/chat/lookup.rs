@@ -1,4 +1,5 @@
-//! Searches beside the keys: files and models to complete, models and sessions to choose from.
+//! Searches that run while the keys stay responsive: files and models to complete, models and
+//! sessions to choose from.
 //!
 //! Everything here runs on other threads and tasks; its results come back as [`FoundChoices`].
 
@@ -85,8 +86,8 @@ impl LiveChat {
         });
     }
 
-    /// Asks an MCP server how the argument of its prompt, or an address of its templates, could go on.
-    /// Returns whether one is asked.
+    /// Asks an MCP server to complete an argument of its prompt, or an address of its templates.
+    /// Returns whether a server was asked.
     pub(super) fn complete_at_server(&mut self) -> bool {
         let before = self.editor.before().to_owned();
         let commands = self.worker.commands();

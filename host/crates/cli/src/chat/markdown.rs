@@ -66,7 +66,7 @@ impl MarkdownPage {
                 Some(language) => self.code_rows(&language, &text),
                 None => self.add_text(self.style(), &text),
             },
-            // With their marks, so that they are told apart without color.
+            // Keep the backticks, so that code is recognizable without color.
             Event::Code(text) => self.add_text(CODE, &format!("`{text}`")),
             Event::Html(text) | Event::InlineHtml(text) => self.add_text(DIM, &text),
             Event::SoftBreak => self.add_text(self.style(), " "),
@@ -204,7 +204,7 @@ impl MarkdownPage {
         self.indents.push(MarkdownIndent { mark, rest });
     }
 
-    /// The one way for text onto the page.
+    /// Adds text to the line. All text passes here, so that control characters are escaped.
     fn add_text(&mut self, style: Style, text: &str) {
         self.line.push((style, printable_prose(text)));
     }
@@ -221,7 +221,7 @@ impl MarkdownPage {
         self.is_apart = true;
     }
 
-    /// Ends the line: its words in rows.
+    /// Ends the line and wraps its words into rows.
     fn flush_row(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line.iter().all(|(_, text)| text.trim().is_empty()) {

@@ -231,7 +231,7 @@ async fn pick_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<Opt
 enum PickedSession {
     Of(String),
     None,
-    /// Show those that have this text.
+    /// Show the sessions that contain this text.
     Search(String),
 }
 

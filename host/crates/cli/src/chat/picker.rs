@@ -21,7 +21,7 @@ const WIDTH: usize = 200;
 pub(super) struct PickerEntry {
     /// Argument of the command that the choice runs.
     pub(super) value: String,
-    /// A few words on it.
+    /// Short description.
     pub(super) about: String,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct ChatPicker {
     pub(super) command: &'static str,
     /// `None` until the entries are known.
     entries: Option<Vec<PickerEntry>>,
-    /// Reason for which there are none.
+    /// Text that is shown if there are no entries.
     why_empty: String,
     pub(super) query: LineEditor,
     chosen: usize,
@@ -116,7 +116,7 @@ impl ChatPicker {
     }
 
     fn edit_query(&mut self, key: TypedKey) {
-        // A line break would make rows of the query.
+        // Drop line breaks: the query is a single row.
         let is_break = key.code == KeyCode::Char('j') && key.ctrl;
         if !is_break && super::press::edit_line(&mut self.query, key) {
             self.chosen = 0;

@@ -282,7 +282,7 @@ impl PlainChat {
             Ok(CommandCallResult::Action(OwnerAction::Reload)) => {
                 self.leaving = Some(ChatExit::Reload(self.id.clone()));
             }
-            // Lines have no clipboard: the text is shown.
+            // Without a terminal there is no clipboard, so print the text.
             Ok(CommandCallResult::Action(OwnerAction::Copy(text))) => {
                 render::answer_line(render::printable_prose(text.trim_end()));
             }
@@ -348,7 +348,8 @@ impl PlainChat {
                 }
                 self.go_on();
             }
-            // The turn has said so, and what to do; the answer is kept in memory.
+            // The turn has already shown this error with its remedy, and its answer is kept in
+            // memory.
             Some(ChatJobDone::Turn(Err(Error::Session(_)))) => {
                 self.last = ExitStatus::Failed;
                 self.go_on();

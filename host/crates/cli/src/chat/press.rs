@@ -196,7 +196,7 @@ impl LiveChat {
         };
         match (key.code, key.ctrl) {
             (KeyCode::Char('c'), true) => self.interrupt_job(),
-            // A page goes back to its question first.
+            // Esc on a page of details first returns to the question.
             (KeyCode::Esc, _) if self.question.as_mut().is_some_and(OpenQuestion::close_page) => {}
             (KeyCode::Esc, _) => self.decline_question(),
             _ if !is_taken => {}

@@ -30,7 +30,7 @@ pub(super) fn read_lines() -> Receiver<String> {
     lines
 }
 
-/// Says of a line that it answers nothing.
+/// Reports that a typed line was ignored, because it answers no question.
 pub(super) fn report_ignored(line: &str) {
     let line = render::one_line(line, 400);
     at_once(format_args!(

@@ -63,7 +63,8 @@ impl LiveChat {
                     letters.pop();
                     self.find_in_history(letters, None);
                 }
-                // Enter takes the text, to be read before it is sent. Other keys take it and edit it.
+                // Enter only copies the found text into the editor, so that the user can read it
+                // before sending. Any other key copies it and is then handled as usual.
                 (KeyCode::Enter, ..) => self.search = None,
                 _ => {
                     self.search = None;
@@ -89,7 +90,7 @@ impl LiveChat {
                 search.at = Some(at);
                 self.editor.set_pieces(&pieces);
             }
-            // Going on from the oldest text stays there.
+            // Stay at the oldest text if there is no older match.
             None if before.is_some() => {}
             None => {
                 search.at = None;

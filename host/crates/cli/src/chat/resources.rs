@@ -15,7 +15,7 @@ pub(super) struct ChatResources {
     pub(super) materials: SessionMaterials,
     /// Resources by server; empty while they are being listed.
     listed: HashMap<String, Vec<ListedResource>>,
-    /// The text that is sent once its resources are there.
+    /// The text that is sent once its resources have been fetched.
     pub(super) unsent: Option<TypedLine>,
 }
 
@@ -33,7 +33,7 @@ impl ChatResources {
         server_names(&self.materials)
     }
 
-    /// Returns the server that a begun word names, if its resources were not asked for yet.
+    /// Returns the server that the word at the cursor names, if its resources were not listed yet.
     pub(super) fn begin_listing(&mut self, begun: &str) -> Option<String> {
         let (server, _) = begun.split_once(':')?;
         let is_new = !self.listed.contains_key(server);

@@ -41,7 +41,7 @@ pub(super) struct ChatShell {
     untold: Vec<String>,
 }
 
-/// A command that runs. Dropped, it ends: none outlives its chat.
+/// A running command. Dropping it ends the command, so none outlives its chat.
 struct RunningShell {
     command: String,
     cancel: CancellationToken,
@@ -154,7 +154,7 @@ impl ChatShell {
         std::mem::take(&mut self.untold)
     }
 
-    /// Puts back output that was taken and not told.
+    /// Puts back output that was taken but did not reach the model.
     pub(super) fn put_back(&mut self, untold: Vec<String>) {
         self.untold.splice(0..0, untold);
     }

@@ -52,7 +52,7 @@ impl AnswerStream {
         }
     }
 
-    /// Returns the rows of the rest as it looks now.
+    /// Returns the rows of the part that is not in the scrollback yet.
     pub(super) fn tail_rows(&self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         self.push_blank(&mut rows, &self.rest);
@@ -156,7 +156,7 @@ impl AnswerStream {
     }
 }
 
-/// The line, when it opens a block of code.
+/// Returns the line if it opens a fenced code block.
 fn opens_fence(line: &str) -> Option<&str> {
     let line = line.trim();
     (line.starts_with("```") && !line.trim_start_matches('`').contains('`')

@@ -420,8 +420,8 @@ impl ChatView {
 
     /// The part of the output that was not shown while it was written.
     fn unshown_output<'a>(&self, output: &'a str) -> &'a str {
-        // Answers before a steering text were shown but are not part of the output. Leave out shown
-        // answers from the first on, until the rest is the beginning of the output.
+        // An answer before a steering text was shown and is not part of the output. Drop shown
+        // answers, the oldest first, until the remaining ones are a prefix of the output.
         let shown = (0..self.answers.len())
             .map(|from| self.answers.get(from..).unwrap_or_default().concat())
             .find(|shown| !shown.trim().is_empty() && unshown_rest(output, shown) != output);

@@ -88,8 +88,8 @@ impl LiveChat {
         });
     }
 
-    /// Finds the resources of MCP servers that a text names. Returns `None`, and says why, if the
-    /// text cannot be sent: it stays in the editor.
+    /// Finds the resources of MCP servers that a text names. Returns `None`, after a message, if
+    /// the text cannot be sent; it then stays in the editor.
     fn find_resources(&mut self, noted: &str, text: &str) -> Option<Vec<ResourceMention>> {
         let servers = self.resources.servers();
         let found = match find_mentions(noted, &servers) {

@@ -23,7 +23,7 @@ enum ChatJob {
     Continue(CancellationToken),
     Command(CommandCall, CancellationToken),
     Model(Selected),
-    /// Tells those who watch of a command.
+    /// Sends an event about a command to the observers.
     Tell(Event),
     Close,
 }
@@ -69,7 +69,7 @@ pub(super) struct ChatWorker {
     events: BesideSession,
 }
 
-/// The way to those who watch, while a turn has the session.
+/// Channel to the observers, while a turn has the session.
 #[derive(Clone)]
 struct BesideSession {
     events: Events,
@@ -129,7 +129,7 @@ impl ChatWorker {
         let _ = self.jobs.send(ChatJob::Turn(prompt, cancel));
     }
 
-    /// Goes on with the interrupted turn.
+    /// Continues the interrupted turn.
     pub(super) fn continue_turn(&mut self) {
         let cancel = self.begin_job(ChatJobKind::Turn);
         let _ = self.jobs.send(ChatJob::Continue(cancel));
@@ -248,7 +248,7 @@ async fn work_on_session(
     }
 }
 
-/// Runs a turn, after the resources that its text names are there.
+/// Runs a turn once the resources that its text names are fetched.
 async fn run_prompt(
     session: &mut Session,
     prompt: ChatPrompt,

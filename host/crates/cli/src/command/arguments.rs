@@ -146,7 +146,7 @@ pub(super) fn argument_help(schema: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Proposes words for the end of `text`, which begins `offset` bytes into its line.
+/// Proposes completions for the end of `text`, which starts `offset` bytes into its line.
 pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Vec<LineCompletion> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
@@ -204,8 +204,8 @@ pub(super) struct BegunArgument {
     pub(super) others: Vec<(String, String)>,
 }
 
-/// Finds the argument that the end of `text` begins; `None` if there is no further one, or its words
-/// are in quotes.
+/// Finds the argument that is being typed at the end of `text`; `None` if there is no further one,
+/// or the text is in quotes.
 pub(super) fn begun_argument(schema: &Value, text: &str) -> Option<BegunArgument> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
@@ -309,8 +309,8 @@ fn put_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str)
     }
 }
 
-/// A word as the type of its property. One that is not of the type stays text, which the schema
-/// then names.
+/// Converts a word to the type of its property. A word of another type stays text, and the schema
+/// check then reports it.
 fn typed_value(of: &Value, text: &str) -> Value {
     let parsed = match value_kind(of) {
         "integer" | "number" => text.parse::<serde_json::Number>().ok().map(Value::Number),

@@ -7,11 +7,11 @@ use super::{CommandEntry, CommandKind, CommandOrigin, CommandSet, own};
 pub(super) struct BuiltIn {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// The one argument and a few words on it.
+    /// The name of the argument and its description.
     argument: Option<(&'static str, &'static str)>,
-    /// Whether it does nothing without the argument.
+    /// Whether the command does nothing without the argument.
     needs_argument: bool,
-    /// Whether it is about a conversation that there is.
+    /// Whether the command needs a session.
     pub(super) is_about_session: bool,
     /// Whether it only reads, so that it answers while a turn runs.
     is_beside: bool,

@@ -80,8 +80,8 @@ fn of_skill(skill: &Arc<Skill>) -> CommandEntry {
     }
 }
 
-/// Prompts of MCP servers, as the operator said yes to them.
-pub(super) fn of_servers(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
+/// Returns the prompts of MCP servers that the operator accepted, as commands.
+pub(super) fn server_commands(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
     let mut entries = Vec::new();
     for own in servers {
         let origin = CommandOrigin::Server(own.server.clone());

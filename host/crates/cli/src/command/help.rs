@@ -1,4 +1,4 @@
-//! Help on commands: the list of all, and all about one.
+//! Help on slash commands: the list of all, and the details of one.
 
 use super::{CommandEntry, CommandKind, CommandSet, arguments};
 

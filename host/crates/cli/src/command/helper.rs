@@ -1,5 +1,4 @@
-//! Parses and renders templates in a process of its own, which has limits of memory, stack and
-//! time.
+//! Parses and renders templates in a process of its own, with limits on memory, stack and time.
 //!
 //! Templates are untrusted. The process reads its jobs from a private folder, and writes a line
 //! there for each finished job. Start from [`TemplateHelper`].

@@ -19,7 +19,7 @@ impl CommandList {
         self.0.iter()
     }
 
-    /// Returns the command that is meant by a name, and its place.
+    /// Returns the command that a name refers to, and its index.
     pub(super) fn find_entry(&self, name: &str) -> Option<(usize, &Arc<CommandEntry>)> {
         let mut entries = self.iter().enumerate();
         entries.find(|(_, entry)| match name.split_once(':') {
@@ -28,8 +28,8 @@ impl CommandList {
         })
     }
 
-    /// Returns the command that is meant by the bare name of this one; of a prompt of a server,
-    /// by the name with that of its server.
+    /// Returns the command that the bare name of this command refers to. A prompt of an MCP server
+    /// is looked up under its full name, with the server.
     pub(super) fn shadowed_entry(&self, at: usize, entry: &CommandEntry) -> Option<&CommandEntry> {
         let qualifier = entry.origin.qualifier();
         let has_name = |other: &&Arc<CommandEntry>| {

@@ -205,8 +205,8 @@ pub(super) struct LineCompletion {
     pub(super) help: String,
 }
 
-/// Returns name and arguments of a line that calls a command: a slash at its very beginning and a
-/// name. A path is none, and a blank before the slash makes a prompt of the line.
+/// Splits a line that calls a command into name and arguments. Such a line starts with a slash and
+/// a name. A path is not a command, and a blank before the slash makes the line an ordinary prompt.
 pub(super) fn split_command(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix('/')?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
@@ -258,9 +258,9 @@ fn is_name(name: &str) -> bool {
 }
 
 impl CommandSet {
-    /// Collects the commands: those that are built in, those of the plugins that run, and the
-    /// templates of plugins, of the user and of the project, whose folder is given when it is
-    /// trusted. `program` is Rind's own, which renders templates.
+    /// Collects the commands: the built-in ones, those of the running plugins, and the templates of
+    /// plugins, of the user and, if it is trusted, of the project. `program` is Rind's own binary,
+    /// which renders templates.
     pub(super) async fn new(
         about: CommandFacts,
         project: Option<&HeldFolder>,
@@ -283,7 +283,7 @@ impl CommandSet {
                 .flat_map(|held| find::of_project(&about.paths, held)),
         );
         entries.extend(find::of_skills(&about.skills));
-        entries.extend(find::of_servers(&about.servers));
+        entries.extend(find::server_commands(&about.servers));
         find::check_templates(&mut entries, &helper).await;
         Self {
             list: RwLock::new(CommandList::new(entries.into_iter().map(Arc::new))),
@@ -451,9 +451,9 @@ impl CommandSet {
         matches!(&call.entry.kind, CommandKind::BuiltIn(command) if !command.is_about_session)
     }
 
-    /// Proposes ends for a line that begins with a slash: names, then arguments.
-    /// Returns the MCP server that can complete a line, the begun argument of its prompt, and the
-    /// offset of the value.
+    /// Proposes completions for a line that begins with a slash: names, then arguments. For a
+    /// prompt of an MCP server, returns the server, the argument that is being typed, and the
+    /// offset of its value.
     pub(super) fn begun_at_server(&self, line: &str) -> Option<(String, BegunText, usize)> {
         let rest = line.strip_prefix('/')?;
         let (name, text) = rest.split_at(rest.find(char::is_whitespace)?);
@@ -508,8 +508,8 @@ impl CommandSet {
     }
 }
 
-/// Returns the templates that cannot be used, each a line with the reason: those of the user, of
-/// plugins, and of the project, whose folder is given when it is trusted.
+/// Returns the templates that cannot be used, one line with the reason for each: those of the user,
+/// of plugins and, if it is trusted, of the project.
 pub(super) async fn template_faults(
     paths: &Paths,
     plugins: &PluginSet,

@@ -90,8 +90,8 @@ fn prompt_arguments(entry: &CommandEntry) -> Vec<PromptArgument> {
     }
 }
 
-/// Returns the text of a skill. Nothing becomes active: its limits on calls are those of a session
-/// of the host, and the other agent has none.
+/// Returns the text of a skill. The skill does not become active: its limits apply to calls in a
+/// session of this host, and another agent has none.
 fn skill_text(skill: &Skill, given: &Value) -> Result<String, String> {
     if !skill.missing.is_empty() {
         return Err(format!(

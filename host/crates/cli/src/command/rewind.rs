@@ -212,7 +212,9 @@ async fn go_back(
 async fn plan_files(checkpoints: &Arc<Checkpoints>, turn: u32) -> anyhow::Result<RewindPlan> {
     let checkpoints = checkpoints.clone();
     let planned = tokio::task::spawn_blocking(move || checkpoints.plan_rewind(turn));
-    Ok(planned.await.context("look at the files")??)
+    Ok(planned
+        .await
+        .context("compare the files with the checkpoints")??)
 }
 
 /// Restores the files first: if that is interrupted, the turn is still in the conversation and can

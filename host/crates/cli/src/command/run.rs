@@ -14,8 +14,8 @@ use rind_lib::plugin::commands::CommandReply;
 use rind_mcp::origin_of;
 
 impl CommandSet {
-    /// Runs a call that [needs no session](Self::needs_no_session), and says so as an event.
-    /// One that could not do its work has an event as well.
+    /// Runs a call that [needs no session](Self::needs_no_session), and emits an event for it, even
+    /// if it failed.
     pub(crate) async fn run_alone(
         &self,
         call: &CommandCall,

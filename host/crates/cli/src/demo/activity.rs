@@ -41,7 +41,7 @@ pub(in super::super) enum ActivityKind {
 #[derive(Debug, Default)]
 pub(in super::super) struct PluginActivity {
     pub(in super::super) calls: u32,
-    /// Microseconds in them, including waits.
+    /// Total time of the calls in microseconds, including waits.
     pub(in super::super) micros: f64,
     all: BTreeMap<ActivityKind, Vec<String>>,
     last_point: Option<String>,

@@ -58,15 +58,15 @@ pub(super) const ALL: DemoStory = DemoStory {
     is_for_all: true,
 };
 
-/// The workspace. The log is made, because it is there to be large.
+/// Files of the workspace. The large log file is generated and not in this list.
 const FILES: [(&str, &str); 3] = [
     ("README.md", include_str!("files/README.md")),
     ("notes/vendor.md", include_str!("files/vendor.md")),
     ("station.toml", include_str!("files/station.toml")),
 ];
 
-/// Further files in the workspace of the long story. The name of the last one is an order; there is
-/// nothing in it.
+/// Further files in the workspace of the long story. The last one is empty; its name attempts a
+/// prompt injection.
 const MORE_FILES: [(&str, &str); 3] = [
     ("check.sh", include_str!("files/check.sh")),
     ("notes/contact.md", include_str!("files/contact.md")),
@@ -104,7 +104,7 @@ impl DemoStory {
             for (key, value) in values {
                 store
                     .set(key, value)
-                    .with_context(|| format!("write what {plugin} has learnt"))?;
+                    .with_context(|| format!("write the stored values of {plugin}"))?;
             }
         }
         Ok(())

@@ -44,7 +44,7 @@ fn check(lines: &[String]) -> Option<DoctorCheck> {
     (!lines.is_empty()).then(|| DoctorCheck::weaker_check(lines.join("; ")))
 }
 
-/// Names of tools that there are not.
+/// Returns warnings about settings that name tools which do not exist.
 async fn without_tools(found: &DoctorPlugins, skills: &Skills) -> anyhow::Result<Vec<String>> {
     // The confinement and the scripts are checks of their own, which show what is wrong.
     let setup = found.setup().clone().with_warnings(Arc::new(|_| {}));

@@ -108,7 +108,7 @@ pub(super) struct DoctorPlugins {
 impl DoctorPlugins {
     /// Returns the content of the project, if it is trusted.
     pub(super) fn held(&self) -> Option<&Arc<HeldFolder>> {
-        self.load.held()
+        self.load.held_folder()
     }
 
     /// Returns the setup used to load the plugins.

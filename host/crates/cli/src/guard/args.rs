@@ -15,10 +15,10 @@ pub(in super::super) enum GuardCommand {
     Test(GuardAgentArgs),
     /// Take the hooks of `install` out of the agent's settings
     Remove(GuardInstallArgs),
-    /// Answer at a hook; agents run it
+    /// Answer as the hook of an agent, which runs this
     #[command(hide = true)]
     Hook(GuardHookArgs),
-    /// Judge calls until requests stay away; `hook` starts it
+    /// Run the daemon that judges calls; `hook` starts it
     #[command(hide = true)]
     Serve,
 }
@@ -43,7 +43,7 @@ pub(in super::super) struct GuardInstallArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct GuardStatusArgs {
-    /// The agent; all without it
+    /// The agent; without one, all agents
     pub(super) agent: Option<AgentName>,
     /// The guard of the project in this folder, and not that of all projects
     #[arg(long)]
@@ -60,7 +60,7 @@ pub(in super::super) struct GuardHookArgs {
     _agent: AgentName,
     /// The point: pre-tool, post-tool or turn-start
     _point: String,
-    /// Folder in place of `RIND_HOME`
+    /// Folder to use instead of `RIND_HOME`
     #[arg(long, value_name = "DIR")]
     _home: Option<std::path::PathBuf>,
 }

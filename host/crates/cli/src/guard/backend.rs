@@ -21,8 +21,8 @@ use rind_operator::environment::{OperatorEnvironment, SaidWarnings};
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 use rind_operator::start::{PreparedRun, ReadyRun, RunFrontend};
 
-/// Plugins that are left out: the texts that they put in place of results name tools that only Rind
-/// has.
+/// Plugins that the guard leaves out, because they replace results with texts about tools that only
+/// Rind has.
 pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 
 /// Most hosts that are kept.

@@ -82,8 +82,8 @@ fn unknown_words() -> String {
     "the hook was called with unknown arguments; run `rind guard install` again".to_owned()
 }
 
-/// Answers on a thread of its own, so that neither a panic nor an input without end is left without an
-/// answer.
+/// Answers on its own thread, so that the agent gets an answer even after a panic or if the input
+/// never ends.
 fn answer_in_time(words: HookWords) -> HookAnswer {
     let (sender, receiver) = mpsc::channel();
     let begun = std::thread::Builder::new().spawn(move || {
@@ -152,7 +152,8 @@ fn prepare(
 
 /// Returns the program `rind`: this one, or the one beside the small program.
 fn rind_program() -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    let program = std::env::current_exe()
+        .map_err(|error| format!("cannot find the path of this program: {error}"))?;
     let is_small = program.file_name().is_some_and(|name| name == HOOK_PROGRAM);
     Ok(match is_small {
         true => program.with_file_name("rind"),
@@ -211,7 +212,7 @@ impl DaemonStart for StartedDaemon {
         let program = rind_program()?;
         let log =
             open_log(folder).map_err(|error| format!("{}: {error}", folder.log().display()))?;
-        // Not the whole environment: the agent's keys are not for the guard.
+        // Pass only these variables: the guard must not get the agent's API keys.
         let mut env = environment_with(&[], &["RIND_", "XDG_"]);
         if let Some(home) = &self.home {
             env.retain(|(name, _)| name != HOME_VARIABLE);
@@ -243,7 +244,8 @@ fn write_answer(answer: &HookAnswer) -> ExitCode {
     let written = out
         .write_all(answer.stdout.as_bytes())
         .and_then(|()| out.flush());
-    // The reason is for the model; the exit code refuses without it too.
+    // Ignore the error: the text is only the reason for the model, and the exit code refuses
+    // without it.
     let _ = writeln_if(&mut std::io::stderr(), &answer.stderr);
     match written {
         Ok(()) => ExitCode::from(answer.code),

@@ -32,7 +32,7 @@ pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatu
         GuardCommand::Test(args) => test::test_guard(&args).await,
         GuardCommand::Remove(args) => remove_guard(&args).await,
         GuardCommand::Serve => serve_daemon().await,
-        // The program answers before the arguments are parsed, except for `--help`.
+        // `rind guard hook` is handled before arguments are parsed, so only `--help` gets here.
         GuardCommand::Hook(_) => bail_usage!("agents run this command as their hook"),
     }
 }
@@ -49,7 +49,7 @@ impl GuardTarget {
     fn find(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
         let environment = environment::operator_environment();
         let paths = environment::find_paths(None)?;
-        // Not below RIND_HOME, which other agents do not know.
+        // Use the home directory and not RIND_HOME: other agents do not know that variable.
         let home = environment.home.clone();
         let Some(home) = home.filter(|home| home.is_absolute()) else {
             bail_usage!("there is no home folder with settings of other agents; set HOME");
@@ -66,7 +66,10 @@ impl GuardTarget {
         };
         let rind_home = environment.variable(HOME_VARIABLE);
         let rind_home = rind_home.filter(|home| !home.is_empty());
-        let program = environment.program.clone().context("find this program")?;
+        let program = environment
+            .program
+            .clone()
+            .context("cannot find the path of this program")?;
         let (program, is_small) = hook::hook_program(program);
         let command = rind_guard::GuardCommand {
             program,

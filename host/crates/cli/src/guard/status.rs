@@ -26,7 +26,8 @@ pub(in super::super) struct AgentStatus {
     pub(in super::super) plugins: Vec<PluginCover>,
 }
 
-/// A plugin, and the points of its hooks that an agent reaches, and those that it does not.
+/// A plugin with the points of its hooks, split into those that an agent reaches and those that it
+/// does not.
 #[derive(Debug, Serialize)]
 pub(in super::super) struct PluginCover {
     pub(in super::super) name: String,
@@ -37,7 +38,7 @@ pub(in super::super) struct PluginCover {
 /// Splits the points of a plugin's hooks for an agent.
 fn cover_of(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginCover {
     let inert = match UNSUITED.contains(&name) {
-        // The guard leaves this plugin out.
+        // The guard does not run this plugin, so all its points are inert.
         true => points.to_vec(),
         false => inert_points(agent, points),
     };

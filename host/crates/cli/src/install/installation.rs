@@ -389,7 +389,7 @@ fn install_change(
     if let [Some(before), Some(now)] = digests {
         ensure!(
             before.digest == now.digest || wanted.may_change_source,
-            "{name} {version} is installed already from a package with the digest {}, and {} has another one now, {}: versions of a \
+            "{name} {version} is already installed from a package with the digest {}, but {} now has a package with the digest {}: versions of a \
              registry do not change, so ask its owner before you add --change-source",
             before.digest,
             fetched.source,

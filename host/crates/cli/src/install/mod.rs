@@ -87,7 +87,8 @@ fn read_unpacked(path: &Path, is_for_package: bool) -> anyhow::Result<FetchedPlu
     Ok(fetched)
 }
 
-/// Makes a package. The bytes of a packed file stay as they are, so that its signature is valid.
+/// Builds a package. The packed plugin inside stays byte for byte the same, so that its signature
+/// is valid.
 fn pack_bundle(fetched: &FetchedPlugin, options: &BundleOptions) -> anyhow::Result<PackageBundle> {
     let (packed, signature) = match &fetched.bytes {
         Some(bytes) => (bytes.clone(), fetched.signature()?.0),

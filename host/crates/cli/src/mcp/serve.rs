@@ -101,8 +101,9 @@ struct OfferedTools {
 }
 
 impl OfferedTools {
-    /// Whether a tool is offered: those of plugins always, others where the operator says so. The
-    /// host's own tools for its model, such as those for subagents, never are.
+    /// Whether a tool is offered to clients: tools of plugins always are, others only if the
+    /// operator lists them. The host's own tools for its model, such as those for subagents, never
+    /// are.
     fn has_tool(&self, spec: &ToolSpec) -> bool {
         match spec.plugin.as_deref() {
             None => {

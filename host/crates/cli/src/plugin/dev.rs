@@ -202,7 +202,7 @@ struct DevFollower {
     name: String,
     /// Load of later versions.
     later: PluginLoad,
-    /// Way to tell that a new version takes its place.
+    /// Handle to report that a new version has replaced the plugin.
     told: UnboundedSender<()>,
 }
 

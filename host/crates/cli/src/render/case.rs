@@ -142,7 +142,7 @@ pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
     }
 }
 
-/// Tells of a snapshot that no case has.
+/// Reports a snapshot that belongs to no case.
 pub(in super::super) fn show_unused(unused: &UnusedSnapshot, is_accepted: bool) {
     let file = unused.path.display();
     match (unused.is_written, is_accepted) {

@@ -5,7 +5,7 @@ use crate::config::ShownValue;
 use rind_lib::provider::Selected;
 use rind_lib::text::one_line;
 
-/// Columns of a key with its value before the place follows on the same line.
+/// Maximum width of a key with its value. The place of a longer one is on the next line.
 const WIDTH: usize = 52;
 
 pub(in super::super) fn show_settings(values: &[ShownValue]) {

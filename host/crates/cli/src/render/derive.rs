@@ -70,7 +70,7 @@ pub(in super::super) fn print_difference(earlier: &SkillBundle, bundle: &SkillBu
     }
 }
 
-/// Tells how a bundle is used that was written.
+/// Prints how to use the bundle that was written.
 pub(in super::super) fn show_made(
     draft: &SkillDraft,
     folder: &Path,

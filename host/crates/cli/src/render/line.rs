@@ -15,8 +15,8 @@ pub(super) fn assessed_line(decision: Decision, confidence: f64, reasons: &[Stri
     format!("assessed as {word} ({confidence:.2}): {reasons}")
 }
 
-/// A text whose lines after the first begin with a mark: none of them can look like a line of the
-/// program.
+/// Formats a text of several lines: all after the first begin with a mark, so that none can look
+/// like a line of the program.
 fn quoted_lines(text: &str) -> String {
     printable_text(text).trim_end().replace('\n', "\n  │ ")
 }

@@ -1,7 +1,7 @@
-//! Lines that each loop may show in a minute: its events and its log together.
+//! Limits the lines that each loop may show in a minute: its events and its log together.
 //!
-//! A noisy loop would scroll away the lines of others. Both ways to the screen count, because a
-//! limit on only one of them would be none.
+//! A noisy loop would scroll away the lines of others. Events and log count together, because a
+//! loop could evade a limit on only one of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,7 +35,7 @@ pub(in super::super) struct LineCounts(Mutex<BTreeMap<String, (Instant, u32)>>);
 pub(super) enum LineRoom {
     /// The line is shown.
     Line,
-    /// A notice is shown in place of the line: there is more than is shown.
+    /// A notice is shown instead of the line: there is more than is shown.
     Notice,
     /// The line is dropped; the minute has had its notice.
     None,

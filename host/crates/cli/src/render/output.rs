@@ -38,8 +38,8 @@ pub(in super::super) fn print_answer(text: impl Display) {
     write_line(anstream::stdout(), STDOUT, text);
 }
 
-/// Writes lines of JSON to standard output. They have no styles to be taken out, so it is not
-/// looked whether that is a terminal.
+/// Writes lines of JSON to standard output. JSON has no styles to remove, so there is no check for
+/// a terminal.
 pub(in super::super) fn answer_json(lines: &str) {
     write_line(std::io::stdout().lock(), STDOUT, lines);
 }

@@ -51,7 +51,7 @@ impl PlainView {
     }
 
     /// Shows the line for an event, if it has one. For a subagent, people see its tool calls and
-    /// failures; all other events are for its caller.
+    /// failures; its other events are only for its parent.
     pub(in super::super) fn show_event(&mut self, stamped: &Stamped) -> Option<String> {
         let line = match &stamped.event {
             // Show only failed hooks: a refusal is shown where it takes effect, but a skipped
@@ -132,8 +132,8 @@ impl PlainView {
     }
 }
 
-/// Counts a line of a plugin. `None` when it has had its `most`; with the last one goes a hint at
-/// further ones.
+/// Counts a line of a plugin. Returns `None` after `most` lines; the last line ends with a hint
+/// that there are more.
 fn further_line(
     shown: &mut BTreeMap<String, u32>,
     plugin: &str,

@@ -124,7 +124,7 @@ impl TableRow {
     }
 }
 
-/// The text in lines that begin at a column.
+/// Wraps a text into lines that begin at a column.
 fn lines_at(indent: usize, style: Style, text: &str) -> Vec<String> {
     let lines = wrap_text(text, indent);
     lines

@@ -40,8 +40,7 @@ fn command_line(script: &Script) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Names a script with its points at which it keeps answers from being shown while they are
-/// written.
+/// Names a script and those of its points at which it delays the display of answers.
 pub(in super::super) fn holding_reason(script: &Script) -> Option<String> {
     let specs: Vec<HookSpec> = script.specs().collect();
     let held = specs

@@ -88,8 +88,8 @@ pub(in super::super) fn list_skills(skills: &Skills, catalogue: &Catalogue, cont
 /// Maximum number of skills that are listed individually at the start of a session.
 const MAX_TOLD: usize = 5;
 
-/// Line on a skill that is not used as its author meant it: mark, name, source, place of the fault,
-/// reason.
+/// Line about a skill that cannot be used as its author intended: mark, name, source, position of
+/// the fault, reason.
 pub(in super::super) fn left_out(left: &LeftOutSkill) -> String {
     let (mark, what) = match left.cause {
         LeftOutCause::Unusable => ('✗', "not used"),

@@ -1,4 +1,4 @@
-//! The line that turns while something is waited for.
+//! Progress line with a spinner, shown while the program waits.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

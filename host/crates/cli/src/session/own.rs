@@ -1,4 +1,5 @@
-//! `rind session import`, `fork`, `rename`, `rm` and `gc`: what changes the store.
+//! `rind session import`, `fork`, `rename`, `rm` and `gc`: the commands that change the session
+//! store.
 
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::question::{QuestionLine, QuestionScreen, yes_or_no};
@@ -82,7 +83,7 @@ pub(super) async fn rm(paths: &Paths, args: &SessionRmArgs) -> anyhow::Result<Ex
     let all = store.ids()?;
     let mut ids = Vec::new();
     for wanted in &args.sessions {
-        // A damaged session is not in the list, and is removed by its whole id.
+        // A damaged session is not in the list, so it is removed only by its full id.
         let id = match all.contains(wanted) {
             true => wanted.clone(),
             false => store.resolve_in(wanted, &paths.workspace)?,
@@ -139,7 +140,7 @@ fn remove(store: &SessionStore, ids: &[String]) -> bool {
             Err(error) => {
                 is_done = false;
                 render::print_error(
-                    &anyhow::Error::new(error).context(format!("session {id} stays")),
+                    &anyhow::Error::new(error).context(format!("session {id} is not removed")),
                 );
             }
         }

@@ -48,7 +48,7 @@ pub(super) fn search(paths: &Paths, args: &SessionSearchArgs) -> anyhow::Result<
     Ok(ExitStatus::Done)
 }
 
-/// Shows a place; the session stands once above all of its places.
+/// Prints one match. The session is printed once, above all of its matches.
 fn row(hit: &Hit, last: &mut String) {
     if *last != hit.session {
         answer_line(style_text(BOLD, one_line(&hit.session, 240)));

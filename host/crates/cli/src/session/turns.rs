@@ -92,7 +92,7 @@ fn show(view: &ItemView, turn: &TurnView, limit: usize) {
         answer_line(format_args!("{number} {text}"));
     };
     match &view.item {
-        // The input stands above already.
+        // The input is already shown above.
         Item::Said {
             role: Role::User,
             by: None,
@@ -277,7 +277,8 @@ fn call(call: &CallView, line: &dyn Fn(String), limit: usize) {
     block("", call.result.as_deref().unwrap_or_default(), limit);
 }
 
-/// Returns the kind of the maker of a call to name before it: a client outside names its own.
+/// Returns the kind of the caller, to show before its name. A client outside the session already
+/// has it in its name.
 pub(super) fn maker_kind(by: &str) -> &'static str {
     if by.contains(':') { "" } else { "plugin " }
 }

@@ -65,7 +65,7 @@ pub(super) struct ReadyInstall {
     pub(super) bundle: CandidateBundle,
     pub(super) skill: Skill,
     pub(super) findings: Vec<Diagnostic>,
-    /// Files of other skills that it would be used in place of.
+    /// Files of other skills that it would be used instead of.
     pub(super) shadows: Vec<PathBuf>,
     pub(super) locked: LockedSkill,
     pub(super) change: SkillChange,
@@ -138,8 +138,8 @@ pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitSt
     Ok(ExitStatus::status_of(left_out.is_empty()))
 }
 
-/// Chooses skills of the source; without a choice there must be exactly one. For a whole collection
-/// also returns the skills that are skipped because they share a name, each with a remedy.
+/// Selects skills of the source. Without names there must be exactly one. For a whole collection,
+/// also returns the skills that are skipped because two have the same name, each with a remedy.
 fn choose_candidates(
     all: Vec<SkillCandidate>,
     fetched: &FetchedSkills,

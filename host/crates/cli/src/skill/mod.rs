@@ -115,7 +115,7 @@ async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
     let load = plugin::load_of(args).await?;
     let plugins = load.load().await.context("load plugins")?;
     load.check(&plugins)?;
-    let roots = skills::roots(load.setup(), &plugins, load.held());
+    let roots = skills::roots(load.setup(), &plugins, load.held_folder());
     Ok((discover_skills(&roots), plugins))
 }
 
@@ -123,7 +123,7 @@ async fn find_skills(args: &PluginArgs) -> anyhow::Result<(Skills, PluginSet)> {
 async fn found_without_plugins() -> Skills {
     let none = PluginSet::default();
     if let Ok(load) = plugin::load_of(&PluginArgs::default()).await {
-        return discover_skills(&skills::roots(load.setup(), &none, load.held()));
+        return discover_skills(&skills::roots(load.setup(), &none, load.held_folder()));
     }
     let Ok(paths) = find_paths(None) else {
         return Skills::default();
@@ -151,7 +151,7 @@ async fn found_with_surroundings(args: &PluginArgs) -> anyhow::Result<(Skills, S
     Ok((skills, around))
 }
 
-/// Files of skills outside the user's folder that one of this name would be used in place of.
+/// Files of skills outside the user's folder that one of this name would be used instead of.
 fn shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     let others = skills
         .places()

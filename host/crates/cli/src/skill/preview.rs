@@ -1,5 +1,4 @@
-//! A screen about skills before their installation: restrictions, requested approvals, and other
-//! files.
+//! Preview of skills before their installation: restrictions, requested approvals and other files.
 
 use std::path::Path;
 
@@ -202,7 +201,7 @@ fn join_names(mut names: Vec<String>) -> String {
     names.join(", ") + &more
 }
 
-/// Whether a file is something that a computer runs, by where it is, its ending or its first bytes.
+/// Whether a file is executable code, judged by its directory, its extension or its first bytes.
 fn is_program(names: &[String], bytes: &[u8]) -> bool {
     let last = names.last().map(String::as_str).unwrap_or_default();
     let ending = last

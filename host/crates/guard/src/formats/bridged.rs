@@ -25,7 +25,8 @@ const FIELDS: CallFields = CallFields {
 /// Field of the texts of a result.
 const TEXTS: &str = "texts";
 
-/// Returns the calls that one call of the agent amounts to; none if it is one call.
+/// Splits a call of the agent that changes several files into one call per file; empty for any
+/// other call.
 pub(super) type SplitCall =
     fn(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<OwnCall>, String>;
 

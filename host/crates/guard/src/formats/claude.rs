@@ -239,7 +239,8 @@ impl AgentFormat for ClaudeFormat {
     }
 }
 
-/// Writes a result whose texts are withheld, in the shape of the tool: another one would be ignored.
+/// Writes a result with its texts withheld, in the format of the tool, because the agent ignores
+/// other formats.
 fn withheld_result(payload: &Value, reason: &str) -> HookAnswer {
     let result = payload.get(RESULT).unwrap_or(&Value::Null);
     let text = format!("[the result was withheld: {reason}]");

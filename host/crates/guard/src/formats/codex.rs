@@ -98,8 +98,8 @@ impl AgentFormat for CodexFormat {
     }
 }
 
-/// Writes the answer that replaces a result. An empty reason would be a faulty answer, and the result
-/// would stay.
+/// Writes the answer that replaces a result. The reason must not be empty, because Codex would then
+/// ignore the answer and keep the result.
 fn replaced_result(text: &str, notes: Option<String>) -> HookAnswer {
     let text = if text.trim().is_empty() {
         "[empty]"

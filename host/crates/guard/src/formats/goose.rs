@@ -1,7 +1,7 @@
-//! Hooks of goose: a call can be refused, and that is all.
+//! Hooks of goose: a call can be refused, and nothing else.
 //!
-//! Standard output is the channel of decisions: an answer that is not one counts as none, so a pass is
-//! said in so many words.
+//! Goose reads decisions from standard output and treats any other output as no decision, so a pass
+//! is written explicitly.
 
 use rind_lib::host::ForeignVerdict;
 use rind_lib::message::EffectClass;

@@ -28,7 +28,7 @@ const MAX_ANSWER_BYTES: usize = 256 << 10;
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The way out for requests of the login at one server.
+/// HTTP access for the requests of the login at one server.
 pub(super) struct LoginEgress {
     name: String,
     server: HostPattern,
@@ -40,7 +40,7 @@ pub(super) struct LoginEgress {
 }
 
 impl LoginEgress {
-    /// Makes the way out for the server at this address.
+    /// Creates the HTTP access for the login at the server with this address.
     ///
     /// # Errors
     /// A sentence about an address that is wrong.

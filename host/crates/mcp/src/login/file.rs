@@ -72,12 +72,13 @@ impl std::fmt::Debug for StoredLogin {
 /// The access token of a login.
 pub(super) struct AccessToken {
     pub(super) text: String,
-    /// Time from which it must be renewed, in seconds since 1970; `None` for one without an end.
+    /// Time from which the token must be renewed, in seconds since 1970; `None` if it does not
+    /// expire.
     pub(super) renew_at: Option<u64>,
 }
 
 impl StoredLogin {
-    /// Makes a login without tokens.
+    /// Creates a login without tokens.
     pub(super) fn new(
         url: &str,
         issuer: &str,
@@ -155,7 +156,8 @@ impl StoredLogin {
     }
 }
 
-/// Time before its end at which a token is renewed, in seconds; half of its life if that is shorter.
+/// Number of seconds before its expiry at which a token is renewed; half of its lifetime if that is
+/// shorter.
 const MARGIN_SECONDS: u64 = 60;
 
 /// The file as the protocol's library uses it during a login or a renewal. The caller holds the lock.

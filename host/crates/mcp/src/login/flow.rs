@@ -24,7 +24,7 @@ const CLIENT_NAME: &str = "Rind";
 /// Method of PKCE without which no login begins.
 const PKCE_METHOD: &str = "S256";
 
-/// First message of a client, to which a server that wants a login answers with its challenge.
+/// First message of an MCP client. A server that requires a login answers it with its challenge.
 const FIRST_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"rind","version":"0"}}}"#;
 
 /// A login that is to begin.
@@ -40,7 +40,7 @@ pub struct LoginRequest<'a> {
     pub file: &'a Path,
     /// Address on loopback to which the browser is led back.
     pub redirect: &'a str,
-    /// Scopes to ask for; those that the server names if there are none.
+    /// Scopes to request; if empty, those that the server names.
     pub scopes: &'a [String],
     /// Id of a client that the operator registered; a new one is registered without it.
     pub client_id: Option<&'a str>,
@@ -48,10 +48,10 @@ pub struct LoginRequest<'a> {
     pub client_secret: Option<&'a str>,
 }
 
-/// Outcome of an address to which a browser was led.
+/// Result of an address to which the browser was redirected.
 #[derive(Debug)]
 pub enum Redirected {
-    /// Address that does not belong to this login, which goes on.
+    /// The address does not belong to this login, which continues.
     Other(String),
     /// Failure of the login, in words that continue "the login".
     Failed(String),
@@ -81,8 +81,8 @@ impl std::fmt::Debug for LoginFlow {
 }
 
 impl LoginFlow {
-    /// Finds the authorization server of a server, registers a client where none is given, and makes
-    /// the address for the browser.
+    /// Finds the authorization server, registers a client unless one is given, and returns the URL
+    /// for the browser.
     ///
     /// # Errors
     /// Reason, in words that continue "the login".
@@ -283,8 +283,8 @@ async fn discover(
     Ok(found.metadata)
 }
 
-/// Checks what the protocol's library tolerates: addresses without encryption, and servers that do
-/// not say that they do PKCE, which the specification has clients refuse.
+/// Checks two things that the protocol's library tolerates: URLs without encryption, and servers
+/// that do not declare support for PKCE. The specification requires clients to refuse both.
 fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Result<(), String> {
     let issuer = metadata.issuer.as_deref();
     let issuer = issuer.ok_or("has an authorization server that does not name its issuer")?;

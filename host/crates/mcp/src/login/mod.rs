@@ -70,7 +70,7 @@ pub(crate) fn login_words(name: &str, challenge: &str) -> String {
     }
 }
 
-/// Returns a header as text; empty if it is none.
+/// Returns a header as text; empty if it is not valid text.
 pub(crate) fn header_text(value: Option<&HeaderValue>) -> String {
     let text = value.and_then(|value| value.to_str().ok());
     text.unwrap_or_default().to_owned()

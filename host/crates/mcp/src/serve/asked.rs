@@ -22,7 +22,7 @@ use super::convert::describe_question;
 /// Time in which a user must have answered.
 const ASK_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Most calls that wait for a client to come back.
+/// Maximum number of calls that wait for their client to return with an answer.
 const MAX_PENDING: usize = 64;
 
 /// A question that the user is to be asked.
@@ -72,7 +72,7 @@ pub(super) struct PendingCall {
     since: Instant,
 }
 
-/// Calls that wait for a client to come back with an answer, by their state.
+/// Calls that wait for their client to return with an answer, by their state.
 #[derive(Clone, Default)]
 pub(super) struct PendingCalls(Arc<Mutex<HashMap<String, PendingCall>>>);
 

@@ -42,14 +42,14 @@ pub(super) struct ServerEnd {
     pending: PendingCalls,
     /// Session of this connection.
     own: OnceCell<ServedSession>,
-    /// Whether it is a connection, which has a session of its own.
+    /// Whether this is a stateful connection, with a session of its own.
     is_connection: AtomicBool,
-    /// Place among the connections and requests that are open.
+    /// Slot among the open connections and requests.
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl ServerEnd {
-    /// The end of a connection that is known as one.
+    /// The server's end of an established connection.
     pub(super) fn of_connection(state: Arc<ServingState>) -> Self {
         Self {
             state,
@@ -60,7 +60,7 @@ impl ServerEnd {
         }
     }
 
-    /// The end of a request, which becomes a connection if it begins one.
+    /// The server's end of a request, which may establish a connection.
     pub(super) fn of_request(
         state: Arc<ServingState>,
         pending: PendingCalls,
@@ -148,7 +148,8 @@ impl ServerEnd {
         }
     }
 
-    /// Ends the request with a question; the call goes on when the client comes back.
+    /// Ends the request with a question. The call continues when the client returns with the
+    /// answer.
     fn ask_by_result(
         &self,
         call: RunningCall,
@@ -164,7 +165,7 @@ impl ServerEnd {
         Ok(InputRequiredResult::new(Some(questions), Some(state)).into())
     }
 
-    /// Goes on with a call whose user was asked.
+    /// Continues a call after its user was asked.
     async fn resume_call(
         &self,
         request: CallToolRequestParams,
@@ -222,7 +223,7 @@ fn can_ask(context: &RequestContext<RoleServer>) -> bool {
     let own = context
         .client_capabilities()
         .and_then(|own| own.elicitation);
-    // A client of the older protocol that names no kind knows forms.
+    // A client of the older protocol that names no kind of elicitation supports forms.
     own.is_some_and(|own| own.form.is_some() || own.url.is_none())
 }
 

@@ -38,7 +38,7 @@ pub struct McpHttp {
 }
 
 impl McpHttp {
-    /// Makes the server, which ends when `cancel` is set.
+    /// Creates the server, which ends when `cancel` is set.
     #[must_use]
     pub fn new(serving: McpServing, cancel: &CancellationToken) -> Self {
         let state = ServingState::new(serving, cancel.child_token());
@@ -54,7 +54,7 @@ impl McpHttp {
             ))
         };
         let config = StreamableHttpServerConfig::default()
-            // The listener has checked the host, by names that include its port.
+            // The listener has already checked the `Host` header, including the port.
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_BODY_BYTES)
             .with_cancellation_token(cancel.child_token());

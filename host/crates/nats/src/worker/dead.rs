@@ -142,7 +142,7 @@ impl TurnInbox {
     /// with their ids are in the session, and others may have followed. Returns how many.
     ///
     /// # Errors
-    /// The session's id is none, or the servers do not answer.
+    /// The session's id is invalid, or the servers do not answer.
     pub async fn replay(&self, session: &str) -> Result<usize, NatsError> {
         let at = root_address(session)?;
         let (stream, subject) = (self.names.stream("DEAD"), self.names.subject("DEAD", &at));

@@ -1,4 +1,4 @@
-//! Inputs of sessions, durable before any worker is told of them.
+//! Inputs of sessions: each is stored durably before a wake message tells the workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ impl TurnInbox {
     /// this returns the input is safe; sending the same id again does no harm.
     ///
     /// # Errors
-    /// The session's id or the class is none, the text is too long, too many inputs wait, or the
+    /// The session's id or the class is invalid, the text is too long, too many inputs wait, or the
     /// servers do not answer.
     pub async fn send(
         &self,
@@ -144,7 +144,8 @@ impl TurnInbox {
         Ok(first.map(|message| queued_input(&message)))
     }
 
-    /// Removes the inputs of a session up to one whose turn has ended, and its attempts.
+    /// Removes the inputs of a session up to the one whose turn has ended, and their counts of
+    /// attempts.
     pub(crate) async fn remove_input(
         &self,
         at: &SessionAddress,
@@ -160,7 +161,8 @@ impl TurnInbox {
     }
 }
 
-/// Reads an input. Headers come from any client that may publish, so what is not valid gets a value that is.
+/// Reads an input. Any client that may publish can set the headers, so invalid values are replaced
+/// by valid ones.
 fn queued_input(message: &StoredMessage) -> QueuedInput {
     let id = message
         .header(INPUT)

@@ -52,7 +52,7 @@ impl QueueNames {
         format!("{}.{class}.*", self.prefix("WAKE"))
     }
 
-    /// Returns the subject on which workers are spoken to.
+    /// Returns the subject of control messages to workers.
     pub(crate) fn control(&self) -> String {
         self.prefix("CONTROL")
     }
@@ -68,7 +68,7 @@ pub(crate) fn is_class(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(is_in_class)
 }
 
-/// Returns the error for a class that is none.
+/// Returns the error for an invalid name of a class.
 pub(crate) fn class_error(class: &str) -> NatsError {
     NatsError::Config {
         what: format!("the class `{}`", rind_lib::text::clean_line(class, 40)),

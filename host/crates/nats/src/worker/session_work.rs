@@ -181,8 +181,8 @@ impl SessionWork {
         }
     }
 
-    /// Waits until the lease of a session is lost, or the servers have not heard of this worker for
-    /// half its time: another one may take the session over, and what this one does is in vain.
+    /// Waits until the lease of a session is lost, or was not renewed for half of its time. Another
+    /// worker may then take the session over, and further work here is wasted.
     async fn lease_ends(&self, at: &SessionAddress) {
         loop {
             tokio::time::sleep(LEASE_LOOK).await;

@@ -1,4 +1,4 @@
-//! A look at the whole cluster, and the order to drain.
+//! State of all workers of a cluster, and the order to drain.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct ClusterStatus {
 pub struct QueueLength {
     /// Name of the class.
     pub class: String,
-    /// Sessions that workers must look at, those in work among them.
+    /// Sessions with work for workers, including those that a worker has now.
     pub wakes: usize,
 }
 
@@ -76,8 +76,8 @@ impl TurnInbox {
         })
     }
 
-    /// Has workers take no new work and end: the one of this name, those of this class, or all
-    /// (`*`). Returns those that answered.
+    /// Orders workers to take no new work and end: the worker of this name, those of this class, or
+    /// all (`*`). Returns the workers that answered.
     ///
     /// # Errors
     /// The servers do not answer.

@@ -1,7 +1,7 @@
-//! The sweep: inputs whose wake was never sent get one.
+//! The sweep: sends the missing wake messages of inputs.
 //!
-//! An input is stored before its wake, so a sender that ends between the two leaves an input that
-//! no worker looks at.
+//! An input is stored before its wake message, so a sender that ends between the two leaves an
+//! input that no worker knows of.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -21,7 +21,7 @@ use crate::{NatsError, NatsSessions};
 /// Time after which a wake comes back if its worker is not heard of.
 const ACK_WAIT: Duration = Duration::from_secs(20);
 
-/// Time for which a worker waits for a wake at once.
+/// Timeout of one request for a wake message.
 const PULL: Duration = Duration::from_secs(5);
 
 /// Pause after the servers did not answer.
@@ -41,7 +41,7 @@ pub struct WorkerConfig {
     /// Time that running turns have to end once the worker is to stop. After that they are
     /// interrupted, and other workers continue them.
     pub grace: Duration,
-    /// Most wakes of the class that all workers together have in work.
+    /// Maximum number of wakes of the class that all workers together process at once.
     pub max_in_work: i64,
 }
 
@@ -89,10 +89,10 @@ impl std::fmt::Debug for NatsWorker {
 }
 
 impl NatsWorker {
-    /// Makes a worker. Blocks.
+    /// Creates a worker. Blocks.
     ///
     /// # Errors
-    /// The class is none, or the streams of the queue cannot be created.
+    /// The class is invalid, or the streams of the queue cannot be created.
     pub fn new(
         sessions: NatsSessions,
         config: WorkerConfig,

@@ -1,4 +1,4 @@
-//! Makes ordinary packages with a packed plugin in them: for npm, PyPI and crates.
+//! Creates ordinary packages with a packed plugin in them: for npm, PyPI and crates.
 //!
 //! The same plugin makes the same bytes: order, times and modes are fixed. A package has the packed
 //! plugin, its README and its signature, and only the description that its registry requires; it
@@ -71,7 +71,7 @@ struct BundleParts<'a> {
     plugin_files: BundleFiles,
 }
 
-/// Makes a package with a packed plugin.
+/// Creates a package with a packed plugin.
 pub fn make_bundle(
     source: BundleSource<'_>,
     options: &BundleOptions,

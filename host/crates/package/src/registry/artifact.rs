@@ -62,7 +62,7 @@ impl ArtifactManifest {
                 show_name(&kind)
             );
         }
-        let manifest: Self = serde_json::from_slice(bytes).context("the manifest is torn")?;
+        let manifest: Self = serde_json::from_slice(bytes).context("the manifest is incomplete")?;
         ensure!(
             manifest.schema_version == 2,
             "the manifest has the version {}, but only version 2 is supported",

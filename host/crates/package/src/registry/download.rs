@@ -132,8 +132,8 @@ impl PackageDownload {
         Ok(())
     }
 
-    /// Makes a client that connects to public addresses only. Registries with files on other hosts
-    /// need it once.
+    /// Creates a client that connects to public addresses only. Registries with files on other
+    /// hosts need it once.
     fn away_client(&self) -> anyhow::Result<Client> {
         let client = client_builder(false).dns_resolver(self.resolver.clone());
         client.build().context("cannot make an HTTP client")

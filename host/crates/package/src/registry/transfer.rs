@@ -147,7 +147,7 @@ impl RegistryTransfer {
             let host = url.host_str().unwrap_or_default().to_owned();
             ensure!(
                 is_own || (url.scheme() == "https" && (is_local || !is_loopback(&host))),
-                "{} sends for the layer to `{}`, which is not a public address with https",
+                "{} redirects the request for the layer to `{}`, which is not a public address with https",
                 self.reference.host,
                 clean_line(url.as_str(), 200)
             );
@@ -155,7 +155,10 @@ impl RegistryTransfer {
             // contains any authorization that the storage needs.
             answer = send_request(self.within_time(self.client.get(url)), &host).await?;
         }
-        bail!("{} sends for the layer in a circle", self.reference.host)
+        bail!(
+            "{} redirects the request for the layer in a circle",
+            self.reference.host
+        )
     }
 
     /// Reads the redirect target of a response.

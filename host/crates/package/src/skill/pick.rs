@@ -52,7 +52,8 @@ pub struct SkillCandidate {
 pub struct CandidateBundle {
     pub files: Files,
     pub file: String,
-    /// Files and directories next to it that were not selected, each with its number of files.
+    /// Files and directories next to the skill that were not selected, each with its number of
+    /// files.
     pub left_out: BTreeMap<String, usize>,
 }
 

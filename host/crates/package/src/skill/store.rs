@@ -171,7 +171,7 @@ impl SkillStore {
         let own = self.spelled_name(name);
         ensure!(
             own == name,
-            "{own} was installed, which is the same name; `rind skill remove {own}` first, or give this one another name with --name"
+            "{own} is already installed, and its name counts as the same; `rind skill remove {own}` first, or give this one another name with --name"
         );
         let place = self.skill_place(name);
         let mut others = self.of_same_name(name);

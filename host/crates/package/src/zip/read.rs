@@ -15,7 +15,7 @@ use crate::contents::{Files, MAX_BYTES, MAX_FILES, split_path};
 /// Size of the end of the directory, without a comment.
 const END_BYTES: usize = 22;
 
-/// Flag for sizes that follow the file, in place of those in its header.
+/// Flag for sizes that follow the file, instead of those in its header.
 const SIZES_FOLLOW: u16 = 1 << 3;
 
 /// Flags without an effect on reading: levels of compression.

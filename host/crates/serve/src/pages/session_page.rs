@@ -13,7 +13,8 @@ use super::question_form;
 use crate::ApiState;
 use crate::routes::sessions::read_view;
 
-/// Longest text of an item that is shown at once, in bytes; the rest is cut, and said to be.
+/// Maximum length of an item's text on the page, in bytes. A longer text is cut, and the page says
+/// so.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// Number of turns on the page: the last ones.
@@ -74,7 +75,7 @@ fn title(view: &SessionView) -> String {
     clean(view.title.as_deref().or(first).unwrap_or(&view.id))
 }
 
-/// Masks secrets in a text, writes characters that deceive out, and bounds it.
+/// Masks secrets in a text, escapes deceptive characters, and cuts the text.
 fn clean(text: &str) -> String {
     let masked = Scanner::shared().mask(text);
     let text = masked.as_ref().map_or(text, |masked| &masked.text);
@@ -123,7 +124,7 @@ fn turn_part(turn: &TurnView) -> Markup {
     }
 }
 
-/// End of an item, as far as it is known.
+/// Outcome of an item, as far as it is known.
 fn end_of(item: &ItemView) -> i64 {
     let taken = match &item.item {
         Item::Call(call) => call.duration_ms.unwrap_or(0),

@@ -1,5 +1,5 @@
-//! The same namespaces and view, created by the program `bwrap`. Some systems allow namespaces for
-//! `bwrap` only.
+//! Confinement by the program `bwrap`: it creates the namespaces and the view that
+//! `namespaces` creates otherwise. Some systems let only `bwrap` create namespaces.
 
 use std::path::Path;
 

@@ -109,8 +109,9 @@ pub struct Confinement {
     pub limits: Limits,
     /// Content of the git configuration file that replaces the user's own.
     pub git_settings: String,
-    /// Directory of Rind's own in which the state before each command is recorded, so that files
-    /// which it leaves for git are found even if Rind is killed meanwhile. `None` keeps no records.
+    /// Rind's own folder in which the state before each command is recorded. If Rind is killed
+    /// while a command runs, the next start uses the record to find files that the command left for
+    /// git. `None` keeps no records.
     pub records: Option<PathBuf>,
 }
 

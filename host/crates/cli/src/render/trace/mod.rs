@@ -48,13 +48,13 @@ pub(super) struct Trace {
     is_full: bool,
     /// Whether the words of the main agent are shown elsewhere, as they come.
     is_live: bool,
-    /// Whether those of this step were.
+    /// Whether the text of this step was shown elsewhere.
     is_shown: bool,
     scopes: TraceScopes,
     agents: HashMap<Arc<str>, Progress>,
     /// Calls as they were proposed.
     calls: HashMap<TurnPart, ToolCall>,
-    /// Starts of the requests that are on their way.
+    /// Starts of the requests that have no answer yet.
     requests: HashMap<TurnPart, Stamped>,
     fold: HookFold,
     /// Accesses of hooks that still run.
@@ -121,7 +121,7 @@ impl Trace {
         std::mem::take(&mut self.lines)
     }
 
-    /// The lines that still wait when nothing more comes.
+    /// Returns the remaining lines, after the last event.
     pub(super) fn finish(&mut self) -> Vec<String> {
         self.flush();
         std::mem::take(&mut self.lines)
@@ -135,7 +135,7 @@ impl Trace {
         }
     }
 
-    /// Cuts words that are on their own lines.
+    /// Shortens text that is shown on a line of its own.
     fn cut(&self, text: &str) -> String {
         let width = match self.is_full {
             true => usize::MAX,

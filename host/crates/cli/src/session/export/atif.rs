@@ -25,7 +25,7 @@ pub(super) fn trajectory(views: &[SessionView]) -> Option<Value> {
     Some(whole)
 }
 
-/// Makes the trajectory of a view. `all` has those below it, and may have others.
+/// Creates the trajectory of a view. `all` has those below it, and may have others.
 fn unmasked(view: &SessionView, all: &[SessionView]) -> Option<Value> {
     let direct = all
         .iter()
@@ -206,8 +206,7 @@ impl<'a> Steps<'a> {
         self.close_request(turn.started, turn);
     }
 
-    /// Adds a step for a request that has none yet: one without an answer of its own was paid for
-    /// too.
+    /// Adds a step for a request that has none. A request without an answer was paid for too.
     fn close_request(&mut self, time: i64, turn: &TurnView) {
         if self.request.is_some() {
             self.push("agent", time, "", turn);

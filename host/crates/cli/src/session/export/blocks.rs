@@ -30,7 +30,7 @@ pub(super) enum Block {
         blob: Blob,
         /// Description for readers who do not see the image.
         words: String,
-        /// Whether a text before it has this description.
+        /// Whether the text before the image already contains this description.
         is_in_text: bool,
     },
 }

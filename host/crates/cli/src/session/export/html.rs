@@ -38,7 +38,7 @@ impl<'a> PageImages<'a> {
         }
     }
 
-    /// Returns the address of an image with its bytes in it, or the reason why it is not in the
+    /// Returns a `data:` URL with the bytes of an image, or the reason why the image is not on the
     /// page.
     fn address_of(&mut self, blob: &Blob) -> Result<String, &'static str> {
         if self.seen.contains(&blob.id) {

@@ -1,5 +1,5 @@
 //! Reads Rust, WIT and components, and writes their skills, in a process of its own: the parsers
-//! recurse without limit on untrusted input, and only a process can be killed.
+//! recurse without limit on untrusted input, and a process can be killed while a thread cannot.
 
 use std::ffi::OsString;
 use std::fs;
@@ -28,7 +28,7 @@ const WORKER: WorkerKind = WorkerKind {
 
 /// Does the work in the process.
 pub(super) async fn run_outline(job: &DeriveJob) -> anyhow::Result<DraftedSource> {
-    let program = std::env::current_exe().context("find this program")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let input = serde_json::to_vec(job)?;
     let (text, finished) = WORKER
         .run_worker(&program, &input, &CancellationToken::new())

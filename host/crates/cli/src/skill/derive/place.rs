@@ -12,12 +12,13 @@ use rind_lib::grant::held::HeldFolder;
 use rind_lib::skill::FILE;
 use rind_package::place;
 
-/// Refuses a place for a bundle that is the source or holds it, which would be replaced. A place in
-/// the source is one where an author ships the skill: nothing there is read as source.
+/// Refuses to write a bundle to the source itself or to a folder that contains the source, which
+/// the bundle would replace. A folder inside the source is allowed if the author ships skills
+/// there, because nothing in it is read as source.
 pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let own = source
         .canonicalize()
-        .with_context(|| format!("look at {}", source.display()))?;
+        .with_context(|| format!("read the metadata of {}", source.display()))?;
     let place = resolve_place(folder)?;
     if own.starts_with(&place) {
         bail_usage!(
@@ -31,7 +32,8 @@ pub(super) fn check_apart(folder: &Path, source: &Path) -> anyhow::Result<()> {
 
 /// The path without links, also of something that is not there yet.
 fn resolve_place(path: &Path) -> anyhow::Result<PathBuf> {
-    let path = std::path::absolute(path).with_context(|| format!("look at {}", path.display()))?;
+    let path = std::path::absolute(path)
+        .with_context(|| format!("read the metadata of {}", path.display()))?;
     for above in path.ancestors() {
         let Ok(known) = above.canonicalize() else {
             continue;
@@ -54,7 +56,10 @@ pub(super) fn read_bundle(folder: &Path) -> anyhow::Result<Option<SkillBundle>> 
     let found = match folder.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(|| format!("look at {}", folder.display())),
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("read the metadata of {}", folder.display()));
+        }
     };
     if !found.is_dir() {
         bail!(

@@ -228,7 +228,7 @@ fn offered_plugin(set: &PluginSet) -> anyhow::Result<&DecidedPlugin> {
 }
 
 fn of_component(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)> {
-    let size = path.metadata().context("look at the file")?.len();
+    let size = path.metadata().context("read the size of the file")?.len();
     if size > MAX_COMPONENT_BYTES {
         bail!("it has more than {} MiB", MAX_COMPONENT_BYTES >> 20);
     }

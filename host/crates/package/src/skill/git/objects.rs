@@ -134,8 +134,8 @@ impl GitObjects {
             let begin = rest.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
             let end = begin.and_then(|begin| begin.checked_add(usize::try_from(size).ok()?));
             let content = begin.zip(end).and_then(|(begin, end)| rest.get(begin..end));
-            let content =
-                content.with_context(|| format!("{}: git's answer is torn", self.shown))?;
+            let content = content
+                .with_context(|| format!("{}: the output of git is truncated", self.shown))?;
             ensure!(
                 name_of(kind, content, name.len()).as_deref() == Some(*name),
                 "{}: the content of the {} {name} does not match its hash: the repository is corrupt or was tampered with; see `git fsck`",

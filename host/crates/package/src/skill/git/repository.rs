@@ -38,7 +38,12 @@ impl GitRepository {
             Ok(found) if found.is_file() => {
                 let text = read_text(&inner)?;
                 let path = text.trim_end().strip_prefix("gitdir: ");
-                folder.join(path.with_context(|| format!("{} is not git's", inner.display()))?)
+                folder.join(path.with_context(|| {
+                    format!(
+                        "{} is not a file of git: it does not begin with `gitdir: `",
+                        inner.display()
+                    )
+                })?)
             }
             Ok(_) => bail!("{} is neither a file nor a folder", inner.display()),
             Err(_) if is_repository(folder) => folder.to_owned(),
@@ -53,7 +58,7 @@ impl GitRepository {
         let is_folder = objects.symlink_metadata().is_ok_and(|found| found.is_dir());
         ensure!(
             is_folder,
-            "{shown} is no whole repository: its objects are not in it"
+            "{shown} is not a complete repository: its objects are not in it"
         );
         for name in ["alternates", "http-alternates"] {
             ensure!(
@@ -115,7 +120,7 @@ impl GitRepository {
             }
         }
         bail!(
-            "{}: `{}` leads to no commit",
+            "{}: `{}` leads to no commit: too many references follow one another",
             self.shown,
             name.escape_debug()
         )

@@ -126,7 +126,7 @@ fn names_that_lead_elsewhere_or_stand_twice_are_refused() {
         ("/etc/passwd", "it is absolute"),
         ("a\\b", "has a `\\` in it"),
         ("a\nb", "control characters"),
-        ("", "names nothing"),
+        ("", "is empty"),
         (&"a/".repeat(20), "deeper than"),
     ] {
         let said = message(&write_zip(&[(name.to_owned(), Vec::new())]).unwrap());
