@@ -231,6 +231,8 @@ pub struct Decision {
     pub reason: Option<String>,
     /// Number of the step, 0 outside one.
     pub step: u32,
+    /// Time until the hook answered, in microseconds.
+    pub micros: f64,
 }
 
 impl SessionView {

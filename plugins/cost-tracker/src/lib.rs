@@ -38,9 +38,10 @@ mod cost_tracker {
         }
     }
 
-    fn open() -> Result<CostLedger, Error> {
+    /// Opens the ledger for a call at this position.
+    fn open(at: &CallPosition) -> Result<CostLedger, Error> {
         let mut ledger = LEDGER.with(|cached| cached.get(KEY))?.unwrap_or_default();
-        ledger.enter_agent(&at());
+        ledger.enter_agent(at);
         Ok(ledger)
     }
 
@@ -51,14 +52,15 @@ mod cost_tracker {
     #[hook]
     fn pre_reason(request: ModelRequest) -> Result<RequestOutcome, Error> {
         let settings: Settings = config::all()?;
-        let mut ledger = open()?;
-        ledger.settle_request(&at(), caller::tokens_used(), caller::cost_usd());
+        let at = at();
+        let mut ledger = open(&at)?;
+        ledger.settle_request(&at, caller::tokens_used(), caller::cost_usd());
         if let Some(why) =
             budget::spent_reason(&ledger, &settings.budget_usd, &settings.budget_tokens)
         {
             return Ok(RequestOutcome::block(why));
         }
-        ledger.begin_request(&at(), &request.purpose);
+        ledger.begin_request(&at, &request.purpose);
         keep(ledger)?;
         Ok(RequestOutcome::default())
     }
@@ -66,12 +68,13 @@ mod cost_tracker {
     #[hook]
     fn after_provider_response(response: &WireResponse) -> Result<Observed, Error> {
         let settings: Settings = config::all()?;
-        let mut ledger = open()?;
+        let at = at();
+        let mut ledger = open(&at)?;
         let model = &response.model();
         let cost = response.cost_usd();
         let is_new = !ledger.models.contains_key(model);
         let usage = &response.usage();
-        ledger.note_answer(&at(), model, usage, cost);
+        ledger.note_answer(&at, model, usage, cost);
         if let Some(skill) = caller::skill() {
             ledger.answered_for(&skill, usage, cost);
         }
@@ -96,8 +99,9 @@ mod cost_tracker {
     fn pre_tool(proposed: ProposedCall) -> Result<CallOutcome, Error> {
         // Built-in tools have nothing to remember until they have run.
         if proposed.plugin.is_some() {
-            let mut ledger = open()?;
-            ledger.begin_call(&at(), &proposed.call.id, proposed.plugin);
+            let at = at();
+            let mut ledger = open(&at)?;
+            ledger.begin_call(&at, &proposed.call.id, proposed.plugin);
             keep(ledger)?;
         }
         Ok(CallOutcome::pass())
@@ -105,7 +109,7 @@ mod cost_tracker {
 
     #[hook]
     fn post_tool(finished: &FinishedCall) -> Result<ResultOutcome, Error> {
-        let mut ledger = open()?;
+        let mut ledger = open(&at())?;
         let ran = RanCallFigures {
             bytes: usize::try_from(finished.size()).unwrap_or(usize::MAX),
             millis: finished.duration_ms(),
@@ -122,7 +126,7 @@ mod cost_tracker {
         if caller::depth() > 0 {
             return Ok(Observed::default());
         }
-        let ledger = open()?;
+        let ledger = open(&at())?;
         Ok(Observed::default()
             .metric("cost.turn.usd", ledger.this_turn.usd)
             .metric("cost.turn.tokens", ledger.this_turn.tokens() as f64)
@@ -132,7 +136,7 @@ mod cost_tracker {
 
     #[hook]
     fn skill_ended(skill: SkillInfo) -> Result<Observed, Error> {
-        let ledger = open()?;
+        let ledger = open(&at())?;
         let Some(sum) = ledger.skills.get(&skill.id) else {
             return Ok(Observed::default());
         };
@@ -144,11 +148,12 @@ mod cost_tracker {
     #[hook]
     fn turn_end(summary: TurnSummary) -> Result<Observed, Error> {
         let settings: Settings = config::all()?;
-        let mut ledger = open()?;
+        let at = at();
+        let mut ledger = open(&at)?;
         let usage = &summary.usage;
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        ledger.settle_request(&at(), tokens, summary.cost_usd);
-        ledger.leave_agent(&at());
+        ledger.settle_request(&at, tokens, summary.cost_usd);
+        ledger.leave_agent(&at);
         keep(ledger.clone())?;
         if caller::depth() > 0 {
             return Ok(Observed::default());

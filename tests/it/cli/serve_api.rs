@@ -268,6 +268,50 @@ fn pages_are_read_without_a_script_and_show_markup_as_text() {
 }
 
 #[test]
+fn the_page_of_a_session_leads_to_its_entries_and_compares_its_turns() {
+    let rind = Rind::with_script(
+        "[[reply]]\ntext = \"One <i>answer</i>.\"\n[[reply]]\ntext = \"Another.\"\ntimes = 0\n",
+    );
+    let api = Api::start(&rind);
+    let session = api.new_session();
+    for text in ["first", "second"] {
+        let body = json!({ "text": text, "wait": true });
+        api.post(&format!("/v1/sessions/{session}/turns"), &body)
+            .has_status(200);
+    }
+    let at = |rest: &str| format!("/sessions/{session}{rest}");
+    let page = api.get(&at("")).has_status(200).body;
+    let line = rind
+        .session_lines()
+        .iter()
+        .position(|line| line.contains("\"type\":\"message\""))
+        .unwrap()
+        + 1;
+    assert!(page.contains(&at(&format!("/entries/{line}"))), "{page}");
+    let entry = api.get(&at(&format!("/entries/{line}"))).has_status(200);
+    assert!(entry.body.contains("&quot;first&quot;"), "{}", entry.body);
+    let diff = api.get(&at("/diff?from=1&to=2")).has_status(200).body;
+    for words in [
+        "<del>-  first",
+        "<ins>+  second",
+        "<del>-  One &lt;i&gt;answer",
+    ] {
+        assert!(diff.contains(words), "{words}\n{diff}");
+    }
+    let same = api.get(&at("/diff?from=2&to=2")).has_status(200).body;
+    assert!(same.contains("say and do the same"), "{same}");
+    for (path, status) in [
+        ("/entries/9999", 404),
+        ("/entries/x", 400),
+        ("/diff?from=1&to=7", 404),
+        ("/diff?from=1", 400),
+    ] {
+        assert_eq!(api.get(&at(path)).status, status, "{path}");
+    }
+    assert_eq!(api.get("/sessions/..%2f..%2fx/entries/1").status, 404);
+}
+
+#[test]
 fn connections_that_say_nothing_keep_nobody_out() {
     let rind = Rind::with_script(COMMAND);
     let api = Api::start(&rind);

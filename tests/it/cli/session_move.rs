@@ -90,6 +90,31 @@ fn pages_for_people_mask_secrets_and_escape_everything() {
 }
 
 #[test]
+fn the_page_of_a_session_is_a_file_that_needs_no_server() {
+    let (rind, _, id) = machine();
+    let args = ["session", "show", &id, "--html", "page.html"];
+    let ran = rind.run(&args).exits(0);
+    assert!(ran.stderr.contains("wrote page.html"), "{}", ran.stderr);
+    let page = fs::read_to_string(rind.workspace().join("page.html")).unwrap();
+    for words in ["<script", "<b>it", "<form", "<link", "http://", "https://"] {
+        assert!(!page.contains(words), "{words}\n{page}");
+    }
+    assert!(page.contains("&lt;/pre&gt;&lt;script&gt;"), "{page}");
+    assert!(
+        page.contains("style-src 'sha256-") && page.contains("Turn 1"),
+        "{page}"
+    );
+    assert!(!page.contains(&secret("github-token")), "{page}");
+    let turn = ["session", "show", &id, "--html", "-", "--turn", "1"];
+    let out = rind.run(&turn).exits(0).stdout;
+    assert!(out.contains("Turn 1") && !out.contains("Turn 2"), "{out}");
+    // A file that was there stays until the new one is whole, and one is never made of half a page.
+    let args = ["session", "show", &id, "--html", "no/such/folder.html"];
+    let ran = rind.run(&args).exits(1);
+    assert!(ran.stderr.contains("no/such"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_session_comes_back_byte_for_byte() {
     let (rind, sessions, id) = machine();
     for (is_wide, name) in [(false, "a.jsonl"), (true, "a.tar")] {

@@ -1,4 +1,4 @@
-//! What survives a power failure before something begins: the start of a tool that changes something, and that of a subagent.
+//! Lines that survive a power failure before something begins: the start of a tool that changes something, and that of a subagent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -35,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use connections::{ApiListener, check_loopback};
 pub use openapi::openapi;
+pub use pages::session_file::session_file;
 pub use redirect::{RedirectPage, receive_redirects};
 
 use access::ApiAccess;

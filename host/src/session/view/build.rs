@@ -338,6 +338,7 @@ impl Build {
             changed: changed.map(crate::json::plain_text).collect(),
             reason: text("reason"),
             step: u32::try_from(record["step"].as_u64().unwrap_or_default()).unwrap_or_default(),
+            micros: record["micros"].as_f64().unwrap_or_default(),
         };
         let call = text("call_id").filter(|id| self.calls.contains_key(id));
         match call {

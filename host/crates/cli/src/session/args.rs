@@ -51,6 +51,10 @@ pub(in super::super) struct SessionShowArgs {
     /// Print JSON, with whole texts
     #[arg(long)]
     pub(super) json: bool,
+    /// Write the page that `rind serve` has of the session to a file that needs no server; `-` is
+    /// standard output
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "entry", "full"])]
+    pub(super) html: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

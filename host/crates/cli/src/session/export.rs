@@ -70,22 +70,28 @@ pub(super) fn export(paths: &Paths, args: &SessionExportArgs) -> anyhow::Result<
                     }
                 }
             };
-            put(to, &mut |out| {
-                out.write_all(text.as_bytes())
-                    .map_err(|error| Error::Bundle {
-                        what: format!("the session {id}"),
-                        why: error.to_string(),
-                    })
-            })?;
-            if let Some(path) = to {
-                said(
-                    path,
-                    &format!("session {id}, with known formats of secrets masked in texts"),
-                );
-            }
+            write_text(to, &id, &text)?;
         }
     }
     Ok(ExitStatus::Done)
+}
+
+/// Writes a session as a text for people, whose secrets are masked.
+pub(super) fn write_text(to: Option<&Path>, id: &str, text: &str) -> anyhow::Result<()> {
+    put(to, &mut |out| {
+        out.write_all(text.as_bytes())
+            .map_err(|error| Error::Bundle {
+                what: format!("the session {id}"),
+                why: error.to_string(),
+            })
+    })?;
+    if let Some(path) = to.filter(|path| *path != Path::new("-")) {
+        said(
+            path,
+            &format!("session {id}, with known formats of secrets masked in texts"),
+        );
+    }
+    Ok(())
 }
 
 fn said(path: &Path, what: &str) {

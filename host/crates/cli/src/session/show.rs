@@ -5,6 +5,7 @@ use anyhow::Context;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render;
 use super::args::SessionShowArgs;
+use super::export::write_text;
 use super::{selection, turns};
 use rind_lib::paths::Paths;
 use rind_lib::session::{SessionStore, SessionView};
@@ -65,6 +66,10 @@ pub(super) fn show(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<Exit
     }
     if args.json {
         render::print_json(&view)?;
+        return Ok(ExitStatus::Done);
+    }
+    if let Some(file) = &args.html {
+        write_text(Some(file), &id, &rind_serve::session_file(&view))?;
         return Ok(ExitStatus::Done);
     }
     view.notices

@@ -6,7 +6,10 @@
 //! they come from.
 
 mod layout;
+pub(crate) mod session_file;
 mod session_page;
+mod turn_diff;
+mod waterfall;
 
 use axum::Router;
 use axum::extract::{Form, Path, Query, State};
@@ -38,6 +41,11 @@ pub(crate) fn router() -> Router<ApiState> {
         .route("/page.js", get(script))
         .route("/new", post(begin_session))
         .route("/sessions/{id}", get(session_page::show_session))
+        .route("/sessions/{id}/diff", get(session_page::show_diff))
+        .route(
+            "/sessions/{id}/entries/{line}",
+            get(session_page::show_entry),
+        )
         .route("/sessions/{id}/say", post(say))
         .route("/sessions/{id}/interrupt", post(interrupt))
         .route("/sessions/{id}/continue", post(go_on))

@@ -1,21 +1,19 @@
-//! A session as a page: its turns with every request, call and decision of a hook, each at its
-//! time in the turn.
+//! A session as a page: its turns, the questions that wait, and what the person can do. Its raw
+//! entries, and the difference of two of its turns.
 
 use axum::extract::{Path, State};
 use maud::{Markup, html};
-use rind_lib::message::Role;
-use rind_lib::secret::Scanner;
-use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
-use rind_lib::text::printable_text;
+use rind_lib::session::SessionView;
+use serde::Deserialize;
 
-use super::layout::{PageError, format_time, format_usd, page};
+use super::layout::{PageError, page};
 use super::question_form;
+use super::turn_diff::diff_part;
+use super::waterfall::{about_part, clean, title_of, turns_part};
 use crate::ApiState;
-use crate::routes::sessions::read_view;
-
-/// Maximum length of an item's text on the page, in bytes. A longer text is cut, and the page says
-/// so.
-const MAX_TEXT_BYTES: usize = 64 << 10;
+use crate::error::ApiError;
+use crate::routes::QueryOf;
+use crate::routes::sessions::{read_entry, read_view};
 
 /// Number of turns on the page: the last ones.
 const MAX_TURNS: usize = 50;
@@ -34,15 +32,10 @@ pub(super) async fn show_session(
     let is_interrupted =
         !is_running && last.is_some_and(|turn| turn.turn > 0 && turn.stop.is_none());
     let content = html! {
-        h1 { (title(&view)) }
-        p {
-            small {
-                code { (view.id) } " · " (printable_text(&view.provider)) "/" (printable_text(&view.model)) " · "
-                (printable_text(&view.workspace)) " · " (format_time(view.created))
-            }
-        }
-        @for notice in &view.notices { p.bad { (printable_text(notice)) } }
-        (turns_part(&view))
+        h1 { (title_of(&view)) }
+        (about_part(&view))
+        (turns_part(&view, MAX_TURNS, Some(&format!("{back}/entries"))))
+        (compare_form(&view, &back))
         div #live data-session=[after.map(|_| &id)] data-after=[after] aria-live="polite" {}
         div #questions { @for question in &questions { (question_form(question, &back)) } }
         div #controls {
@@ -69,199 +62,57 @@ pub(super) async fn show_session(
     Ok(page(&state, "Session", &content))
 }
 
-fn title(view: &SessionView) -> String {
-    let first = view.turns.iter().find(|turn| turn.turn > 0);
-    let first = first.and_then(|turn| turn.input.lines().next());
-    clean(view.title.as_deref().or(first).unwrap_or(&view.id))
+/// Numbers of two turns.
+#[derive(Deserialize)]
+pub(super) struct TwoTurns {
+    from: u32,
+    to: u32,
 }
 
-/// Masks secrets in a text, escapes deceptive characters, and cuts the text.
-fn clean(text: &str) -> String {
-    let masked = Scanner::shared().mask(text);
-    let text = masked.as_ref().map_or(text, |masked| &masked.text);
-    if text.len() <= MAX_TEXT_BYTES {
-        return printable_text(text);
-    }
-    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
-    let left = text.len() - end;
-    let shown = printable_text(&text[..end]);
-    format!("{shown}\n… {left} more bytes; the API and `rind session show` have the whole text")
-}
-
-fn turns_part(view: &SessionView) -> Markup {
-    let n_left = view.turns.len().saturating_sub(MAX_TURNS);
+/// Form that asks for the difference of two turns; nothing where there are fewer.
+fn compare_form(view: &SessionView, back: &str) -> Markup {
+    let mut numbers = view.turns.iter().map(|turn| turn.turn).filter(|n| *n > 0);
+    let last = numbers.next_back();
+    let before = numbers.next_back();
     html! {
-        div #turns {
-            @if n_left > 0 {
-                p { (n_left) " earlier turns are not shown here; `rind session show` has them." }
-            }
-            @for turn in view.turns.iter().skip(n_left) { (turn_part(turn)) }
-        }
-    }
-}
-
-fn turn_part(turn: &TurnView) -> Markup {
-    let end = turn.items.iter().map(end_of).max().unwrap_or(turn.started);
-    let length = (end - turn.started).max(1);
-    html! {
-        section.turn aria-label={ "Turn " (turn.turn) } {
-            h2 {
-                @if turn.turn == 0 { "Before the first turn" } @else { "Turn " (turn.turn) }
-                @if turn.is_undone { small { " taken back" } }
-            }
-            p {
-                small {
-                    (format_time(turn.started)) " · "
-                    @match &turn.stop { Some(stop) => { (stop) }, None => { "not ended" } }
-                    " · " (turn.steps) " steps · " (seconds(length)) " " (format_usd(turn.cost_usd))
-                    @if let Some(holder) = &turn.archived_in { " · archived: " code { (holder) } }
+        @if let (Some(before), Some(last)) = (before, last) {
+            form method="get" action={ (back) "/diff" } {
+                div.row {
+                    label { "Compare turn " input.few type="number" name="from" min="1" value=(before); }
+                    label { "with turn " input.few type="number" name="to" min="1" value=(last); }
+                    button { "Compare" }
                 }
             }
-            ol.items {
-                @for item in &turn.items { (item_part(item, turn.started, length)) }
-            }
         }
     }
 }
 
-/// Outcome of an item, as far as it is known.
-fn end_of(item: &ItemView) -> i64 {
-    let taken = match &item.item {
-        Item::Call(call) => call.duration_ms.unwrap_or(0),
-        _ => 0,
+pub(super) async fn show_diff(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    QueryOf(wanted): QueryOf<TwoTurns>,
+) -> Result<Markup, PageError> {
+    let view = read_view(&state, &id).await?;
+    let find = |n: u32| {
+        let found = view.turns.iter().find(|turn| turn.turn == n);
+        found.ok_or_else(|| ApiError::not_found(&format!("the session has no turn {n}")))
     };
-    item.time.saturating_add(i64::try_from(taken).unwrap_or(0))
+    let (from, to) = (find(wanted.from)?, find(wanted.to)?);
+    let content = html! {
+        h1 { "Turn " (from.turn) " and turn " (to.turn) " of " a href={ "/sessions/" (id) } { (title_of(&view)) } }
+        (diff_part(from, to))
+    };
+    Ok(page(&state, "Two turns", &content))
 }
 
-fn seconds(ms: i64) -> String {
-    format!("{:.2} s", ms as f64 / 1000.0)
-}
-
-fn item_part(item: &ItemView, start: i64, length: i64) -> Markup {
-    let offset = (item.time - start).max(0);
-    // A bar of SVG: attributes are allowed where the policy of the page forbids styles.
-    let share = |ms: i64| (ms as f64 * 100.0 / length as f64).clamp(0.0, 100.0);
-    let (x, width) = (share(offset), share(end_of(item) - item.time).max(0.5));
-    html! {
-        li {
-            div.when {
-                small { "+" (seconds(offset)) }
-                svg.bar viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
-                    rect x=(x.min(99.5)) y="0" width=(width) height="4" {}
-                }
-            }
-            (item_text(&item.item))
-        }
-    }
-}
-
-fn item_text(item: &Item) -> Markup {
-    match item {
-        Item::Said {
-            role,
-            by,
-            text,
-            reasoning,
-            blobs,
-            ..
-        } => html! {
-            div class={ "said " (role_class(*role)) } {
-                strong { @match by { Some(by) => { (clean(by)) }, None => { (role_class(*role)) } } }
-                @for thought in reasoning { details { summary { "reasoning" } pre { (clean(thought)) } } }
-                @if !text.is_empty() { pre.text { (clean(text)) } }
-                @for blob in blobs { p { small { (clean(blob)) } } }
-            }
-        },
-        Item::Call(call) => call_text(call),
-        Item::Decision(decision) => decision_text(decision),
-        Item::Step {
-            step,
-            model,
-            usage,
-            cost_usd,
-            aside,
-        } => html! {
-            div.step {
-                small {
-                    "request " (step) " · " (clean(model)) " · " (usage.input_tokens) " tokens in, " (usage.output_tokens) " out "
-                    (format_usd(cost_usd.unwrap_or(0.0)))
-                    @if let Some(by) = aside { " · aside by " (clean(by)) }
-                }
-            }
-        },
-        Item::Subagent {
-            agent,
-            task,
-            answer,
-            is_error,
-            ..
-        } => html! {
-            details.call {
-                summary { "subagent " code { (clean(agent)) } @if *is_error { span.bad { " failed" } } }
-                pre { (clean(task)) }
-                @if let Some(answer) = answer { pre { (clean(answer)) } }
-            }
-        },
-        Item::Replaced {
-            reason,
-            removed,
-            summary,
-            holder,
-        } => html! {
-            details.call {
-                summary {
-                    (removed) " messages replaced: " (clean(reason))
-                    @if let Some(holder) = holder { " [archived: " (clean(holder)) "]" }
-                }
-                pre { (clean(summary)) }
-            }
-        },
-        Item::Prompt { parts } => html! {
-            div.step { small { "system prompt of " (parts.len()) " parts" } }
-        },
-        Item::Note { text } => html! { div.step { small { (clean(text)) } } },
-    }
-}
-
-fn role_class(role: Role) -> &'static str {
-    match role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
-}
-
-fn call_text(call: &CallView) -> Markup {
-    let arguments = call.ran_with.as_ref().unwrap_or(&call.arguments);
-    let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
-    html! {
-        details.call open[call.is_error] {
-            summary {
-                code { (clean(&call.tool)) }
-                @if let Some(by) = &call.by { " by " (clean(by)) }
-                @match (&call.refused_by, call.duration_ms, call.is_error) {
-                    (Some(by), ..) => { span.bad { " refused by " (clean(by)) } },
-                    (None, Some(ms), true) => { span.bad { " failed" } " after " (ms) " ms" },
-                    (None, Some(ms), false) => { " " (ms) " ms" },
-                    (None, None, _) => { " no result" },
-                }
-            }
-            pre { (clean(&arguments)) }
-            @if call.ran_with.is_some() { p { small { "hooks changed the arguments" } } }
-            @for decision in &call.decisions { (decision_text(decision)) }
-            @if let Some(result) = &call.result { pre { (clean(result)) } }
-        }
-    }
-}
-
-fn decision_text(decision: &Decision) -> Markup {
-    html! {
-        div.decision {
-            small {
-                code { (clean(&decision.plugin)) } " at " (clean(&decision.point)) ": " (clean(&decision.outcome))
-                @if !decision.changed.is_empty() { " changed " (clean(&decision.changed.join(", "))) }
-                @if let Some(reason) = &decision.reason { " — " (clean(reason)) }
-            }
-        }
-    }
+pub(super) async fn show_entry(
+    State(state): State<ApiState>,
+    Path((id, line)): Path<(String, u64)>,
+) -> Result<Markup, PageError> {
+    let entry = read_entry(&state, &id, line).await?;
+    let content = html! {
+        h1 { "Entry " (line) " of " a href={ "/sessions/" (id) } { (id) } }
+        pre { (clean(&entry)) }
+    };
+    Ok(page(&state, "Entry", &content))
 }

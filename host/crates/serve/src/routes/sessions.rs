@@ -191,6 +191,19 @@ pub(crate) async fn read_view(state: &ApiState, id: &str) -> Result<SessionView,
     .await
 }
 
+/// Reads an entry as JSON text, by the number of its line.
+pub(crate) async fn read_entry(state: &ApiState, id: &str, line: u64) -> Result<String, ApiError> {
+    let (store, id) = (state.sessions.host().store().clone(), id.to_owned());
+    in_background(move || {
+        let reading = store.read_lines(&id)?;
+        let entry = reading.entries.iter().find(|own| own.line == line);
+        let missing = || ApiError::not_found("the session has no entry on this line");
+        let entry = entry.ok_or_else(missing)?;
+        serde_json::to_string_pretty(&entry.entry).map_err(|error| ApiError::internal(&error))
+    })
+    .await
+}
+
 pub(crate) async fn close(State(state): State<ApiState>, Path(id): Path<String>) -> Json<Closed> {
     let was_open = state.sessions.close_session(&id).await;
     Json(Closed { was_open })

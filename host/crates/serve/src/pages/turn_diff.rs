@@ -1,0 +1,103 @@
+//! The difference of two turns: their conversations as lines, side by side as a patch.
+
+use maud::{Markup, html};
+use rind_lib::session::{Item, TurnView};
+use similar::{ChangeTag, TextDiff};
+
+use super::waterfall::clean;
+
+/// Lines around a change.
+const CONTEXT: usize = 3;
+
+/// Maximum number of lines on the page.
+const MAX_LINES: usize = 5000;
+
+/// Time for the comparison. After it the rest counts as changed.
+const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Shows what the second turn has in place of the first.
+pub(super) fn diff_part(from: &TurnView, to: &TurnView) -> Markup {
+    let (before, after) = (conversation(from), conversation(to));
+    let diff = TextDiff::configure()
+        .timeout(MAX_TIME)
+        .diff_lines(&before, &after);
+    let groups = diff.grouped_ops(CONTEXT);
+    let mut n_lines = 0;
+    html! {
+        @if groups.is_empty() { p { "Both turns say and do the same." } }
+        @for group in &groups {
+            pre.diff {
+                @for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+                    @let is_shown = { n_lines += 1; n_lines <= MAX_LINES };
+                    @if is_shown {
+                        @match change.tag() {
+                            ChangeTag::Delete => { del { "-" (change.value()) } },
+                            ChangeTag::Insert => { ins { "+" (change.value()) } },
+                            ChangeTag::Equal => { " " (change.value()) },
+                        }
+                    }
+                }
+            }
+        }
+        @if n_lines > MAX_LINES { p { (n_lines - MAX_LINES) " more lines are not shown." } }
+    }
+}
+
+/// Returns the messages, calls and decisions of a turn as lines, without times and ids: those always differ.
+fn conversation(turn: &TurnView) -> String {
+    let mut lines = String::new();
+    let mut add = |what: &str, text: &str| {
+        lines.push_str(what);
+        lines.push('\n');
+        for line in clean(text).lines() {
+            lines.push_str("  ");
+            lines.push_str(line);
+            lines.push('\n');
+        }
+    };
+    for item in &turn.items {
+        match &item.item {
+            Item::Said { role, by, text, .. } => {
+                let who = by
+                    .as_deref()
+                    .map_or_else(|| format!("{role:?}").to_lowercase(), clean);
+                add(&who, text);
+            }
+            Item::Call(call) => {
+                let arguments = call.ran_with.as_ref().unwrap_or(&call.arguments);
+                let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
+                add(&format!("call of {}", clean(&call.tool)), &arguments);
+                if let Some(by) = &call.refused_by {
+                    add("refused by", by);
+                }
+                for decision in &call.decisions {
+                    add(
+                        &decision_words(&decision.plugin, &decision.outcome),
+                        decision.reason.as_deref().unwrap_or_default(),
+                    );
+                }
+                add("result", call.result.as_deref().unwrap_or_default());
+            }
+            Item::Decision(decision) => {
+                add(
+                    &decision_words(&decision.plugin, &decision.outcome),
+                    decision.reason.as_deref().unwrap_or_default(),
+                );
+            }
+            Item::Subagent { task, answer, .. } => {
+                add("subagent", task);
+                add("its answer", answer.as_deref().unwrap_or_default());
+            }
+            Item::Replaced {
+                reason, summary, ..
+            } => add(&format!("replaced: {}", clean(reason)), summary),
+            Item::Note { text } => add("note", text),
+            Item::Step { .. } | Item::Prompt { .. } => {}
+        }
+    }
+    lines
+}
+
+fn decision_words(plugin: &str, outcome: &str) -> String {
+    format!("{}: {}", clean(plugin), clean(outcome))
+}
