@@ -81,7 +81,12 @@ impl Build {
                     ..TurnView::default()
                 });
             }
-            Body::TurnEnd { summary, .. } => {
+            Body::TurnEnd {
+                summary, output, ..
+            } => {
+                if summary.stop == StopReason::Failed && !output.is_empty() {
+                    self.push(add(note(format!("the turn failed: {output}"))));
+                }
                 let turn = self.turn();
                 turn.stop = Some(name_of(&summary.stop));
                 turn.cost_usd = summary.cost_usd;

@@ -1,0 +1,202 @@
+// A person at the pages of `rind serve`, in a real browser. Run by `pages`, with a folder for everything that is written.
+"use strict";
+const { spawn, spawnSync } = require("node:child_process");
+const fs = require("node:fs");
+const path = require("node:path");
+const assert = require("node:assert/strict");
+const { chromium } = require("playwright-core");
+const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const folder = process.argv[2];
+const pictures = process.env.RIND_PICTURES;
+const COMMAND = "echo '<img src=x onerror=alert(1)>' > made";
+// The answers of the model, by the input that they follow.
+const SCRIPT = `
+[[reply]]
+when = { contains = "run it", step = 1 }
+text = "I run <b>it</b> now."
+tool_calls = [{ name = "bash", arguments = { command = ${JSON.stringify(COMMAND)} } }]
+times = 0
+[[reply]]
+when = { contains = "run it", step = 2 }
+text = "It ran."
+times = 0
+[[reply]]
+when = { contains = "take long", step = 1 }
+text = "One step."
+tool_calls = [{ name = "read_file", arguments = { path = "a.txt" } }]
+delay_ms = 1500
+times = 0
+[[reply]]
+when = { contains = "and be brief" }
+text = "Steered."
+times = 0
+[[reply]]
+when = { contains = "never end" }
+text = "late"
+delay_ms = 600000
+times = 0
+`;
+
+// A hook that takes its time and adds a note: the person finds it by its time.
+const CONFIG = `
+[hooks.scripts.slow-guard]
+point = "pre-tool"
+command = ["sh", "-c", "sleep 0.4; echo '{\\"note\\": \\"looked at for long\\"}'"]
+`;
+
+async function main() {
+  const work = path.join(folder, "work");
+  fs.mkdirSync(work);
+  fs.writeFileSync(path.join(work, "a.txt"), "alpha\n");
+  fs.writeFileSync(path.join(folder, "script.toml"), SCRIPT);
+  const home = path.join(folder, "rind");
+  fs.mkdirSync(path.join(home, "config"), { recursive: true });
+  fs.writeFileSync(path.join(home, "config", "config.toml"), CONFIG);
+  const env = { PATH: process.env.PATH, HOME: folder, RIND_HOME: home, LANG: "C.UTF-8" };
+  const more = ["--provider", "scripted", "--script", path.join(folder, "script.toml")];
+  const server = spawn(process.env.RIND, ["serve", "--listen", "127.0.0.1:0", ...more], { cwd: work, env });
+  let printed = "";
+  const address = await new Promise((found, failed) => {
+    const take = (bytes) => {
+      printed += bytes;
+      const address = printed.match(/http:\/\/\S*login\S*/);
+      if (address) found(address[0]);
+    };
+    server.stdout.on("data", take);
+    server.stderr.on("data", take);
+    server.on("exit", (code) => failed(new Error(`the server ended with ${code}: ${printed}`)));
+  });
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+  try {
+    await person(browser, address, work, env);
+  } catch (error) {
+    const open = browser.contexts().flatMap((context) => context.pages());
+    const texts = await Promise.all(open.map((page) => page.locator("body").innerText()));
+    seen = `${texts.join("\n---\n")}\n${printed}`;
+    throw error;
+  } finally {
+    await browser.close();
+    server.removeAllListeners("exit");
+    server.kill("SIGTERM");
+  }
+  console.log("pages: all passed");
+}
+
+let n_pictures = 0;
+// Text of the page that a failed check was about.
+let seen = "";
+
+// Checks a page with axe, and keeps its picture.
+async function look(page, name) {
+  // The policy of the page forbids scripts of others: they run in the world of the driver.
+  const found = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] }).then((all) =>
+    all.violations.map((one) => one.id + ": " + one.nodes.map((node) => node.target + " " + node.failureSummary).join("; ")))`);
+  assert.deepEqual(found, [], `axe on ${name}`);
+  const width = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+  assert.equal(width, 0, `${name} is wider than the window`);
+  if (pictures) {
+    n_pictures += 1;
+    await page.screenshot({ path: path.join(pictures, `${n_pictures}-${name}.png`), fullPage: true });
+  }
+}
+
+async function person(browser, address, work, env) {
+  for (const [name, options] of [
+    ["wide", { viewport: { width: 1100, height: 800 } }],
+    ["narrow-dark", { viewport: { width: 390, height: 800 }, colorScheme: "dark" }],
+  ]) {
+    const context = await browser.newContext(options);
+    const page = await context.newPage();
+    const alerts = [];
+    page.on("dialog", (dialog) => { alerts.push(dialog.message()); dialog.dismiss(); });
+    const errors = [];
+    page.on("pageerror", (error) => errors.push(String(error)));
+    await page.goto(address);
+    await look(page, `${name}-sessions`);
+
+    // By keyboard alone: the skip link comes first, the text field takes the input.
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to content");
+    await page.getByLabel("New session").fill("please run it");
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByText("I run <b>it</b> now.").waitFor();
+    // The command comes whole and as text, and runs only after the yes.
+    const question = page.locator(".question").first();
+    await question.locator("pre").getByText("onerror=alert(1)").waitFor();
+    assert.equal(await page.locator(".question img").count(), 0);
+    assert.ok(!fs.existsSync(path.join(work, "made")));
+    await look(page, `${name}-question`);
+    await question.getByRole("button", { name: "Yes", exact: true }).click();
+    await page.getByText("It ran.").waitFor();
+    assert.equal(fs.readFileSync(path.join(work, "made"), "utf8"), "<img src=x onerror=alert(1)>\n");
+    fs.rmSync(path.join(work, "made"));
+
+    // A running turn takes a further word, and the next one is interrupted.
+    const say = async (text) => {
+      await page.locator("#say textarea").fill(text);
+      await page.locator("#say").getByRole("button", { name: "Send" }).click();
+    };
+    await say("take long");
+    await page.getByRole("button", { name: "Interrupt" }).waitFor();
+    await say("and be brief");
+    await page.getByText("Steered.").waitFor();
+    await say("never end");
+    await page.getByRole("button", { name: "Interrupt" }).click();
+    await page.getByText("cancelled").first().waitFor();
+    await look(page, `${name}-session`);
+
+    // The slow hook is found by its time.
+    const slow = await page.locator(".decision", { hasText: "slow-guard" }).first().textContent();
+    assert.ok(Number(slow.match(/\(([\d.]+) ms\)/)[1]) >= 400, slow);
+
+    // Only what failed, was refused or changed is left by the box; the entry of an item is one link away.
+    const before = await page.locator(".items li:visible").count();
+    await page.getByLabel("show only what failed, was refused or changed").check();
+    assert.ok((await page.locator(".items li:visible").count()) < before);
+    await page.getByLabel("show only what failed, was refused or changed").uncheck();
+    const session = page.url().split("#")[0];
+    await page.locator(".line a").first().click();
+    await page.locator("pre").filter({ hasText: '"type"' }).waitFor();
+    await look(page, `${name}-entry`);
+    await page.goto(session);
+    await page.getByRole("button", { name: "Compare" }).click();
+    await page.locator("ins").first().waitFor();
+    await look(page, `${name}-diff`);
+    for (const link of ["Questions", "Plugins"]) {
+      await page.getByRole("link", { name: link }).click();
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await look(page, `${name}-${link.toLowerCase()}`);
+    }
+
+    // The page as a file: no server, no script, nothing loaded.
+    const file = path.join(folder, `${name}.html`);
+    const id = session.split("/").pop();
+    const shown = spawnSync(process.env.RIND, ["session", "show", id, "--html", file], { cwd: work, env, encoding: "utf8" });
+    assert.equal(shown.status, 0, shown.stderr);
+    const requested = [];
+    const alone = await browser.newContext({ ...options, javaScriptEnabled: true, offline: true });
+    const saved = await alone.newPage();
+    saved.on("request", (request) => requested.push(request.url()));
+    saved.on("dialog", (dialog) => { alerts.push(dialog.message()); dialog.dismiss(); });
+    await saved.goto(`file://${file}`);
+    await saved.getByText("Steered.").waitFor();
+    assert.equal(requested.length, 1, `the file loads ${requested}`);
+    await look(saved, `${name}-file`);
+
+    // Reading needs no script.
+    const plain = await browser.newContext({ ...options, javaScriptEnabled: false, storageState: await context.storageState() });
+    const still = await plain.newPage();
+    await still.goto(session);
+    await still.getByText("Steered.").waitFor();
+
+    assert.deepEqual(alerts, [], "a text of the model ran as code");
+    assert.deepEqual(errors, [], "errors of the script of the page");
+    for (const one of [context, alone, plain]) await one.close();
+  }
+}
+
+main().catch((error) => {
+  console.error(error, seen);
+  process.exit(1);
+});
