@@ -70,6 +70,7 @@ impl LiveChat {
                     return false;
                 }
             },
+            _ => return false,
         }
         true
     }
