@@ -420,7 +420,9 @@ impl<'a> ToolGate<'a> {
         }
         let is_covered = self.scope.approvals.covers(&question);
         if !is_covered {
-            question = question.now(entry.tool.target(&call.arguments).await);
+            question = question
+                .now(entry.tool.target(&call.arguments).await)
+                .changing(entry.tool.change(&call.arguments).await);
         }
         // Pause the deadline of a calling plugin while the person thinks.
         let answer = match self.asked {

@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 
+use super::FileChange;
 use super::preview::{ShownLine, preview};
 use super::subject::Subject;
 use crate::message::{EffectClass, ToolSpec};
@@ -43,6 +44,9 @@ pub struct Question {
     pub may: Vec<String>,
     /// Complete preview of the call, for the user.
     pub arguments: Vec<ShownLine>,
+    /// Change that the call would make to a file that exists, if that is known. It shows the same
+    /// as the lines of `arguments` that are marked `- ` and `+ `, in their place in the file.
+    pub change: Option<Box<FileChange>>,
     /// Plugins whose hooks asked for approval, each with its reason; empty if only the policy asks.
     pub reasons: Vec<(String, String)>,
     /// Scope of [`ApprovalAnswer::Always`] in words, or the reason why that answer is not offered.
@@ -84,6 +88,7 @@ impl Question {
             call: None,
             may: Vec::new(),
             arguments: preview(spec, arguments),
+            change: None,
             reasons: reasons
                 .iter()
                 .map(|AttributedText { plugin, text }| {
@@ -112,6 +117,13 @@ impl Question {
         });
         let at = self.arguments.len().min(1);
         self.arguments.splice(at..at, shown);
+        self
+    }
+
+    /// Adds the [change](super::Tool::change) that the call would make to a file.
+    #[must_use]
+    pub fn changing(mut self, change: Option<FileChange>) -> Self {
+        self.change = change.map(Box::new);
         self
     }
 

@@ -179,11 +179,22 @@ pub const EFFECT_DONE: &str = "done";
 /// Answer of a check: the effect of the call is not there, so the call is run again.
 pub const EFFECT_ABSENT: &str = "absent";
 
+/// Change that a call would make to a file, as text: the content before it and after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// Path of the file, as the call names it.
+    pub path: String,
+    /// Content of the file now.
+    pub before: String,
+    /// Content of the file after the call.
+    pub after: String,
+}
+
 /// A tool that the model may call.
 ///
 /// For each call, the host asks for [`Tool::subject`] before the policy decides. If the user must
-/// approve the call, [`Tool::refusal`] and [`Tool::target`] come next. The subject is read again
-/// right before [`Tool::run`], the only method that may have effects.
+/// approve the call, [`Tool::refusal`], [`Tool::target`] and [`Tool::change`] come next. The subject is
+/// read again right before [`Tool::run`], the only method that may have effects.
 pub trait Tool: Send + Sync {
     /// Returns name, description, schema and effect class. The value must not change while the tool
     /// is registered.
@@ -217,6 +228,13 @@ pub trait Tool: Send + Sync {
     /// lines to be replaced. `None` if there is none. The state may change before the user answers,
     /// so no check may rely on it.
     fn target<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Returns the change that a call would make to a file that exists, for approval questions. `None`
+    /// if it makes none, or one that cannot be shown as text. The file may change before the user
+    /// answers, so no check may rely on it.
+    fn change<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Option<FileChange>> {
         Box::pin(std::future::ready(None))
     }
 

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{CallRepetition, FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
+use super::{CallRepetition, FileChange, FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
 use crate::json;
 use crate::message::{Part, ToolSpec};
 use crate::point::handle::AgentHandle;
@@ -90,6 +90,10 @@ impl Tool for OuterTool {
 
     fn target<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         self.tool.target(arguments)
+    }
+
+    fn change<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<FileChange>> {
+        self.tool.change(arguments)
     }
 
     fn refusal<'a>(

@@ -140,7 +140,7 @@ fn an_unknown_setting_is_named_with_file_and_line() {
     assert_snapshot!(rind.run(&["plugin", "list"]).screen(), @"
     exit 2
     ---- stderr
-    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, providers, models, tools, plugins, prices, sandbox, install, hooks, mcp
+    error: [RIND_HOME]/config/config.toml:4: unknown section `agentt`; known: agent, archival, subagents, provider, providers, models, tools, plugins, prices, sandbox, chat, install, hooks, mcp
     ");
 }
 

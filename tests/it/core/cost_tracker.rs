@@ -38,6 +38,7 @@ fn script() -> Vec<Reply> {
 fn host() -> Host {
     let mut host = Host::default();
     host.guest(NAME);
+    set(&mut host, "notice", json!(true));
     host
 }
 

@@ -16,8 +16,11 @@ const OF_CLI: &[&str] = &[
     "indicatif",
     "maud",
     "mimalloc",
+    "supports-hyperlinks",
+    "syntect",
     "toml_edit",
     "tracing-subscriber",
+    "two-face",
 ];
 
 /// A line `NAME VERSION FEATURES` for each crate that is linked into what is built with these arguments, or into its macros.

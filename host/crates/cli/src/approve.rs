@@ -7,11 +7,14 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::question::{QuestionLine, QuestionScreen};
+use super::question::{QuestionLine, QuestionScreen, escape_line};
+use super::render::call::CallColors;
+use super::render::diff::{ComparedTexts, diff_rows};
 use super::render::{self, BOLD, DIM, PLUGIN, WARN};
 use rind_lib::message::EffectClass;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
+use rind_lib::tool::preview::ShownLine;
 use rind_lib::tool::registry::is_source;
 
 /// A question for the terminal, and the channel for its answer.
@@ -173,6 +176,38 @@ pub(super) fn question_screen(question: &AskedQuestion) -> QuestionScreen {
     }
 }
 
+/// Shows the arguments of a call, colored by their language. Lines of a file that exists are shown as
+/// they change, with the lines around them: all that the call changes, and no more.
+fn call_lines(question: &Question) -> Vec<QuestionLine> {
+    let is_built_in = question.plugin.is_none() && question.skill.is_none();
+    let mut colors = CallColors::of_lines(&question.arguments);
+    let change = question.change.as_deref().filter(|_| is_built_in);
+    let is_replaced = |own: &&ShownLine| change.is_some() && matches!(own.mark, "- " | "+ ");
+    let shown = question.arguments.iter().filter(|own| !is_replaced(own));
+    let mut lines: Vec<QuestionLine> = shown
+        .map(|own| {
+            let pieces = colors.pieces(own.mark, &escape_line(&own.text));
+            QuestionLine::new(format!("  {}", own.mark)).escaped_pieces(pieces)
+        })
+        .collect();
+    if let Some(change) = change {
+        let texts = ComparedTexts {
+            path: &change.path,
+            before: &change.before,
+            after: &change.after,
+            escape: escape_line,
+        };
+        let (rows, _) = diff_rows(texts, usize::MAX);
+        if rows.is_empty() {
+            let words = "  the file stays as it is";
+            lines.push(QuestionLine::new("").styled_words(DIM, words));
+        }
+        let rows = rows.into_iter();
+        lines.extend(rows.map(|row| QuestionLine::new("  ").escaped_pieces(row.into_pieces())));
+    }
+    lines
+}
+
 fn screen_of_call(question: &Question) -> QuestionScreen {
     let tool = |line: QuestionLine| {
         let line = line.their_words(BOLD, &question.tool);
@@ -197,10 +232,7 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
         }
         (None, by) => call_head(head, by.as_deref(), tool, question),
     };
-    let arguments = question
-        .arguments
-        .iter()
-        .map(|shown| QuestionLine::new(format!("  {}", shown.mark)).of_block(&shown.text));
+    let arguments = call_lines(question);
     let may = (!question.may.is_empty())
         .then(|| QuestionLine::new("  may: ").their_words(DIM, &question.may.join("; ")));
     let reasons = question.reasons.iter().map(|(plugin, why)| {
@@ -223,7 +255,7 @@ fn screen_of_call(question: &Question) -> QuestionScreen {
     QuestionScreen {
         parts: vec![
             vec![head],
-            arguments.collect(),
+            arguments,
             may.into_iter().collect(),
             reasons.collect(),
         ],

@@ -10,6 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use percent_encoding::percent_decode_str;
 use rustix::fs::OFlags;
 
 use super::render::one_line;
@@ -87,15 +88,20 @@ pub(super) fn attach_file(path: &Path) -> Named {
         .map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// A pasted path of an image, as terminals paste files that are dropped on them, as a word that
-/// names it.
+/// A pasted path of an image, as terminals and file managers paste files that are dropped on them, as
+/// a word that names it: in quotes, with backslashes before blanks and the like, or as a `file://`
+/// address.
 pub(super) fn of_paste(text: &str) -> Option<String> {
     let text = text.trim();
     let quoted = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
-    let path = match quoted('\'').or_else(|| quoted('"')) {
-        Some(path) => path.to_owned(),
-        None if text.contains(' ') && !text.contains("\\ ") => return None,
-        None => text.replace("\\ ", " "),
+    let path = if let Some(path) = quoted('\'').or_else(|| quoted('"')) {
+        path.to_owned()
+    } else if let Some(address) = text.strip_prefix("file://") {
+        let address = address.strip_prefix("localhost").unwrap_or(address);
+        let path = percent_decode_str(address).decode_utf8().ok()?;
+        path.into_owned()
+    } else {
+        without_backslashes(text)?
     };
     let is_image = path.starts_with('/')
         && !path.contains(|c: char| c == '"' || c.is_control())
@@ -105,6 +111,22 @@ pub(super) fn of_paste(text: &str) -> Option<String> {
         true => format!("@\"{path}\" "),
         false => format!("@{path} "),
     })
+}
+
+/// Takes the backslashes out of a word of a shell. `None` if it is more than one word.
+fn without_backslashes(text: &str) -> Option<String> {
+    let (mut word, mut is_escaped) = (String::with_capacity(text.len()), false);
+    for letter in text.chars() {
+        match letter {
+            '\\' if !is_escaped => is_escaped = true,
+            ' ' if !is_escaped => return None,
+            _ => {
+                word.push(letter);
+                is_escaped = false;
+            }
+        }
+    }
+    Some(word)
 }
 
 /// Names after an `@` that begins a word.
@@ -233,6 +255,18 @@ mod tests {
             ),
             (at("b\\ c.png"), Some(format!("@\"{}\" ", at("b c.png")))),
             (at("b c.png"), None),
+            (
+                format!("file://{}", at("b%20c.png")),
+                Some(format!("@\"{}\" ", at("b c.png"))),
+            ),
+            (
+                format!("file://localhost{}", at("a.png")),
+                Some(format!("@{} ", at("a.png"))),
+            ),
+            (at("a\\.png"), Some(format!("@{} ", at("a.png")))),
+            (format!("file://{}", at("a%00.png")), None),
+            (format!("file://{}", at("%ff.png")), None),
+            (format!("file://other{}", at("a.png")), None),
             ("a.png".to_owned(), None),
             (at("absent.png"), None),
             (format!("{}\n{}", at("a.png"), at("a.png")), None),

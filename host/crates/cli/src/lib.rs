@@ -33,6 +33,7 @@ mod import;
 mod input;
 mod install;
 mod listen;
+mod looks;
 mod manual;
 mod mcp;
 mod models;

@@ -13,7 +13,7 @@ use super::grants::TerminalAsk;
 use super::mcp::TerminalServerAsk;
 use super::permission::TerminalTrust;
 use super::terminal::ExitAtSignals;
-use super::{command, first_use, render};
+use super::{command, first_use, looks, render};
 use rind_lib::grant::ask::Ask;
 use rind_lib::host::Session;
 use rind_lib::plugin::load::{OnCompile, PluginSet};
@@ -122,6 +122,7 @@ pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<Pre
         has_terminal: settings.mode.has_terminal,
     };
     let run = PreparedRun::new(settings, &frontend).await?;
+    looks::set_looks(&run.setup.config)?;
     Ok(PreparedSession { run, exits })
 }
 

@@ -20,6 +20,12 @@ pub(super) const UNREAD: &str = "view the whole question first: v and Enter";
 /// Mark before the rest of a line that is wider than the screen.
 const CONTINUED: &str = "↪ ";
 
+/// Escapes one line of a foreign block, in which tabs are usual.
+pub(super) fn escape_line(line: &str) -> String {
+    let parts: Vec<String> = line.split('\t').map(text::one_line).collect();
+    parts.join(TAB)
+}
+
 /// A question as far as it fits into some rows.
 #[derive(Debug)]
 pub(super) struct FittedQuestion {
@@ -63,8 +69,13 @@ impl QuestionLine {
 
     /// Appends one line of a foreign block, in which tabs are usual.
     pub(super) fn of_block(self, line: &str) -> Self {
-        let parts: Vec<String> = line.split('\t').map(text::one_line).collect();
-        self.own_words(&parts.join(TAB))
+        self.own_words(&escape_line(line))
+    }
+
+    /// Appends pieces that are escaped already.
+    pub(super) fn escaped_pieces(mut self, pieces: Vec<(Style, String)>) -> Self {
+        self.pieces.extend(pieces);
+        self
     }
 
     /// Returns the rows on a screen of this width. Breaks anywhere, not at blanks: otherwise blanks

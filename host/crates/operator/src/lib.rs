@@ -7,6 +7,7 @@
 //! the host. It knows no command line and no terminal: questions go to traits that the program
 //! implements, warnings to its function, and the process environment is not read here.
 
+pub mod chat;
 pub mod component;
 pub mod confinement;
 pub mod environment;

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::chat::ChatConfig;
 use super::environment::{OnWarning, OperatorEnvironment, SaidWarnings};
 use super::project;
 use super::secrets::OperatorSecrets;
@@ -34,6 +35,7 @@ pub const SECTIONS: &[&str] = &[
     PluginsConfig::NAME,
     Prices::NAME,
     SandboxConfig::NAME,
+    ChatConfig::NAME,
     InstallConfig::NAME,
     HooksConfig::NAME,
     McpConfig::NAME,

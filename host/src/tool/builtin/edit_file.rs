@@ -9,7 +9,7 @@ use super::super::encoding::{self, TextEncoding};
 use super::super::known::FileVersion;
 use super::super::subject::Subject;
 use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
-use super::super::{SharedTool, ToolOutput};
+use super::super::{FileChange, SharedTool, ToolOutput};
 use super::edit_text::{TextChange, TextReplacement, replace_text};
 use super::stale::{self, CAP_BYTES};
 use super::{FileCall, FileTool, count_words, file_tool};
@@ -33,6 +33,7 @@ struct Arguments {
 pub(super) fn edit_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
         check: check_edit,
+        change: edit_change,
         ..file_tool(
             "edit_file",
             "Replaces a text in a file of the workspace by another. Give enough lines around the change for the old text \
@@ -61,6 +62,25 @@ fn edit_target(workspace: &Workspace, asked: &Arguments) -> Result<Option<String
     };
     let names = workspace.other_names(&asked.path)?;
     Ok(Some(format!("{place}{names}")))
+}
+
+/// Returns the text of the file before and after the edit.
+fn edit_change(
+    workspace: &Workspace,
+    asked: &Arguments,
+) -> Result<Option<FileChange>, WorkspaceError> {
+    let content = workspace.read(&asked.path, CAP_BYTES)?;
+    let Some(decoded) = encoding::decode_file(content.clone()) else {
+        return Ok(None);
+    };
+    let change = plan_edit(content, asked).ok();
+    // The text of a file with invalid bytes has stand-ins for them.
+    let change = change.filter(|plan| plan.encoding != TextEncoding::Damaged);
+    Ok(change.map(|plan| FileChange {
+        path: asked.path.clone(),
+        before: decoded.text,
+        after: plan.change.content,
+    }))
 }
 
 /// Checks whether the edit can work: the file is as the model read it and contains the text.

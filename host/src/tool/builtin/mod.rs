@@ -35,7 +35,7 @@ use super::known::KnownFiles;
 use super::subject::Subject;
 use super::subject::WorkspacePath;
 use super::workspace::{Workspace, WorkspaceError};
-use super::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput, schema};
+use super::{FileChange, FileTracking, SharedTool, Tool, ToolCtx, ToolOutput, schema};
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::handle::ChangeRecorder;
 
@@ -163,6 +163,12 @@ type FileCheck<A> = fn(&Workspace, &FileCall, &A) -> Result<Option<String>, Work
 /// Describes the current state of a call's target. May block.
 type FileTarget<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError>;
 
+/// Returns the change that a call would make. May block.
+type FileChanging<A> = fn(&Workspace, &A) -> Result<Option<FileChange>, WorkspaceError>;
+
+/// Longest text of a file whose change is shown, in bytes, before and after it together.
+const MAX_CHANGE_BYTES: usize = 2 << 20;
+
 /// Context of one call of a file tool.
 struct FileCall {
     /// Cancellation of the work.
@@ -203,6 +209,7 @@ struct FileTool<A> {
     workspace: Arc<Workspace>,
     work: FileWork<A>,
     target: FileTarget<A>,
+    change: FileChanging<A>,
     check: FileCheck<A>,
 }
 
@@ -221,6 +228,7 @@ fn file_tool<A: JsonSchema + DeserializeOwned + Send + 'static>(
         workspace: workspace.clone(),
         work,
         target,
+        change: |_, _| Ok(None),
         check: |_, _, _| Ok(None),
     }
 }
@@ -257,6 +265,20 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
             // If the target cannot be read, the call itself reports the error.
             let found = self.workspace.looking(&never, MAX_TARGET, look).await;
             found.ok().flatten()
+        }
+        .boxed()
+    }
+
+    fn change<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<FileChange>> {
+        let (change, asked) = (self.change, A::deserialize(arguments));
+        async move {
+            let asked = asked.ok()?;
+            let look =
+                move |workspace: &Workspace, _: &CancellationToken| change(workspace, &asked);
+            let never = CancellationToken::new();
+            let found = self.workspace.looking(&never, MAX_TARGET, look).await;
+            let found = found.ok().flatten();
+            found.filter(|change| change.before.len() + change.after.len() <= MAX_CHANGE_BYTES)
         }
         .boxed()
     }

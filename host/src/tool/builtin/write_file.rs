@@ -9,7 +9,7 @@ use super::super::encoding::{self, TextEncoding};
 use super::super::known::{FileVersion, WriteRefusal};
 use super::super::subject::Subject;
 use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
-use super::super::{SharedTool, ToolOutput};
+use super::super::{FileChange, SharedTool, ToolOutput};
 use super::stale::{self, CAP_BYTES};
 use super::{FileCall, FileTool, count_words, file_tool};
 use crate::message::EffectClass;
@@ -26,6 +26,7 @@ struct Arguments {
 pub(super) fn write_file_tool(workspace: &Arc<Workspace>) -> SharedTool {
     Arc::new(FileTool {
         check: |workspace, call, asked| Ok(plan_write(workspace, call, asked)?.err()),
+        change: write_change,
         ..file_tool(
             "write_file",
             "Writes a whole text file of the workspace, in one step; what was in it before is gone. A file that exists \
@@ -54,6 +55,25 @@ fn write_target(
         }
         Err(WorkspaceError::Missing(_)) => "a file that is not there yet".to_owned(),
         Err(error) => return Err(error),
+    }))
+}
+
+/// Returns the text of an existing file before and after the write.
+fn write_change(
+    workspace: &Workspace,
+    asked: &Arguments,
+) -> Result<Option<FileChange>, WorkspaceError> {
+    let content = match workspace.read(&asked.path, CAP_BYTES) {
+        Err(WorkspaceError::Missing(_)) => return Ok(None),
+        content => content?,
+    };
+    let decoded = encoding::decode_file(content);
+    // The text of a file with invalid bytes has stand-ins for them.
+    let decoded = decoded.filter(|decoded| decoded.encoding != TextEncoding::Damaged);
+    Ok(decoded.map(|decoded| FileChange {
+        path: asked.path.clone(),
+        after: decoded.encoding.without_bom(&asked.content).to_owned(),
+        before: decoded.text,
     }))
 }
 

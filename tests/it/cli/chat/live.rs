@@ -74,10 +74,7 @@ fn the_last_lines_of_a_command_stay_and_every_call_can_be_opened_whole() {
         .sees("2  list_files")
         .keys("seq")
         .sees("▸ 1  bash seq 1 9");
-    terminal
-        .keys("\r")
-        .sees("│ 1\n")
-        .sees("\"command\": \"seq 1 9\"");
+    terminal.keys("\r").sees("│ 1\n").sees("$ seq 1 9");
     terminal.keys("\u{4}");
     assert_eq!(terminal.ends(), Some(0));
 }

@@ -6,6 +6,7 @@ mod background;
 mod interrupt;
 mod line;
 mod live;
+mod looks;
 mod operate;
 mod rewind;
 mod screen;

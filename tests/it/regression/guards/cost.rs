@@ -64,7 +64,7 @@ async fn an_answer_without_usage_is_estimated_marked_and_counted() {
     // The budget counts it: the next turn of the session is refused.
     let rind = Rind::default();
     rind.managed("cost-tracker");
-    rind.config("[plugins.cost-tracker.config]\nbudget_tokens = { session = 20 }\n");
+    rind.config("[plugins.cost-tracker.config]\nnotice = true\nbudget_tokens = { session = 20 }\n");
     let shown = run(&rind, &server, &[]).exits(0);
     assert!(
         shown.stderr.contains(" out (estimated) · $0."),

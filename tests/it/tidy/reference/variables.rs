@@ -75,6 +75,10 @@ const READ: &[(&str, &[(&str, &str)])] = &[
             ),
             ("NO_COLOR", "Set to anything: no colors"),
             ("TERM", "`dumb`, or absent: the chat is plain"),
+            (
+                "COLORFGBG",
+                "Numbers of the colors of text and background, such as `15;0`: colors of code fit that background where the terminal does not tell its own",
+            ),
             ("COLUMNS", "Width of the terminal for progress lines"),
             (
                 "SHELL",
@@ -82,6 +86,11 @@ const READ: &[(&str, &[(&str, &str)])] = &[
             ),
             ("VISUAL", "Editor of Ctrl-G in the chat"),
             ("EDITOR", "Editor of Ctrl-G where `VISUAL` is absent"),
+            (
+                "WAYLAND_DISPLAY",
+                "Set: Ctrl-V in the chat reads an image of the clipboard with `wl-paste`",
+            ),
+            ("DISPLAY", "Set: the same with `xclip`"),
             ("RIND_COMPLETE", "Set by the shell to ask for completions"),
         ],
     ),

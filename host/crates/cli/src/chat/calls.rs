@@ -6,15 +6,20 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use anstyle::Style;
+
+use super::super::render::call::CallColors;
+use super::super::render::highlight::CodeHighlighter;
 use super::super::render::steps::call_arguments;
 use super::super::render::{
-    DIM, format_clock, format_count, one_line, printable_prose, style_text,
+    DIM, format_clock, format_count, one_line, printable_prose, printable_text, style_text,
 };
 use super::picker::PickerEntry;
 use super::screen::clip_row;
-use rind_lib::message::{ToolCall, ToolResult};
+use rind_lib::message::{EffectClass, ToolCall, ToolResult, ToolSpec};
 use rind_lib::point::trace::{TraceOutcome, TraceRecord};
 use rind_lib::tool::live::LiveOutputs;
+use rind_lib::tool::preview::preview;
 
 /// Lines of the output of a call that are shown while it runs and after it.
 const N_LINES: usize = 3;
@@ -102,6 +107,41 @@ pub(super) fn last_rows(result: &ToolResult, text: &str, columns: usize) -> Vec<
     let last = lines.iter().skip(n_before);
     rows.extend(last.map(|line| output_row(line, columns)));
     rows
+}
+
+/// Returns the rows of a call that is opened: its arguments, and its whole result.
+pub(super) fn opened_rows(ended: &EndedCall) -> Vec<String> {
+    let EndedCall { call, result, .. } = ended;
+    let mut rows = Vec::new();
+    if !call.arguments.is_null() {
+        let spec = ToolSpec::bare_spec(&call.name, EffectClass::Read);
+        let lines = preview(&spec, &call.arguments);
+        let mut colors = CallColors::of_lines(&lines);
+        rows.extend(lines.iter().map(|line| {
+            let text = printable_text(&line.text).replace('\t', "    ");
+            let mark = if line.mark == "| " { "" } else { line.mark };
+            format!("{mark}{}", styled_pieces(colors.pieces(line.mark, &text)))
+        }));
+    }
+    // The result of a tool that reads a file is the file's text.
+    let path = call.arguments.get("path").and_then(|path| path.as_str());
+    let path = path.filter(|_| call.name == "read_file" && !result.is_error);
+    let mut code = path.and_then(CodeHighlighter::of_path);
+    rows.extend(result.content.text().lines().map(|line| {
+        let line = printable_text(line).replace('\t', "    ");
+        match &mut code {
+            Some(code) => code.style_line(&line),
+            None => line,
+        }
+    }));
+    rows
+}
+
+fn styled_pieces(pieces: Vec<(Style, String)>) -> String {
+    let pieces = pieces.into_iter();
+    pieces
+        .map(|(style, text)| style_text(style, text))
+        .collect()
 }
 
 /// A call that ended.

@@ -8,6 +8,12 @@ pub(super) enum KeyInput {
     Key(TypedKey),
     /// Text of one bracketed paste, unchanged.
     Paste(String),
+    /// Whether the terminal is in front from now on.
+    Focus(bool),
+    /// Answer to [`ASK_LOOKS`]: whether the background is light.
+    Background(bool),
+    /// End of the answers to [`ASK_LOOKS`].
+    Answered,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +70,10 @@ impl TypedKey {
     }
 }
 
+/// Asks for the color of the background, and then for something that every terminal answers: where
+/// only the second answer comes, there is no first.
+pub(super) const ASK_LOOKS: &str = "\x1b]11;?\x1b\\\x1b[c";
+
 const ESC: u8 = 0x1b;
 const PASTE_END: &[u8] = b"\x1b[201~";
 
@@ -75,6 +85,8 @@ const MAX_SEQUENCE_BYTES: usize = 64;
 pub(super) struct KeyDecoder {
     pending: Vec<u8>,
     paste: Option<Vec<u8>>,
+    /// Whether an answer to [`ASK_LOOKS`] may come. Without one the same bytes are keys.
+    is_asked: bool,
 }
 
 /// Beginning of the pending bytes.
@@ -83,6 +95,8 @@ enum SequenceBegin {
     Whole(Option<TypedKey>, usize),
     /// The mark before a paste.
     Paste(usize),
+    /// Word of the terminal, of this many bytes.
+    Told(KeyInput, usize),
     Incomplete,
 }
 
@@ -98,7 +112,12 @@ impl KeyDecoder {
                     None => return inputs,
                 }
             }
-            match begin_sequence(&self.pending) {
+            match begin_sequence(&self.pending, self.is_asked) {
+                SequenceBegin::Told(told, n) => {
+                    self.pending.drain(..n);
+                    self.is_asked &= told != KeyInput::Answered;
+                    inputs.push(told);
+                }
                 SequenceBegin::Whole(key, n) => {
                     self.pending.drain(..n);
                     inputs.extend(key.map(KeyInput::Key));
@@ -110,6 +129,11 @@ impl KeyDecoder {
                 SequenceBegin::Incomplete => return inputs,
             }
         }
+    }
+
+    /// Expects answers to [`ASK_LOOKS`].
+    pub(super) fn expect_answers(&mut self) {
+        self.is_asked = true;
     }
 
     /// Whether an escape key was pressed, or the rest of a sequence is still to come. If nothing
@@ -144,9 +168,10 @@ impl KeyDecoder {
     }
 }
 
-fn begin_sequence(bytes: &[u8]) -> SequenceBegin {
+fn begin_sequence(bytes: &[u8], is_asked: bool) -> SequenceBegin {
     match bytes {
         [] | [ESC] => SequenceBegin::Incomplete,
+        [ESC, b']', rest @ ..] if is_asked => read_answer(rest),
         [ESC, b'[', rest @ ..] => read_control(rest),
         [ESC, b'O'] => SequenceBegin::Incomplete,
         [ESC, b'O', last, ..] => SequenceBegin::Whole(cursor_key(*last), 3),
@@ -207,6 +232,49 @@ fn read_wide(bytes: &[u8]) -> SequenceBegin {
     }
 }
 
+/// An answer after `ESC ]`, such as `11;rgb:1e1e/1e1e/1e1e`, up to a bell or `ESC \`.
+fn read_answer(rest: &[u8]) -> SequenceBegin {
+    let Some(end) = rest.iter().position(|byte| matches!(*byte, 0x07 | ESC)) else {
+        return match rest.len() > MAX_SEQUENCE_BYTES {
+            true => SequenceBegin::Whole(None, 2 + rest.len()),
+            false => SequenceBegin::Incomplete,
+        };
+    };
+    let n_end = match rest.get(end..) {
+        Some([ESC]) => return SequenceBegin::Incomplete,
+        Some([ESC, b'\\', ..]) => 2,
+        Some([ESC, ..]) => 0,
+        _ => 1,
+    };
+    let n = 2 + end + n_end;
+    let text = String::from_utf8_lossy(rest.get(..end).unwrap_or_default());
+    let light = text.strip_prefix("11;").and_then(is_light_color);
+    match light {
+        Some(is_light) => SequenceBegin::Told(KeyInput::Background(is_light), n),
+        None => SequenceBegin::Whole(None, n),
+    }
+}
+
+/// Whether a color is nearer to white than to black for the eye, as `rgb:RRRR/GGGG/BBBB` with one to
+/// four digits for each part.
+fn is_light_color(color: &str) -> Option<bool> {
+    let (_, parts) = color.split_once(':')?;
+    let part = |text: &str| {
+        let most = 16_u32
+            .checked_pow(u32::try_from(text.len()).ok()?)?
+            .checked_sub(1)?;
+        let value = u32::from_str_radix(text, 16).ok()?;
+        (1..=4)
+            .contains(&text.len())
+            .then(|| f64::from(value) / f64::from(most))
+    };
+    let parts: Option<Vec<f64>> = parts.split('/').take(3).map(part).collect();
+    match parts?.as_slice() {
+        [red, green, blue] => Some(0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5),
+        _ => None,
+    }
+}
+
 /// A sequence after `ESC [`.
 fn read_control(rest: &[u8]) -> SequenceBegin {
     let Some(end) = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
@@ -226,6 +294,11 @@ fn read_control(rest: &[u8]) -> SequenceBegin {
     let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
     let key = match (last, number(0)) {
         (Some(b'~'), 200) => return SequenceBegin::Paste(n),
+        (Some(b'I'), _) if end == 0 => return SequenceBegin::Told(KeyInput::Focus(true), n),
+        (Some(b'O'), _) if end == 0 => return SequenceBegin::Told(KeyInput::Focus(false), n),
+        (Some(b'c'), _) if parameters.starts_with(b"?") => {
+            return SequenceBegin::Told(KeyInput::Answered, n);
+        }
         (Some(b'~'), 27) => of_code(number(2)),
         (Some(b'~'), 1 | 7) => Some(TypedKey::plain_key(KeyCode::Home)),
         (Some(b'~'), 4 | 8) => Some(TypedKey::plain_key(KeyCode::End)),
@@ -337,10 +410,53 @@ mod tests {
     }
 
     #[test]
+    fn what_the_terminal_tells_is_no_key() {
+        for (bytes, expected) in [
+            (
+                &b"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\"[..],
+                vec![KeyInput::Background(false)],
+            ),
+            (
+                b"\x1b]11;rgb:ff/ff/e0\x07x",
+                vec![KeyInput::Background(true), key(KeyCode::Char('x'))],
+            ),
+            (b"\x1b]11;rgb:zz/ff/e0\x07", vec![]),
+            (
+                b"\x1b]11;rgba:ffff/ffff/ffff/ffff\x07",
+                vec![KeyInput::Background(true)],
+            ),
+            (b"\x1b]52;c;AAAA\x07", vec![]),
+            (
+                b"\x1b[?62;4c\x1b[I\x1b[O",
+                vec![
+                    KeyInput::Answered,
+                    KeyInput::Focus(true),
+                    KeyInput::Focus(false),
+                ],
+            ),
+        ] {
+            for cut in 1..bytes.len() {
+                let mut decoder = KeyDecoder::default();
+                decoder.expect_answers();
+                let mut inputs = decoder.feed_bytes(&bytes[..cut]);
+                inputs.extend(decoder.feed_bytes(&bytes[cut..]));
+                assert_eq!(inputs, expected, "{bytes:?} cut at {cut}");
+            }
+        }
+        // Nobody asked: the same bytes are typed.
+        let typed = keys(b"\x1b]1");
+        assert_eq!(
+            typed,
+            [modified(KeyCode::Char(']'), 3), key(KeyCode::Char('1'))]
+        );
+    }
+
+    #[test]
     fn any_bytes_are_decoded_to_their_end() {
         let mut seed = 7_u32;
         for _ in 0..2_000 {
             let mut decoder = KeyDecoder::default();
+            decoder.is_asked = seed % 2 == 0;
             let mut n_pending = 0;
             for _ in 0..8 {
                 seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -18,6 +18,7 @@ use super::super::approve::{AskedAnswer, TerminalQuestion};
 use super::super::command::{CommandSet, OpenFacts};
 use super::super::environment;
 use super::super::exit_code::ExitStatus;
+use super::super::looks;
 use super::super::open::OpenedSession;
 use super::super::programs::FollowingPrograms;
 use super::super::render::hold::{self, RedirectedOutput};
@@ -33,6 +34,7 @@ use super::history::ChatHistory;
 use super::keys::KeyInput;
 use super::lookup::FoundChoices;
 use super::modes::wait_plan;
+use super::notify::{ChatNotifier, NotifyReason};
 use super::picker::ChatPicker;
 use super::press::QUITS;
 use super::recall::HistorySearch;
@@ -51,6 +53,7 @@ use rind_lib::tool::approval::SessionApprovals;
 use rind_lib::tool::builtin::Commands;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 use rind_lib::tool::sandbox::{OwnCommands, SandboxConfig};
+use rind_operator::chat::ChatConfig;
 use rind_operator::setup::OperatorSetup;
 
 /// Minimum time between two updates that no key caused. With it a piece of an answer is on the
@@ -75,6 +78,7 @@ pub(super) struct LiveChat {
     pub(super) answer: LineEditor,
     pub(super) history: ChatHistory,
     pub(super) worker: ChatWorker,
+    pub(super) notifier: ChatNotifier,
     pub(super) steering: SteerHandle,
     pub(super) approvals: Arc<SessionApprovals>,
     pub(super) question: Option<OpenQuestion>,
@@ -95,6 +99,8 @@ pub(super) struct LiveChat {
     /// The open search of the history.
     pub(super) search: Option<HistorySearch>,
     pub(super) shell: ChatShell,
+    /// Images of the clipboard, which are removed with the chat.
+    pub(super) pasted: Vec<tempfile::NamedTempFile>,
     /// Files of the workspace, as of the last search.
     pub(super) files: Vec<String>,
     pub(super) looked: Option<Instant>,
@@ -233,8 +239,12 @@ impl LiveChat {
             ended: AnySignal::ends()?,
         };
         drop(opened.exits);
-        let tty = RawTerminal::open_terminal().context("take the terminal")?;
+        let asks_looks = looks::set_looks(&opened.setup.config)?;
+        let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
         restore_on_panic(&tty);
+        if let Some(is_light) = tty.background() {
+            looks::set_background(is_light);
+        }
         let (written, receiver) = mpsc::unbounded_channel();
         let (finder, found) = mpsc::unbounded_channel();
         let size = tty::terminal_size();
@@ -264,6 +274,7 @@ impl LiveChat {
             editor: LineEditor::default(),
             answer: LineEditor::default(),
             history,
+            notifier: ChatNotifier::new(opened.setup.config.section::<ChatConfig>()?.notify),
             steering: session.steering(),
             approvals: session.approvals(),
             question: None,
@@ -286,6 +297,7 @@ impl LiveChat {
             is_resumed: session.turn_number() > 0,
             menu: CompletionMenu::default(),
             shell: ChatShell::new(&opened.setup.paths.workspace, own_commands),
+            pasted: Vec::new(),
             files: Vec::new(),
             looked: None,
             resources: ChatResources::new(session.materials()),
@@ -363,7 +375,10 @@ impl LiveChat {
                     self.take_event(&event);
                 }
             }
-            ChatOccurrence::Asked(asked) => self.asked.push_back(asked),
+            ChatOccurrence::Asked(asked) => {
+                self.asked.push_back(asked);
+                self.notifier.notify(NotifyReason::Asked);
+            }
             ChatOccurrence::Withdrawn => {
                 let size = self.screen.size();
                 let head = self.question.as_ref().map(|open| open.head_row(size));
@@ -423,6 +438,14 @@ impl LiveChat {
     }
 
     fn finish_job(&mut self, done: Option<ChatJobDone>) {
+        let is_turn = matches!(done, Some(ChatJobDone::Turn(_)));
+        self.take_done(done);
+        if is_turn && !self.worker.is_running() {
+            self.notifier.notify(NotifyReason::TurnEnded);
+        }
+    }
+
+    fn take_done(&mut self, done: Option<ChatJobDone>) {
         match done {
             Some(ChatJobDone::Unsent(why)) => self.take_back_unsent(&why),
             Some(ChatJobDone::Turn(Ok(outcome))) => {

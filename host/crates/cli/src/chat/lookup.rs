@@ -45,6 +45,8 @@ pub(super) enum FoundChoices {
     /// Names of the models, or the reason why there are none.
     Models(Result<Vec<String>, String>),
     Sessions(Result<Vec<PickerEntry>, String>),
+    /// Image of the clipboard, or the reason why there is none.
+    Pasted(Result<Vec<u8>, String>),
 }
 
 impl LiveChat {
@@ -153,6 +155,9 @@ impl LiveChat {
     pub(super) fn pick_call(&mut self) {
         let mut picker = ChatPicker::new("tool calls, the last one first", CALLS);
         picker.fill(self.view.ended.entries(), "no tool call has ended yet");
+        if let Some(number) = self.view.opened_call() {
+            picker.choose_value(number);
+        }
         self.menu = CompletionMenu::default();
         self.picker = Some(picker);
     }
@@ -235,6 +240,7 @@ impl LiveChat {
                 return self.take_completed(&before, found);
             }
             FoundChoices::Models(names) => self.take_models(names),
+            FoundChoices::Pasted(read) => self.take_pasted(read),
             FoundChoices::Sessions(sessions) => {
                 if let Some(picker) = self.picker.as_mut().filter(|own| own.command == RESUME) {
                     match sessions {

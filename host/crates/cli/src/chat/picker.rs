@@ -93,6 +93,7 @@ impl ChatPicker {
                 return PickerEffect::Stays;
             }
             KeyInput::Key(key) => *key,
+            _ => return PickerEffect::Stays,
         };
         let n = self.found().len();
         match (key.code, key.ctrl, key.alt) {

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::super::attach;
 use super::super::exit_code::ExitStatus;
+use super::super::looks;
 use super::super::render::{BOLD, DIM, one_line, style_text, warning_text};
 use super::super::terminal::QUIET;
 use super::ask::{LineEffect, OpenQuestion};
@@ -27,6 +28,12 @@ const ANSWERS: [&str; 9] = ["y", "yes", "n", "no", "a", "always", "v", "view", "
 
 impl LiveChat {
     pub(super) fn press_key(&mut self, input: KeyInput) {
+        match input {
+            KeyInput::Focus(is_in_front) => return self.notifier.note_focus(is_in_front),
+            KeyInput::Background(is_light) => return looks::set_background(is_light),
+            KeyInput::Answered => return,
+            KeyInput::Key(_) | KeyInput::Paste(_) => {}
+        }
         if self.leaving.is_some() {
             return self.keep_typed(input);
         }
@@ -43,6 +50,7 @@ impl LiveChat {
         let key = match input {
             KeyInput::Paste(text) => return self.paste_text(&text),
             KeyInput::Key(key) => key,
+            _ => return,
         };
         let was_dropped = std::mem::take(&mut self.is_dropped);
         if key == TypedKey::ctrl_key('c') {
@@ -88,6 +96,7 @@ impl LiveChat {
             }
             (KeyCode::Char('o'), true, ..) => return self.pick_call(),
             (KeyCode::Char('g'), true, ..) => self.open_editor(),
+            (KeyCode::Char('v'), true, ..) => self.paste_image(),
             (KeyCode::Char('l'), true, ..) => self.screen.forget_region(),
             (KeyCode::Char('z'), true, ..) => self.suspend_chat(),
             (KeyCode::Esc, ..) => {
@@ -163,7 +172,7 @@ impl LiveChat {
                 code: KeyCode::Enter,
                 ..
             }) if !self.editor.is_empty() => self.editor.type_letter('\n'),
-            KeyInput::Key(_) => {}
+            _ => {}
         }
     }
 
@@ -193,6 +202,7 @@ impl LiveChat {
             // A paste is text to write, not an answer.
             KeyInput::Paste(text) => return self.paste_text(&text),
             KeyInput::Key(key) => key,
+            _ => return,
         };
         match (key.code, key.ctrl) {
             (KeyCode::Char('c'), true) => self.interrupt_job(),

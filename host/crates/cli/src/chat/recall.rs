@@ -71,6 +71,7 @@ impl LiveChat {
                     return false;
                 }
             },
+            _ => return false,
         }
         true
     }

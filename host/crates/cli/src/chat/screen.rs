@@ -7,9 +7,8 @@
 
 use std::fmt::Write;
 
-use unicode_width::UnicodeWidthChar;
-
 use super::super::render::bare_text;
+use super::super::render::wrap::line_parts;
 use super::super::terminal::TerminalSize;
 use super::tty;
 
@@ -169,16 +168,11 @@ fn move_up(text: &mut String, n_rows: usize) {
 /// The beginning of a row that fits into so many columns, with all of its styles.
 pub(super) fn clip_row(row: &str, columns: usize) -> String {
     let mut clipped = String::with_capacity(row.len());
-    let (mut width, mut is_style) = (0, false);
-    for character in row.chars() {
-        if is_style || character == '\x1b' {
-            clipped.push(character);
-            is_style = !(is_style && character.is_ascii_alphabetic());
-            continue;
-        }
-        width += character.width().unwrap_or(0);
-        if width <= columns {
-            clipped.push(character);
+    let mut width = 0;
+    for part in line_parts(row) {
+        width += part.width.unwrap_or(0);
+        if part.width.is_none() || width <= columns {
+            clipped.push_str(part.text);
         }
     }
     clipped

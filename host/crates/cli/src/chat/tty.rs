@@ -13,16 +13,21 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
 use super::super::terminal::TerminalSize;
-use super::keys::{KeyDecoder, KeyInput};
+use super::keys::{ASK_LOOKS, KeyDecoder, KeyInput};
 use rind_lib::lock::lock;
 
 /// Timeout after which an escape byte without a sequence is the Escape key.
 const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 
-/// Enables bracketed paste, and distinct codes for modified keys where the terminal supports them.
-const ENTER: &str = "\x1b[?2004h\x1b[>4;1m";
-/// Brackets and the answer off, the cursor shown, attributes reset, an open update ended.
-const LEAVE: &str = "\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
+/// Enables bracketed paste, distinct codes for modified keys, and word of whether the terminal is in
+/// front, where the terminal supports them.
+const ENTER: &str = "\x1b[?2004h\x1b[>4;1m\x1b[?1004h";
+/// All of that off, the cursor shown, attributes reset, an open update ended.
+const LEAVE: &str = "\x1b[?1004l\x1b[?2004l\x1b[>4;0m\x1b[?25h\x1b[0m\x1b[?2026l";
+
+/// Longest time that the terminal may take to tell its background before the chat begins. A later
+/// answer holds from then on.
+const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
 /// Longest time that the reader waits before it looks whether it is still wanted.
 const PATIENCE: Timespec = Timespec {
@@ -44,6 +49,8 @@ pub(super) struct RawTerminal {
 struct KeyReader {
     decoder: KeyDecoder,
     read: UnboundedReceiver<Vec<u8>>,
+    /// Inputs that came while the terminal was asked something.
+    early: Vec<KeyInput>,
     /// Time at which an escape came last that may be the key, or the begin of a sequence.
     undecided: Option<Instant>,
 }
@@ -57,7 +64,8 @@ struct ReadTurn {
 }
 
 impl RawTerminal {
-    pub(super) fn open_terminal() -> std::io::Result<Self> {
+    /// Takes the terminal. If it is to be asked for its background, waits a moment for the answer.
+    pub(super) fn open_terminal(asks_looks: bool) -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let (sender, read) = mpsc::unbounded_channel();
         let turn = Arc::new(ReadTurn::default());
@@ -68,6 +76,9 @@ impl RawTerminal {
             turn: turn.clone(),
         };
         tty.enter_raw()?;
+        if asks_looks {
+            tty.keys.ask_looks()?;
+        }
         // Read on a thread: a terminal read cannot be cancelled, and the descriptor, which the
         // shell shares, must stay blocking.
         std::thread::Builder::new()
@@ -107,11 +118,19 @@ impl RawTerminal {
         self.keys.next().await
     }
 
+    /// Returns whether the background is light, if the terminal has told it.
+    pub(super) fn background(&self) -> Option<bool> {
+        self.keys.early.iter().find_map(|input| match input {
+            KeyInput::Background(is_light) => Some(*is_light),
+            _ => None,
+        })
+    }
+
     /// Returns unread input, without waiting.
     pub(super) fn rest_inputs(&mut self) -> Vec<KeyInput> {
         self.turn.is_paused.store(true, Ordering::Release);
         let reading = lock(&self.turn.reading);
-        let mut inputs = Vec::new();
+        let mut inputs = std::mem::take(&mut self.keys.early);
         while let Ok(bytes) = self.keys.read.try_recv() {
             inputs.extend(self.keys.decoder.feed_bytes(&bytes));
         }
@@ -130,14 +149,37 @@ impl KeyReader {
         Self {
             decoder: KeyDecoder::default(),
             read,
+            early: Vec::new(),
             undecided: None,
         }
+    }
+
+    /// Asks the terminal for its background. Keys that come before the answer are kept.
+    fn ask_looks(&mut self) -> std::io::Result<()> {
+        self.decoder.expect_answers();
+        put_text(ASK_LOOKS)?;
+        let until = std::time::Instant::now() + ANSWER_WAIT;
+        while !self.early.contains(&KeyInput::Answered) {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            let patience = Timespec::try_from(left).unwrap_or_default();
+            if left.is_zero() || !has_input(patience) {
+                break;
+            }
+            let Some(bytes) = read_bytes() else {
+                break;
+            };
+            self.early.extend(self.decoder.feed_bytes(&bytes));
+        }
+        Ok(())
     }
 
     /// Returns the next inputs; `None` when the terminal is gone. Safe to cancel: dropping the
     /// future loses nothing, not even the time since an escape, so a caller that cancels often
     /// still sees a lone Escape.
     async fn next(&mut self) -> Option<Vec<KeyInput>> {
+        if !self.early.is_empty() {
+            return Some(std::mem::take(&mut self.early));
+        }
         loop {
             let bytes = if self.decoder.is_undecided() {
                 let until = *self.undecided.get_or_insert_with(Instant::now) + ESCAPE_WAIT;

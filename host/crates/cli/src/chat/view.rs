@@ -6,8 +6,10 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use super::super::render::markdown::render_rows;
 use super::super::render::plain::PlainView;
 use super::super::render::steps::{self, StepsEnd, WHY_WIDTH};
+use super::super::render::stream::AnswerStream;
 use super::super::render::wrap::wrap_text;
 use super::super::render::{
     BAD, BOLD, DIM, WARN, one_line, printable_prose, printable_text, style_text, warning_text,
@@ -17,7 +19,6 @@ use super::calls::{self, EndedCalls, RunningCall};
 use super::diff::ChatDiffs;
 use super::editor::MARK;
 use super::status::ChatStatus;
-use super::stream::AnswerStream;
 use rind_lib::agent::{partial_answer, unshown_rest};
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role, ToolCall, ToolResult};
@@ -60,6 +61,8 @@ pub(super) struct ChatView {
     agents: RunningAgents,
     /// The calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
+    /// Number of the call that was opened last, and its lines that were shown, if it has more.
+    opened: Option<(String, usize)>,
     /// The calls that ended, to be opened.
     pub(super) ended: EndedCalls,
     /// Whether the message of the input is still to come; it was shown when it was typed.
@@ -141,7 +144,7 @@ impl ChatView {
             match message.role {
                 Role::User if message.is_users() => self.add_said(&text),
                 Role::Assistant => {
-                    let rows = super::markdown::render_rows(&text, self.columns);
+                    let rows = render_rows(&text, self.columns);
                     self.add_answer(rows);
                     for call in message.tool_calls() {
                         let row = steps::tool_call(0, call, &None, &None);
@@ -354,20 +357,42 @@ impl ChatView {
         }
     }
 
-    /// Shows an ended call in full, by its number.
+    /// Shows an ended call in full, by its number. A long one is shown in parts: the next one each time
+    /// that it is opened again.
     pub(super) fn open_call(&mut self, number: &str) {
         let Some(ended) = self.ended.find_call(number) else {
             return;
         };
-        self.say_line(style_text(BOLD, one_line(&ended.call.name, 64)));
-        if !ended.call.arguments.is_null() {
-            let arguments = serde_json::to_string_pretty(&ended.call.arguments).unwrap_or_default();
-            self.quote_text(&arguments);
+        let rows = calls::opened_rows(&ended);
+        let from = match self.opened.take() {
+            Some((known, n_shown)) if known == number && n_shown < rows.len() => n_shown,
+            _ => 0,
+        };
+        let until = (from + MAX_OPENED_LINES).min(rows.len());
+        let head = style_text(BOLD, one_line(&ended.call.name, 64));
+        self.say_line(match from {
+            0 => head,
+            _ => format!(
+                "{head}{}",
+                style_text(DIM, format_args!(" from line {}", from + 1))
+            ),
+        });
+        for row in rows.get(from..until).unwrap_or_default() {
+            self.say_line(format!("  {} {row}", style_text(DIM, "│")));
         }
-        self.quote_text(&ended.result.content.text());
+        if let Some(n_more @ 1..) = rows.len().checked_sub(until) {
+            self.opened = Some((number.to_owned(), until));
+            let words = format!("  … {n_more} more lines: Ctrl-O twice shows the next");
+            return self.say_line(style_text(DIM, words));
+        }
         if let Some(words) = ended.changed_words() {
             self.say_line(style_text(WARN, words));
         }
+    }
+
+    /// Returns the number of the call that was opened last and has lines left.
+    pub(super) fn opened_call(&self) -> Option<&str> {
+        self.opened.as_ref().map(|(number, _)| number.as_str())
     }
 
     /// Shows a command of the person's own and its output.
@@ -403,7 +428,7 @@ impl ChatView {
             StopReason::Done => {
                 let rest = self.unshown_output(output).to_owned();
                 if !rest.trim().is_empty() {
-                    self.add_answer(super::markdown::render_rows(&rest, self.columns));
+                    self.add_answer(render_rows(&rest, self.columns));
                 }
             }
             StopReason::Blocked => self.say_line(style_text(BAD, printable_prose(output))),

@@ -49,6 +49,7 @@ mod tests {
     use rind_lib::provider::ProviderConfig;
     use rind_lib::tool::policy::{ClassDefaults, ToolPolicy};
     use rind_lib::tool::sandbox::SandboxConfig;
+    use rind_operator::chat::ChatConfig;
     use rind_operator::setup::SECTIONS;
 
     fn config(text: String) -> Config {
@@ -69,6 +70,7 @@ mod tests {
         is_default::<ArchivalConfig>(&config);
         is_default::<SubagentsConfig>(&config);
         is_default::<SandboxConfig>(&config);
+        is_default::<ChatConfig>(&config);
         let tools: ToolPolicy = config.section().unwrap();
         assert_eq!(tools.defaults, ClassDefaults::default());
     }

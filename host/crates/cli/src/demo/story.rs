@@ -52,6 +52,7 @@ pub(super) const ALL: DemoStory = DemoStory {
             r#"{name="demo-small", input_price=0.8, output_price=4}]"#
         ),
         "prices={demo-large={input=3, output=15}, demo-small={input=0.8, output=4}}",
+        "plugins.cost-tracker.config.notice=true",
         "plugins.cost-tracker.config.details=true",
     ],
     learnt: include_str!("learnt.toml"),

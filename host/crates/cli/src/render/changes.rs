@@ -5,7 +5,7 @@
 
 use anstyle::Style;
 
-use super::super::chat::diff::{DiffRow, diff_rows, row_style};
+use super::diff::{ComparedTexts, DiffRow, diff_rows};
 use super::{BAD, BOLD, DIM, GOOD, format_bytes, printable_prose};
 use rind_lib::checkpoint::FileState;
 
@@ -56,10 +56,11 @@ pub(in super::super) fn change_lines(change: &ShownChange<'_>, most: usize) -> V
     };
     match (text(change.from, before), text(change.to, after)) {
         (Some(before), Some(after)) => {
-            let (rows, n_more) = diff_rows(&before, &after, most);
+            let texts = ComparedTexts::of_prose(change.path, &before, &after);
+            let (rows, n_more) = diff_rows(texts, most);
             let row =
-                |row: DiffRow| ChangeLine::new(row_style(row.mark), format!("  {}", row.text));
-            lines.extend(rows.into_iter().map(row));
+                |row: &DiffRow| ChangeLine::new(row.row_style(), format!("  {}", row.plain_text()));
+            lines.extend(rows.iter().map(row));
             if n_more > 0 {
                 lines.push(ChangeLine::new(DIM, format!("  … {n_more} more rows")));
             }

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
+use super::markdown::render_rows;
 use super::plain::PlainView;
+use super::stream::AnswerStream;
 use super::trace::{Trace, TraceTotals};
 use super::waiting::WaitLine;
 use super::{
@@ -12,6 +14,8 @@ use super::{
     printable_prose, say_line, style_text, warning_text,
 };
 use crate::args::ShowArgs;
+use crate::environment;
+use crate::terminal::terminal_columns;
 use rind_lib::agent::{partial_answer, unkept_answer, unshown_rest};
 use rind_lib::event::{Event, NumberedEvent, Stamped};
 use rind_lib::message::{Message, Role};
@@ -21,6 +25,24 @@ use rind_lib::tool::live::LiveOutputs;
 
 /// Name of the agent whose calls are waited for.
 const MAIN: &str = "main";
+
+/// Returns the columns of standard output where answers are laid out: on a terminal that can more
+/// than write one line after the other.
+fn layout_columns() -> Option<usize> {
+    let is_no = |value: &str| ["0", "f", "false", "n", "no", "off"].contains(&value);
+    let plain = environment::variable("RIND_PLAIN");
+    let is_plain = plain.is_some_and(|value| !is_no(&value.to_lowercase()))
+        || environment::variable("TERM").is_none_or(|term| term == "dumb");
+    let columns = terminal_columns(std::io::stdout());
+    columns.filter(|_| !is_plain)
+}
+
+/// Writes rows to standard output.
+fn print_rows(rows: &[String]) {
+    if !rows.is_empty() {
+        print_answer(rows.join("\n") + "\n");
+    }
+}
 
 #[derive(Default)]
 pub(in super::super) struct TurnRenderer {
@@ -32,6 +54,11 @@ pub(in super::super) struct TurnRenderer {
     /// Whether the model's words are shown as they come.
     is_live: bool,
     waiting: WaitLine,
+    /// Columns of the terminal that the model's words are laid out for, as in the chat; `None` where
+    /// they are written as they are.
+    columns: Option<usize>,
+    /// The part of the model's words that is not laid out yet.
+    answer: AnswerStream,
     /// Text of the last step's message that was shown live.
     streamed: String,
     /// Whether the streamed text ends in the middle of a line.
@@ -56,6 +83,7 @@ impl TurnRenderer {
             // Ask once: `is_terminal` is a system call, and the answer is needed after every event.
             is_elsewhere: show.json && !std::io::stdout().is_terminal(),
             is_live,
+            columns: layout_columns().filter(|_| is_live),
             hides_answer: show.hides_answer,
             waiting: WaitLine::new(!show.json && has_terminal()),
             trace: show.trace.map(|detail| Trace::new(detail, is_live)),
@@ -76,6 +104,7 @@ impl TurnRenderer {
     pub(in super::super) fn in_lines() -> Self {
         Self {
             waiting: WaitLine::new(false),
+            columns: None,
             ..Self::new(ShowArgs::default())
         }
     }
@@ -127,6 +156,7 @@ impl TurnRenderer {
         match event {
             // Discard the streamed text: after a retry the answer starts again.
             Event::StepStart { .. } | Event::Retry { .. } => {
+                self.flush_answer();
                 self.end_line();
                 self.streamed.clear();
             }
@@ -215,7 +245,16 @@ impl TurnRenderer {
     }
 
     fn show_text(&mut self, text: &str) {
-        if self.is_live {
+        if let Some(columns) = self.columns {
+            self.answer.push(text);
+            self.streamed.push_str(text);
+            let rows = self.answer.take_whole(columns);
+            if !rows.is_empty() {
+                self.waiting.hide_line();
+            }
+            print_rows(&rows);
+            self.waiting.start_wait("the model is writing");
+        } else if self.is_live {
             self.waiting.stop_wait();
             print_answer(printable_prose(text));
             self.streamed.push_str(text);
@@ -230,6 +269,7 @@ impl TurnRenderer {
         if self.streamed.is_empty() {
             return;
         }
+        self.flush_answer();
         let what = if text.is_empty() {
             "the request is sent again; ignore what was shown of this answer"
         } else {
@@ -245,6 +285,7 @@ impl TurnRenderer {
             return;
         }
         self.waiting.stop_wait();
+        self.flush_answer();
         // Steering from here on starts on lines of its own.
         self.end_line();
         let text = message.joined_text();
@@ -276,6 +317,24 @@ impl TurnRenderer {
         say_line(line);
     }
 
+    /// Shows the rest of the model's words.
+    fn flush_answer(&mut self) {
+        if let Some(columns) = self.columns
+            && !self.answer.is_empty()
+        {
+            self.waiting.hide_line();
+            print_rows(&self.answer.end_stream(columns));
+        }
+    }
+
+    /// Shows an answer, or a part of it, that was not streamed.
+    fn print_whole(&self, text: &str) {
+        match self.columns {
+            Some(columns) => print_rows(&render_rows(text, columns)),
+            None => print_answer(format_args!("{}\n", printable_prose(text))),
+        }
+    }
+
     fn end_line(&mut self) {
         if self.is_line_open {
             print_answer("\n");
@@ -287,6 +346,7 @@ impl TurnRenderer {
     /// goes to standard error.
     fn turn_end(&mut self, summary: &TurnSummary, output: &str) {
         self.waiting.stop_wait();
+        self.flush_answer();
         self.end_line();
         let output = output.trim_end();
         match summary.stop {
@@ -294,7 +354,7 @@ impl TurnRenderer {
             StopReason::Done => {
                 let rest = unshown_rest(output, &self.streamed);
                 if !rest.trim().is_empty() {
-                    print_answer(format_args!("{}\n", printable_prose(rest)));
+                    self.print_whole(rest);
                 }
             }
             StopReason::Blocked | StopReason::MaxSteps => say_line(printable_prose(output)),
@@ -306,7 +366,7 @@ impl TurnRenderer {
                 if let Some(answer) = unkept_answer(output).filter(|_| !self.hides_answer) {
                     let rest = unshown_rest(answer, &self.streamed);
                     if !rest.trim().is_empty() {
-                        print_answer(format_args!("{}\n", printable_prose(rest)));
+                        self.print_whole(rest);
                     }
                     self.streamed = answer.to_owned();
                 }

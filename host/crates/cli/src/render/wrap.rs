@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// First character of a style's escape sequence, which takes no room.
+/// First character of an escape sequence, which takes no room.
 const ESCAPE: char = '\u{1b}';
 
 /// Indentation of the rows after the first, where no column of the line gives one.
@@ -34,19 +34,46 @@ pub(in super::super) fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_,
     }
 }
 
-/// The characters that take room, with the columns of each.
-fn shown_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
-    let mut is_style = false;
-    line.chars().filter_map(move |character| {
-        let was_style = is_style;
-        is_style = character == ESCAPE || (is_style && !character.is_ascii_alphabetic());
-        let width = character.width().unwrap_or(0);
-        (!was_style && !is_style).then_some((character, width))
+/// Part of a line: a character with its columns, or an escape sequence of the program without any.
+pub(in super::super) struct LinePart<'a> {
+    pub(in super::super) text: &'a str,
+    pub(in super::super) width: Option<usize>,
+}
+
+/// Splits a line into its characters and the escape sequences between them: styles, which end with a
+/// letter, and addresses of links, which end with `ESC \`.
+pub(in super::super) fn line_parts(line: &str) -> impl Iterator<Item = LinePart<'_>> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let (n, width) = match first {
+            ESCAPE => (sequence_length(rest), None),
+            _ => (first.len_utf8(), Some(first.width().unwrap_or(0))),
+        };
+        let (text, after) = rest.split_at_checked(n).unwrap_or((rest, ""));
+        rest = after;
+        Some(LinePart { text, width })
     })
 }
 
+fn sequence_length(text: &str) -> usize {
+    const LINK_END: &str = "\u{1b}\\";
+    let end = match text.strip_prefix("\u{1b}]") {
+        Some(link) => link.find(LINK_END).map(|at| 2 + at + LINK_END.len()),
+        None => text
+            .find(|c: char| c.is_ascii_alphabetic())
+            .map(|at| at + 1),
+    };
+    end.unwrap_or(text.len())
+}
+
+/// The characters that take room, with the columns of each.
+fn shown_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
+    line_parts(line).filter_map(|part| Some((part.text.chars().next()?, part.width?)))
+}
+
 /// Returns the columns that a text takes on a terminal.
-pub(super) fn text_width(text: &str) -> usize {
+pub(in super::super) fn text_width(text: &str) -> usize {
     shown_characters(text).map(|(_, width)| width).sum()
 }
 

@@ -4,16 +4,22 @@
 //! Owns the offsets at which Markdown can be cut so that the parts render like the whole. Start
 //! from [`AnswerStream`].
 
-use super::markdown;
+use super::highlight::CodeHighlighter;
+use super::markdown::{render_code, render_plainly, render_rows};
+
+/// Longest rest of an answer whose code is colored each time that it is drawn.
+const MAX_COLORED_BYTES: usize = 2_000;
 
 /// The text of an answer that is not in the scrollback yet.
-#[derive(Debug, Default)]
-pub(super) struct AnswerStream {
+#[derive(Default)]
+pub(in super::super) struct AnswerStream {
     rest: String,
     /// The complete text so far, for comparison with the final answer.
     all: String,
     /// The line that ends the open block of code, without its blanks.
     fence: Option<String>,
+    /// Colors of that block, as they go on in its next line.
+    colors: Option<CodeHighlighter>,
     /// The last block of this answer in the scrollback.
     last: Option<StreamBlock>,
 }
@@ -26,21 +32,21 @@ enum StreamBlock {
 }
 
 impl AnswerStream {
-    pub(super) fn push(&mut self, text: &str) {
+    pub(in super::super) fn push(&mut self, text: &str) {
         self.rest.push_str(text);
         self.all.push_str(text);
     }
 
-    pub(super) fn all(&self) -> &str {
+    pub(in super::super) fn all(&self) -> &str {
         &self.all
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in super::super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// Takes the rows of the complete blocks.
-    pub(super) fn take_whole(&mut self, columns: usize) -> Vec<String> {
+    pub(in super::super) fn take_whole(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         loop {
             let n = self.cut();
@@ -52,16 +58,26 @@ impl AnswerStream {
         }
     }
 
+<<<<<<< HEAD:host/crates/cli/src/chat/stream.rs
     /// Returns the rows of the part that is not in the scrollback yet.
     pub(super) fn tail_rows(&self, columns: usize) -> Vec<String> {
+=======
+    /// Returns the rows of the rest as it looks now.
+    pub(in super::super) fn tail_rows(&self, columns: usize) -> Vec<String> {
+>>>>>>> looks:host/crates/cli/src/render/stream.rs
         let mut rows = Vec::new();
         self.push_blank(&mut rows, &self.rest);
-        rows.extend(markdown::render_rows(&self.fence_text(&self.rest), columns));
+        let text = self.fence_text(&self.rest);
+        rows.extend(match self.fence {
+            Some(_) => render_code(&text, columns, &mut self.colors.clone()),
+            None if text.len() <= MAX_COLORED_BYTES => render_rows(&text, columns),
+            None => render_plainly(&text, columns),
+        });
         rows
     }
 
     /// Ends the answer, returns its remaining rows, and resets the state for the next one.
-    pub(super) fn end_stream(&mut self, columns: usize) -> Vec<String> {
+    pub(in super::super) fn end_stream(&mut self, columns: usize) -> Vec<String> {
         let mut rows = self.take_whole(columns);
         let rest = std::mem::take(&mut self.rest);
         self.put_block(&mut rows, &rest, columns);
@@ -70,7 +86,11 @@ impl AnswerStream {
     }
 
     fn put_block(&mut self, rows: &mut Vec<String>, block: &str, columns: usize) {
-        let shown = markdown::render_rows(&self.fence_text(block), columns);
+        let text = self.fence_text(block);
+        let shown = match self.fence {
+            Some(_) => render_code(&text, columns, &mut self.colors),
+            None => render_rows(&text, columns),
+        };
         let opens_code = self.fence.is_none()
             && block
                 .lines()
@@ -144,7 +164,7 @@ impl AnswerStream {
                     let is_end =
                         line.starts_with(&mark) && line.chars().all(|c| mark.starts_with(c));
                     if is_end {
-                        self.fence = None;
+                        (self.fence, self.colors) = (None, None);
                     }
                 }
                 None if !line.starts_with([' ', '\t']) => {
@@ -174,7 +194,8 @@ fn is_item(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::render;
+    use super::super as render;
+    use super::super::markdown;
     use super::*;
 
     const ANSWER: &str = "Some words\nthat go on.\n\n- one\n- two\n  more of two\n\n1. first\n\n   in first\n2. second\n\n```rust\nfn a() {\n\n    b();\n}\n```\n\n# End\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nlast *words*";

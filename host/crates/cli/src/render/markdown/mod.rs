@@ -2,13 +2,19 @@
 //!
 //! Every piece of text goes through one function that escapes it after parsing, because an entity
 //! such as `&#27;` becomes a control character only then. It must not know about streaming:
-//! `stream` passes complete blocks. Start from [`render_rows`].
+//! `stream` passes complete blocks, or lines of one block of code. Start from [`render_rows`].
+
+mod table;
+mod words;
 
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;
 
-use super::super::render::{BAD, BOLD, DIM, GOOD, bare_text, printable_prose, style_text};
+use super::highlight::CodeHighlighter;
+use super::{BAD, BOLD, DIM, GOOD, bare_text, look, printable_prose, style_text};
+use table::MarkdownTable;
+use words::{StyledText, words_in_rows};
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 
@@ -18,17 +24,40 @@ const MIN_COLUMNS: usize = 8;
 const CODE_INDENT: &str = "  ";
 
 /// Renders Markdown in rows of at most so many columns; only code is not broken.
-pub(super) fn render_rows(source: &str, columns: usize) -> Vec<String> {
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+pub(in super::super) fn render_rows(source: &str, columns: usize) -> Vec<String> {
     let mut page = MarkdownPage {
         columns,
         ..MarkdownPage::default()
     };
-    for event in Parser::new_ext(source, options) {
-        page.take_event(event);
-    }
-    page.flush_row();
+    page.take_source(source);
+    page.rows
+}
+
+/// Renders Markdown without the colors of code, which take longer than all else.
+pub(super) fn render_plainly(source: &str, columns: usize) -> Vec<String> {
+    let mut page = MarkdownPage {
+        columns,
+        is_plain: true,
+        ..MarkdownPage::default()
+    };
+    page.take_source(source);
+    page.rows
+}
+
+/// Renders a part of one block of code, whose colors go on from its part before; `open` is the state
+/// between the two.
+pub(super) fn render_code(
+    source: &str,
+    columns: usize,
+    open: &mut Option<CodeHighlighter>,
+) -> Vec<String> {
+    let mut page = MarkdownPage {
+        columns,
+        colors: open.take(),
+        ..MarkdownPage::default()
+    };
+    page.take_source(source);
+    *open = page.colors;
     page.rows
 }
 
@@ -48,16 +77,31 @@ struct MarkdownPage {
     /// Numbers of the open lists; `None` is a list of bullets.
     lists: Vec<Option<u64>>,
     styles: Vec<Style>,
-    line: Vec<(Style, String)>,
+    line: Vec<StyledText>,
     /// Language of the open block of code.
     code: Option<String>,
+    /// Colors of the block of code that is open, or was last.
+    colors: Option<CodeHighlighter>,
+    /// Whether there was a block of code.
+    has_code: bool,
+    /// Whether code has no colors.
+    is_plain: bool,
     link: String,
-    table: Option<Vec<Vec<String>>>,
+    table: Option<MarkdownTable>,
     /// Whether a blank row comes before the next block.
     is_apart: bool,
 }
 
 impl MarkdownPage {
+    fn take_source(&mut self, source: &str) {
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        for event in Parser::new_ext(source, options) {
+            self.take_event(event);
+        }
+        self.flush_row();
+    }
+
     fn take_event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start_tag(tag),
@@ -100,10 +144,16 @@ impl MarkdownPage {
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block();
-                self.code = Some(match kind {
+                let language = match kind {
                     CodeBlockKind::Fenced(language) => language.to_string(),
                     CodeBlockKind::Indented => String::new(),
-                });
+                };
+                // The first block may go on from the part before.
+                let goes_on = !std::mem::replace(&mut self.has_code, true) && self.colors.is_some();
+                if !goes_on && !self.is_plain {
+                    self.colors = CodeHighlighter::of_language(&language);
+                }
+                self.code = Some(language);
             }
             Tag::List(first) => {
                 if self.lists.is_empty() {
@@ -133,13 +183,13 @@ impl MarkdownPage {
                 self.link = dest_url.to_string();
                 self.styles.push(self.style().underline());
             }
-            Tag::Table(_) => {
+            Tag::Table(alignments) => {
                 self.begin_block();
-                self.table = Some(Vec::new());
+                self.table = Some(MarkdownTable::new(alignments));
             }
             Tag::TableHead | Tag::TableRow => {
                 if let Some(table) = &mut self.table {
-                    table.push(Vec::new());
+                    table.begin_row();
                 }
             }
             _ => {}
@@ -175,21 +225,34 @@ impl MarkdownPage {
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
                 let target = std::mem::take(&mut self.link);
-                let is_told = self.line.last().is_some_and(|(_, text)| *text == target);
-                if !is_told && !target.is_empty() {
-                    // Always show the target: link text that looks like one address must not lead
-                    // to another.
-                    self.add_text(DIM, &format!(" ({target})"));
+                // Always show the target: link text that looks like one address must not lead to
+                // another. For the same reason only the target itself can be followed.
+                match self.line.last_mut() {
+                    Some(last) if last.text == target => last.is_link = is_safe_link(&target),
+                    _ if target.is_empty() => {}
+                    _ => {
+                        self.add_text(DIM, " (");
+                        self.add_text(DIM, &target);
+                        if let Some(last) = self.line.last_mut() {
+                            last.is_link = is_safe_link(&target);
+                        }
+                        self.add_text(DIM, ")");
+                    }
                 }
             }
             TagEnd::TableCell => {
-                let line = std::mem::take(&mut self.line);
-                let cell = line.into_iter().map(|(_, text)| text).collect();
-                if let Some(row) = self.table.as_mut().and_then(|table| table.last_mut()) {
-                    row.push(cell);
+                let cell = std::mem::take(&mut self.line);
+                if let Some(table) = &mut self.table {
+                    table.add_cell(cell);
                 }
             }
-            TagEnd::Table => self.table_rows(),
+            TagEnd::Table => {
+                let table = self.table.take().unwrap_or_default();
+                for row in table.lay_out(self.room()) {
+                    self.add_row(row);
+                }
+                self.is_apart = true;
+            }
             TagEnd::HtmlBlock => self.end_block(),
             _ => {}
         }
@@ -206,7 +269,8 @@ impl MarkdownPage {
 
     /// Adds text to the line. All text passes here, so that control characters are escaped.
     fn add_text(&mut self, style: Style, text: &str) {
-        self.line.push((style, printable_prose(text)));
+        self.line
+            .push(StyledText::new(style, printable_prose(text)));
     }
 
     fn begin_block(&mut self) {
@@ -224,7 +288,7 @@ impl MarkdownPage {
     /// Ends the line and wraps its words into rows.
     fn flush_row(&mut self) {
         let line = std::mem::take(&mut self.line);
-        if line.iter().all(|(_, text)| text.trim().is_empty()) {
+        if line.iter().all(|part| part.text.trim().is_empty()) {
             return;
         }
         for row in words_in_rows(&line, self.room()) {
@@ -259,50 +323,15 @@ impl MarkdownPage {
                 _ => CODE,
             };
             let line = printable_prose(&line.replace('\t', "    "));
+            let styled = match &mut self.colors {
+                Some(colors) if style == CODE => colors.style_line(&line),
+                _ => style_text(style, &line),
+            };
             self.add_row(match line.is_empty() {
                 true => String::new(),
-                false => format!("{CODE_INDENT}{}", style_text(style, line)),
+                false => format!("{CODE_INDENT}{styled}"),
             });
         }
-    }
-
-    /// Columns as wide as their widest cell, as long as they fit; else a row for each cell.
-    fn table_rows(&mut self) {
-        let table = self.table.take().unwrap_or_default();
-        let n_columns = table.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |at: usize| {
-            let cells = table.iter().filter_map(|row| row.get(at));
-            cells.map(|cell| cell.width()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..n_columns).map(width).collect();
-        let total = widths.iter().sum::<usize>() + 3 * n_columns.saturating_sub(1);
-        let fits = total <= self.room();
-        for (n, row) in table.iter().enumerate() {
-            let style = if n == 0 { BOLD } else { Style::new() };
-            if fits {
-                let cells = row.iter().zip(&widths).map(|(cell, width)| {
-                    let n_blanks = width.saturating_sub(cell.width());
-                    style_text(style, cell) + &" ".repeat(n_blanks)
-                });
-                let row = cells.collect::<Vec<_>>().join(" │ ");
-                self.add_row(row);
-                if n == 0 {
-                    let lines = widths.iter().map(|width| "─".repeat(*width));
-                    let line = lines.collect::<Vec<_>>().join("─┼─");
-                    self.add_row(style_text(DIM, line));
-                }
-            } else if n > 0 {
-                let heads = table.first().into_iter().flatten();
-                for (head, cell) in heads.zip(row) {
-                    let line = [(BOLD, format!("{head}: ")), (Style::new(), cell.clone())];
-                    for row in words_in_rows(&line, self.room()) {
-                        self.add_row(row);
-                    }
-                }
-                self.add_row(String::new());
-            }
-        }
-        self.is_apart = fits;
     }
 }
 
@@ -310,148 +339,17 @@ fn heading_depth(level: HeadingLevel) -> usize {
     level as usize
 }
 
-/// Styled text in rows, broken at blanks; a word that is wider than a row is broken anywhere.
-fn words_in_rows(line: &[(Style, String)], columns: usize) -> Vec<String> {
-    let mut rows = vec![String::new()];
-    let mut width = 0;
-    let mut blanks = 0;
-    for (style, text) in line {
-        for piece in text.split_inclusive(' ') {
-            let word = piece.trim_end_matches(' ');
-            let n = word.width();
-            if n > 0 {
-                if width > 0 && width + blanks + n > columns {
-                    rows.push(String::new());
-                    width = 0;
-                } else if let Some(row) = rows.last_mut()
-                    && width > 0
-                {
-                    row.push_str(&style_text(*style, " ".repeat(blanks)));
-                    width += blanks;
-                }
-                blanks = 0;
-                width = put_word(&mut rows, *style, word, width, columns);
-            }
-            blanks += piece.len() - word.len();
-        }
-    }
-    rows
-}
-
-/// Appends a word, wrapping if needed, and returns the new width of the last row.
-fn put_word(
-    rows: &mut Vec<String>,
-    style: Style,
-    word: &str,
-    mut width: usize,
-    columns: usize,
-) -> usize {
-    let mut part = String::new();
-    for letter in word.chars() {
-        let wide = unicode_width::UnicodeWidthChar::width(letter).unwrap_or(0);
-        if width + wide > columns && wide > 0 {
-            if let Some(row) = rows.last_mut() {
-                row.push_str(&style_text(style, std::mem::take(&mut part)));
-            }
-            rows.push(String::new());
-            width = 0;
-        }
-        part.push(letter);
-        width += wide;
-    }
-    if let Some(row) = rows.last_mut() {
-        row.push_str(&style_text(style, part));
-    }
-    width
+/// Whether an address is one of the web that says where it leads: in visible ASCII, and without a
+/// name before its host, which may look like one.
+fn is_safe_link(target: &str) -> bool {
+    let rest = ["https://", "http://"]
+        .iter()
+        .find_map(|scheme| target.strip_prefix(scheme));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
+    look::has_links()
+        && target.bytes().all(|byte| byte.is_ascii_graphic())
+        && host.is_some_and(|host| !host.is_empty() && !host.contains(['@', '\\']))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plain(source: &str, columns: usize) -> Vec<String> {
-        render_rows(source, columns)
-            .iter()
-            .map(|row| bare_text(row))
-            .collect()
-    }
-
-    #[test]
-    fn blocks_are_laid_out_in_rows() {
-        let source = "# Title\n\nSome *plain* words that go on with `code`.\n\n1. one\n2. two\n   - in\n\n> said\n\n```rust\nfn main() {\n\n}\n```\n\nend [here](http://a.b)\n";
-        assert_eq!(
-            plain(source, 24),
-            [
-                "# Title",
-                "",
-                "Some plain words that go",
-                "on with `code`.",
-                "",
-                "1. one",
-                "2. two",
-                "   • in",
-                "",
-                "│ said",
-                "",
-                "  fn main() {",
-                "",
-                "  }",
-                "",
-                "end here (http://a.b)",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_table_stands_in_columns_or_cell_by_cell() {
-        let source = "| name | what |\n|---|---|\n| a | the first |\n| bb | 日本 |\n";
-        assert_eq!(
-            plain(source, 40),
-            [
-                "name │ what",
-                "─────┼──────────",
-                "a    │ the first",
-                "bb   │ 日本",
-            ]
-        );
-        assert_eq!(
-            plain(source, 12),
-            [
-                "name: a",
-                "what: the",
-                "first",
-                "",
-                "name: bb",
-                "what: 日本",
-                "",
-            ]
-        );
-    }
-
-    #[test]
-    fn nothing_that_a_terminal_obeys_comes_through() {
-        let source = "a\u{1b}[2J &#27;[2J `\u{1b}]0;x\u{7}`\n\n```\n\u{1b}[1A\n```\n\n[x](http://a\u{202e}b)";
-        for row in plain(source, 60) {
-            assert!(
-                !row.contains('\u{1b}') && !row.contains('\u{202e}'),
-                "{row:?}"
-            );
-        }
-        // The rows contain no foreign escape sequence, even with the styles of the program in them.
-        let all = render_rows(source, 60).join("\n");
-        assert!(
-            !all.contains("\u{1b}[2J") && !all.contains("\u{1b}]"),
-            "{all:?}"
-        );
-    }
-
-    #[test]
-    fn no_row_is_wider_than_the_screen() {
-        let source = "# A title of several words\n\nwordswithoutanyblanks日本語日本語日本語 **bold**text and more\n\n- item with words\n  - 日本語 nested item\n\n> quoted words go on and on";
-        for columns in 10..50 {
-            for row in plain(source, columns) {
-                assert!(row.width() <= columns, "{columns}: {row}");
-            }
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,100 @@
+//! An image of the clipboard, by the person's own program for it, and only when they press the key.
+//!
+//! The image becomes a file that lives as long as the chat, and a word that names it in the text being
+//! written, as if its path was pasted. Start from [`LiveChat::paste_image`].
+
+use std::io::Write;
+use std::time::Duration;
+
+use tempfile::NamedTempFile;
+
+use super::super::attach;
+use super::super::environment;
+use super::super::render::warning_text;
+use super::live::LiveChat;
+use super::lookup::FoundChoices;
+use rind_lib::message::blob::MAX_IMAGE_BYTES;
+use rind_lib::tool::process::foreground::read_program;
+
+/// Longest time for one program.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+const WAYLAND: &[&str] = &["wl-paste", "--no-newline", "--type", "image/png"];
+const X11: &[&str] = &[
+    "xclip",
+    "-selection",
+    "clipboard",
+    "-target",
+    "image/png",
+    "-out",
+];
+const MACOS: &[&str] = &["pngpaste", "-"];
+
+impl LiveChat {
+    /// Asks for the image of the clipboard; the answer comes as [`FoundChoices::Pasted`].
+    pub(super) fn paste_image(&mut self) {
+        let has = |name: &str| environment::variable(name).is_some();
+        let programs = [
+            (has("WAYLAND_DISPLAY"), WAYLAND),
+            (has("DISPLAY"), X11),
+            (cfg!(target_os = "macos"), MACOS),
+        ];
+        let programs = programs.into_iter().filter(|(is_usable, _)| *is_usable);
+        let programs: Vec<&'static [&'static str]> = programs.map(|(_, program)| program).collect();
+        let finder = self.finder.clone();
+        tokio::spawn(async move {
+            let read = read_clipboard(&programs).await;
+            drop(finder.send(FoundChoices::Pasted(read)));
+        });
+    }
+
+    /// Takes the image of the clipboard.
+    pub(super) fn take_pasted(&mut self, read: Result<Vec<u8>, String>) {
+        let named = read.and_then(|bytes| {
+            let file = keep_image(&bytes).map_err(|error| error.to_string())?;
+            let path = file.path().to_string_lossy().into_owned();
+            let word = attach::of_paste(&path).ok_or("its file cannot be named")?;
+            attach::attach_file(file.path())?;
+            self.pasted.push(file);
+            Ok(word)
+        });
+        match named {
+            Ok(word) => word
+                .chars()
+                .for_each(|letter| self.editor.type_letter(letter)),
+            Err(why) => {
+                let words = format!("no image was pasted: {why}");
+                self.view.say_line(warning_text(&words));
+            }
+        }
+    }
+}
+
+/// Keeps an image as a file that only the person can read.
+fn keep_image(bytes: &[u8]) -> std::io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new()
+        .prefix("rind-clipboard-")
+        .suffix(".png")
+        .tempfile()?;
+    file.write_all(bytes)?;
+    Ok(file)
+}
+
+/// Returns the image of the clipboard from the first of these programs that has one.
+async fn read_clipboard(programs: &[&[&str]]) -> Result<Vec<u8>, String> {
+    let mut is_there = false;
+    for program in programs {
+        match read_program(program, MAX_IMAGE_BYTES, DEADLINE).await {
+            Ok(Some(bytes)) if bytes.len() as u64 > MAX_IMAGE_BYTES => {
+                return Err(format!("it has more than {} MiB", MAX_IMAGE_BYTES >> 20));
+            }
+            Ok(Some(bytes)) if !bytes.is_empty() => return Ok(bytes),
+            Ok(_) => is_there = true,
+            Err(_) => {}
+        }
+    }
+    Err(match is_there {
+        true => "the clipboard has none".to_owned(),
+        false => "no program reads the clipboard here; install wl-paste (Wayland), xclip (X11) or pngpaste (macOS), or paste the path of a file".to_owned(),
+    })
+}

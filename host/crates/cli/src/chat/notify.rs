@@ -1,0 +1,84 @@
+//! Calls the person whose terminal is not in front: when a turn ends, and when something is asked.
+//!
+//! The signal has fixed words only: no text of a model, a tool or a plugin reaches it. Start from
+//! [`ChatNotifier`].
+
+use super::tty;
+use rind_operator::chat::ChatNotify;
+
+/// Reason to call the person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotifyReason {
+    TurnEnded,
+    Asked,
+}
+
+impl NotifyReason {
+    fn words(self) -> &'static str {
+        match self {
+            Self::TurnEnded => "Rind has ended its turn",
+            Self::Asked => "Rind asks for your answer",
+        }
+    }
+}
+
+pub(super) struct ChatNotifier {
+    way: ChatNotify,
+    /// Whether the terminal is in front, as it last told. One that never tells is taken to be.
+    is_in_front: bool,
+}
+
+impl ChatNotifier {
+    pub(super) fn new(way: ChatNotify) -> Self {
+        Self {
+            way,
+            is_in_front: true,
+        }
+    }
+
+    pub(super) fn note_focus(&mut self, is_in_front: bool) {
+        self.is_in_front = is_in_front;
+    }
+
+    /// Calls the person, unless the terminal is in front.
+    pub(super) fn notify(&self, reason: NotifyReason) {
+        if let Some(signal) = self.signal(reason) {
+            // The chat notices by itself when the terminal is gone.
+            let _ = tty::put_text(&signal);
+        }
+    }
+
+    fn signal(&self, reason: NotifyReason) -> Option<String> {
+        let words = reason.words();
+        let signal = match self.way {
+            ChatNotify::Bell => "\x07".to_owned(),
+            ChatNotify::Osc9 => format!("\x1b]9;{words}\x1b\\"),
+            ChatNotify::Osc777 => format!("\x1b]777;notify;Rind;{words}\x1b\\"),
+            ChatNotify::Off => return None,
+        };
+        (!self.is_in_front).then_some(signal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_terminal_that_is_not_in_front_is_signalled() {
+        let signal = |way, is_in_front| {
+            let mut notifier = ChatNotifier::new(way);
+            assert_eq!(notifier.signal(NotifyReason::Asked), None);
+            notifier.note_focus(is_in_front);
+            notifier.signal(NotifyReason::TurnEnded)
+        };
+        let of = |way| signal(way, false);
+        assert_eq!(of(ChatNotify::Bell).as_deref(), Some("\x07"));
+        let words = "Rind has ended its turn";
+        assert_eq!(of(ChatNotify::Osc9), Some(format!("\x1b]9;{words}\x1b\\")));
+        let notified = format!("\x1b]777;notify;Rind;{words}\x1b\\");
+        assert_eq!(of(ChatNotify::Osc777), Some(notified));
+        assert_eq!(of(ChatNotify::Off), None);
+        assert_eq!(signal(ChatNotify::Bell, true), None);
+    }
+}

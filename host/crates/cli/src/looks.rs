@@ -1,0 +1,72 @@
+//! Looks of the output on this terminal: colors of code that fit its background, and links.
+//!
+//! Settings decide first, then the terminal's answer, then the environment. Start from
+//! [`set_looks`].
+
+use std::io::IsTerminal;
+
+use super::environment;
+use super::render::look::{self, CodePalette};
+use rind_lib::config::Config;
+use rind_operator::chat::{ChatConfig, ChatTheme};
+
+/// Variable in which some terminals say their colors, as `FOREGROUND;BACKGROUND`.
+const COLORS: &str = "COLORFGBG";
+
+/// Sets the looks as the settings and the environment say. Returns whether the terminal is to be
+/// asked for its background.
+///
+/// # Errors
+/// A setting is wrong.
+pub(super) fn set_looks(config: &Config) -> anyhow::Result<bool> {
+    let chat: ChatConfig = config.section()?;
+    look::set_links(
+        std::io::stdout().is_terminal()
+            && supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout),
+    );
+    let told = environment::variable(COLORS);
+    look::set_palette(match chat.theme {
+        ChatTheme::Dark => CodePalette::Dark,
+        ChatTheme::Light => CodePalette::Light,
+        ChatTheme::Auto => told.as_deref().map_or(CodePalette::Terminal, told_palette),
+    });
+    Ok(chat.theme == ChatTheme::Auto)
+}
+
+/// Sets the colors for this background.
+pub(super) fn set_background(is_light: bool) {
+    look::set_palette(match is_light {
+        true => CodePalette::Light,
+        false => CodePalette::Dark,
+    });
+}
+
+/// Palette for a background by its number among the sixteen colors.
+fn told_palette(told: &str) -> CodePalette {
+    match told.rsplit(';').next().and_then(|last| last.parse().ok()) {
+        Some(0..=6 | 8) => CodePalette::Dark,
+        Some(7 | 9..=15) => CodePalette::Light,
+        _ => CodePalette::Terminal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_background_is_told_by_its_number() {
+        for (told, expected) in [
+            ("15;0", CodePalette::Dark),
+            ("15;default;0", CodePalette::Dark),
+            ("0;15", CodePalette::Light),
+            ("0;7", CodePalette::Light),
+            ("default;default", CodePalette::Terminal),
+            ("", CodePalette::Terminal),
+            ("0;-1", CodePalette::Terminal),
+            ("0;999999999999", CodePalette::Terminal),
+        ] {
+            assert_eq!(told_palette(told), expected, "{told}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Differences of two texts as rows with the numbers of their lines, colored by the language.
+//!
+//! The module must not know where the texts are from or where the rows go. Start from [`diff_rows`].
+
+use std::time::Duration;
+
+use anstyle::Style;
+use similar::{ChangeTag, DiffOp, TextDiff};
+
+use super::highlight::CodeHighlighter;
+use super::look::changed_line;
+use super::{BAD, DIM, GOOD, printable_prose};
+
+/// Unchanged lines around a change.
+const CONTEXT: usize = 3;
+
+/// Longest time in which the fewest changed lines are looked for. The turn waits for it; from then
+/// on more may be shown as changed.
+const DEADLINE: Duration = Duration::from_millis(50);
+
+/// Words below a changed line that is the last of its text and has no line break.
+const NO_BREAK: &str = "\\ no line break at the end";
+
+/// Row of a diff.
+pub(in super::super) struct DiffRow {
+    /// `-`, `+`, a blank for an unchanged line, `⋮` between two changes, or `\` for a remark.
+    mark: char,
+    /// Number of the line and its mark.
+    head: String,
+    /// Text of the line, printable.
+    pieces: Vec<(Style, String)>,
+}
+
+impl DiffRow {
+    fn own_words(mark: char, head: String) -> Self {
+        let pieces = Vec::new();
+        Self { mark, head, pieces }
+    }
+
+    /// Returns the whole text without styles.
+    pub(in super::super) fn plain_text(&self) -> String {
+        let texts = self.pieces.iter().map(|(_, text)| text.as_str());
+        self.head
+            .chars()
+            .chain(texts.flat_map(str::chars))
+            .collect()
+    }
+
+    /// Returns one style for the whole row.
+    pub(in super::super) fn row_style(&self) -> Style {
+        match self.mark {
+            '-' => BAD,
+            '+' => GOOD,
+            _ => DIM,
+        }
+    }
+
+    /// Returns its parts, each in its own style.
+    pub(in super::super) fn into_pieces(self) -> Vec<(Style, String)> {
+        let head = (self.row_style(), self.head);
+        std::iter::once(head).chain(self.pieces).collect()
+    }
+}
+
+/// Texts to compare, and how their rows are shown.
+#[derive(Clone, Copy)]
+pub(in super::super) struct ComparedTexts<'a> {
+    /// Name of the file, which tells its language.
+    pub(in super::super) path: &'a str,
+    pub(in super::super) before: &'a str,
+    pub(in super::super) after: &'a str,
+    /// Escapes a line.
+    pub(in super::super) escape: fn(&str) -> String,
+}
+
+impl<'a> ComparedTexts<'a> {
+    /// Compares them for somebody who only reads the result.
+    pub(in super::super) fn of_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
+        Self {
+            path,
+            before,
+            after,
+            escape: escape_prose,
+        }
+    }
+}
+
+fn escape_prose(line: &str) -> String {
+    printable_prose(&line.replace('\t', "    "))
+}
+
+/// Compares two texts. Returns the first rows of the diff, at most `most`, and the number of rows
+/// that come after those.
+pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec<DiffRow>, usize) {
+    let ComparedTexts { before, after, .. } = texts;
+    let mut config = TextDiff::configure();
+    let diff = config.timeout(DEADLINE).diff_lines(before, after);
+    let n_lines = before.lines().count().max(after.lines().count());
+    let width = n_lines.to_string().len();
+    // Where every line ends so, the line ends say nothing.
+    let is_crlf = has_crlf(before) && has_crlf(after);
+    let groups = diff.grouped_ops(CONTEXT);
+    let (mut rows, mut n_remarks) = (Vec::new(), 0);
+    for (n, group) in groups.iter().enumerate() {
+        if rows.len() >= most {
+            break;
+        }
+        if n > 0 {
+            rows.push(DiffRow::own_words('⋮', format!("{:>width$} ⋮", "")));
+        }
+        let mut colors = DiffColors::of_path(texts.path);
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            if rows.len() >= most {
+                break;
+            }
+            let (mark, number) = match change.tag() {
+                ChangeTag::Delete => ('-', change.old_index()),
+                ChangeTag::Insert => ('+', change.new_index()),
+                ChangeTag::Equal => (' ', change.new_index()),
+            };
+            let number = number.map_or(0, |number| number + 1);
+            let line = change.value().trim_end_matches('\n');
+            let line = (texts.escape)(line.strip_suffix('\r').filter(|_| is_crlf).unwrap_or(line));
+            rows.push(DiffRow {
+                mark,
+                head: format!("{number:>width$} {mark} "),
+                pieces: colors.pieces(mark, line),
+            });
+            // A text that only loses or gets its last line break would show the same line twice.
+            let is_change = mark != ' ' && !before.is_empty() && !after.is_empty();
+            if is_change && change.missing_newline() {
+                let words = format!("{:>width$} {NO_BREAK}", "");
+                rows.push(DiffRow::own_words('\\', words));
+                n_remarks += 1;
+            }
+        }
+    }
+    // Count the hidden lines without building them: a file may have hundreds of thousands of lines.
+    let n_of = |op: &DiffOp| match op {
+        DiffOp::Equal { len, .. } => *len,
+        _ => op.old_range().len() + op.new_range().len(),
+    };
+    let n_all: usize = groups.iter().flatten().map(n_of).sum();
+    let n_all = n_all + groups.len().saturating_sub(1) + n_remarks;
+    let n_more = n_all.saturating_sub(rows.len());
+    (rows, n_more)
+}
+
+/// Whether every line break of a text is CR LF, and there is one.
+fn has_crlf(text: &str) -> bool {
+    let n_breaks = text.matches('\n').count();
+    n_breaks > 0 && text.matches("\r\n").count() == n_breaks
+}
+
+/// Colors of the lines of one change: those before it and those after it are parsed apart.
+struct DiffColors {
+    before: Option<CodeHighlighter>,
+    after: Option<CodeHighlighter>,
+}
+
+impl DiffColors {
+    fn of_path(path: &str) -> Self {
+        let after = CodeHighlighter::of_path(path);
+        Self {
+            before: after.clone(),
+            after,
+        }
+    }
+
+    /// Returns the parts of a line with this mark.
+    fn pieces(&mut self, mark: char, line: String) -> Vec<(Style, String)> {
+        let plain = match mark {
+            '-' => BAD,
+            '+' => GOOD,
+            _ => DIM,
+        };
+        let of = |colors: &mut Option<CodeHighlighter>, behind: Style| match colors {
+            Some(colors) => colors.line_pieces(&line, behind),
+            None => vec![(plain, line.clone())],
+        };
+        match mark {
+            '-' => match changed_line(false) {
+                Some(behind) => of(&mut self.before, behind),
+                None => {
+                    of(&mut self.before, plain);
+                    vec![(plain, line)]
+                }
+            },
+            '+' => of(&mut self.after, changed_line(true).unwrap_or_default()),
+            _ => {
+                of(&mut self.before, Style::new());
+                of(&mut self.after, Style::new())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(path: &str, before: &str, after: &str) -> Vec<String> {
+        let texts = ComparedTexts::of_prose(path, before, after);
+        let (rows, n_more) = diff_rows(texts, 100);
+        assert_eq!(n_more, 0);
+        rows.iter().map(DiffRow::plain_text).collect()
+    }
+
+    #[test]
+    fn changes_have_their_numbers_and_three_lines_around_them() {
+        let lines = |changed: &str| {
+            let line = |n| match n {
+                5 => format!("{changed}\n"),
+                n => format!("line {n}\n"),
+            };
+            (1..=12).map(line).collect::<String>()
+        };
+        for path in ["a.txt", "a.rs"] {
+            assert_eq!(
+                rows(path, &lines("old\u{1b}[2J"), &lines("new\nmore")),
+                [
+                    " 2   line 2",
+                    " 3   line 3",
+                    " 4   line 4",
+                    " 5 - old\\u{1b}[2J",
+                    " 5 + new",
+                    " 6 + more",
+                    " 7   line 6",
+                    " 8   line 7",
+                    " 9   line 8",
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_break_that_is_lost_is_told() {
+        let shown = rows("a.txt", "one\ntwo\n", "one\ntwo");
+        let expected = [
+            "1   one",
+            "2 - two",
+            "2 + two",
+            "  \\ no line break at the end",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(rows("a.txt", "", "two"), ["1 + two"]);
+        assert_eq!(rows("a.txt", "a\r\n", "a\n"), ["1 - a\\u{d}", "1 + a"]);
+        assert_eq!(rows("a.txt", "a\r\n", "b\r\n"), ["1 - a", "1 + b"]);
+    }
+
+    #[test]
+    fn a_file_in_which_every_line_changed_is_compared_up_to_a_point() {
+        let lines =
+            |what: &str| -> String { (0..50_000).map(|n| format!("{what} {n}\n")).collect() };
+        let (before, after) = (lines("old"), lines("new"));
+        let (rows, n_more) = diff_rows(ComparedTexts::of_prose("a.rs", &before, &after), 40);
+        assert_eq!((rows.len(), n_more), (40, 99_960));
+    }
+}

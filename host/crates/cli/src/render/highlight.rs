@@ -1,0 +1,344 @@
+//! Colors of code by its language.
+//!
+//! Owns which language a name means, and how much is colored: text of models and files may be made
+//! to cost time. Text is escaped before it is parsed, so colors are put around pieces of it and
+//! nothing else is added. The module must not know where the code is shown. Start from
+//! [`CodeHighlighter`].
+
+use std::path::Path;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anstyle::Style;
+use syntect::highlighting::{
+    Color, HighlightIterator, HighlightState, Highlighter, StyleModifier, Theme, ThemeItem,
+    ThemeSettings,
+};
+use syntect::parsing::{ParseState, ScopeStack, SyntaxReference, SyntaxSet};
+
+use super::look::{CodeClass, class_color};
+use super::style_text;
+
+/// Longest line that is colored.
+const MAX_LINE_BYTES: usize = 2_000;
+
+/// Most lines of one block that are colored.
+const MAX_LINES: usize = 5_000;
+
+/// Longest time for one block; the rest of it stays without colors.
+const BUDGET: Duration = Duration::from_secs(2);
+
+/// Most blocks that may take that long. From then on there are no colors: somebody wastes time.
+const MAX_SLOW: usize = 3;
+
+/// Blocks that took too long.
+static N_SLOW: AtomicUsize = AtomicUsize::new(0);
+
+/// Names of languages that people use and the set does not know.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("shell", "sh"),
+    ("console", "sh"),
+    ("javascript", "js"),
+    ("golang", "go"),
+    ("c++", "cpp"),
+    ("jsonc", "json"),
+    ("docker", "dockerfile"),
+    ("make", "makefile"),
+    ("csharp", "cs"),
+];
+
+/// Parts of code that have a color, as selectors of scopes, with the class that each becomes. The
+/// most exact one decides.
+const SCOPES: [(&str, Option<CodeClass>); 15] = [
+    ("comment", Some(CodeClass::Comment)),
+    ("string", Some(CodeClass::Text)),
+    (
+        "constant, support.constant, variable.language",
+        Some(CodeClass::Value),
+    ),
+    ("constant.character.escape", Some(CodeClass::Value)),
+    ("keyword, storage", Some(CodeClass::Keyword)),
+    ("keyword.operator", None),
+    (
+        "keyword.operator.word, keyword.operator.logical.python",
+        Some(CodeClass::Keyword),
+    ),
+    (
+        "entity.name.function, variable.function, support.function, support.macro, entity.name.macro",
+        Some(CodeClass::Function),
+    ),
+    ("entity.name.tag", Some(CodeClass::Function)),
+    (
+        "entity.name.type, entity.name.class, entity.name.struct, entity.name.enum, entity.name.trait, entity.name.impl, entity.other.inherited-class, support.type, support.class",
+        Some(CodeClass::Type),
+    ),
+    (
+        "entity.other.attribute-name, meta.annotation, variable.annotation, support.type.property-name, meta.mapping.key string",
+        Some(CodeClass::Attribute),
+    ),
+    (
+        "entity.name.section, markup.heading",
+        Some(CodeClass::Keyword),
+    ),
+    ("markup.inserted", Some(CodeClass::Text)),
+    ("markup.deleted", Some(CodeClass::Keyword)),
+    (
+        "meta.diff.range, meta.diff.header",
+        Some(CodeClass::Function),
+    ),
+];
+
+/// Languages, unpacked at their first use.
+static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
+
+static THEME: LazyLock<Theme> = LazyLock::new(class_theme);
+
+static HIGHLIGHTER: LazyLock<Highlighter<'static>> = LazyLock::new(|| Highlighter::new(&THEME));
+
+/// A theme whose colors are numbers of classes, in the red part; which colors these are is decided
+/// when a piece is shown.
+fn class_theme() -> Theme {
+    let item = |(scopes, class): &(&str, Option<CodeClass>)| {
+        Some(ThemeItem {
+            scope: scopes.parse().ok()?,
+            style: StyleModifier {
+                foreground: Some(class_mark(class.map_or(0, |class| class as u8))),
+                ..StyleModifier::default()
+            },
+        })
+    };
+    Theme {
+        settings: ThemeSettings {
+            foreground: Some(class_mark(0)),
+            ..ThemeSettings::default()
+        },
+        scopes: SCOPES.iter().filter_map(item).collect(),
+        ..Theme::default()
+    }
+}
+
+fn class_mark(number: u8) -> Color {
+    Color {
+        r: number,
+        g: 0,
+        b: 0,
+        a: 0,
+    }
+}
+
+/// State of a block of code between two of its lines.
+#[derive(Clone)]
+pub(in super::super) struct CodeHighlighter {
+    parser: ParseState,
+    state: HighlightState,
+    n_lines: usize,
+    spent: Duration,
+}
+
+impl CodeHighlighter {
+    /// Returns one for the language that a block of Markdown names, such as `rust,ignore`.
+    pub(in super::super) fn of_language(info: &str) -> Option<Self> {
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '}');
+        let name = info.split(is_end).find(|word| !word.is_empty())?;
+        let name = name.trim_start_matches('.').to_lowercase();
+        let other = OTHER_NAMES.iter().find(|(known, _)| *known == name);
+        let name = other.map_or(&*name, |(_, name)| name);
+        SYNTAXES.find_syntax_by_token(name).and_then(Self::new)
+    }
+
+    /// Returns one for the language of a file with this name.
+    pub(in super::super) fn of_path(path: &str) -> Option<Self> {
+        let path = Path::new(path);
+        let name = path.file_name()?.to_str()?;
+        let by_end = || SYNTAXES.find_syntax_by_extension(path.extension()?.to_str()?);
+        let by_name = SYNTAXES.find_syntax_by_extension(name);
+        by_name.or_else(by_end).and_then(Self::new)
+    }
+
+    fn new(syntax: &SyntaxReference) -> Option<Self> {
+        let is_wanted = syntax.name != "Plain Text" && N_SLOW.load(Ordering::Relaxed) < MAX_SLOW;
+        is_wanted.then(|| Self {
+            parser: ParseState::new(syntax),
+            state: HighlightState::new(&HIGHLIGHTER, ScopeStack::new()),
+            n_lines: 0,
+            spent: Duration::ZERO,
+        })
+    }
+
+    /// Styles the next line of the block, which must be escaped.
+    pub(in super::super) fn style_line(&mut self, line: &str) -> String {
+        let pieces = self.line_pieces(line, Style::new());
+        let styled = pieces.iter().map(|(style, text)| style_text(*style, text));
+        styled.collect()
+    }
+
+    /// Returns the pieces of the next line of the block, which must be escaped, on the style `behind`
+    /// them.
+    pub(in super::super) fn line_pieces(
+        &mut self,
+        line: &str,
+        behind: Style,
+    ) -> Vec<(Style, String)> {
+        let is_over = self.n_lines >= MAX_LINES || self.spent >= BUDGET;
+        if is_over || line.len() > MAX_LINE_BYTES {
+            return vec![(behind, line.to_owned())];
+        }
+        self.n_lines += 1;
+        let since = Instant::now();
+        let pieces = self.parse_line(line, behind);
+        self.spent += since.elapsed();
+        if self.spent >= BUDGET {
+            N_SLOW.fetch_add(1, Ordering::Relaxed);
+        }
+        pieces.unwrap_or_else(|| vec![(behind, line.to_owned())])
+    }
+
+    fn parse_line(&mut self, line: &str, behind: Style) -> Option<Vec<(Style, String)>> {
+        let text = format!("{line}\n");
+        let operations = self.parser.parse_line(&text, &SYNTAXES).ok()?;
+        let pieces = HighlightIterator::new(&mut self.state, &operations, &text, &HIGHLIGHTER);
+        let mut parts: Vec<(Style, String)> = Vec::new();
+        for (style, text) in pieces {
+            let text = text.trim_end_matches('\n');
+            let number = style.foreground.r;
+            let class = CodeClass::ALL.iter().find(|own| **own as u8 == number);
+            let color = class.map(|class| class_color(*class));
+            let style = color.map_or(behind, |color| behind.fg_color(Some(color)));
+            match parts.last_mut() {
+                Some((last, before)) if *last == style => before.push_str(text),
+                _ if text.is_empty() => {}
+                _ => parts.push((style, text.to_owned())),
+            }
+        }
+        Some(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{bare_text, printable_prose};
+    use super::*;
+
+    fn colored(mut code: CodeHighlighter, text: &str) -> Vec<String> {
+        let lines = text.lines();
+        lines
+            .map(|line| code.style_line(&printable_prose(line)))
+            .collect()
+    }
+
+    #[test]
+    fn the_languages_that_models_name_are_known() {
+        for name in [
+            "rust",
+            "rust,ignore",
+            "python",
+            "py",
+            "javascript",
+            "js",
+            "typescript",
+            "ts",
+            "tsx",
+            "json",
+            "jsonc",
+            "toml",
+            "yaml",
+            "bash",
+            "sh",
+            "shell",
+            "console",
+            "go",
+            "c",
+            "cpp",
+            "c++",
+            "java",
+            "kotlin",
+            "swift",
+            "ruby",
+            "php",
+            "html",
+            "css",
+            "sql",
+            "diff",
+            "dockerfile",
+            "docker",
+            "makefile",
+            "markdown",
+            "xml",
+            "lua",
+            "zig",
+            "{.rust}",
+            "Rust",
+            "csharp",
+            "nix",
+        ] {
+            assert!(CodeHighlighter::of_language(name).is_some(), "{name}");
+        }
+        for name in ["", "text", "txt", "no-language", "plain text", ",,"] {
+            assert!(CodeHighlighter::of_language(name).is_none(), "{name}");
+        }
+        for path in ["src/main.rs", "Makefile", "a/b.toml", "x.tsx", "Dockerfile"] {
+            assert!(CodeHighlighter::of_path(path).is_some(), "{path}");
+        }
+        assert!(CodeHighlighter::of_path("notes.txt").is_none());
+        assert!(CodeHighlighter::of_path("LICENSE").is_none());
+    }
+
+    #[test]
+    fn pieces_have_their_colors_over_the_ends_of_lines() {
+        let code = CodeHighlighter::of_language("rust").unwrap();
+        let lines = colored(code, "/* one\ntwo */ fn a() -> u8 { 7 }");
+        let comment = style_text(
+            Style::new().fg_color(Some(class_color(CodeClass::Comment))),
+            "two */",
+        );
+        assert!(lines[1].starts_with(&comment), "{lines:?}");
+        let keyword = style_text(
+            Style::new().fg_color(Some(class_color(CodeClass::Keyword))),
+            "fn",
+        );
+        assert!(lines[1].contains(&keyword), "{lines:?}");
+        let value = style_text(
+            Style::new().fg_color(Some(class_color(CodeClass::Value))),
+            "7",
+        );
+        assert!(lines[1].contains(&value), "{lines:?}");
+        assert_eq!(bare_text(&lines[1]), "two */ fn a() -> u8 { 7 }");
+    }
+
+    #[test]
+    fn nothing_is_added_to_hostile_text_and_nothing_is_lost() {
+        let hostile = "let a = \"\u{1b}[2J\u{1b}]8;;http://x\u{7}\"; // \u{202e}x\r\n\u{9b}31m'\u{1b}\\ /* \u{0}";
+        for name in ["rust", "python", "sh", "html", "json", "markdown", "yaml"] {
+            let code = CodeHighlighter::of_language(name).unwrap();
+            for (line, source) in colored(code, hostile).iter().zip(hostile.lines()) {
+                assert_eq!(bare_text(line), printable_prose(source), "{name}");
+                let mut rest = line.as_str();
+                while let Some(at) = rest.find('\u{1b}') {
+                    rest = &rest[at + 1..];
+                    let end = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+                    let is_style = rest[1..end]
+                        .bytes()
+                        .all(|b| b.is_ascii_digit() || b == b';');
+                    assert!(rest.starts_with('[') && rest[end..].starts_with('m') && is_style);
+                }
+                assert!(!line.contains(['\u{9b}', '\u{7}', '\u{202e}', '\u{0}']));
+            }
+        }
+    }
+
+    #[test]
+    fn code_that_costs_time_is_shown_without_colors_from_some_point_on() {
+        let mut code = CodeHighlighter::of_language("rust").unwrap();
+        let long = "(".repeat(MAX_LINE_BYTES + 1);
+        assert_eq!(code.style_line(&long), long);
+        // As many lines as one likes cost no more than so much time.
+        let line = "a::<".repeat(100);
+        let since = Instant::now();
+        for _ in 0..2 * MAX_LINES {
+            assert_eq!(bare_text(&code.style_line(&line)), line);
+        }
+        assert!(since.elapsed() < Duration::from_secs(60));
+        N_SLOW.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,153 @@
+//! Looks of the person's terminal: the colors that fit its background, and whether it makes links of
+//! addresses.
+//!
+//! Known once for the whole program, since a terminal has one look; until somebody says otherwise it
+//! is the most modest. The module must not know how the look is found out. Start from [`set_palette`].
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use anstyle::{Ansi256Color, AnsiColor, Color, Style};
+
+/// Colors of code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum CodePalette {
+    /// The sixteen colors of the terminal, which fit its background.
+    #[default]
+    Terminal = 0,
+    Dark = 1,
+    Light = 2,
+}
+
+/// Kind of a piece of code, as far as its color goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CodeClass {
+    Comment = 1,
+    Text = 2,
+    Value = 3,
+    Keyword = 4,
+    Function = 5,
+    Type = 6,
+    Attribute = 7,
+}
+
+impl CodeClass {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Comment,
+        Self::Text,
+        Self::Value,
+        Self::Keyword,
+        Self::Function,
+        Self::Type,
+        Self::Attribute,
+    ];
+}
+
+/// Indices of the colors of 256, in the order of [`CodeClass`]. Each has a contrast of 4.5 and more
+/// to black, and of 3 and more to the backgrounds of changed lines.
+const ON_DARK: [u8; 7] = [248, 114, 215, 182, 117, 80, 222];
+
+/// The same for white, and 4 and more to those backgrounds.
+const ON_LIGHT: [u8; 7] = [241, 22, 94, 90, 25, 23, 88];
+
+const OF_TERMINAL: [AnsiColor; 7] = [
+    AnsiColor::BrightBlack,
+    AnsiColor::Green,
+    AnsiColor::Yellow,
+    AnsiColor::Magenta,
+    AnsiColor::Blue,
+    AnsiColor::Cyan,
+    AnsiColor::Yellow,
+];
+
+static PALETTE: AtomicU8 = AtomicU8::new(CodePalette::Terminal as u8);
+
+static HAS_LINKS: AtomicBool = AtomicBool::new(false);
+
+pub(in super::super) fn set_palette(palette: CodePalette) {
+    PALETTE.store(palette as u8, Ordering::Relaxed);
+}
+
+pub(in super::super) fn set_links(has_links: bool) {
+    HAS_LINKS.store(has_links, Ordering::Relaxed);
+}
+
+pub(super) fn has_links() -> bool {
+    HAS_LINKS.load(Ordering::Relaxed)
+}
+
+fn palette() -> CodePalette {
+    match PALETTE.load(Ordering::Relaxed) {
+        1 => CodePalette::Dark,
+        2 => CodePalette::Light,
+        _ => CodePalette::Terminal,
+    }
+}
+
+/// Color of a piece of code.
+pub(super) fn class_color(class: CodeClass) -> Color {
+    color_in(palette(), class)
+}
+
+fn color_in(palette: CodePalette, class: CodeClass) -> Color {
+    let at = class as usize - 1;
+    match palette {
+        CodePalette::Terminal => OF_TERMINAL[at].into(),
+        CodePalette::Dark => Ansi256Color(ON_DARK[at]).into(),
+        CodePalette::Light => Ansi256Color(ON_LIGHT[at]).into(),
+    }
+}
+
+/// Style behind a changed line; `None` where colors of code could not be read on it.
+pub(super) fn changed_line(is_added: bool) -> Option<Style> {
+    let color = match (palette(), is_added) {
+        (CodePalette::Terminal, _) => return None,
+        (CodePalette::Dark, true) => 22,
+        (CodePalette::Dark, false) => 52,
+        (CodePalette::Light, true) => 194,
+        (CodePalette::Light, false) => 224,
+    };
+    Some(Style::new().bg_color(Some(Ansi256Color(color).into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative luminance of a color of 256 from 16 on.
+    fn luminance(index: u8) -> f64 {
+        let level = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
+        let parts = match index {
+            232.. => [8 + 10 * (index - 232); 3],
+            _ => {
+                let n = index - 16;
+                [level(n / 36), level(n / 6 % 6), level(n % 6)]
+            }
+        };
+        let linear = parts.map(|part| match f64::from(part) / 255.0 {
+            part if part <= 0.04045 => part / 12.92,
+            part => ((part + 0.055) / 1.055).powf(2.4),
+        });
+        0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    }
+
+    fn contrast(one: f64, other: f64) -> f64 {
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn every_color_can_be_read_on_its_backgrounds() {
+        for index in ON_DARK {
+            for behind in [0.0, luminance(22), luminance(52)] {
+                let contrast = contrast(luminance(index), behind);
+                assert!(contrast >= 3.0, "{index}: {contrast}");
+            }
+            assert!(contrast(luminance(index), 0.0) >= 4.5, "{index}");
+        }
+        for index in ON_LIGHT {
+            for behind in [1.0, luminance(194), luminance(224)] {
+                let contrast = contrast(luminance(index), behind);
+                assert!(contrast >= 4.0, "{index}: {contrast}");
+            }
+        }
+    }
+}

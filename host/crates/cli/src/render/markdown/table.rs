@@ -1,0 +1,250 @@
+//! Tables within the width of a terminal.
+//!
+//! Columns are as wide as their widest cell where that fits. Else the text of the widest ones is
+//! broken, and where even their words do not fit, each row becomes a list of its cells. Start from
+//! [`MarkdownTable::lay_out`].
+
+use pulldown_cmark::Alignment;
+
+use super::super::{BOLD, DIM, style_text};
+use super::words::{StyledText, line_width, widest_word, words_in_rows};
+
+/// Columns between two cells: a line with a blank on each side.
+const BETWEEN: usize = 3;
+
+/// Widest word that a column is never narrower than; wider ones may be broken.
+const MAX_WORD: usize = 24;
+
+/// Indentation of the rows of a list after the first of a cell.
+const HANG: &str = "  ";
+
+type Cell = Vec<StyledText>;
+
+#[derive(Default)]
+pub(super) struct MarkdownTable {
+    alignments: Vec<Alignment>,
+    /// The head and the rows below it.
+    rows: Vec<Vec<Cell>>,
+}
+
+impl MarkdownTable {
+    pub(super) fn new(alignments: Vec<Alignment>) -> Self {
+        let rows = Vec::new();
+        Self { alignments, rows }
+    }
+
+    pub(super) fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
+    pub(super) fn add_cell(&mut self, cell: Cell) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push(cell);
+        }
+    }
+
+    /// Returns its rows on a screen with room for so many columns.
+    pub(super) fn lay_out(mut self, room: usize) -> Vec<String> {
+        for part in self.rows.iter_mut().take(1).flatten().flatten() {
+            part.style = part.style.bold();
+        }
+        match self.column_widths(room) {
+            Some(widths) => self.in_columns(&widths),
+            None => self.as_list(room),
+        }
+    }
+
+    /// Returns the widths of the columns; `None` if there is no room for their words.
+    fn column_widths(&self, room: usize) -> Option<Vec<usize>> {
+        let n_columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let room = room.checked_sub(BETWEEN * n_columns.saturating_sub(1))?;
+        let widest = |at: usize, measure: fn(&[StyledText]) -> usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at));
+            cells.map(|cell| measure(cell)).max().unwrap_or(0).max(1)
+        };
+        let wanted: Vec<usize> = (0..n_columns).map(|at| widest(at, line_width)).collect();
+        if wanted.iter().sum::<usize>() <= room {
+            return Some(wanted);
+        }
+        // Words stay whole where there is room for all of them.
+        let least = |most: usize| -> Vec<usize> {
+            let width = |at: usize| widest(at, widest_word).min(most).min(wanted[at]);
+            (0..n_columns).map(width).collect()
+        };
+        let (whole, broken) = (least(usize::MAX), least(MAX_WORD));
+        let mut widths = match whole.iter().sum::<usize>() <= room {
+            true => whole,
+            false => broken,
+        };
+        let n_free = room.checked_sub(widths.iter().sum())?;
+        for _ in 0..n_free {
+            // One more column for the cell that misses most.
+            let missing = |at: &usize| wanted[*at].saturating_sub(widths[*at]);
+            if let Some(at) = (0..n_columns).max_by_key(missing) {
+                widths[at] += 1;
+            }
+        }
+        Some(widths)
+    }
+
+    fn in_columns(&self, widths: &[usize]) -> Vec<String> {
+        let line = widths.iter().map(|width| "─".repeat(*width));
+        let line = style_text(DIM, line.collect::<Vec<_>>().join("─┼─"));
+        let blocks: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|row| self.row_block(row, widths))
+            .collect();
+        // Rows of several lines are told apart by lines between them.
+        let is_high = blocks.iter().skip(1).any(|block| block.len() > 1);
+        let mut rows = Vec::new();
+        for (n, block) in blocks.into_iter().enumerate() {
+            if n == 1 || n > 1 && is_high {
+                rows.push(line.clone());
+            }
+            rows.extend(block);
+        }
+        if self.rows.len() == 1 {
+            rows.push(line);
+        }
+        rows
+    }
+
+    /// Lines of one row of the table.
+    fn row_block(&self, row: &[Cell], widths: &[usize]) -> Vec<String> {
+        let cells: Vec<Vec<String>> = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| words_in_rows(cell, *width))
+            .collect();
+        let n_lines = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let line = |n: usize| {
+            let parts = widths.iter().enumerate().map(|(at, width)| {
+                let text = cells.get(at).and_then(|cell| cell.get(n));
+                let text = text.map_or("", String::as_str);
+                self.aligned(text, at, *width)
+            });
+            let line = parts.collect::<Vec<_>>().join(" │ ");
+            line.trim_end().to_owned()
+        };
+        (0..n_lines).map(line).collect()
+    }
+
+    fn aligned(&self, text: &str, at: usize, width: usize) -> String {
+        let own = super::super::wrap::text_width(text);
+        let n_blanks = width.saturating_sub(own);
+        let n_before = match self.alignments.get(at) {
+            Some(Alignment::Right) => n_blanks,
+            Some(Alignment::Center) => n_blanks / 2,
+            _ => 0,
+        };
+        let (before, after) = (" ".repeat(n_before), " ".repeat(n_blanks - n_before));
+        format!("{before}{text}{after}")
+    }
+
+    /// Each row as a list of its cells with the heads of their columns, and a blank row between two.
+    fn as_list(&self, room: usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        let heads = self.rows.first().map_or(&[][..], Vec::as_slice);
+        for (n, row) in self.rows.iter().skip(1).enumerate() {
+            if n > 0 {
+                rows.push(String::new());
+            }
+            for (at, cell) in row.iter().enumerate() {
+                let mut line: Cell = heads.get(at).cloned().unwrap_or_default();
+                if !line.is_empty() {
+                    line.push(StyledText::new(BOLD, ": "));
+                }
+                line.extend(cell.iter().cloned());
+                let parts = words_in_rows(&line, room.saturating_sub(HANG.len()).max(1));
+                let parts = parts.into_iter().enumerate().map(|(n, part)| match n {
+                    0 => part,
+                    _ => format!("{HANG}{part}"),
+                });
+                rows.extend(parts);
+            }
+        }
+        if self.rows.len() < 2 {
+            rows.extend(heads.iter().flat_map(|head| words_in_rows(head, room)));
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::bare_text;
+    use super::super::render_rows;
+    use unicode_width::UnicodeWidthStr;
+
+    fn shown(source: &str, columns: usize) -> Vec<String> {
+        let rows = render_rows(source, columns);
+        rows.iter().map(|row| bare_text(row)).collect()
+    }
+
+    const TABLE: &str = "| part | where | lines |\n|:--|:-:|--:|\n| the `server` | src/serve/mod.rs | 1200 |\n| 日本語の説明 | x | 7 |\n";
+
+    #[test]
+    fn cells_are_broken_where_a_table_is_wider_than_the_screen() {
+        assert_eq!(
+            shown(TABLE, 60),
+            [
+                "part         │      where       │ lines",
+                "─────────────┼──────────────────┼──────",
+                "the `server` │ src/serve/mod.rs │  1200",
+                "日本語の説明 │        x         │     7",
+            ]
+        );
+        let words = "| name | what it does |\n|---|---|\n| serve | answers requests of other programs |\n| run | one turn |\n";
+        assert_eq!(
+            shown(words, 30),
+            [
+                "name  │ what it does",
+                "──────┼───────────────────────",
+                "serve │ answers requests of",
+                "      │ other programs",
+                "──────┼───────────────────────",
+                "run   │ one turn",
+            ]
+        );
+        assert_eq!(
+            shown(TABLE, 30),
+            [
+                "part: the `server`",
+                "where: src/serve/mod.rs",
+                "lines: 1200",
+                "",
+                "part: 日本語の説明",
+                "where: x",
+                "lines: 7",
+            ]
+        );
+    }
+
+    #[test]
+    fn no_row_of_a_table_is_wider_than_the_screen() {
+        let wide = "| a | 👨‍👩‍👧 family 日本 | `code` and **bold** |\n|---|---|---|\n| word | wordwithoutanyblanksatallthatgoeson | e\u{301}e\u{301} |\n";
+        for columns in 12..60 {
+            for source in [TABLE, wide] {
+                for row in render_rows(source, columns) {
+                    let row = bare_text(&row);
+                    assert!(row.width() <= columns, "{columns}: {row}");
+                }
+            }
+        }
+        let many = format!(
+            "|{}\n|{}\n|{}\n",
+            " a |".repeat(500),
+            "---|".repeat(500),
+            " b |".repeat(500)
+        );
+        assert_eq!(render_rows(&many, 80).len(), 500);
+    }
+
+    #[test]
+    fn what_is_in_a_cell_keeps_its_style() {
+        let rows = render_rows("| a |\n|---|\n| **b** |\n", 40);
+        let bold = super::style_text(anstyle::Style::new().bold(), "b");
+        assert!(rows[2].contains(&bold), "{rows:?}");
+    }
+}

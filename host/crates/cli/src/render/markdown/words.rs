@@ -1,0 +1,144 @@
+//! Styled text in rows of a terminal: words, and letters where a word is wider than a row.
+//!
+//! The module must not know Markdown. Start from [`words_in_rows`].
+
+use anstyle::Style;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use super::super::style_text;
+
+/// Text in one style, escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StyledText {
+    pub(super) style: Style,
+    pub(super) text: String,
+    /// Whether it is an address that can be followed.
+    pub(super) is_link: bool,
+}
+
+impl StyledText {
+    pub(super) fn new(style: Style, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            style,
+            text,
+            is_link: false,
+        }
+    }
+
+    /// Returns a part of its text with its style, and with the whole address behind it if it is one.
+    fn show_part(&self, part: &str) -> String {
+        let styled = style_text(self.style, part);
+        match self.is_link && !part.is_empty() {
+            true => format!("\x1b]8;;{}\x1b\\{styled}\x1b]8;;\x1b\\", self.text),
+            false => styled,
+        }
+    }
+}
+
+/// Returns the columns of a text whose letters are measured one by one.
+pub(super) fn line_width(line: &[StyledText]) -> usize {
+    line.iter().map(|part| text_width(&part.text)).sum()
+}
+
+/// Returns the columns of the widest word.
+pub(super) fn widest_word(line: &[StyledText]) -> usize {
+    // A word may go on in another style.
+    let text: String = line.iter().map(|part| part.text.as_str()).collect();
+    text.split(' ').map(text_width).max().unwrap_or(0)
+}
+
+fn text_width(text: &str) -> usize {
+    text.graphemes(true).map(UnicodeWidthStr::width).sum()
+}
+
+/// Styled text in rows, broken at blanks; a word that is wider than a row is broken anywhere.
+pub(super) fn words_in_rows(line: &[StyledText], columns: usize) -> Vec<String> {
+    let mut rows = TextRows {
+        columns,
+        rows: vec![String::new()],
+        width: 0,
+    };
+    for word in words_of(line) {
+        let parts = word.parts.iter();
+        let n: usize = parts.map(|(_, text)| text_width(text)).sum();
+        if rows.width > 0 && rows.width + word.n_blanks + n > columns {
+            rows.begin_row();
+        } else if rows.width > 0 {
+            let blanks = " ".repeat(word.n_blanks);
+            rows.put(&style_text(word.blank_style, blanks), word.n_blanks);
+        }
+        for (of, text) in word.parts {
+            rows.put_word(of, text);
+        }
+    }
+    rows.rows
+}
+
+/// Text without blanks in it, in one or more styles, and the blanks before it.
+#[derive(Default)]
+struct StyledWord<'a> {
+    n_blanks: usize,
+    blank_style: Style,
+    parts: Vec<(&'a StyledText, &'a str)>,
+}
+
+fn words_of(line: &[StyledText]) -> Vec<StyledWord<'_>> {
+    let (mut words, mut open) = (Vec::new(), StyledWord::default());
+    for part in line {
+        for piece in part.text.split_inclusive(' ') {
+            let text = piece.trim_end_matches(' ');
+            if !text.is_empty() {
+                open.parts.push((part, text));
+            }
+            let n_blanks = piece.len() - text.len();
+            if n_blanks > 0 && !open.parts.is_empty() {
+                words.push(std::mem::take(&mut open));
+            }
+            open.n_blanks += n_blanks;
+            open.blank_style = part.style;
+        }
+    }
+    if !open.parts.is_empty() {
+        words.push(open);
+    }
+    words
+}
+
+struct TextRows {
+    columns: usize,
+    rows: Vec<String>,
+    /// Columns of the last row.
+    width: usize,
+}
+
+impl TextRows {
+    fn begin_row(&mut self) {
+        self.rows.push(String::new());
+        self.width = 0;
+    }
+
+    fn put(&mut self, text: &str, width: usize) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push_str(text);
+        }
+        self.width += width;
+    }
+
+    /// Appends a word, over several rows if needed.
+    fn put_word(&mut self, of: &StyledText, word: &str) {
+        let (mut part, mut width) = (String::new(), 0);
+        for letter in word.graphemes(true) {
+            let wide = letter.width();
+            if self.width + width + wide > self.columns && wide > 0 {
+                self.put(&of.show_part(&part), width);
+                self.begin_row();
+                (part, width) = (String::new(), 0);
+            }
+            part.push_str(letter);
+            width += wide;
+        }
+        self.put(&of.show_part(&part), width);
+    }
+}
