@@ -54,6 +54,7 @@ fn build(folders: &[PathBuf]) -> BTreeMap<String, PathBuf> {
         dirs: folders.to_vec(),
         out: None,
         deadline: BUILD_DEADLINE,
+        shared: None,
     };
     let build = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -147,6 +147,19 @@ impl Paths {
         self.data.join("commands")
     }
 
+    /// Returns the folder of unpacked SDKs. It lies beside the data folder and not in it, so that
+    /// commands of an agent that works on a plugin can read the SDK.
+    #[must_use]
+    pub fn sdks(&self) -> PathBuf {
+        self.data.with_file_name("rind-sdk")
+    }
+
+    /// Returns the folder in which plugins in Rust are compiled.
+    #[must_use]
+    pub fn plugin_builds(&self) -> PathBuf {
+        self.cache.join("builds")
+    }
+
     /// Returns the folder of all sessions.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {

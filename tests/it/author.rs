@@ -34,6 +34,7 @@ async fn run(dirs: &[&Path], out: Option<&Path>) -> (BuildReport, String) {
         dirs: dirs.iter().map(|dir| dir.to_path_buf()).collect(),
         out: out.map(Path::to_path_buf),
         deadline: Duration::from_secs(120),
+        shared: None,
     };
     let report = build_plugins(&options, &progress, &Default::default())
         .await
@@ -474,6 +475,7 @@ async fn with_toolchain(folder: &Path) {
         dirs: vec![plugin.clone()],
         out: None,
         deadline: Duration::from_secs(10),
+        shared: None,
     };
     let built = build_plugins(&options, &progress, &Default::default()).await;
     match built {

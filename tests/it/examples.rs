@@ -19,7 +19,7 @@ use rind_tests::guests::{self, Host};
 const EXAMPLES: [&str; 3] = ["redactor", "github", "steering-policy"];
 
 /// The languages, with the programs that building takes besides cargo.
-const LANGUAGES: [(&str, &[&str]); 3] = [
+pub(crate) const LANGUAGES: [(&str, &[&str]); 3] = [
     ("rust", &[]),
     ("js", &["esbuild", "componentize-qjs"]),
     ("python", &["componentize-py", "python3"]),

@@ -3,7 +3,8 @@
 //! Entries are machine code, so an attacker who can write an entry can run anything. The directory
 //! is readable by its owner only, and an entry is used only if it carries a keyed hash; the key is
 //! kept in another directory. Entries are named by the component's digest and the engine's
-//! settings, so a lookup never hits a stale entry.
+//! settings, so a lookup never hits a stale entry. Sections of the component that do not reach its
+//! native code do not count.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::code_digest::code_digest;
 use super::compile::{Compiler, FOLDER_PREFIX};
 use super::{Error, files, foreign};
 use crate::disk::{private_folder, replace_private};
@@ -150,7 +152,8 @@ impl CompileCache {
         compiler: &Compiler,
         on_compile: impl FnOnce(),
     ) -> Result<(Component, bool), Error> {
-        let entry = self.entry_path(engine, &component.digest);
+        let digest = code_digest(&component.bytes).unwrap_or_else(|| component.digest.clone());
+        let entry = self.entry_path(engine, &digest);
         if let Some(found) = self.read_entry(engine, &entry) {
             touch_entry(&entry);
             return Ok((found, true));
@@ -324,7 +327,7 @@ mod tests {
                 cache.load_component(&engine, &component, &compiler, || is_compiled = true);
             let (_, was_found) = loaded.await.unwrap();
             assert_eq!((was_found, is_compiled), (is_found, !is_found));
-            let entry = cache.entry_path(&engine, &component.digest);
+            let entry = cache.entry_path(&engine, &code_digest(EMPTY).unwrap());
             fs::remove_file(entry).unwrap();
         }
     }

@@ -18,6 +18,7 @@ pub mod authority;
 mod bindings;
 #[doc(hidden)]
 pub mod cache;
+mod code_digest;
 pub mod commands;
 pub mod compile;
 pub mod component;

@@ -1,6 +1,6 @@
 """Offers the person a slash command that makes a prompt: `/explain`.
 
-The classes of this module are its hooks, tools and commands. Points and imports of the host: `stubs/wit_world`.
+The classes of this module are its hooks, tools and commands. Points and imports of the host: `.rind-sdk/python/stubs/wit_world`.
 """
 
 from rind_sdk.commandset import Commandset, Prompt, command

@@ -1,7 +1,7 @@
 """Looks at every tool call before it is made, and refuses those that touch secret files.
 
 The classes of this module are its hooks: the name of a class is its point, here `pre-tool`. Points, payloads and outcomes:
-`stubs/wit_world`.
+`.rind-sdk/python/stubs/wit_world`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Beats like a heart: counts its runs, and asks for the next one after a pause.
 
 The host runs the class `Loop` of this module while `rind serve` runs: again after the pause that it asks for, or after a growing one
-when it failed. Imports of the host: `stubs/wit_world`.
+when it failed. Imports of the host: `.rind-sdk/python/stubs/wit_world`.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Offers the model a tool that counts the words of a text.
 
-The classes of this module are its hooks and tools. Points and imports of the host: `stubs/wit_world`.
+The classes of this module are its hooks and tools. Points and imports of the host: `.rind-sdk/python/stubs/wit_world`.
 """
 
 from rind_sdk.toolset import Toolset, tool

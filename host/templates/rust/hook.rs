@@ -2,7 +2,7 @@
 //!
 //! A plugin is a module of functions under `#[rind_sdk::plugin]`. The name of a hook is its point,
 //! here `pre-tool`; a wrong name or a wrong type is a compile error that names the expected one.
-//! Points and their permitted changes: `rind-sdk/wit`.
+//! Points and their permitted changes: `.rind-sdk/rust/wit`.
 
 #[rind_sdk::plugin]
 mod plugin {

@@ -2,7 +2,7 @@
 //!
 //! A plugin is a module of functions under `#[rind_sdk::plugin]`. The host runs the one marked
 //! `#[run_loop]` while `rind serve` runs: again after the pause that it asks for, or after a
-//! growing one when it failed. Functions that a loop may use: `rind-sdk/wit`.
+//! growing one when it failed. Functions that a loop may use: `.rind-sdk/rust/wit`.
 
 #[rind_sdk::plugin]
 mod plugin {

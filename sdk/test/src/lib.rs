@@ -120,6 +120,7 @@ impl Plugin {
             dirs: vec![folder.to_owned()],
             out: None,
             deadline: BUILD_DEADLINE,
+            shared: None,
         };
         let cancel = CancellationToken::new();
         let failed = |message: String| Error::Build {

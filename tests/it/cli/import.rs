@@ -249,14 +249,14 @@ fn settings_of_other_agents_that_are_not_used_are_told_once_for_each_project() {
     let first = told(&rind);
     assert_snapshot!(
         first.lines().find(|line| line.contains("other agents")).unwrap_or_default(),
-        @"▲ this project has settings of other agents, which are not used here: .claude/settings.json; `rind import claude-code --project --dry-run` shows which of them can be imported (shown once)"
+        @"▲ this project has settings of other agents, which are not used here: .claude/settings.json (its hooks and rules would judge your calls, and the project can change them at any time); `rind import claude-code --project --dry-run` shows which of them can be imported (shown once)"
     );
     assert!(!told(&rind).contains("other agents"));
     put(&rind.workspace().join("opencode.json"), "{}");
     let third = told(&rind);
     assert!(
         third.contains(
-            "opencode.json; `rind import claude-code --project --dry-run` or `rind import opencode"
+            "opencode.json (its format is another one); `rind import claude-code --project --dry-run` or `rind import opencode"
         ),
         "{third}"
     );
@@ -273,5 +273,38 @@ fn settings_of_other_agents_that_are_not_used_are_told_once_for_each_project() {
         used.display().to_string()
     ));
     let used = told(&rind);
-    assert!(used.contains("not used here: opencode.json;"), "{used}");
+    assert!(used.contains("not used here: opencode.json ("), "{used}");
+}
+
+#[test]
+fn commands_of_claude_code_are_slash_commands_of_a_trusted_project_and_of_no_other() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"Done.\"\ntimes = 9\n");
+    let commands = rind.workspace().join(".claude/commands");
+    put(
+        &commands.join("fix.md"),
+        "---\ndescription: Fixes an issue\nallowed-tools: Bash(git:*)\n---\nFix $ARGUMENTS, first {{ $1 }}.\n",
+    );
+    put(&commands.join("git/Sum.md"), "Sum up: !`touch ran`\n");
+    let ran = rind.run(&["run", "/fix 12"]);
+    assert_ne!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no command"), "{}", ran.stderr);
+    let ran = rind
+        .run(&["run", "--trust-project", "/fix 12 now"])
+        .exits(0);
+    let told = "parts of the project's slash commands have no effect (shown once):";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    for part in ["fix.md: /fix: allowed-tools: ", "Sum.md: /git-sum: !`…`: "] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+    let shown = |rind: &Rind| {
+        rind.run(&["session", "show", "last", "--full"])
+            .exits(0)
+            .stdout
+    };
+    let text = shown(&rind);
+    assert!(text.contains("Fix 12 now, first {{ 12 }}."), "{text}");
+    let ran = rind.run(&["run", "--trust-project", "/git-sum"]).exits(0);
+    assert!(!ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(shown(&rind).contains("Sum up: !`touch ran`"));
+    assert!(!rind.workspace().join("ran").exists());
 }

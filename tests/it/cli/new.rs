@@ -5,7 +5,7 @@ use std::path::Path;
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 
-use crate::examples::has;
+use crate::examples::{LANGUAGES, has};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -111,21 +111,20 @@ fn succeed(rind: &Rind, args: &[&str], folder: &Path) -> String {
     said
 }
 
-/// Makes a plugin, lets `prepare` bring what its compiler needs, and does what its README says.
-fn make_and_use(lang: &str, kind: &str, prepare: impl Fn(&Path)) {
+/// Makes a plugin and does what its README says.
+fn make_and_use(lang: &str, kind: &str) {
     let rind = Rind::default();
-    make_and_use_in(&rind, &rind.workspace(), lang, kind, prepare);
+    make_and_use_in(&rind, &rind.workspace(), lang, kind);
 }
 
 /// Does the same in a folder.
-fn make_and_use_in(rind: &Rind, parent: &Path, lang: &str, kind: &str, prepare: impl Fn(&Path)) {
+fn make_and_use_in(rind: &Rind, parent: &Path, lang: &str, kind: &str) {
     succeed(
         rind,
         &["plugin", "new", "made", "--lang", lang, "--kind", kind],
         parent,
     );
     let folder = parent.join("made");
-    prepare(&folder);
     succeed(rind, &["plugin", "build", "."], &folder);
     let checked = succeed(rind, &["plugin", "check"], &folder);
     assert!(checked.contains("no faults"), "{lang} {kind}: {checked}");
@@ -150,7 +149,7 @@ const KINDS: [&str; 5] = ["hook", "tool", "prompt", "command", "loop"];
 #[test]
 fn each_kind_in_rust_builds_has_no_fault_passes_its_cases_and_is_installed() {
     for kind in KINDS {
-        make_and_use("rust", kind, with_lock);
+        make_and_use("rust", kind);
     }
 }
 
@@ -160,7 +159,7 @@ fn each_kind_in_javascript_builds_has_no_fault_passes_its_cases_and_is_installed
         return;
     }
     for kind in KINDS {
-        make_and_use("js", kind, with_modules);
+        make_and_use("js", kind);
     }
 }
 
@@ -170,39 +169,20 @@ fn each_kind_in_python_builds_has_no_fault_passes_its_cases_and_is_installed() {
         return;
     }
     for kind in KINDS {
-        make_and_use("python", kind, |_| {});
+        make_and_use("python", kind);
     }
-}
-
-/// Brings the lock file of this tree, whose versions of dependencies are there.
-fn with_lock(folder: &Path) {
-    let lock = guests::workspace().join("Cargo.lock");
-    std::fs::copy(lock, folder.join("Cargo.lock")).unwrap();
-}
-
-/// Brings the SDK as `npm install` does.
-fn with_modules(folder: &Path) {
-    std::fs::create_dir(folder.join("node_modules")).unwrap();
-    std::os::unix::fs::symlink("../rind-sdk", folder.join("node_modules/rind-sdk")).unwrap();
 }
 
 #[test]
 fn a_plugin_below_a_folder_with_percent_signs_is_made_built_tested_packed_and_installed() {
-    /// Brings what a build needs without a network.
-    type Preparation = fn(&Path);
-    let languages: [(&str, &[&str], Preparation); 3] = [
-        ("rust", &[], with_lock),
-        ("js", &["esbuild", "componentize-qjs"], with_modules),
-        ("python", &["componentize-py", "python3"], |_| {}),
-    ];
-    for (lang, tools, prepare) in languages {
+    for (lang, tools) in LANGUAGES {
         if !tools.iter().all(|tool| has(tool)) {
             continue;
         }
         let rind = Rind::default();
         let parent = rind.workspace().join("a%20b%c");
         std::fs::create_dir(&parent).unwrap();
-        make_and_use_in(&rind, &parent, lang, "tool", prepare);
+        make_and_use_in(&rind, &parent, lang, "tool");
         let folder = parent.join("made");
         let packed = folder.join("of%41/packed%.wasm");
         std::fs::create_dir(packed.parent().unwrap()).unwrap();
@@ -218,22 +198,159 @@ fn a_plugin_below_a_folder_with_percent_signs_is_made_built_tested_packed_and_in
     }
 }
 
-#[test]
-fn a_rust_plugin_builds_offline_as_it_was_made_with_the_same_bytes_in_two_folders() {
-    let mut components = Vec::new();
-    for _ in 0..2 {
+/// A machine whose compiled SDK lasts longer than the test, and on which nobody says where cargo compiles.
+fn with_shared_builds() -> (Rind, impl Fn(&[&str], &Path) -> String) {
+    let rind = Rind::default();
+    let sdks = rind.home().join("cache/sdks");
+    std::fs::create_dir_all(&sdks).unwrap();
+    std::os::unix::fs::symlink(&sdks, rind.home().join("rind-sdk")).unwrap();
+    let home = rind.home();
+    let run = move |args: &[&str], folder: &Path| {
         let rind = Rind::default();
-        succeed(
-            &rind,
-            &["plugin", "new", "counter", "--kind", "tool"],
-            &rind.workspace(),
-        );
-        let folder = rind.workspace().join("counter");
-        with_lock(&folder);
-        succeed(&rind, &["plugin", "build", "."], &folder);
-        let report = succeed(&rind, &["plugin", "inspect", "."], &folder);
-        assert!(report.contains("count_words"), "{report}");
+        let mut command = rind.command(args);
+        command
+            .env_remove("CARGO_TARGET_DIR")
+            .env("RIND_HOME", &home);
+        let output = command.current_dir(folder).output().unwrap();
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {said}");
+        said
+    };
+    (rind, run)
+}
+
+#[test]
+fn plugins_in_rust_share_one_compiled_sdk_and_have_the_same_bytes_in_two_folders() {
+    let (rind, run) = with_shared_builds();
+    let (one, other) = (rind.workspace().join("one"), rind.workspace().join("other"));
+    let mut components = Vec::new();
+    for parent in [&one, &other] {
+        std::fs::create_dir(parent).unwrap();
+        run(&["plugin", "new", "counter", "--kind", "tool"], parent);
+        let folder = parent.join("counter");
+        let said = run(&["plugin", "build", "."], &folder);
+        assert!(said.contains("Compiling counter"), "{said}");
+        assert!(!folder.join("target").exists());
         components.push(std::fs::read(folder.join("counter.wasm")).unwrap());
     }
     assert!(components[0] == components[1]);
+    let sdk = rind.home().join("rind-sdk");
+    for folder in [&one, &sdk] {
+        let folder = folder.canonicalize().unwrap().display().to_string();
+        let is_in = components[0]
+            .windows(folder.len())
+            .any(|part| part == folder.as_bytes());
+        assert!(!is_in, "{folder}");
+    }
+    // A second plugin, of another name, compiles itself alone.
+    run(&["plugin", "new", "gate"], &one);
+    let said = run(&["plugin", "build", "."], &one.join("gate"));
+    let compiled: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("Compiling"))
+        .collect();
+    assert_eq!(compiled.len(), 1, "{said}");
+
+    // Files of other content that are older than what was compiled, in the same folder and in another one.
+    let source = one.join("counter/src/lib.rs");
+    let text = std::fs::read_to_string(&source).unwrap();
+    std::fs::write(&source, text.replace("{} words", "{} Wörter")).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    let file = std::fs::File::options().write(true).open(&source).unwrap();
+    file.set_modified(long_ago).unwrap();
+    run(&["plugin", "build", "."], &one.join("counter"));
+    let call = ["plugin", "call", ".", "count_words", "{\"text\": \"a b\"}"];
+    assert!(run(&call, &one.join("counter")).contains("2 Wörter"));
+    std::fs::remove_file(other.join("counter/counter.wasm")).unwrap();
+    run(&["plugin", "build", "."], &other.join("counter"));
+    assert!(run(&call, &other.join("counter")).contains("2 words"));
+}
+
+#[test]
+fn a_plugin_that_was_moved_to_another_machine_gets_the_sdk_when_it_is_built_there() {
+    for (lang, tools) in LANGUAGES {
+        if !tools.iter().all(|tool| has(tool)) {
+            continue;
+        }
+        let (rind, there) = (Rind::default(), Rind::default());
+        succeed(
+            &rind,
+            &["plugin", "new", "made", "--lang", lang],
+            &rind.workspace(),
+        );
+        let made = rind.workspace().join("made");
+        let n_files = walk(&made).len();
+        assert!(n_files < 15, "{lang}: {n_files}");
+        // As a clone: what git ignores stays behind.
+        let moved = there.workspace().join("made");
+        let ignored = std::fs::read_to_string(made.join(".gitignore")).unwrap();
+        assert!(lang != "js" || ignored.contains("node_modules/"));
+        for file in walk(&made) {
+            let below = file.strip_prefix(&made).unwrap();
+            if !below.starts_with(".rind-sdk") && !below.starts_with("node_modules") {
+                let to = moved.join(below);
+                std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+                std::fs::copy(&file, to).unwrap();
+            }
+        }
+        let said = succeed(&there, &["plugin", "build", "."], &moved);
+        assert!(said.contains("leads to the SDK in"), "{lang}: {said}");
+        let said = succeed(&there, &["plugin", "build", "."], &moved);
+        assert!(!said.contains("leads to the SDK in"), "{lang}: {said}");
+        succeed(&there, &["plugin", "test"], &moved);
+        // Links that came along and lead to the other machine.
+        drop(rind);
+        for link in [
+            ".rind-sdk/rust",
+            ".rind-sdk/python",
+            "node_modules/rind-sdk",
+        ] {
+            let link = moved.join(link);
+            if link.is_symlink() {
+                std::fs::remove_file(&link).unwrap();
+                std::os::unix::fs::symlink(made.join("gone"), &link).unwrap();
+            }
+        }
+        let said = succeed(&there, &["plugin", "build", "."], &moved);
+        assert!(said.contains("leads to the SDK in"), "{lang}: {said}");
+    }
+}
+
+/// Files below a folder; links are not followed.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(walk(&entry.path())),
+            false => found.push(entry.path()),
+        }
+    }
+    found
+}
+
+#[test]
+fn two_plugins_of_a_cargo_workspace_refer_to_one_sdk() {
+    let rind = Rind::default();
+    rind.file(
+        "Cargo.toml",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"plugins/*\"]\n",
+    );
+    let folder = rind.workspace().join("plugins");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["one", "two"] {
+        let said = succeed(&rind, &["plugin", "new", name], &folder);
+        assert!(said.contains("includes it by its `members`"), "{said}");
+        let manifest = std::fs::read_to_string(folder.join(name).join("Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains("path = \"../../.rind-sdk/rust\""),
+            "{manifest}"
+        );
+        assert!(!manifest.contains("[workspace]"), "{manifest}");
+        assert!(!folder.join(name).join(".rind-sdk").exists());
+    }
+    let lock = guests::workspace().join("Cargo.lock");
+    std::fs::copy(lock, rind.workspace().join("Cargo.lock")).unwrap();
+    let said = succeed(&rind, &["plugin", "build", "one", "two"], &folder);
+    assert_eq!(said.matches("✓").count(), 2, "{said}");
 }

@@ -1,6 +1,7 @@
 //! The parts of the JavaScript and Python SDKs that say what the contract says, generated from `wit/`.
 
 mod javascript;
+mod lock;
 mod python;
 mod shapes;
 mod tables;

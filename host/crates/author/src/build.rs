@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::folder::{PluginFolder, PluginLanguage, file_error};
-use super::{BuildError, assemble, interpreted, rust, toolchain};
+use super::{BuildError, assemble, interpreted, rust, sdk, toolchain};
 use rind_lib::plugin::contract::stamp;
 use rind_lib::plugin::manifest::FILE_NAME;
 
@@ -31,6 +31,17 @@ pub struct BuildOptions {
     pub out: Option<PathBuf>,
     /// Timeout of one compiler call. First builds download and compile dependencies.
     pub deadline: Duration,
+    /// Directories that plugins of this machine share; `None` if each has all of its own.
+    pub shared: Option<SharedFolders>,
+}
+
+/// Directories that plugins of this machine share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedFolders {
+    /// Unpacked SDKs. A plugin whose reference to the SDK leads nowhere gets one.
+    pub sdks: PathBuf,
+    /// Compiled dependencies of plugins in Rust.
+    pub builds: PathBuf,
 }
 
 /// Plugin that was built.
@@ -67,6 +78,10 @@ pub async fn build_plugins(
     let mut report = BuildReport::default();
     let mut plugins: Vec<PluginFolder> = Vec::new();
     for dir in &options.dirs {
+        if let Err(error) = settle_sdk(dir, options, progress) {
+            report.failed.push(error);
+            continue;
+        }
         match PluginFolder::read_folder(dir) {
             Ok(plugin) => match plugins.iter().find(|known| known.name == plugin.name) {
                 Some(known) if known.dir == plugin.dir => {}
@@ -110,6 +125,16 @@ pub async fn build_plugins(
     let asked = |built: &BuiltPlugin| plugins.iter().position(|plugin| plugin.name == built.name);
     report.built.sort_by_key(asked);
     Ok(report)
+}
+
+/// Makes the plugin's reference to the SDK lead somewhere.
+fn settle_sdk(dir: &Path, options: &BuildOptions, progress: &Progress) -> Result<(), BuildError> {
+    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
+    let settled = match &options.shared {
+        Some(shared) => sdk::refer_to_sdk(dir, &shared.sdks, progress),
+        None => sdk::check_reference(dir),
+    };
+    settled.map_err(|source| file_error(&name, dir, source))
 }
 
 fn is_rust(plugin: &PluginFolder) -> bool {

@@ -75,7 +75,29 @@ pub(crate) struct Machine<'a> {
 impl Machine<'_> {
     /// Returns the arguments of `cargo build`, without the packages.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
-        let mut args: Vec<OsString> = ["build", "--target", TARGET, "--profile", PROFILE]
+        let mut folders = vec![self.workspace_name()];
+        folders.extend(self.machine_names());
+        self.arguments_of("build", &folders)
+    }
+
+    /// Returns the arguments of `cargo rustc` for one package that is compiled in a directory of
+    /// several plugins. The flags of its dependencies do not name the workspace, so that all these
+    /// plugins use the same ones; those of the package itself do.
+    #[allow(
+        dead_code,
+        reason = "the build script, which includes this file, compiles one workspace"
+    )]
+    pub(crate) fn shared_arguments(&self, package: &str) -> Vec<OsString> {
+        let mut args = self.arguments_of("rustc", &self.machine_names());
+        args.extend(["--lib", "-p", package].map(OsString::from));
+        args.extend(["--message-format=json-render-diagnostics", "--"].map(OsString::from));
+        let (folder, name) = self.workspace_name();
+        args.push(format!("--remap-path-prefix={}={name}", folder.display()).into());
+        args
+    }
+
+    fn arguments_of(&self, command: &str, names: &[(PathBuf, String)]) -> Vec<OsString> {
+        let mut args: Vec<OsString> = [command, "--target", TARGET, "--profile", PROFILE]
             .map(OsString::from)
             .to_vec();
         for setting in SETTINGS {
@@ -83,28 +105,35 @@ impl Machine<'_> {
             args.push(format!("profile.{PROFILE}.{setting}").into());
         }
         args.push("--config".into());
-        args.push(self.remap().into());
+        args.push(self.remap(names).into());
         args
     }
 
-    /// Returns the configuration that keeps paths of this machine out of components. Not passed as
-    /// `RUSTFLAGS`, because that would replace the workspace's own flags.
-    fn remap(&self) -> String {
+    fn workspace_name(&self) -> (PathBuf, String) {
+        (self.workspace.to_owned(), "/plugin".to_owned())
+    }
+
+    /// Returns the directories of this machine that code may name, apart from the workspace, each
+    /// with the name that it gets.
+    fn machine_names(&self) -> Vec<(PathBuf, String)> {
         let mut lines = self.version.lines();
         let commit = lines.find_map(|line| line.strip_prefix("commit-hash: "));
         let library = self.sysroot.join("lib/rustlib/src/rust");
-        let mut folders = vec![
-            (self.workspace.to_owned(), "/plugin".to_owned()),
-            // Path that the precompiled standard library uses, also if its source is installed.
-            (library, format!("/rustc/{}", commit.unwrap_or("unknown"))),
-        ];
+        // Path that the precompiled standard library uses, also if its source is installed.
+        let mut folders = vec![(library, format!("/rustc/{}", commit.unwrap_or("unknown")))];
         let named = [&self.target_dir, &self.cargo_home].into_iter();
         folders.extend(
             named
                 .zip(["/target", "/cargo"])
                 .filter_map(|(folder, name)| Some((folder.clone()?, name.to_owned()))),
         );
-        let flags = folders.iter().map(|(folder, name)| {
+        folders
+    }
+
+    /// Returns the configuration that keeps paths of this machine out of components. Not passed as
+    /// `RUSTFLAGS`, because that would replace the workspace's own flags.
+    fn remap(&self, names: &[(PathBuf, String)]) -> String {
+        let flags = names.iter().map(|(folder, name)| {
             quoted(&format!("--remap-path-prefix={}={name}", folder.display()))
         });
         let flags: Vec<String> = flags.collect();

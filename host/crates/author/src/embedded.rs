@@ -1,5 +1,7 @@
 //! Files that the program carries: the contract, the SDKs, and the templates of plugins.
 
+use std::borrow::Cow;
+
 use include_dir::{Dir, DirEntry, File, include_dir};
 
 use rind_lib::plugin::contract::WIT;
@@ -8,12 +10,14 @@ static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
 
 static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/rust/src");
 static RUST_MACROS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/rust/macros/src");
+static RUST_EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/rust/examples");
+const RUST_README: &str = include_str!("../../../../sdk/rust/README.md");
 
 static JAVASCRIPT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/js");
 static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../sdk/python");
 
 /// `Cargo.toml` of the Rust SDK, its macros and the workspace that they inherit versions from.
-pub(super) const RUST_MANIFESTS: [&str; 3] = [
+const RUST_MANIFESTS: [&str; 3] = [
     include_str!("../../../../sdk/rust/Cargo.toml"),
     include_str!("../../../../sdk/rust/macros/Cargo.toml"),
     include_str!("../../../../Cargo.toml"),
@@ -39,28 +43,72 @@ pub fn interface_docs(name: &str) -> Option<String> {
     (!docs.is_empty()).then(|| docs.join("\n"))
 }
 
-/// Returns the sources of the Rust SDK and its macros, each with the directory of its crate.
-pub(super) fn rust_sdk() -> impl Iterator<Item = (String, &'static [u8])> {
-    let place = |folder: &'static str, dir: &'static Dir<'static>| {
-        let files = embedded_files(dir).into_iter();
-        files.map(move |(name, bytes)| (format!("{folder}/{name}"), bytes))
+/// Returns every file of the SDK, with its path: `rust`, `js` and `python` are directories of it.
+pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
+    let mut files = Vec::new();
+    let mut put = |folder: &str, all: Vec<Embedded>| {
+        let all = all.into_iter();
+        let named = all.map(|(name, bytes)| (format!("{folder}/{name}"), Cow::Borrowed(bytes)));
+        files.extend(named.filter(|(name, _)| !name.contains("__pycache__")));
     };
-    place("src", &RUST).chain(place("macros/src", &RUST_MACROS))
+    put("rust/src", embedded_files(&RUST));
+    put("rust/macros/src", embedded_files(&RUST_MACROS));
+    put("rust/examples", embedded_files(&RUST_EXAMPLES));
+    put("rust/wit", contract_files().collect());
+    put("rust", vec![("README.md", RUST_README.as_bytes())]);
+    put("js", embedded_files(&JAVASCRIPT));
+    put("python", embedded_files(&PYTHON));
+    let [sdk, macros, workspace] = RUST_MANIFESTS;
+    for (path, manifest) in [("rust/Cargo.toml", sdk), ("rust/macros/Cargo.toml", macros)] {
+        // The program does not carry manifests that are no TOML: a test builds with them.
+        let text = standalone_manifest(manifest, workspace).unwrap_or_default();
+        files.push((path.to_owned(), Cow::Owned(text.into_bytes())));
+    }
+    files
 }
 
-/// Returns the files of the JavaScript SDK, a package.
-pub(super) fn javascript_sdk() -> impl Iterator<Item = Embedded> {
-    let mut files = embedded_files(&JAVASCRIPT);
-    files.retain(|(name, _)| !name.starts_with("examples/"));
-    files.into_iter()
-}
-
-/// Returns the files of the Python SDK: the package, and the type stubs for editors.
-pub(super) fn python_sdk() -> impl Iterator<Item = Embedded> {
-    let mut files = embedded_files(&PYTHON);
-    let is_sdk = |name: &str| name.starts_with("rind_sdk/") || name.starts_with("stubs/");
-    files.retain(|(name, _)| is_sdk(name) && !name.contains("__pycache__"));
-    files.into_iter()
+/// Replaces the values that a crate's manifest inherits from its workspace by the values
+/// themselves.
+fn standalone_manifest(manifest: &str, workspace: &str) -> Option<String> {
+    let mut manifest: toml::Table = manifest.parse().ok()?;
+    let workspace: toml::Table = workspace.parse().ok()?;
+    let from = |section: &str, key: &str| {
+        let value = workspace.get("workspace")?.get(section)?.get(key)?;
+        Some(value.clone())
+    };
+    for section in ["package", "dependencies"] {
+        let table = manifest
+            .get_mut(section)
+            .and_then(toml::Value::as_table_mut);
+        for (key, value) in table.into_iter().flatten() {
+            if value.get("workspace").is_some()
+                && let Some(own) = from(section, key)
+            {
+                *value = own;
+            }
+        }
+    }
+    if let Some(macros) = manifest
+        .get_mut("dependencies")
+        .and_then(|table| table.get_mut("rind-sdk-macros"))
+        .and_then(toml::Value::as_table_mut)
+    {
+        macros.insert("path".to_owned(), "macros".into());
+    }
+    if let Some(package) = manifest
+        .get_mut("package")
+        .and_then(toml::Value::as_table_mut)
+    {
+        package.insert("publish".to_owned(), false.into());
+        for key in ["repository", "readme", "exclude"] {
+            package.remove(key);
+        }
+    }
+    // The lints are for developers of the SDK, and its examples are there to be read: as members of
+    // the plugin's workspace they would be compiled with its tests.
+    manifest.remove("lints");
+    manifest.remove("example");
+    toml::to_string(&manifest).ok()
 }
 
 /// Returns the text of a template; empty if there is none of this name, which a test over all kinds

@@ -41,7 +41,12 @@ pub(super) async fn build_component(
     work: &ToolchainWork<'_>,
     entry: &Path,
 ) -> Result<PathBuf, BuildError> {
-    check_types(work).await?;
+    // Neither needs the other; the first failure stops both.
+    let ((), component) = tokio::try_join!(check_types(work), compile_module(work, entry))?;
+    Ok(component)
+}
+
+async fn compile_module(work: &ToolchainWork<'_>, entry: &Path) -> Result<PathBuf, BuildError> {
     let compiler = find_tool(work, "componentize-qjs");
     let (exports, imports, module) = bundle_modules(work, entry).await?;
     let wit = world::write_world(work.folder, &exports, &imports)

@@ -16,6 +16,8 @@ mod lent;
 pub mod new;
 mod python;
 mod rust;
+mod sdk;
+mod shared;
 mod source_map;
 mod sources;
 mod target;

@@ -1,14 +1,16 @@
 //! `rind plugin new`: creates a directory with a plugin that builds and runs, and with a README
 //! that explains it.
 //!
-//! The SDK is included as source, so that the directory builds wherever it is copied, with the
-//! contract of the Rind version that created it. Start from [`create_plugin`].
+//! The directory refers to the SDK, which the program unpacks once on a machine. Start from
+//! [`create_plugin`].
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::build::Progress;
+use super::sdk::{LINKS, refer_to_sdk};
 use super::{embedded, folder};
 
 /// Language of a new plugin.
@@ -84,10 +86,14 @@ struct LanguageFacts {
     source: &'static str,
     /// Commands that are needed before the first build.
     setup: &'static str,
+    /// Commands after the first build, which makes the reference to the SDK where it is missing.
+    after: &'static str,
     /// Rows of the file table in the README.
     files: &'static str,
     /// Steps of the CI file before the build.
     ci_setup: &'static str,
+    /// Steps of the CI file after the build, which makes the reference to the SDK.
+    ci_test: &'static str,
     /// Lines of `.gitignore`.
     ignored: &'static str,
     /// End of the plugin's manifest.
@@ -102,9 +108,11 @@ impl NewLanguage {
                 ending: "rs",
                 manifest: "Cargo.toml",
                 source: "src/lib.rs",
-                setup: "cargo test                             # runs the plugin's own tests natively\n",
-                files: "| `rind-sdk/` | the SDK as source; `rind-sdk/wit` is the contract |\n",
-                ci_setup: "      - run: rustup target add wasm32-wasip2\n      - run: cargo test\n",
+                setup: "",
+                after: "cargo test                             # runs the plugin's own tests natively\n",
+                files: "| `.rind-sdk/rust/` | the SDK with examples; `wit` in it is the contract |\n",
+                ci_setup: "      - run: rustup target add wasm32-wasip2\n",
+                ci_test: "      - run: cargo test\n",
                 ignored: "target/",
                 compat: "",
             },
@@ -114,8 +122,10 @@ impl NewLanguage {
                 manifest: "package.json",
                 source: "src/plugin.js",
                 setup: "npm install                            # brings esbuild and componentize-qjs\n",
-                files: "| `rind-sdk/` | the SDK with its types; `rind-sdk/types` documents every point and import |\n",
+                after: "",
+                files: "| `node_modules/rind-sdk/` | the SDK; `types` in it documents every point and import |\n",
                 ci_setup: "      - run: npm install\n",
+                ci_test: "",
                 ignored: "node_modules/",
                 compat: "",
             },
@@ -125,8 +135,10 @@ impl NewLanguage {
                 manifest: "pyproject.toml",
                 source: "plugin.py",
                 setup: "python3 -m venv .venv                  # brings componentize-py, and mypy for types\n.venv/bin/pip install componentize-py==0.25.1 mypy\n",
-                files: "| `rind_sdk/`, `stubs/` | the SDK; `stubs/wit_world` documents every point and import for editors |\n",
+                after: "",
+                files: "| `.rind-sdk/python/` | the SDK; `stubs/wit_world` in it documents every point and import for editors |\n",
                 ci_setup: "      - run: python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1 mypy\n",
+                ci_test: "",
                 ignored: ".venv/\n__pycache__/\n.mypy_cache/",
                 compat: INERT_SOCKETS,
             },
@@ -207,8 +219,8 @@ pub struct CreatedPlugin {
     pub workspace: Option<PathBuf>,
 }
 
-/// Creates `parent/name` with a plugin in it. Overwrites nothing. If an error occurs, the new
-/// directory is removed.
+/// Creates `parent/name` with a plugin in it, which refers to the SDK below `sdks`: that is unpacked
+/// there where it is missing. Overwrites nothing. If an error occurs, the new directory is removed.
 ///
 /// # Errors
 /// The name is invalid, the path exists, or a file could not be written.
@@ -217,6 +229,7 @@ pub fn create_plugin(
     name: &str,
     language: NewLanguage,
     kind: NewKind,
+    sdks: &Path,
 ) -> Result<CreatedPlugin, NewError> {
     if !folder::is_plugin_name(name) || name.starts_with('-') {
         return Err(NewError::Name {
@@ -241,8 +254,15 @@ pub fn create_plugin(
         NewLanguage::Rust => workspace_around(parent, name),
         NewLanguage::JavaScript | NewLanguage::Python => None,
     };
-    let is_member = workspace.is_some();
-    fill_folder(fresh.path(), name, language, kind, is_member).map_err(failed(&place))?;
+    // Members of a workspace share one reference: cargo takes an SDK that is found by two paths for
+    // two packages of one name.
+    let above = workspace.as_deref().and_then(Path::parent);
+    let n_above = above.map_or(0, |above| n_folders_between(above, parent) + 1);
+    let links = format!("{}{LINKS}", "../".repeat(n_above));
+    fill_folder(fresh.path(), name, language, kind, &links).map_err(failed(&place))?;
+    // At the same depth as its final path, so that a relative reference holds there, too.
+    let quiet: Progress = Arc::new(|_| {});
+    refer_to_sdk(fresh.path(), sdks, &quiet).map_err(failed(&place))?;
     // `create_dir` fails if the path was created meanwhile; a plain rename would replace an empty
     // directory.
     fs::create_dir(&place).map_err(|source| match source.kind() {
@@ -306,7 +326,7 @@ fn fill_folder(
     name: &str,
     language: NewLanguage,
     kind: NewKind,
-    is_member: bool,
+    links: &str,
 ) -> io::Result<()> {
     let facts = language.language_facts();
     let own = |file: &str| embedded::find_template(&format!("{}/{file}", facts.folder));
@@ -322,11 +342,14 @@ fn fill_folder(
             ("side_effects", kind.side_effects()),
             ("source", facts.source),
             ("setup", facts.setup),
+            ("after", facts.after),
             ("files", facts.files),
             ("ci_setup", facts.ci_setup),
+            ("ci_test", facts.ci_test),
             ("ignored", facts.ignored),
             ("compat", facts.compat),
-            ("workspace", if is_member { "" } else { OWN_WORKSPACE }),
+            ("sdk", links),
+            ("workspace", if links == LINKS { OWN_WORKSPACE } else { "" }),
         ];
         let replace = |text: String, (key, value): (&str, &str)| {
             text.replace(&format!("{{{{{key}}}}}"), value)
@@ -352,81 +375,49 @@ fn fill_folder(
     }
     put_file(&to.join("plugin.schema.json"), manifest_schema().as_bytes())?;
     put_file(&to.join("tests/cases.schema.json"), CASES_SCHEMA.as_bytes())?;
-    match language {
-        NewLanguage::Rust => rust_sdk(&to.join("rind-sdk")),
-        NewLanguage::JavaScript => {
-            put_file(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
-            let sdk = to.join("rind-sdk");
-            embedded::javascript_sdk()
-                .try_for_each(|(path, bytes)| put_file(&sdk.join(path), bytes))
-        }
-        NewLanguage::Python => {
-            embedded::python_sdk().try_for_each(|(path, bytes)| put_file(&to.join(path), bytes))
-        }
+    if language == NewLanguage::JavaScript {
+        put_file(&to.join("tsconfig.json"), own("tsconfig.json").as_bytes())?;
     }
+    if language == NewLanguage::Rust && links == LINKS {
+        put_file(&to.join("Cargo.lock"), lock_file(name).as_bytes())?;
+    }
+    Ok(())
 }
 
-/// Writes the two crates of the Rust SDK, both with the contract.
-fn rust_sdk(to: &Path) -> io::Result<()> {
-    for (path, bytes) in embedded::rust_sdk() {
-        put_file(&to.join(path), bytes)?;
-    }
-    for (name, bytes) in embedded::contract_files() {
-        put_file(&to.join("wit").join(name), bytes)?;
-    }
-    symlink("../wit", to.join("macros/wit"))?;
-    let [sdk, macros, workspace] = embedded::RUST_MANIFESTS;
-    put_file(
-        &to.join("Cargo.toml"),
-        standalone_manifest(sdk, workspace)?.as_bytes(),
-    )?;
-    put_file(
-        &to.join("macros/Cargo.toml"),
-        standalone_manifest(macros, workspace)?.as_bytes(),
-    )
+/// Returns the lock file of a plugin in Rust: the versions of the SDK's dependencies that this
+/// program was tested with.
+fn lock_file(name: &str) -> String {
+    let template = embedded::find_template("rust/Cargo.lock");
+    let own = format!(
+        "[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\ndependencies = [\n \"rind-sdk\",\n]\n"
+    );
+    let (head, packages) = template.split_once("[[package]]\n").unwrap_or_default();
+    let packages = packages.split("\n[[package]]\n");
+    let mut packages: Vec<String> = packages
+        .map(|package| format!("[[package]]\n{}\n", package.trim_end()))
+        .collect();
+    packages.push(own);
+    // Cargo sorts them by name.
+    packages.sort_by(|one, other| package_name(one).cmp(package_name(other)));
+    format!("{head}{}", packages.join("\n"))
 }
 
-/// Replaces the values that a crate's manifest inherits from its workspace by the values
-/// themselves.
-fn standalone_manifest(manifest: &str, workspace: &str) -> io::Result<String> {
-    let parse = |text: &str| toml::from_str::<toml::Table>(text).map_err(io::Error::other);
-    let (mut manifest, workspace) = (parse(manifest)?, parse(workspace)?);
-    let from = |section: &str, key: &str| {
-        let value = workspace.get("workspace")?.get(section)?.get(key)?;
-        Some(value.clone())
+fn package_name(package: &str) -> &str {
+    package.lines().nth(1).unwrap_or_default()
+}
+
+/// Returns the number of folders from `above` down to `below`.
+fn n_folders_between(above: &Path, below: &Path) -> usize {
+    let real = |path: &Path| match path.as_os_str().is_empty() {
+        true => Path::new(".").canonicalize(),
+        false => path.canonicalize(),
     };
-    for (section, source) in [("package", "package"), ("dependencies", "dependencies")] {
-        let table = manifest
-            .get_mut(section)
-            .and_then(toml::Value::as_table_mut);
-        for (key, value) in table.into_iter().flatten() {
-            if value.get("workspace").is_some()
-                && let Some(own) = from(source, key)
-            {
-                *value = own;
-            }
-        }
-    }
-    if let Some(macros) = manifest
-        .get_mut("dependencies")
-        .and_then(|table| table.get_mut("rind-sdk-macros"))
-        .and_then(toml::Value::as_table_mut)
-    {
-        macros.insert("path".to_owned(), "macros".into());
-    }
-    if let Some(package) = manifest
-        .get_mut("package")
-        .and_then(toml::Value::as_table_mut)
-    {
-        package.insert("publish".to_owned(), false.into());
-        for key in ["repository", "readme", "exclude"] {
-            package.remove(key);
-        }
-    }
-    // The lints are for developers of the SDK, and its examples are not included.
-    manifest.remove("lints");
-    manifest.remove("example");
-    toml::to_string(&manifest).map_err(io::Error::other)
+    let (Ok(above), Ok(below)) = (real(above), real(below)) else {
+        return 0;
+    };
+    below
+        .strip_prefix(above)
+        .map_or(0, |between| between.components().count())
 }
 
 /// Returns the JSON Schema of a manifest.

@@ -49,7 +49,20 @@ pub(super) async fn build_component(
                 .to_owned(),
         });
     }
-    check_types(work, module).await?;
+    // Neither needs the other; the first failure stops both.
+    let ((), component) = tokio::try_join!(
+        check_types(work, module),
+        compile_module(work, module, path)
+    )?;
+    Ok(component)
+}
+
+async fn compile_module(
+    work: &ToolchainWork<'_>,
+    module: &str,
+    path: &[PathBuf],
+) -> Result<PathBuf, BuildError> {
+    let dir = &work.plugin.dir;
     let python = find_tool(dir, "python3", "python3", "install Python 3.10 or later");
     let compiler = find_tool(dir, "componentize-py", "componentize-py", INSTALL);
     let known = world::known_exports().collect::<Vec<_>>().join(",");

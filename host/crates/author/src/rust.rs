@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,12 +15,13 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::build::{BuildOptions, BuildReport, Progress, place_component};
-use super::compilation::Machine;
+use super::compilation::{Machine, PROFILE};
 use super::folder::{PluginFolder, PluginLanguage};
+use super::shared::SharedTarget;
 use super::target::TARGET;
 use super::{BuildError, cargo_config, toolchain};
 use rind_lib::lock::lock;
-use rind_lib::tool::process::{Ending, OnLine, Stream};
+use rind_lib::tool::process::{Ending, Finished, OnLine, Stream};
 
 /// Returns the directory of the cargo workspace that contains the crate.
 pub(super) async fn workspace_of(
@@ -70,22 +72,19 @@ pub(super) async fn build_workspace(
 ) -> Result<(), BuildError> {
     let names: Vec<String> = members.iter().map(|plugin| plugin.name.clone()).collect();
     progress(&format!("building {}", names.join(", ")));
-    let arguments = cargo_arguments(workspace, members, cancel).await?;
-    let artifacts = Arc::new(CargoArtifacts::default());
     let started = Instant::now();
-    let finished = toolchain::run_program(
-        "cargo",
-        &arguments,
-        workspace,
-        options.deadline,
-        Some(listen_to_cargo(
-            artifacts.clone(),
-            progress.clone(),
-            started,
-        )),
-        cancel,
-    )
-    .await?;
+    let call = CargoCall::prepare(workspace, members, options, progress, cancel).await?;
+    let mut artifacts = Arc::new(CargoArtifacts::default());
+    let mut finished = call
+        .run(&artifacts, options, progress, started, cancel)
+        .await?;
+    if finished.ending == Ending::Exited(0) && call.took_other_sources(&artifacts) {
+        call.forget_package(cancel).await?;
+        artifacts = Arc::default();
+        finished = call
+            .run(&artifacts, options, progress, started, cancel)
+            .await?;
+    }
     match finished.ending {
         Ending::Cancelled => return Err(BuildError::Cancelled),
         Ending::Deadline => {
@@ -101,8 +100,9 @@ pub(super) async fn build_workspace(
     let mut not_built = Vec::new();
     for plugin in members {
         match artifacts.artifact_of(plugin) {
-            Some((component, seconds)) => {
-                match place_component(plugin, &component, options, seconds) {
+            Some(artifact) => {
+                call.note_sources();
+                match place_component(plugin, &artifact.path, options, artifact.seconds) {
                     Ok(built) => report.built.push(built),
                     Err(error) => report.failed.push(error),
                 }
@@ -124,34 +124,147 @@ pub(super) async fn build_workspace(
     Ok(())
 }
 
-/// Returns cargo's arguments for compiling these plugins.
-async fn cargo_arguments(
-    workspace: &Path,
-    members: &[PluginFolder],
-    cancel: &CancellationToken,
-) -> Result<Vec<OsString>, BuildError> {
-    let version = toolchain::ask_program("rustc", &["-vV"], workspace, cancel).await?;
-    let sysroot =
-        toolchain::ask_program("rustc", &["--print", "sysroot"], workspace, cancel).await?;
-    let print = ["--print", "cfg", "--target", TARGET];
-    let cfg = toolchain::ask_program("rustc", &print, workspace, cancel).await?;
-    let cargo_home = toolchain::cargo_home();
-    let machine = Machine {
-        workspace,
-        version: &version,
-        sysroot: Path::new(&sysroot),
-        target_dir: target_dir_of(workspace, cancel).await,
-        has_target_flags: cargo_config::has_target_flags(workspace, cargo_home.as_deref(), &cfg),
-        cargo_home,
-    };
-    let mut args = machine.arguments();
-    args.push("--keep-going".into());
-    args.push("--message-format=json-render-diagnostics".into());
-    for plugin in members {
-        args.push("-p".into());
-        args.push(package_name(plugin).into());
+/// Call of cargo that compiles plugins.
+struct CargoCall<'a> {
+    workspace: &'a Path,
+    arguments: Vec<OsString>,
+    /// Directory that plugins of this machine share, where the call compiles into it: then there is
+    /// one plugin.
+    shared: Option<SharedTarget>,
+    plugin: Option<&'a PluginFolder>,
+}
+
+impl<'a> CargoCall<'a> {
+    async fn prepare(
+        workspace: &'a Path,
+        members: &'a [PluginFolder],
+        options: &BuildOptions,
+        progress: &Progress,
+        cancel: &CancellationToken,
+    ) -> Result<Self, BuildError> {
+        let version = toolchain::ask_program("rustc", &["-vV"], workspace, cancel).await?;
+        let sysroot =
+            toolchain::ask_program("rustc", &["--print", "sysroot"], workspace, cancel).await?;
+        let print = ["--print", "cfg", "--target", TARGET];
+        let cfg = toolchain::ask_program("rustc", &print, workspace, cancel).await?;
+        let cargo_home = toolchain::cargo_home();
+        let metadata = read_metadata(workspace, cancel).await;
+        let sdk = metadata
+            .as_ref()
+            .and_then(|metadata| metadata.shared_sdk(workspace, members, options));
+        let shared = match (&options.shared, &sdk) {
+            (Some(folders), Some(sdk)) => {
+                let sdk = sdk.to_string_lossy();
+                let key = [version.as_str(), sysroot.as_str(), &*sdk];
+                SharedTarget::open(&folders.builds, &key, progress, cancel).await
+            }
+            _ => None,
+        };
+        let target_dir = match (&shared, metadata) {
+            (Some(shared), _) => Some(shared.folder.clone()),
+            (None, Some(metadata)) => metadata.outside_target(workspace),
+            // An error of cargo is reported by the build itself.
+            (None, None) => toolchain::target_dir(),
+        };
+        let machine = Machine {
+            workspace,
+            version: &version,
+            sysroot: Path::new(&sysroot),
+            target_dir,
+            has_target_flags: cargo_config::has_target_flags(
+                workspace,
+                cargo_home.as_deref(),
+                &cfg,
+            ),
+            cargo_home,
+        };
+        let mut call = Self {
+            workspace,
+            arguments: Vec::new(),
+            plugin: members.first(),
+            shared,
+        };
+        call.arguments = match (&call.shared, members) {
+            (Some(shared), [plugin]) => {
+                let mut args = machine.shared_arguments(package_name(plugin));
+                args.insert(1, "--target-dir".into());
+                args.insert(2, shared.folder.clone().into());
+                args
+            }
+            _ => {
+                let mut args = machine.arguments();
+                args.push("--keep-going".into());
+                args.push("--message-format=json-render-diagnostics".into());
+                for plugin in members {
+                    args.push("-p".into());
+                    args.push(package_name(plugin).into());
+                }
+                args
+            }
+        };
+        Ok(call)
     }
-    Ok(args)
+
+    async fn run(
+        &self,
+        artifacts: &Arc<CargoArtifacts>,
+        options: &BuildOptions,
+        progress: &Progress,
+        started: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, BuildError> {
+        let on_line = listen_to_cargo(artifacts.clone(), progress.clone(), started);
+        let running = toolchain::run_program(
+            "cargo",
+            &self.arguments,
+            self.workspace,
+            options.deadline,
+            Some(on_line),
+            cancel,
+        );
+        Ok(running.await?)
+    }
+
+    /// Returns the shared directory, the package, and what names its sources: their folder with its
+    /// identity, and their digest.
+    fn shared_package(&self) -> Option<(&SharedTarget, &'a str, String)> {
+        let (shared, plugin) = (self.shared.as_ref()?, self.plugin?);
+        let inode = plugin.dir.metadata().map_or(0, |folder| folder.ino());
+        let digest = plugin.sources.as_deref().unwrap_or_default();
+        let sources = format!("{} {inode} {digest}", plugin.dir.display());
+        Some((shared, package_name(plugin), sources))
+    }
+
+    /// Whether cargo, which goes by the times of files, took artifacts of other sources for current.
+    fn took_other_sources(&self, artifacts: &CargoArtifacts) -> bool {
+        self.shared_package()
+            .is_some_and(|(shared, package, sources)| {
+                artifacts.has_fresh() && !shared.is_of_sources(package, &sources)
+            })
+    }
+
+    /// Removes the artifacts of the package.
+    async fn forget_package(&self, cancel: &CancellationToken) -> Result<(), BuildError> {
+        let Some((shared, package, _)) = self.shared_package() else {
+            return Ok(());
+        };
+        let folder = shared.folder.to_string_lossy();
+        let args = ["clean", "-p", package, "--target-dir", &*folder];
+        let args = [&args[..], &["--target", TARGET, "--profile", PROFILE]].concat();
+        let settings = [
+            "--config".to_owned(),
+            format!("profile.{PROFILE}.inherits=\"release\""),
+        ];
+        let args = [&args[..], &settings.each_ref().map(String::as_str)].concat();
+        let cleaned = toolchain::ask_program("cargo", &args, self.workspace, cancel).await;
+        cleaned.map(drop)
+    }
+
+    fn note_sources(&self) {
+        if let Some((shared, package, sources)) = self.shared_package() {
+            shared.note_sources(package, &sources);
+        }
+    }
 }
 
 /// Part of `cargo metadata` that is read.
@@ -160,24 +273,62 @@ struct CargoMetadata {
     target_directory: PathBuf,
     /// Directory of intermediate files, where cargo has a setting for it.
     build_directory: Option<PathBuf>,
+    packages: Vec<CargoPackage>,
 }
 
-/// Returns the directory of generated sources, unless it is cargo's default within the workspace.
-/// Settings of cargo may place it anywhere, so cargo is asked.
-async fn target_dir_of(workspace: &Path, cancel: &CancellationToken) -> Option<PathBuf> {
-    let named = toolchain::target_dir();
+#[derive(Deserialize)]
+struct CargoPackage {
+    manifest_path: PathBuf,
+}
+
+/// Queries cargo about a workspace; `None` if it fails.
+async fn read_metadata(workspace: &Path, cancel: &CancellationToken) -> Option<CargoMetadata> {
     let args = ["metadata", "--no-deps", "--format-version", "1"];
     let asked = toolchain::ask_program("cargo", &args, workspace, cancel).await;
-    // An error of cargo is reported by the build itself.
-    let Some(metadata) = asked.ok().and_then(|text| serde_json::from_str(&text).ok()) else {
-        return named;
-    };
-    let CargoMetadata {
-        target_directory,
-        build_directory,
-    } = metadata;
-    let found = build_directory.unwrap_or(target_directory);
-    (named.is_some() || !found.starts_with(workspace)).then_some(found)
+    serde_json::from_str(&asked.ok()?).ok()
+}
+
+impl CargoMetadata {
+    /// Returns the directory of generated sources, unless it is cargo's default within the
+    /// workspace. Settings of cargo may place it anywhere.
+    fn outside_target(self, workspace: &Path) -> Option<PathBuf> {
+        let found = self.build_directory.unwrap_or(self.target_directory);
+        let is_named = toolchain::target_dir().is_some();
+        (is_named || !found.starts_with(workspace)).then_some(found)
+    }
+
+    /// Returns the SDK of a plugin that is compiled in a shared directory: the only crate of its
+    /// workspace besides the SDK, which the program unpacked, where nobody chose a directory.
+    fn shared_sdk(
+        &self,
+        workspace: &Path,
+        members: &[PluginFolder],
+        options: &BuildOptions,
+    ) -> Option<PathBuf> {
+        let sdks = options.shared.as_ref()?.sdks.canonicalize().ok()?;
+        let [plugin] = members else {
+            return None;
+        };
+        let default = workspace.join("target");
+        let is_default = |folder: &PathBuf| *folder == default;
+        if plugin.dir != workspace
+            || toolchain::target_dir().is_some()
+            || !is_default(&self.target_directory)
+            || !self.build_directory.iter().all(is_default)
+        {
+            return None;
+        }
+        let mut sdk = None;
+        for package in &self.packages {
+            if package.manifest_path == plugin.cargo_manifest() {
+                continue;
+            }
+            let real = package.manifest_path.canonicalize().ok()?;
+            let below = real.strip_prefix(&sdks).ok()?;
+            sdk = Some(sdks.join(below.components().next()?));
+        }
+        sdk
+    }
 }
 
 fn package_name(plugin: &PluginFolder) -> &str {
@@ -194,10 +345,18 @@ fn listen_to_cargo(artifacts: Arc<CargoArtifacts>, progress: Progress, started: 
     })
 }
 
-/// Components that cargo reported, by the path of their `Cargo.toml`, each with the seconds until
-/// it was built.
+/// Components that cargo reported, by the path of their `Cargo.toml`.
 #[derive(Default)]
-struct CargoArtifacts(Mutex<BTreeMap<PathBuf, (PathBuf, f64)>>);
+struct CargoArtifacts(Mutex<BTreeMap<PathBuf, CargoArtifact>>);
+
+#[derive(Clone)]
+struct CargoArtifact {
+    path: PathBuf,
+    /// Seconds until it was built.
+    seconds: f64,
+    /// Whether it was there before.
+    is_fresh: bool,
+}
 
 /// Message of cargo, reduced to the fields that are used.
 #[derive(Deserialize)]
@@ -209,6 +368,8 @@ struct CargoMessage {
     target: CargoTarget,
     #[serde(default)]
     filenames: Vec<PathBuf>,
+    #[serde(default)]
+    fresh: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -231,11 +392,20 @@ impl CargoArtifacts {
             && message.reason == "compiler-artifact"
             && is_library
         {
-            lock(&self.0).insert(message.manifest_path, (component, elapsed.as_secs_f64()));
+            let artifact = CargoArtifact {
+                path: component,
+                seconds: elapsed.as_secs_f64(),
+                is_fresh: message.fresh,
+            };
+            lock(&self.0).insert(message.manifest_path, artifact);
         }
     }
 
-    fn artifact_of(&self, plugin: &PluginFolder) -> Option<(PathBuf, f64)> {
+    fn artifact_of(&self, plugin: &PluginFolder) -> Option<CargoArtifact> {
         lock(&self.0).get(&plugin.cargo_manifest()).cloned()
+    }
+
+    fn has_fresh(&self) -> bool {
+        lock(&self.0).values().any(|artifact| artifact.is_fresh)
     }
 }

@@ -5,16 +5,16 @@ pub(super) mod new;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, InspectArgs, ListArgs, PluginArgs};
-use super::environment::project_setup;
+use super::environment::{find_paths, project_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{alone, guard, render};
-use rind_author::build::{BuildOptions, BuildReport, Progress};
+use rind_author::build::{BuildOptions, BuildReport, Progress, SharedFolders};
 use rind_lib::grant::Trust;
 use rind_lib::plugin::Error;
 use rind_lib::plugin::inspect::{self, Report};
@@ -180,8 +180,13 @@ pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
         lines.for_each(|line| render::plugins::not_built(&line));
         return Ok(ExitStatus::Failed);
     }
+    let started = Instant::now();
     let (mut report, are_lines_shown) = build_all(args.dirs, args.out).await?;
-    let unloadable = find_unloadable(&report).await?;
+    let unloadable = find_unloadable(&mut report).await?;
+    if let [built] = &mut report.built[..] {
+        // With the questions to the toolchain, which several plugins share.
+        built.seconds = started.elapsed().as_secs_f64();
+    }
     report
         .built
         .retain(|plugin| !unloadable.iter().any(|(name, _)| *name == plugin.name));
@@ -198,20 +203,31 @@ pub(super) async fn run_build(args: BuildArgs) -> anyhow::Result<ExitStatus> {
 
 /// Describes the built plugins that no host would load, with the reasons: a manifest that does not
 /// cover its component, tools or points that cannot be offered. Ignores reasons that are up to the
-/// operator (settings, grants, other plugins).
-async fn find_unloadable(report: &BuildReport) -> anyhow::Result<Vec<(String, String)>> {
+/// operator (settings, grants, other plugins). Adds the time of compiling each to its time.
+async fn find_unloadable(report: &mut BuildReport) -> anyhow::Result<Vec<(String, String)>> {
     let mut unloadable = Vec::new();
-    for plugin in &report.built {
+    for plugin in &mut report.built {
+        let started = Instant::now();
         // The component may be in a subfolder of the plugin.
         let is_plugin = |folder: &&Path| folder.join(FILE_NAME).is_file();
         let Some(folder) = plugin.path.ancestors().find(is_plugin) else {
             continue;
         };
         let loaded = alone::load_alone(folder).await?;
+        plugin.seconds += started.elapsed().as_secs_f64();
         let why = alone::refusal_of(&loaded, &plugin.name);
         unloadable.extend(why.map(|why| (plugin.name.clone(), why)));
     }
     Ok(unloadable)
+}
+
+/// Returns the folders that plugins of this machine share.
+pub(super) fn shared_folders() -> anyhow::Result<SharedFolders> {
+    let paths = find_paths(None)?;
+    Ok(SharedFolders {
+        sdks: paths.sdks(),
+        builds: paths.plugin_builds(),
+    })
 }
 
 /// Builds and shows the output of cargo as progress. Returns whether all of it was shown. Ctrl-C
@@ -224,6 +240,7 @@ async fn build_all(
         dirs,
         out,
         deadline: BUILD_DEADLINE,
+        shared: Some(shared_folders()?),
     };
     let cancel = CancellationToken::new();
     let on_interrupt = cancel.clone();
@@ -248,6 +265,7 @@ pub(super) async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Res
         dirs: vec![dir.to_owned()],
         out: None,
         deadline: BUILD_DEADLINE,
+        shared: Some(shared_folders().map_err(|error| format!("{error:#}"))?),
     };
     let lines: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
     let said = lines.clone();
@@ -255,7 +273,12 @@ pub(super) async fn build_quietly(dir: &Path, cancel: &CancellationToken) -> Res
     let report = rind_author::build::build_plugins(&options, &on_line, cancel).await;
     let why = match report {
         Ok(report) => match report.failed.first() {
-            None => return Ok(()),
+            None => {
+                // Compiles the component for the cache. What keeps it from loading is told by
+                // whoever loads it.
+                let _ = alone::load_alone(dir).await;
+                return Ok(());
+            }
             Some(error) => error.to_string(),
         },
         Err(error) => error.to_string(),

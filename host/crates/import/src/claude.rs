@@ -49,7 +49,10 @@ pub(crate) fn read_claude(places: &ImportPlaces, plan: &mut ImportPlan) -> Resul
     if let Some(table) = read_json(&servers, plan)? {
         add_servers(&table["mcpServers"], &servers, plan);
     }
-    add_folder(&folder.join("commands"), add_command, plan)?;
+    plan.note_used(
+        folder.join("commands"),
+        "are found once the project is trusted",
+    );
     plan.note_used(
         folder.join("skills"),
         "are found once the project is trusted",

@@ -21,6 +21,7 @@ pub use plan::{
     FoundText, ImportLoss, ImportPlan, ImportedFile, ImportedRule, ImportedServer, TextKind,
 };
 pub use server::{ForeignServer, read_servers, server_name};
+pub use template::{CommandText, convert_command};
 
 /// Agent whose settings are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

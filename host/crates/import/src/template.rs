@@ -6,7 +6,7 @@ use rind_lib::front_matter::{read_document, split_front};
 use serde_json::{Map, Value, json};
 
 use super::file::{ImportError, markdown_files, read_text};
-use super::plan::{ImportPlan, ImportedFile, TextKind};
+use super::plan::{ImportLoss, ImportPlan, ImportedFile, TextKind};
 
 /// Longest name of a template or preset, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -46,6 +46,27 @@ fn other_keys(front: &Map<String, Value>, known: &[&str]) -> String {
     others.join(", ")
 }
 
+/// Slash command as the text of a template.
+#[derive(Debug)]
+pub struct CommandText {
+    /// Text of the template.
+    pub text: String,
+    /// Parts without a counterpart.
+    pub losses: Vec<ImportLoss>,
+}
+
+/// Converts the text of a slash command of Claude Code. `path` is its file, for messages.
+#[must_use]
+pub fn convert_command(name: &str, text: &str, path: &Path) -> CommandText {
+    let mut plan = ImportPlan::default();
+    let (front, body) = split_text(text, path, &mut plan);
+    let text = command_text(name, &front, body, path, &mut plan);
+    CommandText {
+        text,
+        losses: plan.losses,
+    }
+}
+
 /// Adds one slash command.
 pub(crate) fn add_command(
     name: &str,
@@ -54,6 +75,18 @@ pub(crate) fn add_command(
     path: &Path,
     plan: &mut ImportPlan,
 ) {
+    let text = command_text(name, front, body, path, plan);
+    add_file(TextKind::Template, name, text, path, plan);
+}
+
+/// Returns the text of the template for a slash command.
+fn command_text(
+    name: &str,
+    front: &Map<String, Value>,
+    body: &str,
+    path: &Path,
+    plan: &mut ImportPlan,
+) -> String {
     let others = other_keys(front, &["description", "argument-hint", "template"]);
     if !others.is_empty() {
         let why =
@@ -71,12 +104,11 @@ pub(crate) fn add_command(
         (Some(text), None) | (None, Some(text)) => text.to_owned(),
         (None, None) => "Imported command".to_owned(),
     };
-    let text = format!(
+    format!(
         "---\ndescription: {}\n---\n{}\n",
         json!(description),
         template_body(body).trim()
-    );
-    add_file(TextKind::Template, name, text, path, plan);
+    )
 }
 
 /// Adds one agent of OpenCode as a preset. One that begins conversations has no counterpart.

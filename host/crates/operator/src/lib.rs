@@ -26,6 +26,7 @@ pub mod other_agents;
 pub mod overlooked;
 pub mod plugin_flags;
 pub mod project;
+pub mod project_commands;
 pub mod project_servers;
 pub mod scripts;
 pub mod secrets;

@@ -1,23 +1,33 @@
 //! Settings of other agents in a project, which this program does not use where they are.
 //!
 //! Ensures that the notice for a project is shown once, and again when its list of files changes.
-//! Files that are used in place (context files, skills, presets of subagents) are not among them.
-//! Reads no content of these files. Start from [`tell_unused`].
+//! Files that are used in place (context files, skills, presets of subagents, slash commands) are
+//! not among them, but parts of commands that have no effect are. Reads no content of the others.
+//! Start from [`tell_unused`].
 
 use std::path::Path;
 
+use super::project_commands::read_commands;
 use super::setup::OperatorSetup;
 use rind_lib::disk::private_folder;
 use rind_lib::script::HooksConfig;
 
-/// Places in a project that are not used, and the agent whose import takes them over.
-const PLACES: &[(&str, &str)] = &[
-    (".claude/settings.json", "claude-code"),
-    (".claude/settings.local.json", "claude-code"),
-    (".claude/commands", "claude-code"),
-    (".codex/config.toml", "codex"),
-    ("opencode.json", "opencode"),
-    (".opencode", "opencode"),
+/// A place in a project that is not used, the agent whose import takes it over, and the reason.
+type UnusedPlace = (&'static str, &'static str, &'static str);
+
+const OF_SETTINGS: &str =
+    "its hooks and rules would judge your calls, and the project can change them at any time";
+
+const PLACES: &[UnusedPlace] = &[
+    (".claude/settings.json", "claude-code", OF_SETTINGS),
+    (".claude/settings.local.json", "claude-code", OF_SETTINGS),
+    (
+        ".codex/config.toml",
+        "codex",
+        "only its MCP servers can be used in place",
+    ),
+    ("opencode.json", "opencode", "its format is another one"),
+    (".opencode", "opencode", "its format is another one"),
 ];
 
 /// Warns that settings of other agents in the workspace are not used, unless the same list was
@@ -31,15 +41,16 @@ pub fn tell_unused(setup: &OperatorSetup) {
         let named = |own: &String| setup.paths.config.join(own) == whole;
         hooks.claude.iter().any(named)
     };
-    let found: Vec<&(&str, &str)> = PLACES
+    tell_parts(setup);
+    let found: Vec<&UnusedPlace> = PLACES
         .iter()
-        .filter(|(place, _)| !is_used(place) && is_there(&workspace.join(place)))
+        .filter(|(place, ..)| !is_used(place) && is_there(&workspace.join(place)))
         .collect();
-    let places: Vec<&str> = found.iter().map(|(place, _)| *place).collect();
+    let places: Vec<&str> = found.iter().map(|(place, ..)| *place).collect();
     if places.is_empty() || !is_new(&setup.paths.told_mark(&places)) {
         return;
     }
-    let mut agents: Vec<&str> = found.iter().map(|(_, agent)| *agent).collect();
+    let mut agents: Vec<&str> = found.iter().map(|(_, agent, _)| *agent).collect();
     agents.dedup();
     let commands = agents
         .iter()
@@ -47,9 +58,35 @@ pub fn tell_unused(setup: &OperatorSetup) {
     let commands: Vec<String> = commands.collect();
     setup.environment.warn_once(&format!(
         "this project has settings of other agents, which are not used here: {}; {} shows which of them can be imported (shown once)",
-        places.join(", "),
+        with_reasons(&found),
         commands.join(" or "),
     ));
+}
+
+/// Names the places, each reason once.
+fn with_reasons(found: &[&UnusedPlace]) -> String {
+    let groups = found.chunk_by(|(_, _, one), (_, _, other)| one == other);
+    let groups = groups.map(|group| {
+        let places: Vec<&str> = group.iter().map(|(place, ..)| *place).collect();
+        let why = group.first().map_or("", |(_, _, why)| *why);
+        format!("{} ({why})", places.join(" and "))
+    });
+    groups.collect::<Vec<_>>().join(", ")
+}
+
+/// Tells of parts of the project's slash commands that have no effect.
+fn tell_parts(setup: &OperatorSetup) {
+    let Some(held) = &setup.project else {
+        return;
+    };
+    let unused = read_commands(&setup.paths.workspace, held).unused;
+    let things: Vec<&str> = unused.iter().map(String::as_str).collect();
+    if !things.is_empty() && is_new(&setup.paths.told_mark(&things)) {
+        setup.environment.warn_once(&format!(
+            "parts of the project's slash commands have no effect (shown once):\n{}",
+            things.join("\n")
+        ));
+    }
 }
 
 fn is_there(path: &Path) -> bool {

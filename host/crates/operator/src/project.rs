@@ -11,6 +11,7 @@ use anyhow::Context;
 use futures_util::future::BoxFuture;
 
 use super::environment::OperatorEnvironment;
+use super::project_commands::COMMANDS;
 use super::skills::{PRESETS, project_preset_roots};
 use super::usage::{Usage, bail_usage};
 use super::{other_agents, project_servers};
@@ -28,9 +29,14 @@ use rind_lib::skill;
 /// are the user's.
 pub const SECTIONS: &[&str] = &["agent", "archival", "plugins", "subagents"];
 
-/// Folders of a project outside `.rind` that other programs read too: skills, and presets of
-/// subagents. They are trusted together with it.
-const OTHER_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".claude/agents"];
+/// Folders of a project outside `.rind` that other programs read too: skills, presets of subagents,
+/// and slash commands. They are trusted together with it.
+const OTHER_FOLDERS: [&str; 4] = [
+    ".claude/skills",
+    ".agents/skills",
+    ".claude/agents",
+    COMMANDS,
+];
 
 /// Files of a project outside `.rind` that other programs read too: those that name MCP servers.
 fn server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
@@ -291,9 +297,12 @@ fn described_servers(paths: &Paths, held: &HeldFolder) -> Vec<(String, String)> 
 
 /// Returns the kind of files in one of [`OTHER_FOLDERS`].
 fn folder_kind(folder: &Path) -> &'static str {
-    match folder.ends_with(PRESETS) {
-        true => "presets of subagents",
-        false => "skills",
+    if folder.ends_with(PRESETS) {
+        "presets of subagents"
+    } else if folder.ends_with(COMMANDS) {
+        "slash commands"
+    } else {
+        "skills"
     }
 }
 

@@ -192,6 +192,11 @@ const CACHE: Files = &[
         "every start with a new plugin",
     ),
     (
+        "builds/HASH/",
+        "what cargo compiled of plugins in Rust: one folder for each toolchain and SDK, with a `.lock` file beside it",
+        "`rind plugin build`",
+    ),
+    (
         "components.swept",
         "time when old entries were last removed",
         "every start",
@@ -215,7 +220,11 @@ const PROJECT: Files = &[
         "you, `rind init`",
     ),
     (".rind/plugins/NAME/", "plugins of the project", "you"),
-    (".rind/prompts/NAME.md", "templates of the project", "you"),
+    (
+        ".rind/prompts/NAME.md",
+        "templates of the project; also `.claude/commands`",
+        "you",
+    ),
     (
         ".rind/skills/NAME/",
         "skills of the project; also `.claude/skills` and `.agents/skills`",
@@ -306,6 +315,8 @@ pub(super) fn page() -> Page {
          | `{ADMIN_POLICY}` | policy of the administrator; takes precedence over yours |\n\
          | `share/rind/plugins` beside the folder of the program | plugins that come with an installation; with `RIND_HOME` the \
          folder `managed` in it |\n\
+         | `rind-sdk/VERSION/` beside the data folder | the [SDK](../plugins.md#build-and-check) that plugins refer to; may be deleted, \
+         `rind plugin build` makes it again |\n\
          | `~/.claude/CLAUDE.md` | context file that Rind reads too |\n\
          | `~/.claude/skills`, `~/.agents/skills` | skills that Rind reads too |\n\
          | `~/.docker/config.json` | credentials of OCI registries |\n\

@@ -51,10 +51,22 @@ fn tables() -> Vec<Table> {
             let source = tree::read(&format!("sdk/rust/src/{}.rs", rust_module(import)));
             let lines = source.lines();
             let functions = lines.filter_map(|line| {
-                let name = line.strip_prefix("pub fn ")?.split(['(', '<']).next()?;
-                Some(format!("`{name}`"))
+                let name = match line.strip_prefix("pub fn ") {
+                    Some(rest) => rest.split(['(', '<']).next()?,
+                    // Functions that a macro of the module makes: `name -> Type;`.
+                    None => {
+                        line.strip_suffix(';')?
+                            .strip_prefix("    ")?
+                            .split_once(" -> ")?
+                            .0
+                    }
+                };
+                let is_name = name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
+                is_name.then(|| format!("`{name}`"))
             });
-            functions.collect()
+            let functions: Vec<String> = functions.collect();
+            assert!(!functions.is_empty(), "{import} has no functions in Rust");
+            functions
         }),
     ]
 }

@@ -22,7 +22,7 @@ use rind_cases::suite::{
 };
 use rind_cases::{CaseCost, CaseRunner};
 use rind_lib::plugin::cache::ComponentBytes;
-use rind_lib::plugin::contract::sources::find_staleness;
+use rind_lib::plugin::contract::sources::{digest_sources, find_staleness};
 use rind_lib::plugin::manifest::FILE_NAME;
 
 pub(super) use call::{CallArgs, run_call};
@@ -177,14 +177,22 @@ async fn test_once(args: &TestArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::status_of(is_fine))
 }
 
-/// Builds the plugin if its component is older than its sources, so that the cases test the present
-/// code. If the build fails, returns it as a failed case.
+/// Builds the plugin if its component is missing or older than its sources, so that the cases test
+/// the present code. If the build fails, returns it as a failed case.
 async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
     let path = suite.manifest.component_path(&suite.folder)?;
-    let component = ComponentBytes::read_component(&path, None).ok()?;
-    find_staleness(&suite.folder, &component.bytes)?;
     let name = &suite.manifest.name;
-    render::print_note(&format!("{name}: its sources changed; building it"));
+    let fault = if path.symlink_metadata().is_err() {
+        // Without sources there is nothing to build; loading tells that the component is missing.
+        digest_sources(&suite.folder)?;
+        render::print_note(&format!("{name}: it has no component yet; building it"));
+        "it has no component yet and cannot be built"
+    } else {
+        let component = ComponentBytes::read_component(&path, None).ok()?;
+        find_staleness(&suite.folder, &component.bytes)?;
+        render::print_note(&format!("{name}: its sources changed; building it"));
+        "its component is older than its sources and cannot be rebuilt"
+    };
     let why = plugin::build_quietly(&suite.folder, &CancellationToken::new())
         .await
         .err()?;
@@ -193,9 +201,7 @@ async fn build_stale(suite: &CaseSuite) -> Option<CaseRun> {
         file: path,
         line: 1,
         name: "build".to_owned(),
-        failures: vec![format!(
-            "its component is older than its sources and cannot be rebuilt: {why}"
-        )],
+        failures: vec![format!("{fault}: {why}")],
         is_error: true,
         ..CaseRun::default()
     })

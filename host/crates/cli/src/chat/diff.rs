@@ -20,13 +20,6 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Most rows of a change that are shown.
 const MAX_ROWS: usize = 40;
 
-<<<<<<< HEAD
-/// Time limit for finding the smallest diff, because the turn waits. After it, more lines than
-/// necessary may be shown as changed.
-const DEADLINE: Duration = Duration::from_millis(50);
-
-=======
->>>>>>> looks
 /// Built-in tools that write one file.
 const WRITERS: [&str; 2] = ["edit_file", "write_file"];
 

@@ -19,6 +19,7 @@ use rind_lib::plugin::prompts::{FOLDER, MAX_FILES, PromptFile};
 use rind_lib::skill::{Severity, Skill, Skills, Source, Unusable};
 use rind_lib::text::clean_line;
 use rind_mcp::ServerPrompts;
+use rind_operator::project_commands::read_commands;
 
 /// Templates in the folder `prompts` next to the user's settings.
 pub(super) fn of_user(paths: &Paths) -> Vec<CommandEntry> {
@@ -53,10 +54,19 @@ fn plugin_entry(plugin: &LoadedPlugin, spec: &CommandSpec, origin: &CommandOrigi
     }
 }
 
-/// Templates of the project, as read when the project was trusted.
+/// Templates of the project and its slash commands of Claude Code, as read when the project was
+/// trusted.
 pub(super) fn of_project(paths: &Paths, held: &HeldFolder) -> Vec<CommandEntry> {
-    let files = rind_lib::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
-    prompt_entries(files, &CommandOrigin::Project)
+    let own = rind_lib::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
+    let mut files = own.to_vec();
+    // Its own template stands for a command of Claude Code with the same name.
+    let commands = read_commands(&paths.workspace, held).templates.into_iter();
+    let is_own = |file: &PromptFile| {
+        let name = file_stem(&file.path);
+        own.iter().any(|own| file_stem(&own.path) == name)
+    };
+    files.extend(commands.filter(|file| !is_own(file)));
+    prompt_entries(files.into(), &CommandOrigin::Project)
 }
 
 /// Skills that a person may run, and unusable skills with the reason.

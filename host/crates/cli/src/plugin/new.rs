@@ -57,11 +57,12 @@ pub(in super::super) fn new(args: &NewArgs) -> anyhow::Result<ExitStatus> {
         PluginKind::Command => NewKind::Command,
         PluginKind::Loop => NewKind::Loop,
     };
-    let created =
-        create_plugin(Path::new(""), &args.name, language, kind).map_err(|error| match error {
-            NewError::Name { .. } | NewError::Exists(_) => Usage(error.to_string()).into(),
-            error => anyhow::Error::new(error),
-        })?;
+    let sdks = super::shared_folders()?.sdks;
+    let created = create_plugin(Path::new(""), &args.name, language, kind, &sdks);
+    let created = created.map_err(|error| match error {
+        NewError::Name { .. } | NewError::Exists(_) => Usage(error.to_string()).into(),
+        error => anyhow::Error::new(error),
+    })?;
     let setup = match language {
         NewLanguage::Rust => "",
         NewLanguage::JavaScript => "npm install && ",

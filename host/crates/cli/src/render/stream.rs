@@ -58,13 +58,8 @@ impl AnswerStream {
         }
     }
 
-<<<<<<< HEAD:host/crates/cli/src/chat/stream.rs
     /// Returns the rows of the part that is not in the scrollback yet.
-    pub(super) fn tail_rows(&self, columns: usize) -> Vec<String> {
-=======
-    /// Returns the rows of the rest as it looks now.
     pub(in super::super) fn tail_rows(&self, columns: usize) -> Vec<String> {
->>>>>>> looks:host/crates/cli/src/render/stream.rs
         let mut rows = Vec::new();
         self.push_blank(&mut rows, &self.rest);
         let text = self.fence_text(&self.rest);

@@ -1,0 +1,316 @@
+//! The SDK that the program carries, unpacked once per version, and the references of plugins to it.
+//!
+//! A plugin does not contain the SDK. Its Cargo.toml or pyproject.toml names a path below
+//! `.rind-sdk`, a directory of links that git ignores and that belongs to one machine. Such a path
+//! works offline and in editors, and no registry is asked for a crate that somebody else may have
+//! published under the name of the SDK. JavaScript finds the SDK in `node_modules`, as any package.
+//!
+//! Start from [`refer_to_sdk`].
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use super::build::Progress;
+use super::embedded;
+
+/// Directory of links beside the manifest of a plugin, or in its cargo workspace.
+pub(super) const LINKS: &str = ".rind-sdk";
+
+/// Name of the SDK's package in npm's directory of packages.
+const PACKAGE: &str = "rind-sdk";
+
+/// Directories of the SDK, each with a file that must be there.
+const PARTS: [(&str, &str); 3] = [
+    ("rust", "Cargo.toml"),
+    ("js", "package.json"),
+    ("python", "rind_sdk/__init__.py"),
+];
+
+/// Maximum size of a manifest that is searched for a reference.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+
+/// Returns the directory of this version's SDK below `root`; it may not be there yet.
+fn sdk_folder(root: &Path) -> PathBuf {
+    let mut hasher = blake3::Hasher::new();
+    for (path, bytes) in embedded::sdk_files() {
+        for part in [path.as_bytes(), &bytes] {
+            hasher.update(&part.len().to_le_bytes());
+            hasher.update(part);
+        }
+    }
+    let digest = hasher.finalize().to_hex();
+    root.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), &digest[..12]))
+}
+
+/// Unpacks the SDK below `root`, unless it is there. Returns its directory.
+pub(super) fn unpack_sdk(root: &Path) -> io::Result<PathBuf> {
+    let place = sdk_folder(root);
+    if place.is_dir() {
+        return Ok(place);
+    }
+    fs::create_dir_all(root)?;
+    let fresh = tempfile::Builder::new()
+        .prefix(".unpacking.")
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir_in(root)?;
+    for (path, bytes) in embedded::sdk_files() {
+        let path = fresh.path().join(path);
+        fs::create_dir_all(path.parent().unwrap_or(root))?;
+        fs::write(&path, bytes)?;
+        // Every plugin of this machine is built with these files.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444))?;
+    }
+    symlink("../wit", fresh.path().join("rust/macros/wit"))?;
+    match fs::rename(fresh.path(), &place) {
+        // The temporary directory was renamed, so there is nothing left to remove.
+        Ok(()) => drop(fresh.keep()),
+        // Another process was faster.
+        Err(_) if place.is_dir() => {}
+        Err(error) => return Err(error),
+    }
+    Ok(place)
+}
+
+/// Ensures that the reference of a plugin to the SDK leads somewhere: a reference that is absent or
+/// leads nowhere, as in a fresh clone, gets this version's SDK below `root`. Plugins without a
+/// reference are left as they are.
+pub(super) fn refer_to_sdk(dir: &Path, root: &Path, progress: &Progress) -> io::Result<()> {
+    let reference = find_reference(dir);
+    let Some(reference) = reference.filter(|reference| !reference.leads_somewhere()) else {
+        return Ok(());
+    };
+    let sdk = unpack_sdk(root).map_err(|error| {
+        let place = root.display();
+        io::Error::new(
+            error.kind(),
+            format!("cannot unpack the SDK into {place}: {error}; set RIND_HOME to a folder that can be written"),
+        )
+    })?;
+    match &reference {
+        SdkReference::Links { folder, .. } => put_links(folder, &sdk)?,
+        SdkReference::Package(path) => {
+            fs::create_dir_all(path.parent().unwrap_or(dir))?;
+            put_link(path, &sdk.join("js"))?;
+        }
+    }
+    progress(&format!(
+        "{} leads to the SDK in {}",
+        reference.path().display(),
+        sdk.display()
+    ));
+    Ok(())
+}
+
+/// Checks that the reference of a plugin to the SDK leads somewhere, where there is no SDK to give it.
+pub(super) fn check_reference(dir: &Path) -> io::Result<()> {
+    match find_reference(dir) {
+        // A bundler may find the package elsewhere.
+        Some(reference @ SdkReference::Links { .. }) if !reference.leads_somewhere() => {
+            let path = reference.path().display();
+            let text =
+                format!("{path} leads to no SDK; run `rind plugin build` once, which makes it");
+            Err(io::Error::new(io::ErrorKind::NotFound, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a directory of links to an SDK.
+fn put_links(folder: &Path, sdk: &Path) -> io::Result<()> {
+    if folder.is_symlink() {
+        let text = format!("{} is a link; remove it", folder.display());
+        return Err(io::Error::other(text));
+    }
+    fs::create_dir_all(folder)?;
+    // The links hold on this machine only.
+    fs::write(folder.join(".gitignore"), "*\n")?;
+    for (part, _) in PARTS {
+        put_link(&folder.join(part), &sdk.join(part))?;
+    }
+    Ok(())
+}
+
+/// Makes a link atomically. Replaces a link, and nothing else.
+fn put_link(path: &Path, target: &Path) -> io::Result<()> {
+    if path.symlink_metadata().is_ok() && !path.is_symlink() {
+        let text = format!("{} is in the way: it is no link", path.display());
+        return Err(io::Error::other(text));
+    }
+    let parent = path.parent().unwrap_or(Path::new("."));
+    let made = tempfile::Builder::new()
+        .prefix(".link.")
+        .make_in(parent, |fresh| symlink(target, fresh))?;
+    made.into_temp_path()
+        .persist(path)
+        .map_err(|error| error.error)
+}
+
+/// Reference of a plugin's own files to the SDK.
+#[derive(Debug, PartialEq)]
+enum SdkReference {
+    /// Directory of links, with the part of it that is named.
+    Links { folder: PathBuf, part: &'static str },
+    /// Package of JavaScript.
+    Package(PathBuf),
+}
+
+impl SdkReference {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Links { folder, .. } => folder,
+            Self::Package(path) => path,
+        }
+    }
+
+    fn leads_somewhere(&self) -> bool {
+        let (path, part) = match self {
+            Self::Links { folder, part } => (folder.join(part), *part),
+            Self::Package(path) => (path.clone(), "js"),
+        };
+        let file = PARTS.iter().find(|(name, _)| *name == part);
+        file.is_some_and(|(_, file)| path.join(file).is_file())
+    }
+}
+
+fn find_reference(dir: &Path) -> Option<SdkReference> {
+    let read = |name: &str| {
+        let path = dir.join(name);
+        let is_small = fs::metadata(&path).ok()?.len() <= MAX_MANIFEST_BYTES;
+        is_small.then(|| fs::read_to_string(path).ok())?
+    };
+    let links = |path: &str, part| {
+        let folder = path.strip_suffix(part)?.strip_suffix('/')?;
+        let last = Path::new(folder).components().next_back()?;
+        (last == Component::Normal(LINKS.as_ref())).then(|| SdkReference::Links {
+            folder: dir.join(folder),
+            part,
+        })
+    };
+    let table = |name: &str| read(name)?.parse::<toml::Table>().ok();
+    if let Some(manifest) = table("Cargo.toml") {
+        let path = manifest.get("dependencies")?.get(PACKAGE)?.get("path")?;
+        return links(path.as_str()?, "rust");
+    }
+    if let Some(manifest) = table("pyproject.toml") {
+        let paths = manifest.get("tool")?.get("rind")?.get("path")?;
+        let mut paths = paths.as_array()?.iter().filter_map(toml::Value::as_str);
+        return paths.find_map(|path| links(path, "python"));
+    }
+    let manifest: serde_json::Value = serde_json::from_str(&read("package.json")?).ok()?;
+    let is_given = ["dependencies", "devDependencies"]
+        .iter()
+        .any(|key| manifest.get(key).and_then(|of| of.get(PACKAGE)).is_some());
+    let package = |folder: &Path| folder.join("node_modules").join(PACKAGE);
+    let is_above = || {
+        let mut above = dir.ancestors().skip(1);
+        above.any(|folder| package(folder).is_dir())
+    };
+    (!is_given && !is_above()).then(|| SdkReference::Package(package(dir)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn put(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_gets_the_sdk_and_one_that_leads_somewhere_keeps_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let (sdks, said) = (root.path().join("sdks"), Arc::new(|_: &str| {}) as Progress);
+        for (language, file, text, link) in [
+            (
+                "rust",
+                "Cargo.toml",
+                "[dependencies]\nrind-sdk = { path = \".rind-sdk/rust\" }",
+                ".rind-sdk/rust",
+            ),
+            (
+                "python",
+                "pyproject.toml",
+                "[tool.rind]\npath = [\"more\", \".rind-sdk/python\"]",
+                ".rind-sdk/python",
+            ),
+            ("js", "package.json", "{}", "node_modules/rind-sdk"),
+        ] {
+            let dir = root.path().join(language);
+            put(&dir.join(file), text);
+            let has_links = link.starts_with(LINKS);
+            assert_eq!(check_reference(&dir).is_err(), has_links);
+            refer_to_sdk(&dir, &sdks, &said).unwrap();
+            check_reference(&dir).unwrap();
+            let link = dir.join(link);
+            let target = fs::read_link(&link).unwrap();
+            assert!(target.starts_with(&sdks) && link.join("README.md").is_file());
+            // Another version that is there stays.
+            let other = root.path().join("other");
+            fs::remove_file(&link).unwrap();
+            for (_, file) in PARTS {
+                put(&other.join(file), "");
+            }
+            symlink(&other, &link).unwrap();
+            refer_to_sdk(&dir, &sdks, &said).unwrap();
+            assert_eq!(fs::read_link(&link).unwrap(), other);
+            // One that is gone is replaced.
+            fs::remove_dir_all(&other).unwrap();
+            refer_to_sdk(&dir, &sdks, &said).unwrap();
+            assert_eq!(fs::read_link(&link).unwrap(), target);
+        }
+        assert_eq!(fs::read_dir(&sdks).unwrap().count(), 1);
+        let ignored = root.path().join("rust/.rind-sdk/.gitignore");
+        assert_eq!(fs::read_to_string(ignored).unwrap(), "*\n");
+    }
+
+    #[test]
+    fn plugins_without_a_reference_and_files_in_the_way_are_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let (sdks, said) = (root.path().join("sdks"), Arc::new(|_: &str| {}) as Progress);
+        for (file, text) in [
+            (
+                "Cargo.toml",
+                "[dependencies]\nrind-sdk = { path = \"rind-sdk\" }",
+            ),
+            ("Cargo.toml", "[dependencies]\nrind-sdk = \"1\""),
+            ("Cargo.toml", "not TOML"),
+            ("pyproject.toml", "[tool.rind]\npath = [\"python\"]"),
+            ("pyproject.toml", ""),
+            (
+                "package.json",
+                "{\"dependencies\": {\"rind-sdk\": \"file:./rind-sdk\"}}",
+            ),
+            ("package.json", "not JSON"),
+        ] {
+            let dir = root.path().join("plugin");
+            put(&dir.join(file), text);
+            refer_to_sdk(&dir, &sdks, &said).unwrap();
+            assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "{file} {text}");
+            fs::remove_dir_all(&dir).unwrap();
+        }
+        assert!(!sdks.exists());
+        let dir = root.path().join("taken");
+        put(
+            &dir.join("Cargo.toml"),
+            "[dependencies]\nrind-sdk = { path = \".rind-sdk/rust\" }",
+        );
+        put(&dir.join(".rind-sdk/rust/mine"), "mine");
+        let error = refer_to_sdk(&dir, &sdks, &said).unwrap_err().to_string();
+        assert!(error.contains("is in the way: it is no link"), "{error}");
+        assert!(dir.join(".rind-sdk/rust/mine").is_file());
+        let dir = root.path().join("led");
+        put(
+            &dir.join("Cargo.toml"),
+            "[dependencies]\nrind-sdk = { path = \".rind-sdk/rust\" }",
+        );
+        symlink(root.path().join("elsewhere"), dir.join(".rind-sdk")).unwrap();
+        let error = refer_to_sdk(&dir, &sdks, &said).unwrap_err().to_string();
+        assert!(error.contains(".rind-sdk is a link"), "{error}");
+        assert!(!root.path().join("elsewhere").exists());
+    }
+}

@@ -1,0 +1,179 @@
+//! Directory in which plugins of this machine are compiled, so that the SDK is compiled once and not
+//! for each plugin.
+//!
+//! There is one for each toolchain and version of the SDK, below the cache. Only a plugin that is a
+//! workspace of its own, with the SDK that the program unpacked, uses it: cargo names the artifacts
+//! of path dependencies by their place in the workspace, so helper crates of two plugins would take
+//! each other's place. Settings of cargo and of the environment take precedence.
+//!
+//! Start from [`SharedTarget::open`].
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tokio_util::sync::CancellationToken;
+
+use super::build::Progress;
+
+/// Time after which a directory that nothing was compiled in is removed.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Time between two attempts to get the lock.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Extension of the lock files beside the directories. Their modification time is that of the last
+/// use.
+const LOCK: &str = "lock";
+
+/// A locked directory. Cargo locks it too, but frees it before the component is read, and the
+/// components of two plugins may have one name.
+pub(super) struct SharedTarget {
+    pub(super) folder: PathBuf,
+    _lock: File,
+}
+
+impl SharedTarget {
+    /// Opens the directory for everything that `key` names, below `builds`. Waits while another
+    /// build has it. Returns `None` if it cannot be made or locked, as on some network file systems,
+    /// or if the build was cancelled.
+    pub(super) async fn open(
+        builds: &Path,
+        key: &[&str],
+        progress: &Progress,
+        cancel: &CancellationToken,
+    ) -> Option<Self> {
+        let mut hasher = blake3::Hasher::new();
+        for part in key {
+            hasher.update(&part.len().to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let folder = builds.join(&hasher.finalize().to_hex()[..16]);
+        fs::create_dir_all(&folder).ok()?;
+        let lock = open_lock(&folder)?;
+        let mut has_told = false;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if !cancel.is_cancelled() => {}
+                Err(_) => return None,
+            }
+            if !has_told {
+                progress("waiting for another build of a plugin");
+                has_told = true;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        // Without the time of use, the directory is removed too early at worst.
+        let _ = lock.set_modified(SystemTime::now());
+        remove_unused(builds);
+        Some(Self {
+            folder,
+            _lock: lock,
+        })
+    }
+
+    /// Whether the artifacts of a package were compiled from these sources, and not from those of
+    /// another folder, or from files that replaced newer ones, which cargo does not see.
+    pub(super) fn is_of_sources(&self, package: &str, sources: &str) -> bool {
+        fs::read_to_string(self.record(package)).is_ok_and(|found| found == sources)
+    }
+
+    /// Records the sources of a package.
+    pub(super) fn note_sources(&self, package: &str, sources: &str) {
+        // Without the record, the next build compiles the package again.
+        let _ = fs::write(self.record(package), sources);
+    }
+
+    fn record(&self, package: &str) -> PathBuf {
+        self.folder.join(format!("{package}.sources"))
+    }
+}
+
+fn open_lock(folder: &Path) -> Option<File> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    options.open(folder.with_extension(LOCK)).ok()
+}
+
+/// Removes directories that were not used for a long time.
+fn remove_unused(builds: &Path) {
+    for entry in fs::read_dir(builds).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        if !folder.is_dir() {
+            continue;
+        }
+        let lock = folder.with_extension(LOCK);
+        let used = lock.metadata().and_then(|file| file.modified());
+        let is_old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
+        // Whoever waits for the lock meanwhile makes the directory anew.
+        if is_old && open_lock(&folder).is_some_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_build_at_a_time_has_the_folder_and_others_wait() {
+        let root = tempfile::tempdir().unwrap();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let lines = said.clone();
+        let progress: Progress = Arc::new(move |line| lines.lock().unwrap().push(line.to_owned()));
+        let cancel = CancellationToken::new();
+        let open = |key| {
+            let (root, progress, cancel) =
+                (root.path().to_owned(), progress.clone(), cancel.clone());
+            async move { SharedTarget::open(&root, &[key], &progress, &cancel).await }
+        };
+        let first = open("a").await.unwrap();
+        assert_ne!(open("b").await.unwrap().folder, first.folder);
+        assert!(said.lock().unwrap().is_empty());
+        let second = tokio::spawn(open("a"));
+        tokio::time::sleep(LOOK).await;
+        assert!(!second.is_finished());
+        assert_eq!(said.lock().unwrap().len(), 1);
+        let folder = first.folder.clone();
+        drop(first);
+        let second = second.await.unwrap().unwrap();
+        assert_eq!(second.folder, folder);
+        let third = tokio::spawn(open("a"));
+        cancel.cancel();
+        assert!(third.await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn folders_of_long_ago_are_removed_unless_they_are_in_use() {
+        let root = tempfile::tempdir().unwrap();
+        let (progress, cancel) = (Arc::new(|_: &str| {}) as Progress, CancellationToken::new());
+        let open = |key| SharedTarget::open(root.path(), key, &progress, &cancel);
+        let used = open(&["used"]).await.unwrap();
+        let unused = open(&["unused"]).await.unwrap().folder;
+        let long_ago = SystemTime::now() - 2 * KEPT;
+        for folder in [&used.folder, &unused] {
+            let lock = File::open(folder.with_extension(LOCK)).unwrap();
+            lock.set_modified(long_ago).unwrap();
+        }
+        open(&["other"]).await.unwrap();
+        assert!(used.folder.is_dir() && !unused.exists());
+        assert!(open(&["unused"]).await.unwrap().folder.is_dir());
+    }
+
+    #[tokio::test]
+    async fn other_sources_of_a_package_are_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        let (progress, cancel) = (Arc::new(|_: &str| {}) as Progress, CancellationToken::new());
+        let target = SharedTarget::open(root.path(), &["a"], &progress, &cancel);
+        let target = target.await.unwrap();
+        assert!(!target.is_of_sources("one", "a"), "nothing is known");
+        target.note_sources("one", "a");
+        assert!(target.is_of_sources("one", "a"));
+        assert!(!target.is_of_sources("one", "b"));
+        assert!(!target.is_of_sources("two", "a"));
+    }
+}

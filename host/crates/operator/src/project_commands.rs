@@ -1,0 +1,139 @@
+//! Slash commands of Claude Code in a trusted project, as templates.
+//!
+//! The files are read with the rest of the project, so that a yes covers them. What a template
+//! lacks is told once, with the file. Start from [`read_commands`].
+
+use std::path::{Path, PathBuf};
+
+use rind_import::{CommandText, convert_command};
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::paths::file_stem;
+use rind_lib::plugin::prompts::{self, PromptFile};
+
+/// Folder of the commands in a project.
+pub const COMMANDS: &str = ".claude/commands";
+
+/// Maximum depth of its folders.
+const MAX_DEPTH: usize = 4;
+
+/// Slash commands of a project.
+#[derive(Debug, Default)]
+pub struct ProjectCommands {
+    /// Templates. The file name of each is that of its command: folders stand before it, with `-`
+    /// between them.
+    pub templates: Vec<PromptFile>,
+    /// Parts of files that have no effect, each with the file and the reason.
+    pub unused: Vec<String>,
+}
+
+/// Reads the slash commands of a project.
+#[must_use]
+pub fn read_commands(workspace: &Path, held: &HeldFolder) -> ProjectCommands {
+    let mut found = ProjectCommands::default();
+    let root = workspace.join(COMMANDS);
+    if held.covers(&root) {
+        read_folder(&root, &root, "", held, MAX_DEPTH, &mut found);
+    }
+    found
+}
+
+fn read_folder(
+    root: &Path,
+    folder: &Path,
+    before: &str,
+    held: &HeldFolder,
+    depth: usize,
+    found: &mut ProjectCommands,
+) {
+    for file in prompts::read(folder, Some(held)).iter() {
+        let name = format!("{before}{}", file_stem(&file.path)).to_ascii_lowercase();
+        let name = name.replace(['_', ' ', '.'], "-");
+        let path = shown_path(root, &file.path, &name);
+        let read = file.bytes.as_ref().map_err(Clone::clone);
+        let bytes = read.map(|bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let CommandText { text, losses } = convert_command(&name, &text, &file.path);
+            let losses = losses.into_iter();
+            found.unused.extend(losses.map(|loss| {
+                let file = loss.path.display();
+                format!("{file}: {}: {}", loss.what, loss.why)
+            }));
+            text.into_bytes()
+        });
+        found.templates.push(PromptFile { path, bytes });
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
+    for below in held.folders_in(folder) {
+        let name = below.file_name().unwrap_or_default().to_string_lossy();
+        read_folder(
+            root,
+            &below,
+            &format!("{before}{name}-"),
+            held,
+            depth,
+            found,
+        );
+    }
+}
+
+/// Returns the path under which messages and the list of commands show a file: its own where that
+/// has the name of the command.
+fn shown_path(root: &Path, path: &Path, name: &str) -> PathBuf {
+    match file_stem(path) == name {
+        true => path.to_owned(),
+        false => root.join(format!("{name}.md")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_become_templates_with_the_names_of_their_folders_and_losses_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = root.path().canonicalize().unwrap();
+        let folder = workspace.join(COMMANDS);
+        for (path, text) in [
+            (
+                "fix.md",
+                "---\ndescription: Fixes\nallowed-tools: Bash(git:*)\n---\nFix $ARGUMENTS, $1.\n",
+            ),
+            ("Front_End/Test.md", "Test {{ it }}: !`git status`\n"),
+            ("notes.txt", "no command"),
+        ] {
+            let path = folder.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let (held, _) = HeldFolder::read_linked(&folder, &workspace).unwrap();
+        let found = read_commands(&workspace, &held);
+        let names: Vec<String> = found
+            .templates
+            .iter()
+            .map(|file| file_stem(&file.path))
+            .collect();
+        assert_eq!(names, ["fix", "front-end-test"]);
+        let texts = found
+            .templates
+            .iter()
+            .map(|file| file.bytes.clone().unwrap());
+        let texts: Vec<String> = texts
+            .map(|bytes| String::from_utf8(bytes).unwrap())
+            .collect();
+        assert!(texts[0].starts_with("---\ndescription: \"Fixes\"\n---\nFix {{ arguments }}, "));
+        assert!(
+            texts[1].contains(r#"Test {{ "{{" }} it }}"#),
+            "{}",
+            texts[1]
+        );
+        assert_eq!(found.unused.len(), 2, "{:?}", found.unused);
+        assert!(found.unused[0].contains("fix.md: /fix: allowed-tools: "));
+        assert!(found.unused[1].contains("Test.md: /front-end-test: !`…`: "));
+        // Not without the folder among the files that were read.
+        let other = HeldFolder::from_embedded(workspace.join(".rind"), []);
+        assert!(read_commands(&workspace, &other).templates.is_empty());
+    }
+}
