@@ -11,6 +11,7 @@ use super::described::{described, name_of, said};
 use super::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 use crate::event::SubagentState;
 use crate::message::{Message, Role, Usage};
+use crate::point::payload::StopReason;
 use crate::session::entry::Body;
 use crate::session::head::plugin_title;
 use crate::session::interrupted::REPEATED;
