@@ -112,7 +112,7 @@ pub(super) async fn show_entry(
     let entry = read_entry(&state, &id, line).await?;
     let content = html! {
         h1 { "Entry " (line) " of " a href={ "/sessions/" (id) } { (id) } }
-        pre { (clean(&entry)) }
+        pre tabindex="0" { (clean(&entry)) }
     };
     Ok(page(&state, "Entry", &content))
 }

@@ -148,7 +148,7 @@ fn item_text(item: &Item) -> Markup {
         } => html! {
             div class={ "said " (role_class(*role)) } {
                 strong { @match by { Some(by) => { (clean(by)) }, None => { (role_class(*role)) } } }
-                @for thought in reasoning { details { summary { "reasoning" } pre { (clean(thought)) } } }
+                @for thought in reasoning { details { summary { "reasoning" } pre tabindex="0" { (clean(thought)) } } }
                 @if !text.is_empty() { pre.text { (clean(text)) } }
                 @for blob in blobs { p { small { (clean(blob)) } } }
             }
@@ -179,8 +179,8 @@ fn item_text(item: &Item) -> Markup {
         } => html! {
             details.call {
                 summary { "subagent " code { (clean(agent)) } @if *is_error { span.bad { " failed" } } }
-                pre { (clean(task)) }
-                @if let Some(answer) = answer { pre { (clean(answer)) } }
+                pre tabindex="0" { (clean(task)) }
+                @if let Some(answer) = answer { pre tabindex="0" { (clean(answer)) } }
             }
         },
         Item::Replaced {
@@ -194,7 +194,7 @@ fn item_text(item: &Item) -> Markup {
                     (removed) " messages replaced: " (clean(reason))
                     @if let Some(holder) = holder { " [archived: " (clean(holder)) "]" }
                 }
-                pre { (clean(summary)) }
+                pre tabindex="0" { (clean(summary)) }
             }
         },
         Item::Prompt { parts } => html! {
@@ -227,10 +227,10 @@ fn call_text(call: &CallView) -> Markup {
                     (None, None, _) => { " no result" },
                 }
             }
-            pre { (clean(&arguments)) }
+            pre tabindex="0" { (clean(&arguments)) }
             @if call.ran_with.is_some() { p { small { "hooks changed the arguments" } } }
             @for decision in &call.decisions { (decision_text(decision)) }
-            @if let Some(result) = &call.result { pre { (clean(result)) } }
+            @if let Some(result) = &call.result { pre tabindex="0" { (clean(result)) } }
         }
     }
 }
