@@ -95,7 +95,7 @@ pub(super) async fn show_diff(
     let view = read_view(&state, &id).await?;
     let find = |n: u32| {
         let found = view.turns.iter().find(|turn| turn.turn == n);
-        found.ok_or_else(|| ApiError::not_found(&format!("the session has no turn {n}")))
+        found.ok_or_else(|| ApiError::not_found(format!("the session has no turn {n}")))
     };
     let (from, to) = (find(wanted.from)?, find(wanted.to)?);
     let content = html! {
