@@ -276,8 +276,8 @@ fn the_page_of_a_session_leads_to_its_entries_and_compares_its_turns() {
     let session = api.new_session();
     for text in ["first", "second"] {
         let body = json!({ "text": text, "wait": true });
-        api.post(&format!("/v1/sessions/{session}/turns"), &body)
-            .has_status(200);
+        let turn = api.post(&format!("/v1/sessions/{session}/turns"), &body);
+        assert_eq!(turn.status, 200, "{turn:?}");
     }
     let at = |rest: &str| format!("/sessions/{session}{rest}");
     let page = api.get(&at("")).has_status(200).body;

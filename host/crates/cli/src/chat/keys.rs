@@ -455,8 +455,10 @@ mod tests {
     fn any_bytes_are_decoded_to_their_end() {
         let mut seed = 7_u32;
         for _ in 0..2_000 {
-            let mut decoder = KeyDecoder::default();
-            decoder.is_asked = seed % 2 == 0;
+            let mut decoder = KeyDecoder {
+                is_asked: seed.is_multiple_of(2),
+                ..KeyDecoder::default()
+            };
             let mut n_pending = 0;
             for _ in 0..8 {
                 seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
