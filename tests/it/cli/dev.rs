@@ -189,7 +189,7 @@ fn a_chat_has_the_commands_of_the_version_that_runs_and_says_how_to_go_on_in_a_c
         return;
     };
     terminal
-        .sees("compiling plugin greeter, once for this version")
+        .sees("building ")
         .sees("/help lists")
         .keys("/greet\r")
         .sees("this is greet");
