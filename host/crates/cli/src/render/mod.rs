@@ -41,6 +41,7 @@ pub(super) mod skill_install;
 pub(super) mod skills;
 pub(super) mod steps;
 pub(super) mod stream;
+mod tail;
 pub(super) mod tools;
 pub(super) mod trace;
 pub(super) mod turn;

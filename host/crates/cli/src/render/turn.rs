@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use super::markdown::render_rows;
 use super::plain::PlainView;
 use super::stream::AnswerStream;
+use super::tail::DrawnTail;
 use super::trace::{Trace, TraceTotals};
 use super::waiting::WaitLine;
 use super::{
@@ -59,6 +60,8 @@ pub(in super::super) struct TurnRenderer {
     columns: Option<usize>,
     /// The part of the model's words that is not laid out yet.
     answer: AnswerStream,
+    /// That part as it looks now.
+    tail: DrawnTail,
     /// Text of the last step's message that was shown live.
     streamed: String,
     /// Whether the streamed text ends in the middle of a line.
@@ -214,6 +217,9 @@ impl TurnRenderer {
         let ids = self.running.keys();
         let lines = ids.flat_map(|id| self.live.last_lines(MAIN, id, 1));
         let last = lines.last().unwrap_or_default();
+        if self.waiting.is_waiting() {
+            self.tail.erase();
+        }
         self.waiting.draw_tick(&last);
     }
 
@@ -225,12 +231,14 @@ impl TurnRenderer {
     /// Leaves the terminal to a question.
     pub(in super::super) fn pause_wait(&mut self) {
         self.waiting.stop_wait();
+        self.tail.erase();
         self.end_line();
     }
 
     /// Records that the person's Enter has ended the line on the terminal.
     pub(in super::super) fn note_typed(&mut self) {
         self.is_line_open = false;
+        self.tail.leave();
     }
 
     pub(in super::super) fn show_interrupted(&mut self) {
@@ -248,12 +256,13 @@ impl TurnRenderer {
         if let Some(columns) = self.columns {
             self.answer.push(text);
             self.streamed.push_str(text);
+            self.waiting.stop_wait();
             let rows = self.answer.take_whole(columns);
             if !rows.is_empty() {
-                self.waiting.hide_line();
+                self.tail.erase();
+                print_rows(&rows);
             }
-            print_rows(&rows);
-            self.waiting.start_wait("the model is writing");
+            self.tail.draw(self.answer.tail_rows(columns));
         } else if self.is_live {
             self.waiting.stop_wait();
             print_answer(printable_prose(text));
@@ -313,6 +322,7 @@ impl TurnRenderer {
     /// Prints a line of its own, after ending the streamed text.
     fn show_line(&mut self, line: String) {
         self.waiting.hide_line();
+        self.tail.erase();
         self.end_line();
         say_line(line);
     }
@@ -323,7 +333,11 @@ impl TurnRenderer {
             && !self.answer.is_empty()
         {
             self.waiting.hide_line();
-            print_rows(&self.answer.end_stream(columns));
+            let rows = self.answer.end_stream(columns);
+            if !self.tail.keep_if(&rows) {
+                self.tail.erase();
+                print_rows(&rows);
+            }
         }
     }
 

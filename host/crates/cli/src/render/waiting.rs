@@ -55,6 +55,11 @@ impl WaitLine {
         }
     }
 
+    /// Whether there is something to wait for, so that the next tick draws the line.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.since.is_some()
+    }
+
     pub(super) fn stop_wait(&mut self) {
         self.hide_line();
         self.since = None;
