@@ -90,7 +90,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
             textarea id="text" name="text" rows="3" required placeholder="What is to be done?" {}
             button { "Start" }
         }
-        div.wide {
+        div.wide tabindex="0" role="region" aria-label="Table" {
             table {
                 thead { tr { th { "Session" } th { "State" } th { "Turns" } th { "Cost" } th { "Changed" } th { "Folder" } } }
                 tbody {
@@ -294,7 +294,7 @@ async fn show_plugins(State(state): State<ApiState>) -> Markup {
     let list = list_plugins(&state);
     let content = html! {
         h1 { "Plugins" }
-        div.wide {
+        div.wide tabindex="0" role="region" aria-label="Table" {
             table {
                 thead { tr { th { "Plugin" } th { "Version" } th { "Trust" } th { "Permissions" } th { "Tools" } th { "Exports" } } }
                 tbody {
