@@ -60,7 +60,7 @@ pub(in super::super) struct TurnRenderer {
     columns: Option<usize>,
     /// The part of the model's words that is not laid out yet.
     answer: AnswerStream,
-    /// That part as it looks now.
+    /// The same part, as it is drawn.
     tail: DrawnTail,
     /// Text of the last step's message that was shown live.
     streamed: String,
