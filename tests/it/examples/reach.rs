@@ -41,7 +41,7 @@ fn manifest(folder: &Path, further: &str) {
     let text = "name = \"reach\"\nversion = \"0.1.0\"\ndescription = \"Has every hook and every import.\"\n\
         component = \"reach.wasm\"\nside_effects = [\"session\", \"filesystem\", \"network\", \"external\"]\n\
         [filesystem]\nread = [\"workspace\"]\n[network]\nhosts = [\"example.com\"]\n\
-        [external]\nagent_loop = true\nmodel = true\nagents = true\ntools = [\"read_file\"]\n";
+        [external]\nagent_loop = true\nturns = true\nmodel = true\nagents = true\ntools = [\"read_file\"]\n";
     fs::write(folder.join("plugin.toml"), text.to_owned() + further).unwrap();
     fs::create_dir(folder.join("tests")).unwrap();
     fs::write(folder.join("tests/cases.toml"), CASES).unwrap();
