@@ -29,7 +29,9 @@ export const tools = offer({
       if (response.status === 404) {
         throw { tag: "not-found", val: `there is no issue ${number} in ${repo}, or the token may not read it` };
       }
-      if (response.status !== 200) throw new Error(`GitHub answered ${response.status}: ${reason(response)}`);
+      if (response.status !== 200) {
+        throw { tag: "failed", val: `GitHub answered ${response.status}: ${reason(response)}` };
+      }
       const issue = json(response);
       const about = `${issue.state}, by ${issue.user.login}, ${issue.comments} comments`;
       return `${repo}#${number}: ${issue.title} (${about})\n\n${issue.body ?? "(no text)"}`;
