@@ -229,7 +229,7 @@ fn a_subagent_that_was_killed_before_it_began_is_no_fault_and_cannot_go_on() {
         }
         has_no_faults(&rind);
         rind.run(&["session", "show", &session]).exits(0);
-        rind.run(&["session", "search", "alpha"]);
+        rind.run(&["session", "search", "alpha"]).exits(0);
         rind.run(&["session", "fork", &session]).exits(0);
         let copies = std::fs::read_dir(&sessions)
             .unwrap()

@@ -258,7 +258,7 @@ mod tests {
             symlink(&other, &link).unwrap();
             refer_to_sdk(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_link(&link).unwrap(), other);
-            // One that is gone is replaced.
+            // A missing one is replaced.
             fs::remove_dir_all(&other).unwrap();
             refer_to_sdk(&dir, &sdks, &said).unwrap();
             assert_eq!(fs::read_link(&link).unwrap(), target);

@@ -106,7 +106,7 @@ fn remove_unused(builds: &Path) {
         let lock = folder.with_extension(LOCK);
         let used = lock.metadata().and_then(|file| file.modified());
         let is_old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
-        // Whoever waits for the lock meanwhile makes the directory anew.
+        // A build that waits for the lock meanwhile makes the directory anew.
         if is_old && open_lock(&folder).is_some_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(&folder);
         }

@@ -262,7 +262,7 @@ fn an_image_of_the_clipboard_is_attached_when_the_key_is_pressed() {
         .keys("look\r")
         .sees("[image/png, 70 B]")
         .sees("You said: @");
-    // What is no image is not attached.
+    // Files that are no images are not attached.
     terminal.sees_no("Enter steers");
     rind.file("clip", "text\u{1b}[2J");
     terminal.keys("\u{16}").sees("no image was pasted");

@@ -50,7 +50,7 @@ fn shown(rind: &Rind, args: &[&str], columns: usize) -> Option<String> {
     let screen = rind.at_terminal_with(args, &size, Vec::<Step<'_>>::new())?;
     // As high as everything that is written: nothing leaves it.
     let mut emulator = vt100::Parser::new(5000, u16::try_from(columns).unwrap(), 0);
-    // What was read has plain line feeds.
+    // The text was read with plain line feeds.
     emulator.process(screen.replace('\n', "\r\n").as_bytes());
     Some(emulator.screen().contents())
 }

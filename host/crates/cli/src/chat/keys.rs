@@ -443,7 +443,7 @@ mod tests {
                 assert_eq!(inputs, expected, "{bytes:?} cut at {cut}");
             }
         }
-        // Nobody asked: the same bytes are typed.
+        // Without a question, the same bytes are typed keys.
         let typed = keys(b"\x1b]1");
         assert_eq!(
             typed,

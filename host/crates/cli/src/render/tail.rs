@@ -4,6 +4,7 @@
 //! [`DrawnTail::draw`].
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use super::print_answer;
 use crate::terminal::terminal_size;
@@ -12,15 +13,26 @@ use crate::terminal::terminal_size;
 /// erased.
 const FREE_ROWS: usize = 2;
 
+/// Shortest time between two drawings: a model sends its words faster than a person or a slow line
+/// takes them.
+const INTERVAL: Duration = Duration::from_millis(50);
+
 /// Rows that stand at the end of the terminal, without a line feed after the last.
 #[derive(Default)]
 pub(super) struct DrawnTail {
     rows: Vec<String>,
     /// Number of the last of these rows that are on the screen.
     n_shown: usize,
+    /// Time of the last drawing.
+    drawn: Option<Instant>,
 }
 
 impl DrawnTail {
+    /// Whether it is time to draw again.
+    pub(super) fn is_due(&self) -> bool {
+        self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL)
+    }
+
     /// Draws rows in place of those before; only the last ones if the screen has no room for all.
     pub(super) fn draw(&mut self, rows: Vec<String>) {
         self.erase();
@@ -30,6 +42,7 @@ impl DrawnTail {
             print_answer(rows[rows.len() - self.n_shown..].join("\n"));
         }
         self.rows = rows;
+        self.drawn = Some(Instant::now());
     }
 
     /// Removes the rows from the screen.

@@ -62,6 +62,8 @@ pub(in super::super) struct TurnRenderer {
     answer: AnswerStream,
     /// The same part, as it is drawn.
     tail: DrawnTail,
+    /// Whether more of the part has come since it was drawn.
+    is_tail_stale: bool,
     /// Text of the last step's message that was shown live.
     streamed: String,
     /// Whether the streamed text ends in the middle of a line.
@@ -207,6 +209,7 @@ impl TurnRenderer {
     /// Ends the view; call it when no more events come.
     pub(in super::super) fn finish_turn(&mut self) {
         self.waiting.stop_wait();
+        self.flush_answer();
         if let Some(trace) = &mut self.trace {
             trace.finish().iter().for_each(say_line);
         }
@@ -219,6 +222,8 @@ impl TurnRenderer {
         let last = lines.last().unwrap_or_default();
         if self.waiting.is_waiting() {
             self.tail.erase();
+        } else {
+            self.draw_tail();
         }
         self.waiting.draw_tick(&last);
     }
@@ -231,7 +236,7 @@ impl TurnRenderer {
     /// Leaves the terminal to a question.
     pub(in super::super) fn pause_wait(&mut self) {
         self.waiting.stop_wait();
-        self.tail.erase();
+        self.hide_tail();
         self.end_line();
     }
 
@@ -262,7 +267,8 @@ impl TurnRenderer {
                 self.tail.erase();
                 print_rows(&rows);
             }
-            self.tail.draw(self.answer.tail_rows(columns));
+            self.is_tail_stale = true;
+            self.draw_tail();
         } else if self.is_live {
             self.waiting.stop_wait();
             print_answer(printable_prose(text));
@@ -271,6 +277,23 @@ impl TurnRenderer {
         } else {
             self.waiting.start_wait("the model is writing");
         }
+    }
+
+    /// Draws the open end of the answer if it has changed and it is time.
+    fn draw_tail(&mut self) {
+        if let Some(columns) = self.columns
+            && self.is_tail_stale
+            && self.tail.is_due()
+        {
+            self.is_tail_stale = false;
+            self.tail.draw(self.answer.tail_rows(columns));
+        }
+    }
+
+    /// Removes the open end of the answer from the screen; the next tick draws it again.
+    fn hide_tail(&mut self) {
+        self.tail.erase();
+        self.is_tail_stale = !self.answer.is_empty();
     }
 
     /// Text that was shown stays visible, because neither a terminal nor a pipe can erase it.
@@ -322,7 +345,7 @@ impl TurnRenderer {
     /// Prints a line of its own, after ending the streamed text.
     fn show_line(&mut self, line: String) {
         self.waiting.hide_line();
-        self.tail.erase();
+        self.hide_tail();
         self.end_line();
         say_line(line);
     }
@@ -333,6 +356,7 @@ impl TurnRenderer {
             && !self.answer.is_empty()
         {
             self.waiting.hide_line();
+            self.is_tail_stale = false;
             let rows = self.answer.end_stream(columns);
             if !self.tail.keep_if(&rows) {
                 self.tail.erase();

@@ -78,7 +78,7 @@ impl MarkdownTable {
         };
         let n_free = room.checked_sub(widths.iter().sum())?;
         for _ in 0..n_free {
-            // One more column for the cell that misses most.
+            // The cell that misses most gets one more column.
             let missing = |at: &usize| wanted[*at].saturating_sub(widths[*at]);
             if let Some(at) = (0..n_columns).max_by_key(missing) {
                 widths[at] += 1;
