@@ -33,13 +33,12 @@ use std::time::Duration;
 
 use rind::author::build::{BuildOptions, build_plugins};
 use rind::cases::event::GivenEvent;
-use rind::cases::file::{CannedAnswer, CaseExpect, CaseGiven, GivenCall};
+use rind::cases::file::{CannedAnswer, CaseExpect, CaseGiven, GivenCall, GivenCommand};
 use rind::cases::run::RunError;
 use rind::cases::suite::{CaseSelection, CaseSuite, SuiteError};
 use rind::cases::{CaseRunner, run_case};
 use rind::plugin::compile::Compiler;
 use rind::plugin::manifest::Manifest;
-use rind::provider::scripted::Reply;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +46,7 @@ use tokio_util::sync::CancellationToken;
 pub use rind::cases::file::CannedAnswer as Answer;
 pub use rind::cases::seen::HookSeen;
 pub use rind::cases::{CaseCost as Cost, CaseOutcome as Outcome, SeenTurn as Seen};
+pub use rind::provider::scripted::Reply;
 
 /// Time for compiling a plugin; the first build compiles the SDK's dependencies.
 const BUILD_DEADLINE: Duration = Duration::from_secs(600);
@@ -134,7 +134,8 @@ impl Plugin {
         if report.failed.is_empty() {
             Self::open(folder)
         } else {
-            Err(failed(format!("{:?}", report.failed)))
+            let why: Vec<String> = report.failed.iter().map(ToString::to_string).collect();
+            Err(failed(why.join("\n")))
         }
     }
 
@@ -214,6 +215,22 @@ impl Case<'_> {
         self
     }
 
+    /// Calls a slash command of the plugin, in place of a turn. `arguments` is a table where the command
+    /// has a schema, and otherwise the text after its name.
+    pub fn command(mut self, name: impl Into<String>, arguments: Value) -> Self {
+        self.given.command = Some(GivenCommand {
+            name: name.into(),
+            arguments: Some(arguments),
+        });
+        self
+    }
+
+    /// Runs the plugin's loop once, in place of a turn.
+    pub fn run_loop(mut self) -> Self {
+        self.given.runs_loop = true;
+        self
+    }
+
     /// Sets a setting of the plugin.
     pub fn config(mut self, key: impl Into<String>, value: impl Into<toml::Value>) -> Self {
         self.given.config.insert(key.into(), value.into());
@@ -229,6 +246,12 @@ impl Case<'_> {
     /// Puts a value into the plugin's store.
     pub fn stored(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.given.store.insert(key.into(), value.into());
+        self
+    }
+
+    /// Puts a value into the plugin's state of the session.
+    pub fn state(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.given.state.insert(key.into(), value.into());
         self
     }
 
@@ -248,6 +271,14 @@ impl Case<'_> {
     pub fn person(mut self, answers: &[&str]) -> Self {
         let answers = answers.iter().map(|answer| (*answer).to_owned());
         self.given.answers = Some(answers.collect());
+        self
+    }
+
+    /// Answers the plugin's own questions in this order: `yes` or `no`, an option, or a text. Without
+    /// this there is no person.
+    pub fn replies(mut self, replies: &[&str]) -> Self {
+        let replies = replies.iter().map(|reply| (*reply).to_owned());
+        self.given.replies = Some(replies.collect());
         self
     }
 

@@ -74,3 +74,4 @@ mod telemetry;
 mod trace;
 mod turn;
 mod usage;
+mod workflow;
