@@ -45,7 +45,7 @@ pub(super) enum CliCommand {
     /// Chat: type while it works, steer it, and answer its questions
     Chat(ChatArgs),
     /// Run one turn: give the model a task and print its answer
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Run the loops of plugins side by side until all are done or Ctrl-C; nobody is asked anything
     /// meanwhile
     Serve(ServeArgs),

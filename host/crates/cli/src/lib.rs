@@ -263,7 +263,7 @@ fn print_schema(of: SchemaOf) -> anyhow::Result<ExitStatus> {
 async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
     match command {
         CliCommand::Chat(args) => chat::run_chat(args).await,
-        CliCommand::Run(run) => run::run_prompt(run).await,
+        CliCommand::Run(run) => run::run_prompt(*run).await,
         CliCommand::Serve(serve) => serve::run_serve(serve).await,
         CliCommand::Acp(args) => acp::run_acp(args).await,
         #[cfg(feature = "nats")]
