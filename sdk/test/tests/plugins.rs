@@ -36,6 +36,46 @@ fn a_turn_with_settings_and_files_runs_in_the_real_sandbox() {
     plugin.run_case_files().unwrap();
 }
 
+#[test]
+fn a_command_reads_what_was_put_into_the_state() {
+    let plugin = Plugin::build(folder("plugins/todo")).unwrap();
+    let tasks = json!([{"text": "Test it", "status": "pending"}]).to_string();
+    let case = || plugin.case().state("tasks", tasks.as_str());
+    let shown = case().command("todo", json!("")).run().unwrap().seen;
+    assert_eq!(shown.output, "[ ] Test it");
+    let cleared = case().command("todo", json!("clear")).run().unwrap().seen;
+    assert_eq!(cleared.output, "The list is empty.");
+}
+
+#[test]
+fn a_question_is_answered_as_the_case_says_and_refused_where_nobody_is_there() {
+    let plugin = Plugin::build(folder("plugins/git-guard")).unwrap();
+    let call = json!({"call": {"name": "bash", "arguments": {"command": "git push"}}, "effect_class": "execute"});
+    let case = || {
+        let case = plugin.case().file(".git/HEAD", "ref: refs/heads/main\n");
+        case.event("pre-tool", call.clone())
+    };
+    for (case, outcome) in [
+        (case().replies(&["yes"]), "pass"),
+        (case().replies(&["no"]), "blocked"),
+    ] {
+        let seen = case.run().unwrap().seen;
+        assert_eq!(seen.hooks[0].outcome, outcome, "{seen:?}");
+        assert_eq!(seen.asked.len(), 1, "{seen:?}");
+    }
+    let seen = case().run().unwrap().seen;
+    assert_ne!(seen.hooks[0].outcome, "pass", "{seen:?}");
+}
+
+#[test]
+fn a_loop_is_run_once_and_says_when_it_wants_to_run_again() {
+    let plugin = Plugin::build(folder("plugins/heartbeat")).unwrap();
+    let case = plugin.case().file("open.md", "# Open work\n");
+    let ran = case.config("file", "open.md").run_loop().run();
+    let again = ran.unwrap().seen.again.unwrap();
+    assert_eq!(again.reason, "no open work in open.md");
+}
+
 #[tokio::test]
 async fn a_plugin_that_remembers_in_its_instance_fails_within_a_runtime_too() {
     let plugin = Plugin::build(folder("tests/guests/hostile")).unwrap();
