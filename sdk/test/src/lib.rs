@@ -215,12 +215,12 @@ impl Case<'_> {
         self
     }
 
-    /// Calls a slash command of the plugin, in place of a turn. `arguments` is a table where the command
-    /// has a schema, and otherwise the text after its name.
-    pub fn command(mut self, name: impl Into<String>, arguments: Value) -> Self {
+    /// Calls a slash command of the plugin, in place of a turn. `arguments` is a table where the
+    /// command has a schema, and otherwise the text after its name.
+    pub fn command(mut self, name: impl Into<String>, arguments: impl Into<Value>) -> Self {
         self.given.command = Some(GivenCommand {
             name: name.into(),
-            arguments: Some(arguments),
+            arguments: Some(arguments.into()),
         });
         self
     }
@@ -274,8 +274,8 @@ impl Case<'_> {
         self
     }
 
-    /// Answers the plugin's own questions in this order: `yes` or `no`, an option, or a text. Without
-    /// this there is no person.
+    /// Answers the plugin's own questions in this order: `yes` or `no`, an option, or a text.
+    /// Without this there is no person.
     pub fn replies(mut self, replies: &[&str]) -> Self {
         let replies = replies.iter().map(|reply| (*reply).to_owned());
         self.given.replies = Some(replies.collect());
