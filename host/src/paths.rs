@@ -141,6 +141,12 @@ impl Paths {
         self.data.join("projects.json")
     }
 
+    /// Returns the path of the list of projects whose hooks of Claude Code are allowed.
+    #[must_use]
+    pub fn project_hooks(&self) -> PathBuf {
+        self.data.join("project-hooks.json")
+    }
+
     /// Directory of the records of running commands.
     #[must_use]
     pub fn commands(&self) -> PathBuf {

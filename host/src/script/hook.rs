@@ -13,6 +13,7 @@ use super::Script;
 use super::claude::ClaudeState;
 use super::json::{self, Call, ScriptPoint, WithPoint};
 use super::once::{self, ScriptProgram};
+use super::pin::PinnedFile;
 use super::warm::WarmScript;
 use crate::json::{MAX_DEPTH, nesting_depth};
 use crate::point::Hook;
@@ -94,6 +95,19 @@ impl OpenScript {
         Ok(outcome)
     }
 
+    /// Checks the pinned files on a blocking thread.
+    async fn check_pins(&self) -> Result<(), Failure> {
+        if self.script.pins.is_empty() {
+            return Ok(());
+        }
+        let script = self.script.clone();
+        let check = move || script.pins.iter().try_for_each(PinnedFile::check_unchanged);
+        let checked = tokio::task::spawn_blocking(check).await;
+        checked
+            .unwrap_or_else(|error| Err(format!("its files could not be checked: {error}")))
+            .map_err(Failure::Unavailable)
+    }
+
     /// Calls a hook of Claude Code and returns its reply as an outcome of the point.
     async fn ask_claude(
         &self,
@@ -108,6 +122,7 @@ impl OpenScript {
         let Some(input) = hook.hook_input(caller, payload, &self.claude) else {
             return Ok(nothing());
         };
+        self.check_pins().await?;
         let input = serde_json::to_vec(&input).map_err(unwritten_failure)?;
         let on_planted = self.on_planted(point, caller);
         let finished =

@@ -13,6 +13,7 @@ mod hook;
 mod json;
 mod names;
 mod once;
+mod pin;
 mod settings;
 mod stray;
 mod warm;
@@ -28,10 +29,11 @@ use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE, HookSpec};
 
-pub use claude::{ClaudeHooks, read as read_claude};
+pub use claude::{ClaudeHooks, read as read_claude, read_project as read_project_claude};
 pub(crate) use hook::OpenScript;
 pub use json::schema;
 pub(crate) use once::ScriptProgram;
+pub use pin::PinnedFile;
 pub use settings::{Base, HooksConfig, ScriptSettings};
 
 /// A program that is called as a hook.
@@ -53,6 +55,9 @@ pub struct Script {
     /// Directories that it may read in addition to those of commands: the directories of its files,
     /// which may hold modules and data.
     pub folders: Vec<PathBuf>,
+    /// Files that must have the content that they had when the person allowed the script. A call
+    /// fails otherwise.
+    pub pins: Vec<PinnedFile>,
     /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
     /// Tools that it is called for, matched by full name; `None`: all tools. At `pre-tool` and
@@ -86,6 +91,7 @@ impl Script {
             command: command.iter().map(OsString::from).collect(),
             files: Vec::new(),
             folders: Vec::new(),
+            pins: Vec::new(),
             env: Vec::new(),
             matcher: None,
             priority: DEFAULT_PRIORITY,
@@ -180,6 +186,14 @@ impl Script {
             .strip_prefix("^(?:")
             .and_then(|own| own.strip_suffix(")$"));
         Some(own.unwrap_or(pattern))
+    }
+
+    /// Returns event, matcher and command of a hook of Claude Code, as its file has them.
+    #[must_use]
+    pub fn claude_hook(&self) -> Option<(&'static str, &str, String)> {
+        let hook = self.claude.as_ref()?;
+        let command = self.command.last()?.to_string_lossy().into_owned();
+        Some((hook.event_name(), hook.matcher_text(), command))
     }
 
     /// Returns the files that the command visibly names. Relative paths are resolved against the

@@ -277,7 +277,7 @@ declare module "rind:plugin/agents@0.1.1" {
    */
   export function resume(id: string, message: string): void;
   /** Waits until these subagents of the plugin have ended, at most as long as `timeout-ms` says, and returns their states. */
-  export function wait(ids: Array<string>, timeoutMs: bigint): Array<Report>;
+  export function wait(ids: Array<string>, timeoutMs: number): Array<Report>;
   /** Stops a subagent of this plugin. It can be continued. */
   export function stop(id: string): Report;
 }
@@ -398,7 +398,7 @@ declare module "rind:plugin/blobs@0.1.1" {
    * Reads the bytes of the blob with this id from `offset` on, at most `length` of them and at most 8 MiB; less at its
    * end. Bytes that are missing or were damaged are `not-found`.
    */
-  export function read(id: string, offset: bigint, length: bigint): Uint8Array;
+  export function read(id: string, offset: number, length: number): Uint8Array;
 }
 
 /**
@@ -558,7 +558,7 @@ declare module "rind:plugin/files@0.1.1" {
     size: bigint;
   }
   /** Reads a file from `offset`, at most `length` bytes; less at its end. A `length` over 16 MiB is a `limit` error. */
-  export function read(path: string, offset: bigint, length: number): Uint8Array;
+  export function read(path: string, offset: number, length: number): Uint8Array;
   /**
    * Writes a whole file of at most 16 MiB in one step, making it if needed. Folders must be there. A full `data` folder is
    * a `limit` error.
@@ -632,7 +632,7 @@ declare module "rind:plugin/handles@0.1.1" {
     /** Size of the body in bytes. */
     size(): bigint;
     /** Part of the body, JSON text in the provider's own format. */
-    body(offset: bigint, length: bigint): string;
+    body(offset: number, length: number): string;
   }
   /** A provider's answer after its stream has ended. */
   export class WireResponse {
@@ -652,7 +652,7 @@ declare module "rind:plugin/handles@0.1.1" {
     /** Size of the body in bytes, at most 262,144: what is longer is cut. */
     size(): bigint;
     /** Part of the body, as it came over the wire. */
-    body(offset: bigint, length: bigint): string;
+    body(offset: number, length: number): string;
   }
   /** A tool call that was made, or refused. */
   export class FinishedCall {
@@ -670,7 +670,7 @@ declare module "rind:plugin/handles@0.1.1" {
     /** Size of the result as one text, in bytes. */
     size(): bigint;
     /** Some of the result as one text: JSON as it is written, a blob as its type and size. */
-    content(offset: bigint, length: bigint): string;
+    content(offset: number, length: number): string;
   }
 }
 
@@ -804,7 +804,7 @@ declare module "rind:plugin/loop@0.1.1" {
   /** Another run of the loop. */
   export interface NextRun {
     /** Milliseconds to wait before it, at least 100. The instance may be thrown away meanwhile. */
-    afterMs: bigint;
+    afterMs: number;
     /** Reason in a few words, for the operator; it is cut at 200 bytes. */
     reason: string;
   }
@@ -2051,7 +2051,7 @@ declare module "rind:plugin/turns@0.1.1" {
    * Waits for the end of the turn that this loop started in a session, at most as long as `timeout-ms` says, and returns its
    * report: none when it still runs. A report is returned once.
    */
-  export function finish(session: string, timeoutMs: bigint): TurnReport | undefined;
+  export function finish(session: string, timeoutMs: number): TurnReport | undefined;
   /**
    * Says something to the turn that this loop runs in a session; the model reads it before its next request. `not-found` when
    * none runs.
@@ -2095,7 +2095,7 @@ declare module "rind:plugin/types@0.1.1" {
     /** Media type, such as `image/png`. Images are told by their bytes. */
     mediaType: string;
     /** Number of bytes. */
-    size: bigint;
+    size: number | bigint;
   }
   /** One part of a tool's result. */
   export type Part =
@@ -2270,7 +2270,7 @@ declare module "rind:plugin/waiting@0.1.1" {
   /** Events that end a wait; the first of them does. With none of them, it waits for the end of the host. */
   export interface WakeConditions {
     /** Milliseconds after which the wait ends; less than 10 are taken as 10. */
-    timeoutMs?: bigint;
+    timeoutMs?: number;
     /**
      * Files and folders, at most 8, written as for `files`, whose change ends the wait. Of a folder, its own entries count, and
      * not those of folders in it. They are looked at about twice a second.

@@ -249,7 +249,7 @@ fn settings_of_other_agents_that_are_not_used_are_told_once_for_each_project() {
     let first = told(&rind);
     assert_snapshot!(
         first.lines().find(|line| line.contains("other agents")).unwrap_or_default(),
-        @"▲ this project has settings of other agents, which are not used here: .claude/settings.json (its hooks and rules would judge your calls, and the project can change them at any time); `rind import claude-code --project --dry-run` shows which of them can be imported (shown once)"
+        @"▲ this project has settings of other agents, which are not used here: .claude/settings.json (its rules would judge your calls, and the project can change them at any time; its hooks can be used in place, after a question); `rind import claude-code --project --dry-run` shows which of them can be imported (shown once)"
     );
     assert!(!told(&rind).contains("other agents"));
     put(&rind.workspace().join("opencode.json"), "{}");

@@ -533,6 +533,158 @@ async fn a_renewal_goes_to_nobody_but_the_issuer_of_the_login() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_server_has_its_tokens_revoked_where_they_came_from_and_loses_them_in_any_case() {
+    let basic = "Basic Y2xpZW50LTE6Y2xpZW50LXNlY3JldC0x";
+    let none = Value::Null;
+    for (then, expected, n_revoked, proof) in [
+        (
+            Faults::default(),
+            "its tokens are revoked at http",
+            2,
+            basic,
+        ),
+        (
+            Faults {
+                issuer: Some(
+                    json!({"token_endpoint_auth_methods_supported": ["client_secret_post"]}),
+                ),
+                ..Faults::default()
+            },
+            "its tokens are revoked at http",
+            2,
+            "",
+        ),
+        (
+            Faults {
+                revoke: Some(503),
+                ..Faults::default()
+            },
+            "its tokens could not be revoked: the authorization server answered with 503; end the login at the pages of",
+            1,
+            basic,
+        ),
+        (
+            Faults {
+                issuer: Some(json!({"revocation_endpoint": none})),
+                ..Faults::default()
+            },
+            "its tokens last until they expire",
+            0,
+            "",
+        ),
+        (
+            Faults {
+                issuer: Some(json!({"revocation_endpoint": "http://evil.example/revoke"})),
+                ..Faults::default()
+            },
+            "not encrypted",
+            0,
+            "",
+        ),
+        (
+            Faults {
+                resource: Some(json!({"authorization_servers": ["https://evil.example"]})),
+                ..Faults::default()
+            },
+            "its tokens could not be revoked",
+            0,
+            "",
+        ),
+        (
+            Faults {
+                no_metadata: true,
+                ..Faults::default()
+            },
+            "which is not the authorization server that the server names now",
+            0,
+            "",
+        ),
+    ] {
+        let server = LoginServer::start(Faults::default()).await;
+        blocking(move || {
+            let rind = machine(&server, "");
+            log_in(&rind, &server);
+            server.state.lock().unwrap().faults = then;
+            let ran = rind.run(&["mcp", "remove", "docs"]);
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
+            assert!(!ran.stderr.contains("-token-1"), "{}", ran.stderr);
+            assert!(stored(&rind).is_none());
+            let revoked = server.state.lock().unwrap().revoked.clone();
+            let tokens: Vec<&str> = revoked.iter().map(|(body, _)| &*body["token"]).collect();
+            assert_eq!(tokens, ["refresh-token-1", "access-token-1"][..n_revoked]);
+            for (body, sent) in &revoked {
+                assert_eq!(sent, proof);
+                assert_eq!(body.contains_key("client_secret"), proof.is_empty());
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_about_the_client_is_used_where_the_authorization_server_reads_it() {
+    for (reads, expected) in [
+        (json!(true), None),
+        (json!(false), Some("does not say that it reads")),
+    ] {
+        let server = LoginServer::start(Faults {
+            issuer: Some(json!({
+                "client_id_metadata_document_supported": reads, "registration_endpoint": Value::Null,
+            })),
+            ..Faults::default()
+        })
+        .await;
+        blocking(move || {
+            let document = "https://client.example/rind.json";
+            let rind = machine(&server, &format!("client_id = \"{document}\"\n"));
+            match expected {
+                None => {
+                    let login = Login::start(&rind, &[]);
+                    let asked = pairs(login.page.split_once('?').unwrap().1);
+                    assert_eq!(asked["client_id"], document);
+                    browse(&server.approve(&login.page), None);
+                    assert_eq!(login.end().0, Some(0));
+                    let asked = server.asked("authorization_code");
+                    assert_eq!(asked[0]["client_id"], document);
+                }
+                Some(why) => {
+                    let ran = rind.run(&["mcp", "login", "docs"]);
+                    assert_eq!(ran.code, Some(1));
+                    assert!(ran.stderr.contains(why), "{}", ran.stderr);
+                }
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_for_one_more_scope_asks_for_those_of_the_present_login_as_well() {
+    let server = LoginServer::start(Faults::default()).await;
+    blocking(move || {
+        let rind = machine(&server, "");
+        server.state.lock().unwrap().scope = Some("read list".to_owned());
+        log_in(&rind, &server);
+        let scopes = |rind: &Rind, args: &[&str]| {
+            let mut login = Login::start(rind, args);
+            let asked = pairs(login.page.split_once('?').unwrap().1)["scope"].clone();
+            let _ = login.child.kill();
+            asked
+        };
+        assert_eq!(
+            scopes(&rind, &["--scope", "write", "--scope", "read"]),
+            "write read list"
+        );
+        assert_eq!(scopes(&rind, &[]), "read");
+        // Scopes at another address are those of another login.
+        rind.config(&format!("[mcp.docs]\nurl = \"{}?x\"\n", server.url()));
+        assert_eq!(scopes(&rind, &["--scope", "write"]), "write");
+    })
+    .await;
+}
+
 #[test]
 fn a_login_is_refused_where_the_settings_rule_it_out() {
     let rind = Rind::with_script(ECHOES);

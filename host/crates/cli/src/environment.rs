@@ -11,7 +11,6 @@ use super::{carried, render};
 use rind_lib::disk::{TemporaryFolder, private_folder};
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_operator::environment::OperatorEnvironment;
-use rind_operator::project;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 
@@ -72,8 +71,7 @@ pub(super) async fn project_setup(
     trust_project: bool,
 ) -> anyhow::Result<OperatorSetup> {
     let (environment, paths) = (operator_environment(), find_paths(workspace)?);
-    let project = project::trusted(&environment, &paths, trust_project, None).await?;
-    OperatorSetup::read(environment, paths, model, project)
+    OperatorSetup::with_project(environment, paths, model, trust_project, None).await
 }
 
 /// Reads the user's own settings for the current folder, without those of a project.

@@ -35,7 +35,8 @@ pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exi
     if let Some(project) = &args.distrust {
         // Fall back to the given path, so that a deleted project can be forgotten.
         let path = project.canonicalize().unwrap_or_else(|_| project.clone());
-        let was_trusted = projects.forget(&path)?;
+        let had_hooks = Projects::read(&paths.project_hooks())?.forget(&path)?;
+        let was_trusted = projects.forget(&path)? || had_hooks;
         let text = if was_trusted {
             "is no longer trusted"
         } else {

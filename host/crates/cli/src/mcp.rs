@@ -18,7 +18,7 @@ use super::{edit, environment, render, terminal};
 use rind_mcp::{
     AskServer, McpConfig, McpServer, OfferChange, PinnedServers, ProbeFailure, ServerOffer,
     ServerPin, ServerQuestion, ServerSettings, StoredLogin, changes_since, check_server_name,
-    login_file, pins_file, probe_server, remove_login,
+    login_file, pins_file, probe_server,
 };
 use rind_operator::mcp::NamedServer;
 use rind_operator::settings::ModelSelection;
@@ -34,7 +34,7 @@ pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
         McpCommand::List(args) => list_servers(&args).await,
         McpCommand::Test(args) => test_server(&args).await,
         McpCommand::Login(args) => login::log_in(args).await,
-        McpCommand::Remove(args) => remove_server(&args),
+        McpCommand::Remove(args) => remove_server(&args).await,
         McpCommand::Serve(args) => serve::run_server(*args).await,
     }
 }
@@ -323,9 +323,13 @@ fn login_issuer(setup: &OperatorSetup, name: &str, settings: &ServerSettings) ->
     is_used.then_some(login.issuer)
 }
 
-fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
+async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let setup = environment::user_setup()?;
     let file = setup.paths.user_config();
+    let is_private = mcp::settings(&setup)?
+        .0
+        .get(&args.name)
+        .is_some_and(|own| own.private);
     let keys: &[&str] = &[<McpConfig as rind_lib::config::Section>::NAME, &args.name];
     let was_there =
         edit::remove_value(&file, keys).with_context(|| format!("change {}", file.display()))?;
@@ -333,8 +337,10 @@ fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let of_project = pins.remove(&mcp::project_pin(&setup, &args.name))?;
     let was_pinned = pins.remove(&args.name)? || of_project;
     let was_logged_in = match check_server_name(&args.name) {
-        Ok(()) => remove_login(&login_file(&setup.paths, &args.name))
-            .with_context(|| format!("remove the login at `{}`", args.name))?,
+        Ok(()) => {
+            let path = login_file(&setup.paths, &args.name);
+            login::end_login(&path, &args.name, is_private).await?
+        }
         Err(_) => false,
     };
     if !was_there && !was_pinned && !was_logged_in {

@@ -14,7 +14,9 @@ use rind_lib::grant::ask::{Question, Yes};
 use rind_lib::grant::decide::Standing;
 use rind_lib::grant::project::ProjectTrust;
 use rind_lib::grant::{combined, in_words};
+use rind_lib::script::Script;
 use rind_operator::project::{AskProject, ProjectContents, ProjectQuestion, ProjectYes};
+use rind_operator::project_hooks::HookQuestion;
 
 /// Asks which permissions a plugin gets. The end of input is a no.
 pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
@@ -124,16 +126,28 @@ impl AskProject for TerminalTrust {
     fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>> {
         Box::pin(ask_project(question))
     }
+
+    fn ask_hooks<'a>(
+        &'a self,
+        question: &'a HookQuestion<'a>,
+    ) -> BoxFuture<'a, Option<ProjectYes>> {
+        Box::pin(ask_until_changed(hook_screen(question)))
+    }
 }
 
-/// Asks whether a project is trusted in its present state.
-async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
+/// Asks for a yes that lasts for this run, or until what was shown changes.
+async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectYes> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "y" | "yes" | "o" | "once" => Some(Some(ProjectYes::Once)),
         "a" | "always" => Some(Some(ProjectYes::UntilChanged)),
         "n" | "no" => Some(None),
         _ => None,
     };
+    screen.ask_approval(parse, Option::is_none).await.flatten()
+}
+
+/// Asks whether a project is trusted in its present state.
+async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
     let ProjectQuestion {
         paths,
         trust,
@@ -142,7 +156,66 @@ async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectYes> {
     } = question;
     let templates = project_templates(paths, files);
     let screen = project_screen(&paths.workspace, trust, contents, &templates);
-    screen.ask_approval(parse, Option::is_none).await.flatten()
+    ask_until_changed(screen).await
+}
+
+fn hook_screen(question: &HookQuestion<'_>) -> QuestionScreen {
+    let HookQuestion {
+        paths,
+        trust,
+        hooks,
+    } = question;
+    let mut head = vec![
+        QuestionLine::new("")
+            .styled_words(WARN.bold(), "? ")
+            .own_words("the project ")
+            .their_words(BOLD, &paths.workspace.display().to_string())
+            .own_words(&format!(
+                " has hooks in {}: programs that see calls and can refuse or change them",
+                hooks.places.join(" and ")
+            )),
+    ];
+    head.extend(changed_line(trust, "allowed them"));
+    let of_hook = |script: &Script| {
+        let (event, matcher, command) = script.claude_hook()?;
+        let about = match matcher {
+            "" => String::new(),
+            matcher => format!(" ({matcher})"),
+        };
+        let head = QuestionLine::new("  ")
+            .their_words(PLUGIN, &format!("{event}{about}"))
+            .own_words(" runs:");
+        Some(std::iter::once(head).chain(permission_lines(&command).collect::<Vec<_>>()))
+    };
+    let rows = hooks.scripts.iter().filter_map(of_hook).flatten();
+    let files = hooks.pinned_files(&paths.workspace);
+    let of_files = (!files.is_empty()).then(|| {
+        QuestionLine::new("  files of the project among them: ")
+            .their_words(DIM, &files.join(", "))
+            .own_words("; a change of one is asked about again")
+    });
+    QuestionScreen {
+        parts: vec![head, rows.collect(), of_files.into_iter().collect()],
+        covers: vec![QuestionLine::new("  ").styled_words(
+            DIM,
+            "they are confined like commands; what their programs read besides is not shown here",
+        )],
+        keys: "call them in this run [y]es, [a]lways until they change, or [n]o".to_owned(),
+        ..QuestionScreen::default()
+    }
+}
+
+/// The line about an earlier yes to something that has changed.
+fn changed_line(trust: &ProjectTrust, did: &str) -> Option<QuestionLine> {
+    let ProjectTrust::Changed { since } = trust else {
+        return None;
+    };
+    let line = QuestionLine::new("  ")
+        .styled_words(WARN, "changed:")
+        .own_words(&format!(" you {did} on "))
+        .their_words(DIM, since.split('T').next().unwrap_or_default())
+        .own_words(", and something has changed since");
+    Some(line)
 }
 
 fn project_screen(
@@ -161,15 +234,7 @@ fn project_screen(
                 brought.places.join(" and ")
             )),
     ];
-    if let ProjectTrust::Changed { since } = trust {
-        head.push(
-            QuestionLine::new("  ")
-                .styled_words(WARN, "changed:")
-                .own_words(" you trusted it on ")
-                .their_words(DIM, since.split('T').next().unwrap_or_default())
-                .own_words(", and it has changed since"),
-        );
-    }
+    head.extend(changed_line(trust, "trusted it"));
     let row = |kind: &str, (name, description): &(String, String)| {
         QuestionLine::new(kind)
             .their_words(PLUGIN, name)

@@ -38,7 +38,10 @@ mod tool;
 pub const PROTOCOL_LOG: &str = "rmcp";
 
 pub use compare::{OfferChange, changes_since, describe_changes};
-pub use login::{LoginFlow, LoginRequest, Redirected, StoredLogin, login_file, remove_login};
+pub use login::{
+    LoginFlow, LoginRequest, Redirected, StoredLogin, TokenRevocation, login_file, remove_login,
+    revoke_login,
+};
 pub use names::origin_of;
 pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};
 pub use pins::{PinError, PinnedServers, ServerPin, pins_file};

@@ -27,6 +27,7 @@ pub mod overlooked;
 pub mod plugin_flags;
 pub mod project;
 pub mod project_commands;
+pub mod project_hooks;
 pub mod project_servers;
 pub mod scripts;
 pub mod secrets;

@@ -15,8 +15,10 @@ use rind_lib::script::HooksConfig;
 /// A place in a project that is not used, the agent whose import takes it over, and the reason.
 type UnusedPlace = (&'static str, &'static str, &'static str);
 
-const OF_SETTINGS: &str =
-    "its hooks and rules would judge your calls, and the project can change them at any time";
+const OF_SETTINGS: &str = "its rules would judge your calls, and the project can change them at any time; its hooks can be used in place, after a question";
+
+/// The reason for settings whose hooks are called.
+const OF_OTHER_SETTINGS: &str = "all but its hooks: its rules would judge your calls, and the project can change them at any time";
 
 const PLACES: &[UnusedPlace] = &[
     (".claude/settings.json", "claude-code", OF_SETTINGS),
@@ -42,9 +44,18 @@ pub fn tell_unused(setup: &OperatorSetup) {
         hooks.claude.iter().any(named)
     };
     tell_parts(setup);
-    let found: Vec<&UnusedPlace> = PLACES
+    let has_called_hooks = |place: &str| {
+        let path = workspace.join(place).display().to_string();
+        let mut hooks = setup.project_hooks.iter();
+        hooks.any(|script| script.place.starts_with(&format!("{path}: ")))
+    };
+    let found: Vec<UnusedPlace> = PLACES
         .iter()
         .filter(|(place, ..)| !is_used(place) && is_there(&workspace.join(place)))
+        .map(|&(place, agent, why)| match has_called_hooks(place) {
+            true => (place, agent, OF_OTHER_SETTINGS),
+            false => (place, agent, why),
+        })
         .collect();
     let places: Vec<&str> = found.iter().map(|(place, ..)| *place).collect();
     if places.is_empty() || !is_new(&setup.paths.told_mark(&places)) {
@@ -64,7 +75,7 @@ pub fn tell_unused(setup: &OperatorSetup) {
 }
 
 /// Names the places, each reason once.
-fn with_reasons(found: &[&UnusedPlace]) -> String {
+fn with_reasons(found: &[UnusedPlace]) -> String {
     let groups = found.chunk_by(|(_, _, one), (_, _, other)| one == other);
     let groups = groups.map(|group| {
         let places: Vec<&str> = group.iter().map(|(place, ..)| *place).collect();

@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 
 use super::environment::OperatorEnvironment;
 use super::project_commands::COMMANDS;
+use super::project_hooks::HookQuestion;
 use super::skills::{PRESETS, project_preset_roots};
 use super::usage::{Usage, bail_usage};
 use super::{other_agents, project_servers};
@@ -87,9 +88,34 @@ pub enum ProjectYes {
 pub trait AskProject: Send + Sync {
     /// Asks, and waits for the answer as long as it takes. `None` is a no.
     fn ask<'a>(&'a self, question: &'a ProjectQuestion<'a>) -> BoxFuture<'a, Option<ProjectYes>>;
+
+    /// Asks whether the hooks of a project are called, in the same way.
+    fn ask_hooks<'a>(&'a self, question: &'a HookQuestion<'a>)
+    -> BoxFuture<'a, Option<ProjectYes>>;
 }
 
-/// Returns the project's folder in its present state, when it is trusted. Asks where nothing is
+/// Whether the content of a project may be used.
+pub enum ProjectAnswer {
+    /// The project has nothing to trust.
+    Nothing,
+    /// The project is trusted; holds its files.
+    Trusted(Arc<HeldFolder>),
+    /// The project is not trusted, or cannot be read.
+    NotTrusted,
+}
+
+impl ProjectAnswer {
+    /// Returns the files of a trusted project.
+    #[must_use]
+    pub fn trusted_files(self) -> Option<Arc<HeldFolder>> {
+        match self {
+            Self::Trusted(held) => Some(held),
+            Self::Nothing | Self::NotTrusted => None,
+        }
+    }
+}
+
+/// Decides whether the project's folder is used in its present state. Asks where nothing is
 /// known and there is `ask`; otherwise warns that the project is not used, and how to change that.
 ///
 /// # Errors
@@ -99,9 +125,9 @@ pub async fn trusted(
     paths: &Paths,
     by_flag: bool,
     ask: Option<&dyn AskProject>,
-) -> anyhow::Result<Option<Arc<HeldFolder>>> {
+) -> anyhow::Result<ProjectAnswer> {
     if !brings_something(paths) {
-        return Ok(None);
+        return Ok(ProjectAnswer::Nothing);
     }
     let held = match read_project(environment, paths) {
         Ok(held) => Arc::new(held),
@@ -111,20 +137,20 @@ pub async fn trusted(
         }
         Err(error) => {
             environment.warn(&format!("the project's .rind is not used: {error}"));
-            return Ok(None);
+            return Ok(ProjectAnswer::NotTrusted);
         }
     };
     let has_servers = server_files(paths).any(|(_, path)| held.file(&path).is_some());
     if !brings_folders(paths) && !has_servers {
-        return Ok(None);
+        return Ok(ProjectAnswer::Nothing);
     }
     if by_flag {
-        return Ok(Some(held));
+        return Ok(ProjectAnswer::Trusted(held));
     }
     let mut projects = Projects::read(&paths.projects())?;
     let trust = projects.of(&paths.workspace, held.digest());
     if trust == ProjectTrust::Trusted {
-        return Ok(Some(held));
+        return Ok(ProjectAnswer::Trusted(held));
     }
     let Some(ask) = ask else {
         let why = match trust {
@@ -135,7 +161,7 @@ pub async fn trusted(
         // If the project only has MCP servers of other agents, warn once: many projects have them.
         let of_others = !brings_folders(paths);
         if of_others && !other_agents::is_new(&paths.told_mark(&places)) {
-            return Ok(None);
+            return Ok(ProjectAnswer::NotTrusted);
         }
         let what = match of_others {
             true => places.join(" and "),
@@ -145,7 +171,7 @@ pub async fn trusted(
             "the project's {what} is not used: it {why}, and there is no terminal to ask at; review it and pass \
              --trust-project, or answer at a terminal"
         ));
-        return Ok(None);
+        return Ok(ProjectAnswer::NotTrusted);
     };
     let question = ProjectQuestion {
         paths,
@@ -161,7 +187,7 @@ pub async fn trusted(
         },
     };
     let Some(yes) = ask.ask(&question).await else {
-        return Ok(None);
+        return Ok(ProjectAnswer::NotTrusted);
     };
     if yes == ProjectYes::UntilChanged {
         let digest = held.digest().to_owned();
@@ -169,7 +195,7 @@ pub async fn trusted(
             .trust(&paths.workspace, digest, rind_lib::clock::now_text())
             .context("store that the project is trusted")?;
     }
-    Ok(Some(held))
+    Ok(ProjectAnswer::Trusted(held))
 }
 
 /// Returns the place of the project's plugins.

@@ -49,11 +49,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
                     .unsupported
                     .iter()
                     .for_each(|line| environment.warn_once(line));
-                found.extend(hooks.scripts.into_iter().map(|mut script| {
-                    script.name = free_name(&script.name, &names);
-                    names.insert(script.name.clone());
-                    script
-                }));
+                found.extend(with_free_names(hooks.scripts, &mut names));
             }
             Err(why) => bail_usage!(
                 "{}: [hooks] claude: {why}",
@@ -61,6 +57,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
             ),
         }
     }
+    found.extend(with_free_names(setup.project_hooks.clone(), &mut names));
     found.retain(|script| is_enabled(environment, script, &policy));
     Ok(found)
 }
@@ -69,6 +66,15 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
 fn setting_place(config: &Config, key: &[&str]) -> String {
     let key = [&[HooksConfig::NAME], key].concat();
     config.places(&key).pop().unwrap_or_default()
+}
+
+/// Gives each script a name that no other has.
+fn with_free_names(mut scripts: Vec<Script>, names: &mut BTreeSet<String>) -> Vec<Script> {
+    for script in &mut scripts {
+        script.name = free_name(&script.name, names);
+        names.insert(script.name.clone());
+    }
+    scripts
 }
 
 /// Returns this name, or the same with the first number that no other has: hooks of several files
@@ -149,6 +155,8 @@ pub fn writable(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<Vec
     }
     for script in scripts {
         let mut files = script.named_files(&home, &paths.workspace);
+        // A change of a pinned file is noticed before the script is called.
+        files.retain(|file| script.pins.iter().all(|pin| pin.path() != file));
         files.extend(
             script
                 .command

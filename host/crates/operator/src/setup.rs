@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::chat::ChatConfig;
 use super::environment::{OnWarning, OperatorEnvironment, SaidWarnings};
-use super::project;
+use super::project::{self, AskProject, ProjectAnswer};
+use super::project_hooks::allowed_hooks;
 use super::secrets::OperatorSecrets;
 use super::settings::ModelSelection;
 use super::usage::{Usage, bail_usage};
@@ -17,7 +18,7 @@ use rind_lib::model::Models;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
 use rind_lib::price::Prices;
 use rind_lib::provider::{ProviderConfig, ProvidersConfig};
-use rind_lib::script::HooksConfig;
+use rind_lib::script::{HooksConfig, Script};
 use rind_lib::tool::policy::ToolPolicy;
 use rind_lib::tool::sandbox::SandboxConfig;
 use rind_mcp::McpConfig;
@@ -55,6 +56,8 @@ pub struct OperatorSetup {
     pub config: Config,
     /// The project's own folder, when it is trusted.
     pub project: Option<Arc<HeldFolder>>,
+    /// Hooks of the project that a person has allowed.
+    pub project_hooks: Vec<Script>,
     /// Secrets, read when they are first needed.
     secrets: OnceLock<Arc<OperatorSecrets>>,
 }
@@ -68,8 +71,30 @@ impl OperatorSetup {
             paths,
             config,
             project: None,
+            project_hooks: Vec::new(),
             secrets: OnceLock::new(),
         }
+    }
+
+    /// Decides about the project and its hooks, then reads the settings. `ask` is the person who
+    /// decides; without one, only what was allowed before is used.
+    ///
+    /// # Errors
+    /// As [`project::trusted`], [`allowed_hooks`] and [`OperatorSetup::read`].
+    pub async fn with_project(
+        environment: Arc<OperatorEnvironment>,
+        paths: Paths,
+        model: &ModelSelection,
+        trust_project: bool,
+        ask: Option<&dyn AskProject>,
+    ) -> anyhow::Result<Self> {
+        let answer = project::trusted(&environment, &paths, trust_project, ask).await?;
+        let is_refused = matches!(answer, ProjectAnswer::NotTrusted);
+        let mut setup = Self::read(environment, paths, model, answer.trusted_files())?;
+        if !is_refused {
+            setup.project_hooks = allowed_hooks(&setup, ask).await?;
+        }
+        Ok(setup)
     }
 
     /// Reads the settings: the user's file, then those of the `project` when it is trusted, then

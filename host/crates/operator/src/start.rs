@@ -16,7 +16,7 @@ use super::load::PluginLoad;
 use super::machine::OperatorMachine;
 use super::mcp::UsedServers;
 use super::no_model::NoModel;
-use super::project::{self, AskProject};
+use super::project::AskProject;
 use super::settings::{PluginSelection, RunSettings, SessionChoice};
 use super::setup::{OperatorSetup, check_apart};
 use super::usage::bail_usage;
@@ -152,9 +152,9 @@ impl PreparedRun {
         keep_temporary_apart(&paths.workspace, &paths.temporary())
             .context("set up a folder for temporary files that no tool can change")?;
         let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
-        let project = project::trusted(&environment, &paths, by_flag, ask).await?;
         plugin_flags::check_places(&selection)?;
-        let mut setup = OperatorSetup::read(environment, paths, &model, project)?;
+        let mut setup =
+            OperatorSetup::with_project(environment, paths, &model, by_flag, ask).await?;
         let replaced = overlooked::of_settings(&setup.config);
         replaced
             .iter()

@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 
 use super::super::Script;
 use super::super::names::{self, NamePlaces};
+use super::super::pin::PinnedFile;
 use super::super::settings::Base;
 use super::event::EVENTS;
 use super::{ClaudeEvent, ClaudeHook, ClaudeMatcher};
@@ -52,9 +53,20 @@ pub struct ClaudeHooks {
     pub scripts: Vec<Script>,
     /// Descriptions of unsupported entries.
     pub unsupported: Vec<String>,
+    /// Whether the file turns all hooks off.
+    pub are_disabled: bool,
 }
 
-/// Reads a file. `workspace` is the project directory.
+/// Owner of a file with hooks.
+#[derive(Clone, Copy)]
+enum HookOwner<'a> {
+    /// The operator, whose hooks may read the files that they name.
+    Operator { base: Base<'a> },
+    /// The project, whose hooks may read what commands may.
+    Project,
+}
+
+/// Reads a file of the operator. `workspace` is the project directory.
 ///
 /// # Errors
 /// A sentence with the position: the file cannot be read, is malformed, or has a guard that cannot
@@ -68,16 +80,43 @@ pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks
         return Err(format!("{shown}: it has more than {MAX_BYTES} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-    let UniqueKeys(file) = serde_json::from_str(&text)
-        .map_err(|error| format!("{shown}:{}: {error}", error.line()))?;
+    read_text(path, &text, HookOwner::Operator { base }, workspace)
+}
+
+/// Reads the text of a project's file. Its hooks can read what commands can, and no other file that
+/// they name. Their own files in the project are pinned to their present content.
+///
+/// # Errors
+/// A sentence with the position: the text is malformed, has a guard that cannot be called, or names
+/// a file that cannot be read.
+pub fn read_project(path: &Path, text: &str, workspace: &Path) -> Result<ClaudeHooks, String> {
+    if text.len() as u64 > MAX_BYTES {
+        return Err(format!(
+            "{}: it has more than {MAX_BYTES} bytes",
+            path.display()
+        ));
+    }
+    read_text(path, text, HookOwner::Project, workspace)
+}
+
+fn read_text(
+    path: &Path,
+    text: &str,
+    owner: HookOwner<'_>,
+    workspace: &Path,
+) -> Result<ClaudeHooks, String> {
+    let shown = path.display();
+    let UniqueKeys(file) =
+        serde_json::from_str(text).map_err(|error| format!("{shown}:{}: {error}", error.line()))?;
     let mut reader = ClaudeReader {
         path,
         workspace,
-        base,
+        owner,
         found: ClaudeHooks::default(),
         commands: Vec::new(),
     };
     if file["disableAllHooks"] == true {
+        reader.found.are_disabled = true;
         reader.note_unsupported(
             "",
             "`disableAllHooks` is set, so none of its hooks is called",
@@ -99,7 +138,7 @@ pub fn read(path: &Path, workspace: &Path, base: Base<'_>) -> Result<ClaudeHooks
 struct ClaudeReader<'a> {
     path: &'a Path,
     workspace: &'a Path,
-    base: Base<'a>,
+    owner: HookOwner<'a>,
     found: ClaudeHooks,
     /// Commands seen so far, with event and matcher, to skip duplicates.
     commands: Vec<(String, String, String)>,
@@ -226,15 +265,24 @@ impl ClaudeReader<'_> {
             &[],
         );
         script.command = ["bash", "-c", command].map(OsString::from).to_vec();
-        script.files = self.command_files(command);
-        script.folders = names::file_folders(&script.files, self.base.home);
-        // A hook of a plugin may read the plugin's files.
-        let root = self.plugin_root().map(|root| root.join("hooks.json"));
-        let root = root.filter(|file| file.parent().is_some_and(Path::is_dir));
-        script
-            .folders
-            .extend(names::file_folders(root.as_slice(), self.base.home));
         script.env = self.env();
+        match self.owner {
+            HookOwner::Operator { base } => {
+                script.files = self.command_files(command, base.home);
+                script.folders = names::file_folders(&script.files, base.home);
+                // A hook of a plugin may read the plugin's files.
+                let root = self.plugin_root().map(|root| root.join("hooks.json"));
+                let root = root.filter(|file| file.parent().is_some_and(Path::is_dir));
+                script
+                    .folders
+                    .extend(names::file_folders(root.as_slice(), base.home));
+            }
+            HookOwner::Project => {
+                script.pins = self
+                    .project_pins(command, &script.env)
+                    .map_err(|why| self.wrong_file(place, &why))?;
+            }
+        }
         script.deadline = Duration::from_secs(timeout);
         script.place = format!("{}: {place}", self.path.display());
         script.claude = Some(ClaudeHook {
@@ -272,14 +320,35 @@ impl ClaudeReader<'_> {
 
     /// Returns the files that a command names, which the hook may read although commands may not.
     /// Files of the project are readable anyway.
-    fn command_files(&self, command: &str) -> Vec<PathBuf> {
+    fn command_files(&self, command: &str, home: &Path) -> Vec<PathBuf> {
         let root = self.root_variable();
         let places = NamePlaces {
-            home: self.base.home,
+            home,
             variables: root.as_slice(),
             current: None,
         };
         names::named_files(command, places)
+    }
+
+    /// Pins the files of the project that a command names.
+    fn project_pins(
+        &self,
+        command: &str,
+        variables: &[(OsString, OsString)],
+    ) -> Result<Vec<PinnedFile>, String> {
+        let places = NamePlaces {
+            // Files outside the project are not pinned: it cannot change them.
+            home: Path::new("/nonexistent"),
+            variables,
+            current: Some(self.workspace),
+        };
+        let files = names::named_files(command, places).into_iter();
+        let is_inside = |file: &PathBuf| {
+            let real = file.canonicalize();
+            file.starts_with(self.workspace)
+                || real.is_ok_and(|real| real.starts_with(self.workspace))
+        };
+        files.filter(is_inside).map(PinnedFile::pin_file).collect()
     }
 }
 

@@ -22,7 +22,7 @@ use crate::lock::lock;
 use crate::point::caller::Caller;
 
 pub(super) use event::ClaudeEvent;
-pub use file::{ClaudeHooks, read};
+pub use file::{ClaudeHooks, read, read_project};
 pub(super) use tools::{claude_name as tool_name, own_name as own_tool};
 
 /// Selects the tools, sources or reasons that a hook is called for.
@@ -93,6 +93,14 @@ pub(super) struct ClaudeState {
 }
 
 impl ClaudeHook {
+    pub(super) fn event_name(&self) -> &'static str {
+        self.event.name()
+    }
+
+    pub(super) fn matcher_text(&self) -> &str {
+        &self.matcher_text
+    }
+
     /// Returns the matcher if the hook is about tools and matches none of the known ones (plugin
     /// and name).
     pub(super) fn stray_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {

@@ -2,6 +2,7 @@
 
 mod claude;
 mod hostile;
+mod project;
 mod settings;
 mod warm;
 

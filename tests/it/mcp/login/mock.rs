@@ -21,6 +21,8 @@ pub(super) struct Faults {
     pub padding: usize,
     /// Answer of the token endpoint, with its status.
     pub token: Option<(u16, Value)>,
+    /// Status of the revocation endpoint.
+    pub revoke: Option<u16>,
     /// Whether nothing is published.
     pub no_metadata: bool,
 }
@@ -31,6 +33,8 @@ pub(super) struct State {
     pub faults: Faults,
     /// Life of the next tokens, in seconds.
     pub lifetime: Option<u64>,
+    /// Scopes of the next tokens.
+    pub scope: Option<String>,
     /// Challenges by code.
     codes: BTreeMap<String, String>,
     /// Tokens that are accepted.
@@ -41,6 +45,8 @@ pub(super) struct State {
     pub asked: Vec<BTreeMap<String, String>>,
     /// Bodies of registrations.
     pub registered: Vec<Value>,
+    /// Bodies of requests to the revocation endpoint, each with its header of authorization.
+    pub revoked: Vec<(BTreeMap<String, String>, String)>,
 }
 
 /// A server that wants a login, with its authorization server.
@@ -200,6 +206,7 @@ fn answer(state: &Mutex<State>, received: &Received) -> Reply {
                 "authorization_endpoint": format!("{base}/as/authorize"),
                 "token_endpoint": format!("{base}/as/token"),
                 "registration_endpoint": format!("{base}/as/register"),
+                "revocation_endpoint": format!("{base}/as/revoke"),
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": true,
@@ -216,6 +223,15 @@ fn answer(state: &Mutex<State>, received: &Received) -> Reply {
                 201,
                 &json!({"client_id": "client-1", "client_secret": "client-secret-1", "redirect_uris": uris}),
             )
+        }
+        ("POST", "/as/revoke") => {
+            let body = pairs(std::str::from_utf8(&received.body).unwrap());
+            let mut proofs = received.headers.iter();
+            let proof = proofs.find_map(|line| line.strip_prefix("authorization: "));
+            let proof = proof.unwrap_or_default().to_owned();
+            state.valid.retain(|token| *token != body["token"]);
+            state.revoked.push((body, proof));
+            Reply::Plain(faults.revoke.unwrap_or(200), Vec::new(), Vec::new())
         }
         ("POST", "/as/token") => {
             let body = pairs(std::str::from_utf8(&received.body).unwrap());
@@ -253,6 +269,9 @@ fn give_token(state: &mut State, body: &BTreeMap<String, String>) -> Reply {
     let mut answer = json!({
         "access_token": token, "token_type": "Bearer", "refresh_token": state.refresh,
     });
+    if let Some(scope) = state.scope.clone() {
+        answer["scope"] = json!(scope);
+    }
     if let Some(lifetime) = state.lifetime {
         answer["expires_in"] = json!(lifetime);
     }

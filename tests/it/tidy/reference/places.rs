@@ -138,6 +138,11 @@ const DATA: Files = &[
         "questions at a terminal; `rind plugin grants --distrust DIR`",
     ),
     (
+        "project-hooks.json",
+        "projects whose [hooks](../scripts-as-hooks.md#hooks-of-a-project) you allowed, each with a digest",
+        "questions at a terminal; `rind plugin grants --distrust DIR`",
+    ),
+    (
         "commands/ID.json",
         "state of the repositories before a command that runs, or that was interrupted",
         "every confined command",

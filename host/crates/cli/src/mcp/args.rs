@@ -152,7 +152,7 @@ pub(in super::super) struct McpTestArgs {
 pub(in super::super) struct McpLoginArgs {
     /// Name of the server
     pub(super) name: String,
-    /// Ask for this scope, in place of those of the settings or of the server
+    /// Ask for this scope, besides those of the present login, in place of those of the settings or of the server
     #[arg(long, value_name = "SCOPE")]
     pub(super) scope: Vec<String>,
     /// Port on 127.0.0.1 to which the browser is led back; any that is free by default

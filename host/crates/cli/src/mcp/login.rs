@@ -2,6 +2,7 @@
 //! is led back, or the person pastes the address to which it was led.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,10 @@ use super::args::McpLoginArgs;
 use super::find_server;
 use crate::exit_code::{ExitStatus, bail_usage};
 use crate::{environment, render, terminal};
-use rind_mcp::{LoginFlow, LoginRequest, Redirected, ServerSettings, StoredLogin, login_file};
+use rind_mcp::{
+    LoginFlow, LoginRequest, Redirected, ServerSettings, StoredLogin, TokenRevocation, login_file,
+    remove_login, revoke_login,
+};
 use rind_operator::mcp;
 use rind_operator::setup::OperatorSetup;
 use rind_serve::{ApiListener, RedirectPage, receive_redirects};
@@ -43,23 +47,23 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
             "MCP server `{name}` gets its token from `headers`; remove `authorization` from [mcp.{name}] to log in"
         );
     }
+    let file = login_file(&setup.paths, name);
     let scopes = match args.scope.is_empty() {
-        true => &settings.scopes,
-        false => &args.scope,
+        true => settings.scopes.clone(),
+        false => with_held_scopes(args.scope, &file, url),
     };
     let secret = client_secret(&setup, name, settings)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let listener = ApiListener::bind_tcp(address).await;
     let listener = listener.with_context(|| format!("listen at {address}"))?;
     let redirect = format!("{}{CALLBACK}", listener.address_text());
-    let file = login_file(&setup.paths, name);
     let flow = LoginFlow::begin(LoginRequest {
         name,
         url,
         is_private: settings.private,
         file: &file,
         redirect: &redirect,
-        scopes,
+        scopes: &scopes,
         client_id: settings.client_id.as_deref(),
         client_secret: secret.as_deref(),
     });
@@ -72,6 +76,47 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
         login.issuer
     ));
     Ok(ExitStatus::Done)
+}
+
+/// Adds the scopes of the present login at this address: a server that wants one more for a call
+/// names that one alone, and a login without the others would lose them (SEP-2350).
+fn with_held_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<String> {
+    // A login that cannot be read is replaced by this one.
+    let held = StoredLogin::read(file).ok().flatten();
+    let held = held.filter(|login| login.url == url);
+    for scope in held.iter().flat_map(StoredLogin::scopes) {
+        if !scopes.contains(scope) {
+            scopes.push(scope.clone());
+        }
+    }
+    scopes
+}
+
+/// Revokes the tokens of a login and removes its file, which goes even when the authorization server
+/// cannot be reached. Returns whether there was a login.
+pub(super) async fn end_login(file: &Path, name: &str, is_private: bool) -> anyhow::Result<bool> {
+    match StoredLogin::read(file) {
+        Ok(None) => {}
+        Ok(Some(login)) => {
+            let revoked = revoke_login(name, &login, is_private).await;
+            let at = format!(
+                "end the login at the pages of {} if they are to end now",
+                login.issuer
+            );
+            match revoked {
+                Ok(TokenRevocation::Revoked) => {
+                    render::print_note(&format!("its tokens are revoked at {}", login.issuer));
+                }
+                Ok(TokenRevocation::NotOffered) => render::print_warning(&format!(
+                    "its tokens last until they expire, because its authorization server revokes none; {at}"
+                )),
+                Ok(TokenRevocation::NoTokens) => {}
+                Err(why) => render::print_warning(&format!("its tokens {why}; {at}")),
+            }
+        }
+        Err(why) => render::print_warning(&format!("its tokens are not revoked: {why}")),
+    }
+    remove_login(file).with_context(|| format!("remove the login at `{name}`"))
 }
 
 fn failed(name: &str, why: &str) -> anyhow::Error {

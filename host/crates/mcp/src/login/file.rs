@@ -130,6 +130,33 @@ impl StoredLogin {
         replace_private(path, &bytes)
     }
 
+    /// Returns the id of the client that the login was made with.
+    pub(super) fn client_id(&self) -> Option<String> {
+        Some(self.credentials.as_ref()?.client_id.clone())
+    }
+
+    /// Returns the scopes of its tokens, as far as the authorization server named them.
+    #[must_use]
+    pub fn scopes(&self) -> &[String] {
+        let credentials = self.credentials.as_ref();
+        credentials.map_or(&[], |own| &own.granted_scopes)
+    }
+
+    /// Returns its tokens, each after its kind: the refresh token first.
+    pub(super) fn all_tokens(&self) -> Vec<(&'static str, String)> {
+        let tokens = self.credentials.as_ref();
+        let tokens = tokens.and_then(|own| serde_json::to_value(own.token_response.as_ref()?).ok());
+        let tokens = tokens.unwrap_or_default();
+        let token = |kind: &'static str| {
+            let text = tokens.get(kind)?.as_str()?;
+            (!text.is_empty()).then(|| (kind, text.to_owned()))
+        };
+        ["refresh_token", "access_token"]
+            .into_iter()
+            .filter_map(token)
+            .collect()
+    }
+
     /// Returns the access token.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use url::Url;
 
 use super::egress::LoginEgress;
 use super::file::{LoginStore, StoredLogin};
+use super::revoke::revocation_endpoint;
 use super::{MAX_ERROR_BYTES, header_text};
 use crate::probe::NoSession;
 use rind_lib::disk::lock_beside;
@@ -95,6 +96,7 @@ impl LoginFlow {
         let metadata = discover(&manager, &egress, challenge.as_deref()).await?;
         let issuer = metadata.issuer.clone().unwrap_or_default();
         let can_register = metadata.registration_endpoint.is_some();
+        let reads_documents = reads_client_documents(&metadata);
         manager.set_metadata(metadata);
         let scopes = match request.scopes {
             [] => manager.select_initial_scopes(&[]).await,
@@ -102,6 +104,14 @@ impl LoginFlow {
         };
         let words: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let secret = match request.client_id {
+            // The address of a document about the client, which the authorization server fetches.
+            Some(id) if is_document(id) && !reads_documents => {
+                return Err(format!(
+                    "needs another client: {} does not say that it reads documents about clients, such as {}; set `client_id` in [mcp.{name}] to the id of a client that is registered there, or remove it",
+                    clean_line(&issuer, MAX_ERROR_BYTES),
+                    clean_line(id, MAX_ERROR_BYTES)
+                ));
+            }
             Some(id) => {
                 let mut config = OAuthClientConfig::new(id, request.redirect);
                 if let Some(secret) = request.client_secret {
@@ -241,7 +251,10 @@ fn parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
     }
 }
 
-async fn manager_of(url: &str, egress: &Arc<LoginEgress>) -> Result<AuthorizationManager, String> {
+pub(super) async fn manager_of(
+    url: &str,
+    egress: &Arc<LoginEgress>,
+) -> Result<AuthorizationManager, String> {
     let made = AuthorizationManager::new_with_oauth_http_client(url, egress.clone()).await;
     made.map_err(|error| auth_words(&error, egress))
 }
@@ -283,6 +296,20 @@ async fn discover(
     Ok(found.metadata)
 }
 
+/// Whether an id of a client is the address of a document about it.
+fn is_document(client_id: &str) -> bool {
+    client_id.starts_with("https://")
+}
+
+/// Whether an authorization server fetches documents about clients (OAuth Client ID Metadata
+/// Document).
+fn reads_client_documents(metadata: &AuthorizationMetadata) -> bool {
+    let field = metadata
+        .additional_fields
+        .get("client_id_metadata_document_supported");
+    field == Some(&serde_json::Value::Bool(true))
+}
+
 /// Checks two things that the protocol's library tolerates: URLs without encryption, and servers
 /// that do not declare support for PKCE. The specification requires clients to refuse both.
 fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Result<(), String> {
@@ -290,7 +317,9 @@ fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Res
     let issuer = issuer.ok_or("has an authorization server that does not name its issuer")?;
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     let endpoints = endpoints.into_iter().chain(&metadata.registration_endpoint);
-    for url in endpoints.map(String::as_str).chain([issuer]) {
+    let endpoints = endpoints.map(String::as_str);
+    let endpoints = endpoints.chain(revocation_endpoint(metadata));
+    for url in endpoints.chain([issuer]) {
         let checked = egress.check_address(url);
         checked.map_err(|why| format!("has an address that is not used: {why}"))?;
     }
@@ -303,6 +332,25 @@ fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Res
         ));
     }
     Ok(())
+}
+
+/// Finds the metadata of the authorization server that gave a login, and checks them.
+pub(super) async fn issuer_metadata(
+    manager: &AuthorizationManager,
+    egress: &LoginEgress,
+    issuer: &str,
+) -> Result<AuthorizationMetadata, String> {
+    let found = manager.resolve_metadata_from_challenge(None).await;
+    let found = found.map_err(|error| auth_words(&error, egress))?;
+    let is_same = found.metadata.issuer.as_deref() == Some(issuer);
+    if !found.source.is_discovered() || !is_same {
+        return Err(format!(
+            "was given by {}, which is not the authorization server that the server names now",
+            clean_line(issuer, MAX_ERROR_BYTES)
+        ));
+    }
+    check_metadata(&found.metadata, egress)?;
+    Ok(found.metadata)
 }
 
 /// Renews the tokens of a login, and stores them. The caller holds the lock of the file. Errors have

@@ -19,7 +19,7 @@ use rind_lib::skill::FILE;
 use rind_lib::tool::approval::DenyAll;
 use rind_operator::load::PluginLoad;
 use rind_operator::setup::{OperatorSetup, check_apart};
-use rind_operator::{confinement, grants, model, plugin_flags, project, scripts};
+use rind_operator::{confinement, grants, model, plugin_flags, scripts};
 
 /// Most bytes of the bundle that the model reads: about twelve thousand tokens.
 const MAX_INPUT_BYTES: usize = 48 << 10;
@@ -53,9 +53,9 @@ pub(super) async fn summarize_bundle(
     let (environment, paths) = (operator_environment(), find_paths(None)?);
     let (model, plugins) = (model.selection(), plugins.selection());
     check_apart(&paths)?;
-    let project = project::trusted(&environment, &paths, plugins.trust_project, None).await?;
     plugin_flags::check_places(&plugins)?;
-    let setup = OperatorSetup::read(environment, paths, &model, project)?;
+    let by_flag = plugins.trust_project;
+    let setup = OperatorSetup::with_project(environment, paths, &model, by_flag, None).await?;
     let provider = model::select(&setup, &model, None)?;
     let granted = grants::options(&setup.paths, &plugins.grants, None, None)?;
     let load = PluginLoad::new(&setup, &plugins, granted)?;

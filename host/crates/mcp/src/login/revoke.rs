@@ -1,0 +1,133 @@
+//! Revocation of a login's tokens at the authorization server that gave them (RFC 7009).
+//!
+//! Start from [`revoke_login`].
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::transport::auth::AuthorizationMetadata;
+use serde_json::Value;
+use url::form_urlencoded::{Serializer, byte_serialize};
+
+use super::egress::LoginEgress;
+use super::file::StoredLogin;
+use super::flow::{issuer_metadata, manager_of};
+use crate::probe::NoSession;
+use rind_lib::egress::{Body, Request, Timeouts};
+
+/// Outcome of a revocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenRevocation {
+    /// The authorization server no longer accepts the tokens.
+    Revoked,
+    /// The authorization server publishes no address for this.
+    NotOffered,
+    /// The login has no tokens.
+    NoTokens,
+}
+
+/// Revokes the tokens of the login at the server `name`: the refresh token first, which ends the
+/// access tokens made from it at most servers, then the access token. The login's file is not
+/// changed. `is_private` says whether names may lead to private addresses.
+///
+/// # Errors
+/// Reason, in words that continue "its tokens". Tokens are not shown.
+pub async fn revoke_login(
+    name: &str,
+    login: &StoredLogin,
+    is_private: bool,
+) -> Result<TokenRevocation, String> {
+    let tokens = login.all_tokens();
+    if tokens.is_empty() {
+        return Ok(TokenRevocation::NoTokens);
+    }
+    let of_login = |why: String| format!("could not be revoked: the login {why}");
+    let egress = LoginEgress::new(name, &login.url, is_private, Arc::new(NoSession));
+    let egress = egress.map_err(of_login)?;
+    let manager = manager_of(&login.url, &egress).await.map_err(of_login)?;
+    let metadata = issuer_metadata(&manager, &egress, &login.issuer).await;
+    let metadata = metadata.map_err(of_login)?;
+    let Some(url) = revocation_endpoint(&metadata) else {
+        return Ok(TokenRevocation::NotOffered);
+    };
+    let client = ClientProof::new(&metadata, login);
+    for (kind, token) in tokens {
+        let request = client.revocation(url, kind, &token);
+        let answered = egress.send(request).await;
+        let response = answered.map_err(|error| format!("could not be revoked: {error}"))?;
+        // A token that the server does not know is answered with 200 as well (RFC 7009, 2.2).
+        if response.status != 200 {
+            return Err(format!(
+                "could not be revoked: the authorization server answered with {}",
+                response.status
+            ));
+        }
+    }
+    Ok(TokenRevocation::Revoked)
+}
+
+/// Returns the address at which the authorization server revokes tokens (RFC 8414).
+pub(super) fn revocation_endpoint(metadata: &AuthorizationMetadata) -> Option<&str> {
+    let field = metadata.additional_fields.get("revocation_endpoint");
+    field.and_then(Value::as_str)
+}
+
+/// The client of a login, as it proves itself in a revocation.
+struct ClientProof {
+    id: String,
+    secret: Option<String>,
+    /// Whether the secret is in the body and not in a header.
+    is_in_body: bool,
+}
+
+impl ClientProof {
+    fn new(metadata: &AuthorizationMetadata, login: &StoredLogin) -> Self {
+        let fields = &metadata.additional_fields;
+        let methods = ["revocation", "token"]
+            .iter()
+            .find_map(|own| fields.get(&format!("{own}_endpoint_auth_methods_supported")));
+        let has = |method: &str| {
+            let all = methods.and_then(Value::as_array);
+            all.is_some_and(|all| all.iter().any(|own| own == method))
+        };
+        Self {
+            id: login.client_id().unwrap_or_default(),
+            secret: login.client_secret.clone(),
+            is_in_body: has("client_secret_post") && !has("client_secret_basic"),
+        }
+    }
+
+    fn revocation(&self, url: &str, kind: &str, token: &str) -> Request {
+        let mut body = Serializer::new(String::new());
+        body.append_pair("token", token)
+            .append_pair("token_type_hint", kind);
+        let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
+        let mut headers = vec![
+            header("accept", "application/json"),
+            header("content-type", "application/x-www-form-urlencoded"),
+        ];
+        match &self.secret {
+            Some(secret) if !self.is_in_body => {
+                // Both are form-encoded before they are joined (RFC 6749, 2.3.1).
+                let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+                let pair = format!("{}:{}", encode(&self.id), encode(secret));
+                let value = format!("Basic {}", STANDARD.encode(pair));
+                headers.push(header("authorization", &value));
+            }
+            secret => {
+                body.append_pair("client_id", &self.id);
+                if let Some(secret) = secret {
+                    body.append_pair("client_secret", secret);
+                }
+            }
+        }
+        Request {
+            method: "POST".to_owned(),
+            url: url.to_owned(),
+            headers,
+            body: Body::Whole(body.finish().into_bytes()),
+            timeouts: Timeouts::default(),
+        }
+    }
+}

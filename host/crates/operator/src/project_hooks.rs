@@ -1,0 +1,252 @@
+//! Hooks of Claude Code in the settings of a project.
+//!
+//! A person is asked about them, apart from the trust in the project: they judge its calls and run
+//! programs. The answer covers the hooks and the files of the project that they run, as they were
+//! when the question was shown. What has changed since is asked about again at the next start, and
+//! is not called in the meantime. The hooks run like commands and read no more than these; only
+//! those of the operator's own settings may read other files that they name.
+//!
+//! Start from [`allowed_hooks`].
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::other_agents;
+use super::project::{AskProject, ProjectYes};
+use super::setup::OperatorSetup;
+use rind_lib::grant::held::HeldFolder;
+use rind_lib::grant::project::{ProjectTrust, Projects};
+use rind_lib::paths::Paths;
+use rind_lib::script::{Base, ClaudeHooks, HooksConfig, PinnedFile, Script, read_project_claude};
+
+/// Files of a project that can have hooks.
+pub(super) const FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+
+/// Hooks of a project as they were read.
+#[derive(Debug)]
+pub struct ProjectHooks {
+    /// Hooks, in the order of their files.
+    pub scripts: Vec<Script>,
+    /// Files that they stand in.
+    pub places: Vec<&'static str>,
+    /// Entries that have no effect, each with the reason.
+    unsupported: Vec<String>,
+}
+
+/// The question whether the hooks of a project are called.
+pub struct HookQuestion<'a> {
+    /// Folders, among them the workspace.
+    pub paths: &'a Paths,
+    /// Earlier answer.
+    pub trust: &'a ProjectTrust,
+    /// Hooks that are called if the answer is yes.
+    pub hooks: &'a ProjectHooks,
+}
+
+/// Returns the project's hooks that a person has allowed in their present state. Asks where nothing
+/// is known and there is `ask`; otherwise warns that they are not called, once for each state. Files
+/// that the operator's settings name are left out: their hooks are called in any case.
+///
+/// # Errors
+/// The settings of hooks are wrong, or the remembered answers cannot be read or written.
+pub async fn allowed_hooks(
+    setup: &OperatorSetup,
+    ask: Option<&dyn AskProject>,
+) -> anyhow::Result<Vec<Script>> {
+    let (environment, paths) = (&setup.environment, &setup.paths);
+    let named = named_files(setup)?;
+    let hooks = match read_hooks(&paths.workspace, &named) {
+        Ok(Some(hooks)) => hooks,
+        Ok(None) => return Ok(Vec::new()),
+        Err(why) => {
+            environment.warn_once(&format!("the project's hooks are not called: {why}"));
+            return Ok(Vec::new());
+        }
+    };
+    let mut answers = Projects::read(&paths.project_hooks())?;
+    let digest = hooks.digest();
+    let trust = answers.of(&paths.workspace, &digest);
+    if trust != ProjectTrust::Trusted {
+        let Some(ask) = ask else {
+            let what = hooks.places.join(" and ");
+            let why = match trust {
+                ProjectTrust::Changed { .. } => "they have changed since they were allowed",
+                _ => "nobody has allowed them",
+            };
+            if other_agents::is_new(&paths.told_mark(&[&digest])) {
+                environment.warn_once(&format!(
+                    "the project's hooks in {what} are not called: {why}; start `rind` at a terminal to be asked about them (shown once)"
+                ));
+            }
+            return Ok(Vec::new());
+        };
+        let question = HookQuestion {
+            paths,
+            trust: &trust,
+            hooks: &hooks,
+        };
+        match ask.ask_hooks(&question).await {
+            None => return Ok(Vec::new()),
+            Some(ProjectYes::Once) => {}
+            Some(ProjectYes::UntilChanged) => answers
+                .trust(&paths.workspace, digest, rind_lib::clock::now_text())
+                .context("store that the project's hooks are allowed")?,
+        }
+    }
+    for line in &hooks.unsupported {
+        environment.warn_once(line);
+    }
+    Ok(hooks.scripts)
+}
+
+/// Returns the files of hooks that the operator's settings name.
+fn named_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
+    let HooksConfig { claude, .. } = setup.config.section()?;
+    let home = setup.environment.home_or_empty();
+    let base = Base {
+        home: &home,
+        settings: &setup.paths.config,
+    };
+    Ok(claude.iter().map(|file| base.path(file)).collect())
+}
+
+/// Reads the hooks of a project without those of `named` files; `None` where there are none, or a file turns all of them off.
+fn read_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<ProjectHooks>, String> {
+    let mut all = ProjectHooks {
+        scripts: Vec::new(),
+        places: Vec::new(),
+        unsupported: Vec::new(),
+    };
+    for place in FILES {
+        let path = workspace.join(place);
+        if path.symlink_metadata().is_err() || named.contains(&path) {
+            continue;
+        }
+        let held = HeldFolder::read_linked_file(&path, workspace);
+        let held = held.map_err(|error| error.to_string())?;
+        let bytes = held.file(&path).unwrap_or_default();
+        let text = std::str::from_utf8(bytes)
+            .map_err(|_| format!("{}: it is not UTF-8", path.display()))?;
+        let ClaudeHooks {
+            scripts,
+            unsupported,
+            are_disabled,
+        } = read_project_claude(&path, text, workspace)?;
+        if are_disabled {
+            return Ok(None);
+        }
+        if !scripts.is_empty() {
+            all.places.push(place);
+            all.scripts.extend(scripts);
+            all.unsupported.extend(unsupported);
+        }
+    }
+    Ok((!all.scripts.is_empty()).then_some(all))
+}
+
+impl ProjectHooks {
+    /// Returns the digest of everything that an answer covers, as hexadecimal digits.
+    fn digest(&self) -> String {
+        let hooks = self.scripts.iter().map(|script| {
+            let pins = script.pins.iter().map(|pin| (pin.path(), pin.digest()));
+            let pins: Vec<_> = pins.collect();
+            json!([
+                script.place,
+                script.claude_hook(),
+                script.deadline.as_secs(),
+                pins
+            ])
+        });
+        let text = serde_json::Value::from_iter(hooks).to_string();
+        blake3::hash(text.as_bytes()).to_hex().to_string()
+    }
+
+    /// Returns the files of the project that the answer covers, by their paths in it, each once.
+    #[must_use]
+    pub fn pinned_files(&self, workspace: &Path) -> Vec<String> {
+        let pins = self.scripts.iter().flat_map(|script| &script.pins);
+        let mut files: Vec<String> = pins
+            .map(PinnedFile::path)
+            .map(|path| path.strip_prefix(workspace).unwrap_or(path))
+            .map(|path| path.display().to_string())
+            .collect();
+        files.sort();
+        files.dedup();
+        files
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn hooks(folder: &tempfile::TempDir) -> Option<ProjectHooks> {
+        read_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap()
+    }
+
+    const GUARD: &str = r#"{"permissions": {"allow": ["Bash(ls)"]}, "hooks": {"PreToolUse": [{"matcher": "Bash",
+        "hooks": [{"type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/guard.sh ~/.ssh/id_rsa"}]}]}}"#;
+
+    #[test]
+    fn an_answer_covers_the_hooks_and_the_files_that_they_run_but_no_other_settings() {
+        let folder = project(&[
+            (FILES[0], GUARD),
+            (".claude/hooks/guard.sh", "exit 0"),
+            ("README.md", "x"),
+        ]);
+        let own = hooks(&folder).unwrap();
+        let workspace = folder.path().canonicalize().unwrap();
+        assert_eq!(own.pinned_files(&workspace), [".claude/hooks/guard.sh"]);
+        assert!(own.scripts[0].files.is_empty() && own.scripts[0].folders.is_empty());
+        let same = |folder: &tempfile::TempDir| hooks(folder).unwrap().digest() == own.digest();
+        assert!(same(&folder));
+        let write =
+            |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
+        write(FILES[0], &GUARD.replace("Bash(ls)", "Bash(cat)"));
+        assert!(same(&folder));
+        write(".claude/hooks/guard.sh", "exit 2");
+        assert!(!same(&folder));
+        write(".claude/hooks/guard.sh", "exit 0");
+        write(FILES[0], &GUARD.replace("\"Bash\"", "\"Edit\""));
+        assert!(!same(&folder));
+        write(FILES[0], GUARD);
+        write(FILES[1], &GUARD.replace("guard.sh", "guard.sh again"));
+        assert!(!same(&folder));
+        write(FILES[1], r#"{"disableAllHooks": true}"#);
+        assert!(hooks(&folder).is_none());
+    }
+
+    #[test]
+    fn settings_without_hooks_are_no_question_and_broken_ones_are_named() {
+        let folder = project(&[(FILES[0], r#"{"permissions": {}}"#)]);
+        assert!(hooks(&folder).is_none());
+        assert!(hooks(&project(&[])).is_none());
+        for text in [
+            "{",
+            r#"{"hooks": []}"#,
+            r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "prompt"}]}]}}"#,
+        ] {
+            let folder = project(&[(FILES[0], text)]);
+            let why = read_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap_err();
+            assert!(why.contains("settings.json"), "{why}");
+        }
+        let outside = project(&[("x.json", GUARD)]);
+        let folder = project(&[]);
+        std::fs::create_dir(folder.path().join(".claude")).unwrap();
+        let link = folder.path().join(FILES[0]);
+        std::os::unix::fs::symlink(outside.path().join("x.json"), link).unwrap();
+        read_hooks(&folder.path().canonicalize().unwrap(), &[]).unwrap_err();
+    }
+}
