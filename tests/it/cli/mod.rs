@@ -46,6 +46,8 @@ mod rewind_killed;
 mod scripts;
 mod serve;
 mod serve_api;
+mod serve_flood;
+mod serve_images;
 mod serve_turns;
 mod session_atif;
 mod session_doctor;
