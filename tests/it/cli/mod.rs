@@ -49,6 +49,7 @@ mod serve_api;
 mod serve_flood;
 mod serve_images;
 mod serve_turns;
+mod serve_workspaces;
 mod session_atif;
 mod session_doctor;
 mod session_format;

@@ -17,6 +17,8 @@ pub(super) struct InputForm {
     text: String,
     /// Bytes of the files.
     images: Vec<Vec<u8>>,
+    /// Folder that a new session works in.
+    pub(super) workspace: Option<String>,
     /// Whether the text waits until the running turn would end.
     pub(super) is_follow_up: bool,
 }
@@ -41,6 +43,7 @@ impl InputForm {
         while let Some(field) = fields.next_field().await? {
             match field.name() {
                 Some("text") => form.text = field.text().await?,
+                Some("workspace") => form.workspace = Some(field.text().await?),
                 Some("follow_up") => form.is_follow_up = field.text().await? == "true",
                 Some("images") => {
                     let bytes = field.bytes().await?;

@@ -94,6 +94,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
             label for="text" { "New session" }
             textarea id="text" name="text" rows="3" required placeholder="What is to be done?" {}
             (images_field())
+            (workspace_field(&state.sessions.workspaces().folders()))
             button { "Start" }
         }
         div.wide tabindex="0" role="region" aria-label="Table" {
@@ -120,6 +121,20 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
     Ok(page(&state, "Sessions", &content))
 }
 
+/// Field with the folders of the server; nothing where there is only one.
+fn workspace_field(folders: &[String]) -> Markup {
+    html! {
+        @if folders.len() > 1 {
+            label {
+                "Folder "
+                select name="workspace" {
+                    @for folder in folders { option value=(folder) { (printable_text(folder)) } }
+                }
+            }
+        }
+    }
+}
+
 fn state_words(is_running: bool, is_open: bool, state: &str) -> &'static str {
     match (is_running, is_open, state) {
         (true, ..) => "running",
@@ -131,10 +146,11 @@ fn state_words(is_running: bool, is_open: bool, state: &str) -> &'static str {
 
 async fn begin_session(
     State(state): State<ApiState>,
-    form: InputForm,
+    mut form: InputForm,
 ) -> Result<Redirect, PageError> {
+    let workspace = form.workspace.take();
     let order = form.into_order()?;
-    let id = state.sessions.create_session(None).await?;
+    let id = state.sessions.create_session(None, workspace).await?;
     state.sessions.order_turn(&id, order, true).await?;
     Ok(Redirect::to(&format!("/sessions/{id}")))
 }

@@ -133,7 +133,7 @@ pub(super) async fn show_image(
     if image.len() != 64 || !image.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(no_image().into());
     }
-    let store = state.sessions.host().store().clone();
+    let store = state.sessions.store().clone();
     let bytes = in_background(move || {
         store.read_bytes(&id, &image).map_err(|error| match error {
             // Bytes that are gone or changed.
