@@ -32,6 +32,10 @@ when = { contains = "and be brief" }
 text = "Steered."
 times = 0
 [[reply]]
+when = { contains = "look" }
+text = "I see a dot."
+times = 0
+[[reply]]
 when = { contains = "never end" }
 text = "late"
 delay_ms = 600000
@@ -48,6 +52,8 @@ command = ["sh", "-c", "sleep 0.4; echo '{\\"note\\": \\"looked at for long\\"}'
 async function main() {
   const work = path.join(folder, "work");
   fs.mkdirSync(work);
+  const other = path.join(fs.realpathSync(folder), "other");
+  fs.mkdirSync(other);
   fs.writeFileSync(path.join(work, "a.txt"), "alpha\n");
   fs.writeFileSync(path.join(folder, "script.toml"), SCRIPT);
   const home = path.join(folder, "rind");
@@ -55,7 +61,7 @@ async function main() {
   fs.writeFileSync(path.join(home, "config", "config.toml"), CONFIG);
   const env = { PATH: process.env.PATH, HOME: folder, RIND_HOME: home, LANG: "C.UTF-8" };
   const more = ["--provider", "scripted", "--script", path.join(folder, "script.toml")];
-  const server = spawn(process.env.RIND, ["serve", "--listen", "127.0.0.1:0", ...more], { cwd: work, env });
+  const server = spawn(process.env.RIND, ["serve", "--listen", "127.0.0.1:0", "--also-workspace", other, ...more], { cwd: work, env });
   let printed = "";
   const address = await new Promise((found, failed) => {
     const take = (bytes) => {
@@ -69,7 +75,7 @@ async function main() {
   });
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
   try {
-    await person(browser, address, work, env);
+    await person(browser, address, work, other, env);
   } catch (error) {
     const open = browser.contexts().flatMap((context) => context.pages());
     const texts = await Promise.all(open.map((page) => page.locator("body").innerText()));
@@ -101,7 +107,7 @@ async function look(page, name) {
   }
 }
 
-async function person(browser, address, work, env) {
+async function person(browser, address, work, other, env) {
   for (const [name, options] of [
     ["wide", { viewport: { width: 1100, height: 800 } }],
     ["narrow-dark", { viewport: { width: 390, height: 800 }, colorScheme: "dark" }],
@@ -146,6 +152,30 @@ async function person(browser, address, work, env) {
     await page.getByText("cancelled").first().waitFor();
     await look(page, `${name}-session`);
 
+    // An image is pasted, another chosen as a file, and one that is none is refused in words.
+    const dot = fs.readFileSync(path.join(__dirname, "../tests/recorded/dot.png"));
+    await page.locator("#say textarea").fill("look at this");
+    await page.evaluate((bytes) => {
+      const all = new DataTransfer();
+      all.items.add(new File([new Uint8Array(bytes)], "pasted.png", { type: "image/png" }));
+      const event = new ClipboardEvent("paste", { clipboardData: all, bubbles: true, cancelable: true });
+      document.querySelector("#say textarea").dispatchEvent(event);
+    }, [...dot]);
+    assert.equal(await page.evaluate("document.querySelector('#say input[type=file]').files.length"), 1);
+    await page.locator("#say").getByRole("button", { name: "Send" }).click();
+    await page.locator("img.attached").first().waitFor();
+    await page.locator("img.attached").first().scrollIntoViewIfNeeded();
+    await page.waitForFunction("document.querySelector('img.attached').naturalWidth === 1");
+    await look(page, `${name}-image`);
+    const here = page.url();
+    await page.locator("#say textarea").fill("and this");
+    const svg = { name: "a.png", mimeType: "image/png", buffer: Buffer.from("<svg xmlns='http://www.w3.org/2000/svg'/>") };
+    await page.locator("#say input[type=file]").setInputFiles(svg);
+    await page.locator("#say").getByRole("button", { name: "Send" }).click();
+    await page.getByText("PNG, JPEG, GIF and WebP").waitFor();
+    await look(page, `${name}-no-image`);
+    await page.goto(here);
+
     // The slow hook is found by its time.
     const slow = await page.locator(".decision", { hasText: "slow-guard" }).first().textContent();
     assert.ok(Number(slow.match(/\(([\d.]+) ms\)/)[1]) >= 400, slow);
@@ -189,6 +219,15 @@ async function person(browser, address, work, env) {
     const still = await plain.newPage();
     await still.goto(session);
     await still.getByText("Steered.").waitFor();
+    // Neither does sending: a plain form begins a session in the other folder, with an image.
+    await still.goto(new URL("/", address).href);
+    await still.getByLabel("New session").fill("look without a script");
+    await still.getByLabel("Folder").selectOption(other);
+    await still.locator("input[type=file]").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: dot });
+    await still.getByRole("button", { name: "Start" }).click();
+    await still.getByText(other).waitFor();
+    await still.reload();
+    await still.locator("img.attached").first().waitFor();
 
     assert.deepEqual(alerts, [], "a text of the model ran as code");
     assert.deepEqual(errors, [], "errors of the script of the page");

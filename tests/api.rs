@@ -151,7 +151,19 @@ pub fn token(rind: &Rind) -> String {
 pub fn exchange(socket: &Path, request: &str) -> Answer {
     let stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    read_answer(stream, request)
+    read_answer(stream, request.as_bytes())
+}
+
+/// Sends a body of any type, with the token.
+#[must_use]
+pub fn exchange_bytes(api: &Api<'_>, path: &str, kind: &str, body: &[u8]) -> Answer {
+    let head = format!(
+        "POST {path} HTTP/1.0\r\nHost: rind\r\nAuthorization: Bearer {}\r\nContent-Type: {kind}\r\nContent-Length: \
+         {}\r\nAccept: text/html\r\n\r\n",
+        api.token,
+        body.len()
+    );
+    read_answer(api.connect(), &[head.as_bytes(), body].concat())
 }
 
 /// Sends these bytes to a port of loopback and reads the answer.
@@ -159,15 +171,15 @@ pub fn exchange(socket: &Path, request: &str) -> Answer {
 pub fn exchange_at(port: u16, request: &str) -> Answer {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    read_answer(stream, request)
+    read_answer(stream, request.as_bytes())
 }
 
-fn read_answer(mut stream: impl Read + Write, request: &str) -> Answer {
+fn read_answer(mut stream: impl Read + Write, request: &[u8]) -> Answer {
     // A server that has seen enough may close before everything is sent.
-    let _ = stream.write_all(request.as_bytes());
+    let _ = stream.write_all(request);
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
-    let text = String::from_utf8(bytes).unwrap();
+    let text = String::from_utf8_lossy(&bytes);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head
         .split(' ')

@@ -201,6 +201,11 @@ impl SessionStore {
     /// Returns the id of the only session whose id equals or starts with `wanted`. `last` is the
     /// most recently written session that is not an aside (see [`SessionRow::aside`]).
     pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
+        // A full id needs no list, for which the beginning of every session is read.
+        let full = SessionAddress::parse(wanted).filter(|_| is_new_session_id(wanted));
+        if full.is_some_and(|at| self.sessions.contains(&at)) {
+            return Ok(wanted.to_owned());
+        }
         let mut rows = self.list()?;
         if wanted == "last" {
             rows.retain(|row| row.aside.is_none());

@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 /// Answers each input with itself.
 const ECHO: &str = "[[reply]]\ntext = \"did: {input}\"\ntimes = 0\n";
 
+/// Number of kills. More, for a long look: the variable `RIND_KILLS`.
+const N_KILLS: u64 = 22;
+
 /// A machine with the guest `turner`, whose loop does what is said.
 fn turner(how: &str, script: &str) -> Rind {
     let rind = Rind::with_script(script);
@@ -154,8 +157,12 @@ fn sigterm_in_a_turn_ends_it_in_good_order_within_seconds() {
 }
 
 #[test]
-fn the_queue_loses_no_job_and_does_none_twice_over_twenty_kills() {
-    let n_jobs = 30;
+fn the_queue_loses_no_job_and_does_none_twice_over_kills() {
+    let n_kills = std::env::var("RIND_KILLS")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let n_kills: u64 = n_kills.unwrap_or(N_KILLS);
+    let n_jobs = n_kills as usize + 8;
     // Slow enough that kills come in the middle of turns.
     let rind = Rind::with_script("[[reply]]\ntext = \"did: {input}\"\ntimes = 0\nword_ms = 40\n");
     rind.managed("queue");
@@ -165,10 +172,10 @@ fn the_queue_loses_no_job_and_does_none_twice_over_twenty_kills() {
     let put = |n: usize| {
         let draft = rind.workspace().join("draft");
         std::fs::write(&draft, format!("job number {n} of all these jobs")).unwrap();
-        std::fs::rename(&draft, queue.join(format!("job-{n:02}.md"))).unwrap();
+        std::fs::rename(&draft, queue.join(format!("job-{n:03}.md"))).unwrap();
     };
     let mut n_put = 0;
-    for kill in 0..22 {
+    for kill in 0..n_kills {
         for _ in 0..2 {
             if n_put < n_jobs {
                 put(n_put);
@@ -203,7 +210,7 @@ fn the_queue_loses_no_job_and_does_none_twice_over_twenty_kills() {
         .collect();
     assert_eq!(ids.len(), n_jobs);
     for n in 0..n_jobs {
-        let result = &results[&format!("job-{n:02}.result.json")];
+        let result = &results[&format!("job-{n:03}.result.json")];
         assert_eq!(result["state"], "done", "{result}");
         let expected = format!("did: job number {n} of all these jobs");
         assert_eq!(result["answer"].as_str().unwrap().trim(), expected);

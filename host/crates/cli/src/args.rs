@@ -208,6 +208,10 @@ pub(super) struct ServeArgs {
     /// any that is free
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7463")]
     pub(super) listen: Option<ListenAddress>,
+    /// Another folder that sessions of the API may work in, with the settings and the trust of that
+    /// folder; may be repeated
+    #[arg(long, value_name = "DIR", requires = "listen")]
+    pub(super) also_workspace: Vec<PathBuf>,
 }
 
 /// Arguments of commands that open a session.

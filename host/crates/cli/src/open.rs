@@ -115,6 +115,17 @@ pub(super) struct OpenedSession {
     pub(super) exits: ExitAtSignals,
 }
 
+/// Makes the host of a further folder while the program runs: nobody is asked, and signals stay as
+/// they are.
+pub(super) async fn open_further(settings: RunSettings) -> anyhow::Result<ReadyRun> {
+    let frontend = TerminalFrontend {
+        has_terminal: false,
+    };
+    let run = PreparedRun::new(settings, &frontend).await?;
+    let (approver, ..) = choose_approver(false);
+    run.host(approver).await
+}
+
 /// Prepares a run.
 pub(super) async fn prepare_session(settings: RunSettings) -> anyhow::Result<PreparedSession> {
     let exits = ExitAtSignals::new().context("listen for signals")?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use futures_util::future::BoxFuture;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -17,12 +18,13 @@ use super::exit_code::{ExitStatus, bail_usage};
 use super::listen::{ListenAddress, OpenedListener, open_listener};
 use super::render::serve::LoopRenderer;
 use super::signals::AnySignal;
-use super::{open, render};
+use super::{environment, open, render};
 use rind_lib::event::Stamped;
 use rind_lib::loops::{EndReason, Error, LoopEnd, Loops};
 use rind_lib::plugin::load::PluginSet;
-use rind_operator::settings::SessionChoice;
+use rind_operator::settings::{RunSettings, SessionChoice};
 use rind_operator::start::ReadyRun;
+use rind_serve::workspaces::{OpenWorkspace, WorkspaceHost};
 use rind_serve::{ApiListener, ApiServer};
 
 /// Capacity of the queue of events to show. A loop starts its next run only once all events of its
@@ -40,13 +42,15 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let file = file.transpose()?;
     // Ask no questions, even at a terminal: a question would block one loop and hold back the
     // output of the others.
-    let prepared =
-        open::prepare_session(args.open.run_settings(SessionChoice::New, false)?).await?;
+    let settings = args.open.run_settings(SessionChoice::New, false)?;
+    let folders = find_folders(&args.also_workspace)?;
+    let opener = OperatorWorkspaces(settings.clone());
+    let prepared = open::prepare_session(settings).await?;
     let plugins = prepared.plugins();
     let ready = prepared.build_host().await?;
     let host = &ready.run.host;
     let api = match &args.listen {
-        Some(address) => Some(open_api(address, &ready.run, plugins).await?),
+        Some(address) => Some(open_api(address, &ready.run, plugins, (folders, opener)).await?),
         None => None,
     };
     let loops = match Loops::open(&host.host) {
@@ -116,6 +120,47 @@ struct OpenedApi {
     login: Option<String>,
 }
 
+/// Makes the hosts of further folders, with the arguments of the program.
+struct OperatorWorkspaces(RunSettings);
+
+impl OpenWorkspace for OperatorWorkspaces {
+    fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
+        let mut settings = self.0.clone();
+        // What was said about the first folder does not hold for this one.
+        settings.plugins.trust_project = false;
+        Box::pin(async move {
+            let opened = async {
+                settings.paths = environment::find_paths(Some(&folder))?;
+                open::open_further(settings).await
+            };
+            let run = opened.await.map_err(|error| format!("{error:#}"))?;
+            Ok(workspace_host(&run))
+        })
+    }
+}
+
+fn workspace_host(run: &ReadyRun) -> WorkspaceHost {
+    WorkspaceHost {
+        host: run.host.host.clone(),
+        policy: run.host.asking_policy(),
+    }
+}
+
+/// Returns the paths of the folders without links.
+fn find_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let paths = named
+        .iter()
+        .map(|folder| Ok(environment::find_paths(Some(folder))?.workspace));
+    let folders: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
+    if let Some(file) = folders.iter().find(|folder| !folder.is_dir()) {
+        bail_usage!(
+            "{} is no folder; --also-workspace names folders",
+            file.display()
+        );
+    }
+    Ok(folders)
+}
+
 /// Has the API run the turns of loops, and pass on messages to them, where there are both.
 fn join_loops(api: Option<OpenedApi>, loops: Option<Loops>) -> (Option<OpenedApi>, Option<Loops>) {
     match (api, loops) {
@@ -133,6 +178,7 @@ async fn open_api(
     address: &ListenAddress,
     run: &ReadyRun,
     plugins: Arc<PluginSet>,
+    (folders, opener): (Vec<PathBuf>, OperatorWorkspaces),
 ) -> anyhow::Result<OpenedApi> {
     let OpenedListener {
         access,
@@ -140,8 +186,8 @@ async fn open_api(
         token,
     } = open_listener(address, &run.setup.paths, TOKEN_FILE).await?;
     let login = access.login_url();
-    let host = &run.host;
-    let server = ApiServer::new(host.host.clone(), host.asking_policy(), plugins, access);
+    let first = workspace_host(run);
+    let server = ApiServer::new(first, folders, Arc::new(opener), plugins, access);
     Ok(OpenedApi {
         server,
         address: listener.address_text(),

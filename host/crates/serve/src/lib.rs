@@ -20,17 +20,17 @@ pub mod questions;
 mod redirect;
 mod routes;
 mod session_task;
+pub mod workspaces;
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
-use rind_lib::Host;
 use rind_lib::host::TurnRunner;
 use rind_lib::loops::LoopInboxes;
 use rind_lib::plugin::load::PluginSet;
-use rind_lib::tool::policy::Policy;
 use tokio_util::sync::CancellationToken;
 
 pub use connections::{ApiListener, check_loopback};
@@ -41,6 +41,7 @@ pub use redirect::{RedirectPage, receive_redirects};
 use access::ApiAccess;
 use live::LiveSessions;
 use loop_turns::ServedTurns;
+use workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
 
 /// Time that running turns have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
@@ -87,18 +88,22 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Creates the server. `policy` decides on the tool calls of its sessions, and may ask: a
-    /// caller that uses the API answers. `plugins` are those of the host, which are shown.
+    /// Creates the server. Its sessions work in the folder of `first` and in `folders`, whose paths
+    /// are absolute and without links; `opener` makes the hosts of those. The policy of a host
+    /// decides on the tool calls of its sessions, and may ask: a caller that uses the API answers.
+    /// `plugins` are those of the first host, which are shown.
     #[must_use]
     pub fn new(
-        host: Host,
-        policy: Arc<dyn Policy>,
+        first: WorkspaceHost,
+        folders: Vec<PathBuf>,
+        opener: Arc<dyn OpenWorkspace>,
         plugins: Arc<PluginSet>,
         access: ApiAccess,
     ) -> Self {
+        let workspaces = Workspaces::new(first, folders, opener);
         Self {
             state: ApiState {
-                sessions: Arc::new(LiveSessions::new(host, policy)),
+                sessions: Arc::new(LiveSessions::new(workspaces)),
                 access: Arc::new(access),
                 plugins,
                 inboxes: LoopInboxes::default(),

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use rind_lib::Session;
 use rind_lib::agent::TurnOutcome;
 use rind_lib::event::Stamped;
 use rind_lib::host::{LoopTurn, SessionBuilder};
 use rind_lib::point::payload::Source;
-use rind_lib::tool::policy::Policy;
-use rind_lib::{Host, Session};
+use rind_lib::session::SessionStore;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -24,6 +24,7 @@ use crate::questions::{ApiApprover, QuestionBoard};
 use crate::session_task::{
     MAX_WAITING, SessionOrder, SessionWork, SharedSession, TurnOrder, run_session,
 };
+use crate::workspaces::{WorkspaceHost, Workspaces};
 
 /// Maximum number of sessions that are open at once.
 const MAX_OPEN: usize = 1000;
@@ -35,10 +36,9 @@ type OpenSessions = tokio::sync::Mutex<BTreeMap<String, Arc<LiveSession>>>;
 type OpenSession =
     Arc<dyn Fn(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + Sync>;
 
-/// The open sessions of a host, and the questions of their turns.
+/// The open sessions of all folders, and the questions of their turns.
 pub struct LiveSessions {
-    host: Host,
-    policy: Arc<dyn Policy>,
+    workspaces: Workspaces,
     board: Arc<QuestionBoard>,
     open: Arc<OpenSessions>,
     /// Set when the server stops: a session that is opened then ends at once.
@@ -63,31 +63,39 @@ pub(crate) struct OrderedTurn {
 }
 
 impl LiveSessions {
-    /// Creates the set of open sessions of a host, empty at first.
-    #[must_use]
-    pub fn new(host: Host, policy: Arc<dyn Policy>) -> Self {
+    /// Creates the set of open sessions of these folders, empty at first.
+    pub(crate) fn new(workspaces: Workspaces) -> Self {
         Self {
-            host,
-            policy,
+            workspaces,
             board: Arc::default(),
             open: Arc::default(),
             ending: CancellationToken::new(),
         }
     }
 
-    pub(crate) fn host(&self) -> &Host {
-        &self.host
+    /// Returns the store of the sessions, of all folders.
+    pub(crate) fn store(&self) -> &SessionStore {
+        self.workspaces.first().host.store()
+    }
+
+    pub(crate) fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
     }
 
     pub(crate) fn board(&self) -> &Arc<QuestionBoard> {
         &self.board
     }
 
-    /// Creates a new session and opens it. Returns its id.
-    pub(crate) async fn create_session(&self, id: Option<String>) -> Result<String, ApiError> {
+    /// Creates a new session in a folder, or in that of the start, and opens it. Returns its id.
+    pub(crate) async fn create_session(
+        &self,
+        id: Option<String>,
+        folder: Option<String>,
+    ) -> Result<String, ApiError> {
+        let workspace = self.workspaces.find_host(folder).await?;
         let mut open = self.open.lock().await;
         let opened = self
-            .open_session(&mut open, move |builder| match id {
+            .open_session(&workspace, &mut open, move |builder| match id {
                 Some(id) => builder.create_named(&id),
                 None => builder.create(),
             })
@@ -116,20 +124,21 @@ impl LiveSessions {
         order: TurnOrder,
         may_wait: bool,
     ) -> Result<OrderedTurn, ApiError> {
-        let live = self.get_or_open(id, resume(id)).await?;
+        let live = self.opened_or_resumed(id).await?;
         live.order(SessionWork::Turn(Box::new(order)), may_wait)
     }
 
     /// Orders a turn for a loop. If the session is not open, it is opened or created.
     pub(crate) async fn order_loop_turn(&self, turn: LoopTurn) -> Result<OrderedTurn, ApiError> {
         let how: OpenSession = Arc::new(turn.open_session());
-        let live = self.get_or_open(turn.session(), how).await?;
+        let workspace = self.workspaces.first();
+        let live = self.get_or_open(workspace, turn.session(), how).await?;
         live.order(SessionWork::Loop(Box::new(turn)), true)
     }
 
     /// Orders a session to continue its interrupted turn.
     pub(crate) async fn order_continue(&self, id: &str) -> Result<OrderedTurn, ApiError> {
-        let live = self.get_or_open(id, resume(id)).await?;
+        let live = self.opened_or_resumed(id).await?;
         live.order(SessionWork::Continue, false)
     }
 
@@ -152,13 +161,28 @@ impl LiveSessions {
         futures_util::future::join_all(ending).await;
     }
 
-    async fn get_or_open(&self, id: &str, how: OpenSession) -> Result<Arc<LiveSession>, ApiError> {
+    async fn opened_or_resumed(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
+        match self.opened(id).await {
+            Some(live) => Ok(live),
+            None => {
+                let workspace = self.workspaces.host_of_session(id).await?;
+                self.get_or_open(&workspace, id, resume(id)).await
+            }
+        }
+    }
+
+    async fn get_or_open(
+        &self,
+        workspace: &WorkspaceHost,
+        id: &str,
+        how: OpenSession,
+    ) -> Result<Arc<LiveSession>, ApiError> {
         loop {
             let mut open = self.open.lock().await;
             let Some(live) = open.get(id).cloned() else {
                 let how = how.clone();
                 let opened = self
-                    .open_session(&mut open, move |builder| how(builder))
+                    .open_session(workspace, &mut open, move |builder| how(builder))
                     .await?;
                 return Ok(opened.1);
             };
@@ -179,6 +203,7 @@ impl LiveSessions {
 
     async fn open_session(
         &self,
+        workspace: &WorkspaceHost,
         open: &mut BTreeMap<String, Arc<LiveSession>>,
         how: impl FnOnce(SessionBuilder) -> Result<Session, rind_lib::host::Error> + Send + 'static,
     ) -> Result<(String, Arc<LiveSession>), ApiError> {
@@ -191,10 +216,10 @@ impl LiveSessions {
         let session_id = Arc::new(OnceLock::new());
         let approver = ApiApprover::new(self.board.clone(), events.clone(), session_id.clone());
         let log = events.clone();
-        let builder = self
+        let builder = workspace
             .host
             .session()
-            .policy(self.policy.clone())
+            .policy(workspace.policy.clone())
             .approver(Arc::new(approver))
             .observe(move |stamped| log_event(&log, stamped));
         // Files are read and plugins made ready: other requests must not wait for it.

@@ -95,6 +95,15 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
+            answers: vec![ok(json_of::<sessions::WorkspaceList>(generator))],
+            ..operation(
+                "get",
+                "/workspaces",
+                "listWorkspaces",
+                "List the folders that sessions may work in",
+            )
+        },
+        ApiOperation {
             body: Some(schema::<sessions::NewSession>(generator)),
             answers: vec![(
                 "201",

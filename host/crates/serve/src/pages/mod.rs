@@ -5,6 +5,7 @@
 //! are written out. Forms are answered like requests of programs: the access check has seen where
 //! they come from.
 
+mod input_form;
 mod layout;
 pub(crate) mod session_file;
 mod session_page;
@@ -26,7 +27,7 @@ use crate::error::ApiError;
 use crate::questions::{AnswerBody, OpenQuestion, QuestionAbout};
 use crate::routes::plugins::list_plugins;
 use crate::routes::sessions::list_sessions;
-use crate::routes::turns::{NewTurn, read_order};
+use input_form::{InputForm, images_field};
 pub(crate) use layout::PageError;
 use layout::{format_time, format_usd, page};
 
@@ -45,6 +46,10 @@ pub(crate) fn router() -> Router<ApiState> {
         .route(
             "/sessions/{id}/entries/{line}",
             get(session_page::show_entry),
+        )
+        .route(
+            "/sessions/{id}/images/{image}",
+            get(session_page::show_image),
         )
         .route("/sessions/{id}/say", post(say))
         .route("/sessions/{id}/interrupt", post(interrupt))
@@ -85,9 +90,11 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
     let list = list_sessions(&state, LISTED, None).await?;
     let content = html! {
         h1 { "Sessions" }
-        form method="post" action="/new" {
+        form method="post" action="/new" enctype="multipart/form-data" {
             label for="text" { "New session" }
             textarea id="text" name="text" rows="3" required placeholder="What is to be done?" {}
+            (images_field())
+            (workspace_field(&state.sessions.workspaces().folders()))
             button { "Start" }
         }
         div.wide tabindex="0" role="region" aria-label="Table" {
@@ -114,6 +121,20 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
     Ok(page(&state, "Sessions", &content))
 }
 
+/// Field with the folders of the server; nothing where there is only one.
+fn workspace_field(folders: &[String]) -> Markup {
+    html! {
+        @if folders.len() > 1 {
+            label {
+                "Folder "
+                select name="workspace" {
+                    @for folder in folders { option value=(folder) { (printable_text(folder)) } }
+                }
+            }
+        }
+    }
+}
+
 fn state_words(is_running: bool, is_open: bool, state: &str) -> &'static str {
     match (is_running, is_open, state) {
         (true, ..) => "running",
@@ -123,44 +144,30 @@ fn state_words(is_running: bool, is_open: bool, state: &str) -> &'static str {
     }
 }
 
-#[derive(Deserialize)]
-struct SayForm {
-    text: String,
-    #[serde(default)]
-    follow_up: bool,
-}
-
-fn new_turn(text: String) -> NewTurn {
-    NewTurn {
-        text,
-        images: Vec::new(),
-        input_id: None,
-        output_schema: None,
-        max_cost_usd: None,
-        queue: true,
-        wait: false,
-    }
-}
-
 async fn begin_session(
     State(state): State<ApiState>,
-    Form(form): Form<SayForm>,
+    mut form: InputForm,
 ) -> Result<Redirect, PageError> {
-    let order = read_order(new_turn(form.text))?;
-    let id = state.sessions.create_session(None).await?;
+    let workspace = form.workspace.take();
+    let order = form.into_order()?;
+    let id = state.sessions.create_session(None, workspace).await?;
     state.sessions.order_turn(&id, order, true).await?;
     Ok(Redirect::to(&format!("/sessions/{id}")))
 }
 
-/// Says something to the running turn, or begins one.
+/// Says something to the running turn, or begins one. Images cannot be said to a running turn and
+/// begin the next one.
 async fn say(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    Form(form): Form<SayForm>,
+    form: InputForm,
 ) -> Result<Redirect, PageError> {
-    let order = read_order(new_turn(form.text.clone()))?;
+    let is_follow_up = form.is_follow_up;
+    let order = form.into_order()?;
     let live = state.sessions.opened(&id).await;
-    let steered = live.and_then(|live| live.steer_turn(form.text, Source::Http, form.follow_up));
+    let live = live.filter(|_| order.images.is_empty());
+    let steered =
+        live.and_then(|live| live.steer_turn(order.text.clone(), Source::Http, is_follow_up));
     if steered.is_none() {
         state.sessions.order_turn(&id, order, true).await?;
     }

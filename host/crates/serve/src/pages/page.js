@@ -1,5 +1,15 @@
 // Follows the events of the session that the page shows. Without it the page is read all the same.
 "use strict";
+// Images that are pasted into a text become files of its form.
+for (const input of document.querySelectorAll("input[type=file]")) {
+  input.form.addEventListener("paste", (event) => {
+    if (!event.clipboardData?.files.length) return;
+    event.preventDefault();
+    const all = new DataTransfer();
+    for (const file of [...input.files, ...event.clipboardData.files]) all.items.add(file);
+    input.files = all.files;
+  });
+}
 (() => {
   const live = document.getElementById("live");
   if (!live || !live.dataset.session) return;

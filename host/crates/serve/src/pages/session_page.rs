@@ -2,10 +2,14 @@
 //! entries, and the difference of two of its turns.
 
 use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use http::header;
 use maud::{Markup, html};
-use rind_lib::session::SessionView;
+use rind_lib::message::Blob;
+use rind_lib::session::{self, SessionView};
 use serde::Deserialize;
 
+use super::input_form::images_field;
 use super::layout::{PageError, page};
 use super::question_form;
 use super::turn_diff::diff_part;
@@ -13,6 +17,7 @@ use super::waterfall::{about_part, clean, title_of, turns_part};
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::routes::QueryOf;
+use crate::routes::in_background;
 use crate::routes::sessions::{read_entry, read_view};
 
 /// Number of turns on the page: the last ones.
@@ -34,7 +39,7 @@ pub(super) async fn show_session(
     let content = html! {
         h1 { (title_of(&view)) }
         (about_part(&view))
-        (turns_part(&view, MAX_TURNS, Some(&format!("{back}/entries"))))
+        (turns_part(&view, MAX_TURNS, Some(&back)))
         (compare_form(&view, &back))
         div #live data-session=[after.map(|_| &id)] data-after=[after] aria-live="polite" {}
         div #questions { @for question in &questions { (question_form(question, &back)) } }
@@ -49,9 +54,10 @@ pub(super) async fn show_session(
                 }
             }
         }
-        form #say method="post" action={ (back) "/say" } {
+        form #say method="post" action={ (back) "/say" } enctype="multipart/form-data" {
             label for="text" { @if is_running { "Say something to the running turn" } @else { "Next input" } }
             textarea id="text" name="text" rows="3" required {}
+            (images_field())
             div.row {
                 button { "Send" }
                 label { input type="checkbox" name="follow_up" value="true"; " only when the turn would end" }
@@ -115,4 +121,46 @@ pub(super) async fn show_entry(
         pre tabindex="0" { (clean(&entry)) }
     };
     Ok(page(&state, "Entry", &content))
+}
+
+/// An image of the session. Its type is read from its bytes, whatever the session says, and bytes
+/// that are no image of these types are not shown: a browser would run some of them.
+pub(super) async fn show_image(
+    State(state): State<ApiState>,
+    Path((id, image)): Path<(String, String)>,
+) -> Result<impl IntoResponse, PageError> {
+    // The id becomes the name of a file.
+    if image.len() != 64 || !image.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(no_image().into());
+    }
+    let store = state.sessions.store().clone();
+    let bytes = in_background(move || {
+        store.read_bytes(&id, &image).map_err(|error| match error {
+            // Bytes that are gone or changed.
+            session::Error::Read { .. } | session::Error::Blob { .. } => no_image(),
+            other => other.into(),
+        })
+    });
+    let bytes = bytes.await?;
+    let blob = Blob::of(&bytes, "");
+    if !blob.is_image() {
+        return Err(no_image().into());
+    }
+    let headers = [
+        (header::CONTENT_TYPE, blob.media_type),
+        // Opened by itself, it is a page that loads and runs nothing.
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; sandbox".to_owned(),
+        ),
+        (
+            http::HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin".to_owned(),
+        ),
+    ];
+    Ok((headers, bytes))
+}
+
+fn no_image() -> ApiError {
+    ApiError::not_found("the session has no image with this id")
 }

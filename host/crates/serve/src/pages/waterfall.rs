@@ -4,7 +4,7 @@
 //! Every text is masked and escaped here, so that neither of them can forget it.
 
 use maud::{Markup, html};
-use rind_lib::message::Role;
+use rind_lib::message::{Blob, Role};
 use rind_lib::secret::Scanner;
 use rind_lib::session::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 use rind_lib::text::printable_text;
@@ -48,8 +48,8 @@ pub(super) fn clean(text: &str) -> String {
     format!("{shown}\n… {left} more bytes; the API and `rind session show` have the whole text")
 }
 
-/// The last `most` turns. `raw` is the beginning of the addresses of entries, where there are any.
-pub(super) fn turns_part(view: &SessionView, most: usize, raw: Option<&str>) -> Markup {
+/// The last `most` turns. `address` is that of the session, where its entries and images have addresses below it.
+pub(super) fn turns_part(view: &SessionView, most: usize, address: Option<&str>) -> Markup {
     let n_left = view.turns.len().saturating_sub(most);
     html! {
         // Filters by style alone, so that it works without a script and in a file.
@@ -58,12 +58,12 @@ pub(super) fn turns_part(view: &SessionView, most: usize, raw: Option<&str>) -> 
             @if n_left > 0 {
                 p { (n_left) " earlier turns are not shown here; `rind session show` has them." }
             }
-            @for turn in view.turns.iter().skip(n_left) { (turn_part(turn, raw)) }
+            @for turn in view.turns.iter().skip(n_left) { (turn_part(turn, address)) }
         }
     }
 }
 
-fn turn_part(turn: &TurnView, raw: Option<&str>) -> Markup {
+fn turn_part(turn: &TurnView, address: Option<&str>) -> Markup {
     let end = turn.items.iter().map(end_of).max().unwrap_or(turn.started);
     let length = (end - turn.started).max(1);
     html! {
@@ -81,7 +81,7 @@ fn turn_part(turn: &TurnView, raw: Option<&str>) -> Markup {
                 }
             }
             ol.items {
-                @for item in &turn.items { (item_part(item, turn.started, length, raw)) }
+                @for item in &turn.items { (item_part(item, turn.started, length, address)) }
             }
         }
     }
@@ -100,7 +100,7 @@ fn seconds(ms: i64) -> String {
     format!("{:.2} s", ms as f64 / 1000.0)
 }
 
-fn item_part(item: &ItemView, start: i64, length: i64, raw: Option<&str>) -> Markup {
+fn item_part(item: &ItemView, start: i64, length: i64, address: Option<&str>) -> Markup {
     let offset = (item.time - start).max(0);
     // A bar of SVG: attributes are allowed where the policy of the page forbids styles.
     let share = |ms: i64| (ms as f64 * 100.0 / length as f64).clamp(0.0, 100.0);
@@ -110,8 +110,8 @@ fn item_part(item: &ItemView, start: i64, length: i64, raw: Option<&str>) -> Mar
             div.when {
                 small { "+" (seconds(offset)) }
                 small.line {
-                    @match raw {
-                        Some(address) => { a href={ (address) "/" (item.line) } { "entry " (item.line) } },
+                    @match address {
+                        Some(address) => { a href={ (address) "/entries/" (item.line) } { "entry " (item.line) } },
                         None => { "entry " (item.line) },
                     }
                 }
@@ -119,7 +119,7 @@ fn item_part(item: &ItemView, start: i64, length: i64, raw: Option<&str>) -> Mar
                     rect x=(x.min(99.5)) y="0" width=(width) height="4" {}
                 }
             }
-            (item_text(&item.item))
+            (item_text(&item.item, address))
         }
     }
 }
@@ -136,7 +136,7 @@ fn is_wrong(item: &Item) -> bool {
     }
 }
 
-fn item_text(item: &Item) -> Markup {
+fn item_text(item: &Item, address: Option<&str>) -> Markup {
     match item {
         Item::Said {
             role,
@@ -144,16 +144,17 @@ fn item_text(item: &Item) -> Markup {
             text,
             reasoning,
             blobs,
-            ..
+            attachments,
         } => html! {
             div class={ "said " (role_class(*role)) } {
                 strong { @match by { Some(by) => { (clean(by)) }, None => { (role_class(*role)) } } }
                 @for thought in reasoning { details { summary { "reasoning" } pre tabindex="0" { (clean(thought)) } } }
                 @if !text.is_empty() { pre.text { (clean(text)) } }
                 @for blob in blobs { p { small { (clean(blob)) } } }
+                (images(attachments, address))
             }
         },
-        Item::Call(call) => call_text(call),
+        Item::Call(call) => call_text(call, address),
         Item::Decision(decision) => decision_text(decision),
         Item::Step {
             step,
@@ -212,7 +213,7 @@ fn role_class(role: Role) -> &'static str {
     }
 }
 
-fn call_text(call: &CallView) -> Markup {
+fn call_text(call: &CallView, address: Option<&str>) -> Markup {
     let arguments = call.ran_with.as_ref().unwrap_or(&call.arguments);
     let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
     html! {
@@ -231,6 +232,18 @@ fn call_text(call: &CallView) -> Markup {
             @if call.ran_with.is_some() { p { small { "hooks changed the arguments" } } }
             @for decision in &call.decisions { (decision_text(decision)) }
             @if let Some(result) = &call.result { pre tabindex="0" { (clean(result)) } }
+            (images(&call.attachments, address))
+        }
+    }
+}
+
+/// The images among these attachments, loaded when they come into view.
+fn images(attachments: &[Blob], address: Option<&str>) -> Markup {
+    html! {
+        @if let Some(address) = address {
+            @for blob in attachments.iter().filter(|blob| blob.is_image()) {
+                img.attached src={ (address) "/images/" (blob.id) } alt={ "Attached image " (blob) } loading="lazy";
+            }
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) async fn follow(
     }
     let Some(live) = state.sessions.opened(&id).await else {
         // An error for a session that does not exist; a browser stops at 204.
-        let store = state.sessions.host().store().clone();
+        let store = state.sessions.store().clone();
         in_background(move || Ok(store.folder_of(&id)?)).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     };

@@ -32,6 +32,7 @@ pub(crate) fn router(state: ApiState) -> Router {
     let api = Router::new()
         .route("/openapi.json", get(openapi::get_openapi))
         .route("/sessions", get(sessions::list).post(sessions::create))
+        .route("/workspaces", get(sessions::list_workspaces))
         .route("/sessions/{id}", get(sessions::show))
         .route("/sessions/{id}/close", post(sessions::close))
         .route("/sessions/{id}/turns", post(turns::start))

@@ -77,6 +77,17 @@ pub(crate) struct NewSession {
     #[serde(default)]
     #[schemars(regex(pattern = r"^(?!last$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,95}$"))]
     id: Option<String>,
+    /// Folder that it works in, one of those that `/workspaces` lists; without one, that in which
+    /// the server was started.
+    #[serde(default)]
+    workspace: Option<String>,
+}
+
+/// The folders that sessions may work in.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkspaceList {
+    /// Paths, that of the folder in which the server was started first.
+    workspaces: Vec<String>,
 }
 
 /// The session that was made.
@@ -111,7 +122,7 @@ pub(crate) async fn list_sessions(
     limit: usize,
     after: Option<String>,
 ) -> Result<SessionList, ApiError> {
-    let store = state.sessions.host().store().clone();
+    let store = state.sessions.store().clone();
     let heads = in_background(move || Ok(store.heads()?.rows)).await?;
     let from = match after {
         None => 0,
@@ -154,11 +165,16 @@ fn row(head: SessionHead, running: impl Fn(&str) -> Option<bool>) -> SessionRow 
     }
 }
 
+pub(crate) async fn list_workspaces(State(state): State<ApiState>) -> Json<WorkspaceList> {
+    let workspaces = state.sessions.workspaces().folders();
+    Json(WorkspaceList { workspaces })
+}
+
 pub(crate) async fn create(
     State(state): State<ApiState>,
     JsonBody(new): JsonBody<NewSession>,
 ) -> Result<(StatusCode, Json<MadeSession>), ApiError> {
-    let id = state.sessions.create_session(new.id).await?;
+    let id = state.sessions.create_session(new.id, new.workspace).await?;
     Ok((StatusCode::CREATED, Json(MadeSession { id })))
 }
 
@@ -183,7 +199,7 @@ pub(crate) async fn show(
 
 /// Reads a session from its file, which takes no lock.
 pub(crate) async fn read_view(state: &ApiState, id: &str) -> Result<SessionView, ApiError> {
-    let (store, id) = (state.sessions.host().store().clone(), id.to_owned());
+    let (store, id) = (state.sessions.store().clone(), id.to_owned());
     in_background(move || {
         let reading = store.read_lines(&id)?;
         Ok(SessionView::new(&id, &reading))
@@ -193,7 +209,7 @@ pub(crate) async fn read_view(state: &ApiState, id: &str) -> Result<SessionView,
 
 /// Reads an entry as JSON text, by the number of its line.
 pub(crate) async fn read_entry(state: &ApiState, id: &str, line: u64) -> Result<String, ApiError> {
-    let (store, id) = (state.sessions.host().store().clone(), id.to_owned());
+    let (store, id) = (state.sessions.store().clone(), id.to_owned());
     in_background(move || {
         let reading = store.read_lines(&id)?;
         let entry = reading.entries.iter().find(|own| own.line == line);

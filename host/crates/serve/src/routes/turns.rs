@@ -181,12 +181,25 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// Checks an input.
+/// Checks an input, and decodes its images.
 pub(crate) fn read_order(new: NewTurn) -> Result<TurnOrder, ApiError> {
+    let images: Vec<_> = new
+        .images
+        .iter()
+        .map(|image| STANDARD.decode(image).map_err(|error| error.to_string()))
+        .collect();
+    check_order(new, images)
+}
+
+/// Checks an input with these images.
+pub(crate) fn check_order(
+    new: NewTurn,
+    images: Vec<Result<Vec<u8>, String>>,
+) -> Result<TurnOrder, ApiError> {
     if new.text.trim().is_empty() {
         return Err(ApiError::invalid("the input is empty"));
     }
-    if new.images.len() > MAX_IMAGES {
+    if images.len() > MAX_IMAGES {
         return Err(ApiError::invalid(format!(
             "an input has at most {MAX_IMAGES} images"
         )));
@@ -205,8 +218,7 @@ pub(crate) fn read_order(new: NewTurn) -> Result<TurnOrder, ApiError> {
             "`max_cost_usd` must be a number of at least 0",
         ));
     }
-    let images = new.images.iter().enumerate().map(|(at, image)| {
-        let bytes = STANDARD.decode(image).map_err(|error| error.to_string());
+    let images = images.into_iter().enumerate().map(|(at, bytes)| {
         let image = bytes.and_then(Attachment::image);
         image.map_err(|why| ApiError::invalid(format!("image {}: {why}", at + 1)))
     });

@@ -1,0 +1,88 @@
+//! The forms in which a person writes an input: a text, and images as files. Browsers send both as
+//! `multipart/form-data` (RFC 7578), with a script or without.
+
+use axum::extract::multipart::{Multipart, MultipartError};
+use axum::extract::{FromRequest, Request};
+use http::StatusCode;
+use maud::{Markup, html};
+
+use super::PageError;
+use crate::error::ApiError;
+use crate::routes::turns::{NewTurn, check_order};
+use crate::session_task::TurnOrder;
+
+/// An input as a form sends it.
+#[derive(Default)]
+pub(super) struct InputForm {
+    text: String,
+    /// Bytes of the files.
+    images: Vec<Vec<u8>>,
+    /// Folder that a new session works in.
+    pub(super) workspace: Option<String>,
+    /// Whether the text waits until the running turn would end.
+    pub(super) is_follow_up: bool,
+}
+
+impl InputForm {
+    /// Checks the input, by the same rules as the API.
+    pub(super) fn into_order(self) -> Result<TurnOrder, PageError> {
+        let new = NewTurn {
+            text: self.text,
+            images: Vec::new(),
+            input_id: None,
+            output_schema: None,
+            max_cost_usd: None,
+            queue: true,
+            wait: false,
+        };
+        Ok(check_order(new, self.images.into_iter().map(Ok).collect())?)
+    }
+
+    async fn read_fields(mut fields: Multipart) -> Result<Self, MultipartError> {
+        let mut form = Self::default();
+        while let Some(field) = fields.next_field().await? {
+            match field.name() {
+                Some("text") => form.text = field.text().await?,
+                Some("workspace") => form.workspace = Some(field.text().await?),
+                Some("follow_up") => form.is_follow_up = field.text().await? == "true",
+                Some("images") => {
+                    let bytes = field.bytes().await?;
+                    // A form without a chosen file sends an empty one.
+                    if !bytes.is_empty() {
+                        form.images.push(bytes.into());
+                    }
+                }
+                _ => (),
+            }
+        }
+        // Forms end lines with two characters (HTML Living Standard, section 4.10.21.7).
+        form.text = form.text.replace("\r\n", "\n");
+        Ok(form)
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for InputForm {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, PageError> {
+        let fields = Multipart::from_request(request, state).await;
+        let fields = fields.map_err(|error| ApiError::invalid(error.body_text()))?;
+        let form = Self::read_fields(fields).await.map_err(|error| {
+            match error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                true => ApiError::too_large(),
+                false => ApiError::invalid(error.body_text()),
+            }
+        })?;
+        Ok(form)
+    }
+}
+
+/// The field of a form for images.
+pub(super) fn images_field() -> Markup {
+    html! {
+        label {
+            "Images " small { "(chosen here, or pasted into the text)" }
+            input type="file" name="images" multiple accept="image/png,image/jpeg,image/gif,image/webp";
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The folders that sessions work in: the one in which the server was started, and those that the
+//! operator names besides. No request reaches any other.
+//!
+//! Each folder has a host of its own with the settings, rules, plugins and skills of that folder.
+//! It is made when the first session of the folder is opened, and kept.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rind_lib::Host;
+use rind_lib::tool::policy::Policy;
+use tokio::sync::OnceCell;
+
+use crate::error::ApiError;
+use crate::routes::in_background;
+
+/// A host whose sessions work in one folder.
+pub struct WorkspaceHost {
+    /// Host of the folder.
+    pub host: Host,
+    /// Policy for its tool calls, which may ask.
+    pub policy: Arc<dyn Policy>,
+}
+
+/// Makes the hosts of the folders that the operator names.
+pub trait OpenWorkspace: Send + Sync {
+    /// Makes the host of a folder.
+    ///
+    /// # Errors
+    /// The reason why no session can be opened there.
+    fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>>;
+}
+
+/// The folders and their hosts.
+pub(crate) struct Workspaces {
+    first: Arc<WorkspaceHost>,
+    others: BTreeMap<PathBuf, OnceCell<Arc<WorkspaceHost>>>,
+    opener: Arc<dyn OpenWorkspace>,
+}
+
+impl Workspaces {
+    /// Creates the set: the folder in which the server was started, and the others, whose paths are
+    /// without links.
+    pub(crate) fn new(
+        first: WorkspaceHost,
+        folders: Vec<PathBuf>,
+        opener: Arc<dyn OpenWorkspace>,
+    ) -> Self {
+        let others = folders.into_iter();
+        let others = others.map(|folder| (folder, OnceCell::new())).collect();
+        Self {
+            first: Arc::new(first),
+            others,
+            opener,
+        }
+    }
+
+    /// Returns the host of the folder in which the server was started.
+    pub(crate) fn first(&self) -> &Arc<WorkspaceHost> {
+        &self.first
+    }
+
+    /// Returns the paths of all folders, that of the start first.
+    pub(crate) fn folders(&self) -> Vec<String> {
+        let first = std::iter::once(self.first.host.workspace());
+        let others = self.others.keys().map(PathBuf::as_path);
+        let all = first.chain(others.filter(|folder| *folder != self.first.host.workspace()));
+        all.map(|folder| folder.display().to_string()).collect()
+    }
+
+    /// Returns the host for a folder that a request names, or for the first folder.
+    pub(crate) async fn find_host(
+        &self,
+        wanted: Option<String>,
+    ) -> Result<Arc<WorkspaceHost>, ApiError> {
+        let Some(wanted) = wanted else {
+            return Ok(self.first.clone());
+        };
+        let refused = self.refusal(&wanted);
+        // Resolve links and `..` first: only the folder that is meant counts, not how it is written.
+        let folder = in_background(move || {
+            let path = Path::new(&wanted);
+            let folder = path.is_absolute().then(|| path.canonicalize().ok());
+            Ok(folder.flatten())
+        });
+        match folder.await? {
+            Some(folder) => self.host_of(&folder, refused).await,
+            None => Err(refused),
+        }
+    }
+
+    /// Returns the host for a session that exists: that of the folder in which it worked so far.
+    pub(crate) async fn host_of_session(
+        &self,
+        wanted: &str,
+    ) -> Result<Arc<WorkspaceHost>, ApiError> {
+        let first = &self.first.host;
+        let (store, folder) = (first.store().clone(), first.workspace().to_owned());
+        let wanted = wanted.to_owned();
+        let about =
+            in_background(move || Ok(store.about(&store.resolve_in(&wanted, &folder)?)?)).await?;
+        if about.workspace.as_os_str().is_empty() {
+            return Ok(self.first.clone());
+        }
+        let refused = self.refusal(&about.workspace.display().to_string());
+        self.host_of(&about.workspace, refused).await
+    }
+
+    async fn host_of(
+        &self,
+        folder: &Path,
+        refused: ApiError,
+    ) -> Result<Arc<WorkspaceHost>, ApiError> {
+        if folder == self.first.host.workspace() {
+            return Ok(self.first.clone());
+        }
+        let Some(host) = self.others.get(folder) else {
+            return Err(refused);
+        };
+        let made = host.get_or_try_init(|| async {
+            let opened = self.opener.open_host(folder.to_owned()).await;
+            opened.map(Arc::new).map_err(|why| {
+                let text = format!("no session can be opened in {}: {why}", folder.display());
+                ApiError::conflict("workspace", text)
+            })
+        });
+        made.await.cloned()
+    }
+
+    fn refusal(&self, wanted: &str) -> ApiError {
+        ApiError::forbidden(format!(
+            "{wanted} is no folder of this server; sessions work in {}, and the operator names others when the server is started",
+            self.folders().join(", ")
+        ))
+    }
+}
