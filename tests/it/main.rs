@@ -51,3 +51,4 @@ mod subagent;
 mod tidy;
 mod tool;
 mod turn;
+mod websocket;

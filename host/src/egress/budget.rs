@@ -24,7 +24,16 @@ pub(super) const AT_ONCE: usize = 8;
 /// 640 MiB.
 const ALL_AT_ONCE: usize = 64;
 
+/// Maximum number of open WebSocket connections of one plugin.
+pub const MAX_CONNECTIONS: usize = 4;
+
+/// Maximum number of open WebSocket connections of all plugins. With full queues they take at most
+/// 320 MiB. They do not count as requests in progress: they last for days.
+const ALL_CONNECTIONS: usize = 64;
+
 static ALL: Semaphore = Semaphore::const_new(ALL_AT_ONCE);
+
+static CONNECTIONS: Semaphore = Semaphore::const_new(ALL_CONNECTIONS);
 
 /// Remaining requests of a plugin in a session.
 #[derive(Debug)]
@@ -78,7 +87,7 @@ impl RequestBudget {
     }
 }
 
-/// Slot of one concurrent request, occupied as long as the response is held.
+/// Slot of one concurrent request, occupied as long as the response is held, or of a connection.
 #[derive(Debug)]
 pub struct RequestSlot {
     _own: OwnedSemaphorePermit,
@@ -97,6 +106,25 @@ impl RequestSlot {
         let all = ALL.try_acquire().map_err(|_| {
             refuse(format!(
                 "all plugins together already have {ALL_AT_ONCE} requests in progress"
+            ))
+        })?;
+        Ok(Self {
+            _own: own,
+            _all: all,
+        })
+    }
+
+    /// Takes a slot for a WebSocket connection, or fails if none is free.
+    pub(super) fn take_connection(own: &Arc<Semaphore>) -> Result<Self, Error> {
+        let refuse = |text: String| Error::new(ErrorKind::Requests, text);
+        let own = own.clone().try_acquire_owned().map_err(|_| {
+            refuse(format!(
+                "the plugin already has {MAX_CONNECTIONS} WebSocket connections; close one first"
+            ))
+        })?;
+        let all = CONNECTIONS.try_acquire().map_err(|_| {
+            refuse(format!(
+                "all plugins together already have {ALL_CONNECTIONS} WebSocket connections"
             ))
         })?;
         Ok(Self {

@@ -1,5 +1,5 @@
 //! Egress: every HTTP request of every plugin is sent by [`Egress::send`], regardless of the
-//! interface that the plugin called.
+//! interface that the plugin called, and every WebSocket is opened by [`Egress::open_socket`].
 //!
 //! This module decides everything about a request (URL, host, address, redirects, headers, sizes,
 //! timeouts, counts), adds credentials last, and masks them in the response. It must not know which
@@ -7,13 +7,15 @@
 //!
 //! A request passes through these files in order: `budget`, `target`, `headers`, [`Inspect`],
 //! `resolve` and `address`, `credential`, `send`, `redirect` (and again from `budget`), `mask`,
-//! `record`.
+//! `record`. A WebSocket passes the same ones with `socket` in place of `send` and `redirect`, and
+//! then lives in `connection` and `socket_task`.
 //!
 //! Start from [`Egress`].
 
 #[doc(hidden)]
 pub mod address;
 mod budget;
+mod connection;
 mod credential;
 mod error;
 mod headers;
@@ -23,6 +25,8 @@ mod record;
 mod redirect;
 mod resolve;
 mod send;
+mod socket;
+mod socket_task;
 mod target;
 
 use std::sync::Arc;
@@ -32,12 +36,17 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use tokio::sync::Semaphore;
 
-pub use budget::{DEFAULT_REQUESTS, MAX_REQUESTS, RequestSlot};
+pub use budget::{DEFAULT_REQUESTS, MAX_CONNECTIONS, MAX_REQUESTS, RequestSlot};
+pub use connection::{
+    MAX_FRAME_BYTES, MAX_QUEUED, MAX_QUEUED_BYTES, SocketConnection, SocketEvent, SocketFrame,
+    SocketSignal,
+};
 pub use credential::{NoSecrets, Secret, Secrets, Template};
 pub use error::{Error, ErrorKind};
 pub use headers::{MAX_HEADER_BYTES, is_refused};
-pub use options::{Canned, EgressOptions, Inspect, Outgoing};
+pub use options::{Canned, CannedSocket, EgressOptions, Inspect, Outgoing};
 pub use resolve::{Resolve, SystemResolver};
+pub use socket::SocketRequest;
 
 use crate::grant::Granted;
 use crate::point::handle::AgentHandle;
@@ -103,6 +112,7 @@ pub struct PluginEgress {
     granted: Arc<Granted>,
     requests: u32,
     at_once: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
 }
 
 impl PluginEgress {
@@ -121,6 +131,7 @@ impl PluginEgress {
             granted,
             requests: requests.unwrap_or(DEFAULT_REQUESTS).min(MAX_REQUESTS),
             at_once: Arc::new(Semaphore::new(budget::AT_ONCE)),
+            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         })
     }
 

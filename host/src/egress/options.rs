@@ -32,6 +32,10 @@ pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync
 pub type Canned =
     Arc<dyn Fn(&Outgoing<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
 
+/// Messages that come on a WebSocket, by its URL, instead of a connection. What the plugin sends is
+/// taken and not answered.
+pub type CannedSocket = Arc<dyn Fn(&str) -> Result<Vec<String>, String> + Send + Sync>;
+
 /// Options for requests of plugins.
 #[derive(Clone)]
 pub struct EgressOptions {
@@ -45,6 +49,8 @@ pub struct EgressOptions {
     pub inspect: Option<Inspect>,
     /// Replacement for the network in tests of plugins. Default: none.
     pub canned: Option<Canned>,
+    /// Replacement for WebSockets in tests of plugins. Default: none.
+    pub canned_sockets: Option<CannedSocket>,
 }
 
 /// Refuses a request that contains an apparent secret: credentials are added by the host only.
@@ -84,6 +90,7 @@ impl Default for EgressOptions {
             deadline: Duration::from_secs(30),
             inspect: Some(Arc::new(no_secrets)),
             canned: None,
+            canned_sockets: None,
         }
     }
 }

@@ -50,6 +50,11 @@ impl OpenRecord {
         }
     }
 
+    /// Writes the record of something that was done, with a remark.
+    pub(super) fn close_with(&mut self, remark: String) {
+        self.report_outcome(AccessOutcome::Done, Some(remark));
+    }
+
     pub(super) fn forget_record(&mut self) {
         self.target = None;
     }

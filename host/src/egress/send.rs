@@ -28,7 +28,7 @@ use crate::secret::run_aside;
 use crate::text::clean_line;
 
 /// Timeout for connecting, including TLS.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of response headers. Their total size is limited to 64 KiB.
 const MAX_ANSWER_HEADERS: usize = 2_000;

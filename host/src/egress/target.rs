@@ -61,6 +61,37 @@ impl RequestTarget {
         Self::new(url)
     }
 
+    /// Parses the URL of a WebSocket. `ws` and `wss` become `http` and `https`, as which they are
+    /// granted.
+    pub(super) fn parse_socket_target(text: &str) -> Result<Self, Error> {
+        let with = |scheme: &str, rest: &str| format!("{scheme}:{rest}");
+        let text = match text.split_once(':') {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => with("https", rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => with("http", rest),
+            _ => {
+                return Err(bad_target(
+                    "the URL of a WebSocket begins with wss:// or ws://",
+                ));
+            }
+        };
+        Self::parse_target(&text)
+    }
+
+    /// Returns the URL with the scheme of WebSockets.
+    pub(super) fn socket_url(&self) -> String {
+        self.url.as_str().replacen("http", "ws", 1)
+    }
+
+    /// Formats the target of a WebSocket for records, as [`RequestTarget::target_name`].
+    pub(super) fn socket_name(&self, verb: &str) -> String {
+        let name = format!(
+            "{}{}",
+            self.origin().replacen("http", "ws", 1),
+            self.url.path()
+        );
+        clean_line(&format!("{verb} {name}"), MAX_NAME_BYTES)
+    }
+
     /// Checks a parsed URL.
     pub(super) fn new(mut url: Url) -> Result<Self, Error> {
         let scheme = match url.scheme() {

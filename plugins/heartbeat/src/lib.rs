@@ -60,7 +60,7 @@ mod heartbeat {
             match waiting::wait(&until)? {
                 Wakeup::Message(message) => return beat(&settings, &message.text, now_ms()),
                 Wakeup::Shutdown => return again("the host ends"),
-                Wakeup::Timer | Wakeup::Changed(_) => {}
+                Wakeup::Timer | Wakeup::Changed(_) | Wakeup::Connection(_) => {}
             }
         }
     }

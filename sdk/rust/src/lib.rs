@@ -61,6 +61,7 @@ pub mod testing;
 pub mod tools;
 pub mod turns;
 pub mod waiting;
+pub mod websocket;
 
 #[doc(hidden)]
 pub mod macros;
@@ -95,7 +96,7 @@ pub mod prelude {
     };
     pub use crate::{
         agent_turn, agents, ask, blobs, caller, config, files, http, log, model, points, session,
-        shell, state, status, store, tools, turns, waiting,
+        shell, state, status, store, tools, turns, waiting, websocket,
     };
     pub use rind_sdk_macros::{agent_loop, args, command, data, hook, implements, run_loop, tool};
 }

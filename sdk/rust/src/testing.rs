@@ -38,8 +38,8 @@ pub(crate) use caller::host as caller_host;
 pub use caller::{Caller, set_caller};
 pub(crate) use files::host as files_host;
 pub use files::{file, put_file};
-pub use loops::{answer_turns, answer_waits};
-pub(crate) use loops::{turns, waiting};
+pub use loops::{SocketCall, answer_sockets, answer_turns, answer_waits};
+pub(crate) use loops::{turns, waiting, websocket};
 
 use crate::handles::{Conversation, FinishedCall, Slice, WireRequest, WireResponse};
 use crate::payloads::{ModelRequest, ProposedCall, Purpose};

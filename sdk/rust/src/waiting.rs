@@ -43,7 +43,8 @@ impl WakeConditions {
         self
     }
 
-    /// Ends the wait with a message as well.
+    /// Ends the wait with a message as well, to the loop or on a connection of
+    /// [`websocket`](crate::websocket).
     #[must_use]
     pub fn message(mut self) -> Self {
         self.messages = true;

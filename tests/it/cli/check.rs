@@ -151,9 +151,10 @@ fn the_first_party_plugins_have_no_faults() {
     assert_snapshot!(checked.screen().replace(root.to_str().unwrap(), "[PLUGINS]"), @r#"
     exit 1
     ---- stdout
+    [PLUGINS]/dvm/plugin.toml:14: requests every host: list the hosts that it uses, or allow this rule if the person chooses the hosts [broad-permission]
     [PLUGINS]/web/plugin.toml:8: requests every host: list the hosts that it uses, or allow this rule if the person chooses the hosts [broad-permission]
     ---- stderr
-    ✗ 23 plugins checked, 1 fault
+    ✗ 24 plugins checked, 2 faults
     "#);
 }
 

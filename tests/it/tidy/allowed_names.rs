@@ -25,7 +25,13 @@ const RULES: &[Rule] = &[
         why: "only `plugin` knows the engine",
     },
     Rule {
-        names: &["reqwest", "TcpStream", "UdpSocket", "lookup_host"],
+        names: &[
+            "reqwest",
+            "tokio_tungstenite",
+            "TcpStream",
+            "UdpSocket",
+            "lookup_host",
+        ],
         allowed: &[
             (
                 "host/src/tool/process/confine/probe.rs",

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
-use super::file::CannedAnswer;
-use rind_lib::egress::{Canned, Outgoing, Resolve, Secret, Secrets};
+use super::file::{CannedAnswer, CannedMessages};
+use rind_lib::egress::{Canned, CannedSocket, Outgoing, Resolve, Secret, Secrets};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
@@ -69,6 +69,15 @@ pub(super) fn canned_answer(answers: Vec<CannedAnswer>) -> Canned {
         response
             .body(answer.body.clone().into_bytes())
             .map_err(|error| format!("the answer in the case is not valid HTTP: {error}"))
+    })
+}
+
+/// Opens WebSockets on which the messages of the case come. Others are refused, with their URL.
+pub(super) fn canned_socket(all: Vec<CannedMessages>) -> CannedSocket {
+    Arc::new(move |url: &str| {
+        let own = all.iter().find(|own| own.url == url);
+        let missing = || format!("the case has no messages for a WebSocket at {url}");
+        own.map(|own| own.messages.clone()).ok_or_else(missing)
     })
 }
 

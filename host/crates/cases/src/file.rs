@@ -112,6 +112,8 @@ pub struct CaseGiven {
     pub tools: BTreeMap<String, CannedTool>,
     /// Answers of servers.
     pub http: Vec<CannedAnswer>,
+    /// Messages of servers over WebSockets.
+    pub websockets: Vec<CannedMessages>,
     /// Time that the plugin's clock shows, in RFC 3339; the beginning of 2026 if absent.
     pub clock: Option<String>,
     /// Seed of the plugin's random numbers; 0 if absent.
@@ -172,6 +174,17 @@ pub struct CannedAnswer {
     /// Body of the response.
     #[serde(default)]
     pub body: String,
+}
+
+/// Messages that come on a WebSocket once it is open.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CannedMessages {
+    /// Full URL of the connection, with a path.
+    pub url: String,
+    /// Texts of the messages, in order.
+    #[serde(default)]
+    pub messages: Vec<String>,
 }
 
 fn ok_status() -> u16 {

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::doubles::{CannedNames, CaseSecrets, ScriptedPerson, canned_answer};
+use super::doubles::{CannedNames, CaseSecrets, ScriptedPerson, canned_answer, canned_socket};
 use super::file::CaseGiven;
 use super::needed::NeededPlugins;
 use super::run::{CaseRunner, RunError};
@@ -98,6 +98,7 @@ pub(super) fn session_options(
             secrets: Arc::new(CaseSecrets(given.secrets.clone())),
             resolver: Arc::new(CannedNames),
             canned: Some(canned_answer(given.http.clone())),
+            canned_sockets: Some(canned_socket(given.websockets.clone())),
             ..EgressOptions::default()
         },
         // An invalid clock was already refused when the case was read.

@@ -31,6 +31,7 @@ mod wasi_http;
 mod wasi_open;
 mod wasi_place;
 mod wasi_streams;
+mod websocket;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
 pub use row::{ImportRow, Limit, Needs};
@@ -47,7 +48,10 @@ use super::contract;
 use super::host::HostState;
 use super::limits::MAX_POINT_CALLS;
 use super::store as plugin_store;
-use crate::egress::{DEFAULT_REQUESTS, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES};
+use crate::egress::{
+    DEFAULT_REQUESTS, MAX_CONNECTIONS, MAX_FRAME_BYTES, MAX_QUEUED, MAX_REQUEST_BYTES,
+    MAX_RESPONSE_BYTES,
+};
 use crate::folder::{MAX_BYTES as MAX_FILE_BYTES, MAX_ENTRIES};
 use crate::grant::{ExternalCall, Granted};
 use crate::json::MAX_BYTES as MAX_JSON_BYTES;
@@ -180,6 +184,18 @@ pub const IMPORTS: &[ImportRow] = &[
         Limit::Count(waiting::MAX_PATHS as u32, "paths at a time"),
         Limit::Count(MAX_MESSAGES as u32, "messages kept"),
         Limit::Bytes(MAX_MESSAGE_BYTES, "a message"),
+    ])
+    .waits(),
+    own!(
+        "websocket",
+        websocket,
+        "WebSocket connections of its loop to the granted hosts"
+    )
+    .needs(Needs::Host)
+    .limits(&[
+        Limit::Count(MAX_CONNECTIONS as u32, "connections"),
+        Limit::Bytes(MAX_FRAME_BYTES, "a message"),
+        Limit::Count(MAX_QUEUED as u32, "messages kept on a connection"),
     ])
     .waits(),
     own!("turns", turns, "running turns of the agent from its loop")

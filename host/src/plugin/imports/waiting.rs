@@ -12,6 +12,7 @@ use super::super::bindings::rind::plugin::waiting;
 use super::super::host::HostState;
 use super::super::limits::MAX_POINT_CALLS;
 use super::files::run_blocking;
+use super::websocket::{RunSockets, SocketSignals};
 use crate::folder::{FolderError, GrantedFolders};
 use crate::point::deadline::pause_clock;
 use crate::point::handle::HandleError;
@@ -50,6 +51,8 @@ pub(in super::super) struct LoopRunState {
     /// Times at which limits were last reset: those of a turn, and those of a session.
     minute: Instant,
     hour: Instant,
+    /// WebSocket connections of the run; dropping them closes them.
+    pub(super) sockets: RunSockets,
 }
 
 impl LoopRunState {
@@ -60,6 +63,7 @@ impl LoopRunState {
             watched: BTreeMap::new(),
             minute: now,
             hour: now,
+            sockets: RunSockets::default(),
         }
     }
 }
@@ -69,6 +73,7 @@ enum WakeEvent {
     Timer,
     Changed(Result<(String, u64), (String, FolderError)>),
     Message(LoopMessage),
+    Connection(u32),
     Shutdown,
 }
 
@@ -87,7 +92,8 @@ impl waiting::Host for HostState {
         handle.check_session()?;
         let watched = self.take_watched();
         let folders = self.backing.folders.clone();
-        let event = wait_for_event(&*handle, until, folders, &watched);
+        let sockets = self.socket_signals();
+        let event = wait_for_event(&*handle, until, folders, &watched, &sockets);
         let event = match self.backing.fixed {
             // A test has no time to wait, and its clock stands still.
             Some(_) => look_once(event).await,
@@ -105,6 +111,7 @@ async fn wait_for_event(
     until: waiting::WakeConditions,
     folders: Arc<GrantedFolders>,
     watched: &BTreeMap<String, u64>,
+    sockets: &SocketSignals,
 ) -> WakeEvent {
     let shutdown = handle.shutdown();
     let timer = async {
@@ -122,10 +129,17 @@ async fn wait_for_event(
             false => pending().await,
         }
     };
+    let connection = async {
+        match until.messages {
+            true => sockets.ready().await,
+            false => pending().await,
+        }
+    };
     tokio::select! {
         biased;
         () = shutdown.cancelled() => WakeEvent::Shutdown,
         message = message => WakeEvent::Message(message),
+        number = connection => WakeEvent::Connection(number),
         changed = next_change(folders, until.paths, watched) => WakeEvent::Changed(changed),
         () = timer => WakeEvent::Timer,
     }
@@ -184,6 +198,12 @@ impl HostState {
         )))
     }
 
+    /// Returns the signals of the run's WebSocket connections.
+    fn socket_signals(&self) -> SocketSignals {
+        let run = self.call.run.as_ref();
+        run.map_or_else(SocketSignals::default, |run| run.sockets.signals())
+    }
+
     fn take_watched(&mut self) -> BTreeMap<String, u64> {
         let run = self.call.run.as_mut();
         let mut watched = run.map_or_else(BTreeMap::new, |run| std::mem::take(&mut run.watched));
@@ -206,6 +226,7 @@ impl HostState {
                 sender: message.sender,
                 text: message.text,
             })),
+            WakeEvent::Connection(number) => Ok(waiting::Wakeup::Connection(number)),
             WakeEvent::Changed(Ok((path, state))) => {
                 watched.insert(path.clone(), state);
                 Ok(waiting::Wakeup::Changed(path))

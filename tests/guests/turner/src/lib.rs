@@ -39,6 +39,7 @@ mod turner {
             Wakeup::Changed(path) => format!("changed {path}"),
             Wakeup::Message(message) => format!("{}: {}", message.sender, message.text),
             Wakeup::Shutdown => "shutdown".to_owned(),
+            Wakeup::Connection(number) => format!("connection {number}"),
         })
     }
 

@@ -80,17 +80,18 @@ fn the_sdk_becomes_a_skill_of_its_modules() {
     - [rind_sdk::outcomes](references/outcomes.md): Outcomes of hooks: one record for each set of rights (`CallOutcome`, `ContextOutcome`, `DeltaOutcome`)
     - [rind_sdk::payloads](references/payloads.md): Payloads of hooks: one record for each kind of moment in a turn (`PromptPart`)
     - [rind_sdk::points](references/points.md): Calling extension points that plugins define in `[points.NAME]`, for other plugins to implement (`call`, `call_json`)
-    - [rind_sdk::prelude](references/prelude.md): Items that a plugin usually needs: `use rind_sdk::prelude::*;` (49 names from elsewhere)
+    - [rind_sdk::prelude](references/prelude.md): Items that a plugin usually needs: `use rind_sdk::prelude::*;` (50 names from elsewhere)
     - [rind_sdk::session](references/session.md): The conversation so far (`messages`, `append`, `append_json`)
     - [rind_sdk::shell](references/shell.md): Programs that a shell command starts, as the host's own rules read it: for gates on tools that run commands (`read`, `Program`)
     - [rind_sdk::state](references/state.md): Values that last as long as the session (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`, `Cached`)
     - [rind_sdk::status](references/status.md): A line of status of the plugin's own, shown beside its name (`set`)
     - [rind_sdk::store](references/store.md): Values that last as long as the plugin is installed, across sessions (`get`, `set`, `remove`, `keys`, `get_json`, `set_json`)
-    - [rind_sdk::testing](references/testing.md): A host in memory for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 24 more)
+    - [rind_sdk::testing](references/testing.md): A host in memory for a plugin's own tests, which run natively with `cargo test` (`reset`, `set_config`, `set_conversation`, `put_blob`, `entries`, `logged`, `status`, `message`, `proposed_call`, `finished_call` and 26 more)
     - [rind_sdk::tools](references/tools.md): Calling other tools (`call_parts`, `call`, `call_json`)
     - [rind_sdk::turns](references/turns.md): Running turns of the agent from a loop (`run`, `start`, `finish`, `steer`, `stop`, `running`, `TurnOrder`)
     - [rind_sdk::types](references/types.md): Types that all interfaces use: messages, tool calls, usage, and errors (`Answer`, `Error`, `Message`, `Part`, `ToolCall`, `ToolResult`, `Usage`)
     - [rind_sdk::waiting](references/waiting.md): Waiting in a loop: for a timer, a change of files, a message, or the end of the host (`wait`, `WakeConditions`)
+    - [rind_sdk::websocket](references/websocket.md): WebSocket connections of a loop to the hosts that the plugin was granted (`open`, `send_text`, `send_binary`, `receive`, `close`, `ConnectRequest`)
 
     ## Examples in its source
 

@@ -1,0 +1,292 @@
+//! An open WebSocket connection of a plugin.
+//!
+//! What came waits in a bounded queue until the plugin takes it; a full queue stops the reading of the
+//! task in `socket_task`. Dropping a [`SocketConnection`] closes it and writes its record.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use http::HeaderMap;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::PluginEgress;
+use super::budget::RequestSlot;
+use super::error::{Error, ErrorKind};
+use super::mask::CredentialMask;
+use super::options::Outgoing;
+use super::record::OpenRecord;
+use super::socket::Line;
+use super::socket_task::SocketTask;
+use super::target::RequestTarget;
+use crate::lock::lock;
+use crate::secret::run_aside;
+use crate::text::clean_line;
+
+/// Maximum size of a message, in bytes.
+pub const MAX_FRAME_BYTES: usize = 1 << 20;
+
+/// Maximum number of messages that wait on a connection.
+pub const MAX_QUEUED: usize = 256;
+
+/// Size of the waiting messages at which no more are read, in bytes.
+pub const MAX_QUEUED_BYTES: usize = 4 << 20;
+
+/// Maximum length of the reason of an end, in bytes.
+const MAX_REASON_BYTES: usize = 200;
+
+/// Contents of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SocketFrame {
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+}
+
+impl SocketFrame {
+    /// Returns the contents as bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Binary(bytes) => bytes,
+        }
+    }
+}
+
+/// Event on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SocketEvent {
+    /// A message came.
+    Message(SocketFrame),
+    /// The connection has ended, for this reason.
+    Closed(String),
+}
+
+/// Counts of one direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Traffic {
+    messages: u64,
+    bytes: u64,
+}
+
+impl Traffic {
+    fn count(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// State that the task and the plugin's side share.
+#[derive(Debug, Default)]
+struct SocketState {
+    queue: VecDeque<SocketFrame>,
+    queued_bytes: usize,
+    received: Traffic,
+    sent: Traffic,
+    /// Reason of the end, once there is one.
+    ended: Option<String>,
+    /// Whether the plugin was told of the end.
+    is_told: bool,
+}
+
+/// State and signals of a connection.
+#[derive(Debug)]
+pub(super) struct Shared {
+    state: Mutex<SocketState>,
+    /// Notified when the plugin took a message.
+    pub(super) room: Notify,
+    /// Notified when something came, on any connection of the same run.
+    arrived: Arc<Notify>,
+}
+
+impl Shared {
+    /// Puts a message into the queue.
+    pub(super) fn arrive(&self, frame: SocketFrame) {
+        let n_bytes = frame.as_bytes().len();
+        let mut state = lock(&self.state);
+        state.received.count(n_bytes);
+        state.queued_bytes += n_bytes;
+        state.queue.push_back(frame);
+        drop(state);
+        self.arrived.notify_one();
+    }
+
+    /// Whether more may be read.
+    pub(super) fn has_room(&self) -> bool {
+        let state = lock(&self.state);
+        state.queue.len() < MAX_QUEUED && state.queued_bytes < MAX_QUEUED_BYTES
+    }
+
+    /// Marks the connection as ended.
+    pub(super) fn end(&self, reason: &str) {
+        let mut state = lock(&self.state);
+        state
+            .ended
+            .get_or_insert_with(|| clean_line(reason, MAX_REASON_BYTES));
+        drop(state);
+        self.arrived.notify_one();
+    }
+}
+
+/// Shows whether a connection has something to receive.
+#[derive(Clone, Debug)]
+pub struct SocketSignal(Arc<Shared>);
+
+impl SocketSignal {
+    /// Whether [`SocketConnection::receive`] would return something.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let state = lock(&self.0.state);
+        !state.queue.is_empty() || (state.ended.is_some() && !state.is_told)
+    }
+}
+
+/// A message to send, with the place for its outcome.
+pub(super) type SendOrder = (Message, oneshot::Sender<Result<(), String>>);
+
+/// Open connection of a plugin. Closed when it is dropped.
+pub struct SocketConnection {
+    shared: Arc<Shared>,
+    /// Queue of the task; none where there is no server.
+    orders: Option<mpsc::Sender<SendOrder>>,
+    egress: Arc<PluginEgress>,
+    target: RequestTarget,
+    record: OpenRecord,
+    _slot: RequestSlot,
+    _closing: DropGuard,
+}
+
+debug_some!(SocketConnection, self, plugin = self.egress.plugin);
+
+impl SocketConnection {
+    pub(super) fn start(
+        line: Line,
+        slot: RequestSlot,
+        mask: CredentialMask,
+        record: OpenRecord,
+        arrived: Arc<Notify>,
+        egress: Arc<PluginEgress>,
+        target: RequestTarget,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            room: Notify::new(),
+            arrived,
+        });
+        let closing = CancellationToken::new();
+        let orders = match line {
+            Line::Socket(socket) => {
+                let (orders, received) = mpsc::channel(1);
+                let task = SocketTask::new(*socket, received, shared.clone(), mask);
+                tokio::spawn(task.run(closing.clone()));
+                Some(orders)
+            }
+            Line::Canned(messages) => {
+                for message in messages {
+                    shared.arrive(SocketFrame::Text(message));
+                }
+                None
+            }
+        };
+        Self {
+            shared,
+            orders,
+            egress,
+            target,
+            record,
+            _slot: slot,
+            _closing: closing.drop_guard(),
+        }
+    }
+
+    /// Returns what shows whether there is something to receive.
+    #[must_use]
+    pub fn signal(&self) -> SocketSignal {
+        SocketSignal(self.shared.clone())
+    }
+
+    /// Whether the plugin was told of the end of the connection.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        lock(&self.shared.state).is_told
+    }
+
+    /// Takes the next event. The end comes after all messages.
+    #[must_use]
+    pub fn receive(&self) -> Option<SocketEvent> {
+        let mut state = lock(&self.shared.state);
+        if let Some(frame) = state.queue.pop_front() {
+            state.queued_bytes = state.queued_bytes.saturating_sub(frame.as_bytes().len());
+            drop(state);
+            self.shared.room.notify_one();
+            return Some(SocketEvent::Message(frame));
+        }
+        let reason = state.ended.clone().filter(|_| !state.is_told)?;
+        state.is_told = true;
+        Some(SocketEvent::Closed(reason))
+    }
+
+    /// Sends a message. `Ok(false)` if the connection has ended.
+    ///
+    /// # Errors
+    /// The message is too long or contains a secret, or the server does not take it.
+    pub async fn send(&self, frame: SocketFrame) -> Result<bool, Error> {
+        let n_bytes = frame.as_bytes().len();
+        if n_bytes > MAX_FRAME_BYTES {
+            let text =
+                format!("the message has {n_bytes} bytes, at most {MAX_FRAME_BYTES} can be sent");
+            return Err(Error::new(ErrorKind::RequestBody, text));
+        }
+        if let Some(inspect) = &self.egress.options.inspect {
+            let outgoing = Outgoing {
+                plugin: &self.egress.plugin,
+                method: "SEND",
+                url: self.target.url.as_str(),
+                headers: &HeaderMap::new(),
+                body: frame.as_bytes(),
+            };
+            run_aside(n_bytes, || inspect(&outgoing))
+                .map_err(|why| Error::new(ErrorKind::Content, why))?;
+        }
+        if lock(&self.shared.state).ended.is_some() {
+            return Ok(false);
+        }
+        let Some(orders) = &self.orders else {
+            lock(&self.shared.state).sent.count(n_bytes);
+            return Ok(true);
+        };
+        let message = match frame {
+            SocketFrame::Text(text) => Message::text(text),
+            SocketFrame::Binary(bytes) => Message::binary(bytes),
+        };
+        let (done, outcome) = oneshot::channel();
+        // The task has ended when either fails.
+        if orders.send((message, done)).await.is_err() {
+            return Ok(false);
+        }
+        match outcome.await {
+            Ok(Ok(())) => {
+                lock(&self.shared.state).sent.count(n_bytes);
+                Ok(true)
+            }
+            Ok(Err(why)) => Err(Error::new(ErrorKind::Response, why)),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+impl Drop for SocketConnection {
+    fn drop(&mut self) {
+        let state = lock(&self.shared.state);
+        let Traffic { messages, bytes } = state.received;
+        let sent = state.sent;
+        let reason = state.ended.as_deref().unwrap_or("closed by the plugin");
+        self.record.close_with(format!(
+            "received {messages} messages, {bytes} bytes; sent {} messages, {} bytes; {reason}",
+            sent.messages, sent.bytes
+        ));
+    }
+}

@@ -1,0 +1,308 @@
+//! Opens the WebSocket connections of plugins, with the rules of requests.
+//!
+//! `ws` and `wss` count as `http` and `https` for grants and credentials. The library gets a stream
+//! that this module connected to a checked address; it resolves and connects nothing itself. Start
+//! from [`Egress::open_socket`].
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::SEC_WEBSOCKET_PROTOCOL;
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::error::{Error as WireError, ProtocolError};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+use super::budget::RequestSlot;
+use super::connection::{MAX_FRAME_BYTES, SocketConnection};
+use super::credential;
+use super::error::{Error, ErrorKind};
+use super::headers;
+use super::mask::CredentialMask;
+use super::options::Outgoing;
+use super::record::OpenRecord;
+use super::target::RequestTarget;
+use super::{Egress, send::CONNECT_TIMEOUT};
+use crate::grant::Scheme;
+use crate::point::trace::Origin;
+use crate::provider::install_tls;
+use crate::secret::run_aside;
+use crate::text::clean_line;
+
+/// Maximum number of offered subprotocols.
+const MAX_PROTOCOLS: usize = 8;
+
+/// Maximum length of the name of a subprotocol, in bytes.
+const MAX_PROTOCOL_BYTES: usize = 64;
+
+/// Maximum size of what waits to be written: a message and the frame around it.
+const WRITE_BUFFER_BYTES: usize = 2 * MAX_FRAME_BYTES;
+
+/// Maximum length of the cause of a failure, in bytes.
+const MAX_CAUSE_BYTES: usize = 200;
+
+/// Word for the opening of a connection in records.
+const OPEN: &str = "OPEN";
+
+/// WebSocket connection that a plugin asks for.
+#[derive(Clone, Debug, Default)]
+pub struct SocketRequest {
+    /// Absolute URL, `ws` or `wss`.
+    pub url: String,
+    /// Names and values of headers.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Subprotocols to offer.
+    pub protocols: Vec<String>,
+}
+
+/// Byte stream below a connection: TCP, or TLS over it.
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
+/// An open connection of the library.
+pub(super) type Socket = WebSocketStream<Box<dyn ByteStream>>;
+
+/// Other end of a connection.
+pub(super) enum Line {
+    Socket(Box<Socket>),
+    /// Messages that have come, in tests of plugins.
+    Canned(Vec<String>),
+}
+
+impl Egress {
+    /// Opens a WebSocket connection, and records that, also when it is refused. `arrived` is notified
+    /// of everything that comes on it.
+    ///
+    /// # Errors
+    /// The rule that refused the connection, or the failure on the way. The text contains no secret.
+    pub async fn open_socket(
+        &self,
+        request: SocketRequest,
+        origin: Origin,
+        arrived: Arc<Notify>,
+    ) -> Result<SocketConnection, Error> {
+        let mut record = OpenRecord::start_record(self, origin.clone(), OPEN);
+        if let Err(spent) = self.budget.take() {
+            if spent.is_first {
+                if let Ok(target) = RequestTarget::parse_socket_target(&request.url) {
+                    record.name_target(target.socket_name(OPEN));
+                }
+                record.close_record(Some(&spent.error));
+            }
+            record.forget_record();
+            return Err(spent.error);
+        }
+        let mut mask = CredentialMask::default();
+        let deadline = self.shared.options.deadline;
+        let opening = self.open_checked(request, &mut record, &mut mask);
+        let opened = match tokio::time::timeout(deadline, opening).await {
+            Ok(opened) => opened.map_err(|error| mask.mask_error(error)),
+            Err(_) => Err(Error::new(
+                ErrorKind::Timeout,
+                format!("the handshake of the WebSocket took longer than {deadline:?}"),
+            )),
+        };
+        record.close_record(opened.as_ref().err());
+        let (line, target, slot) = opened?;
+        let mut closing = OpenRecord::start_record(self, origin, "CLOSE");
+        closing.name_target(mask.mask_text(&target.socket_name("CLOSE")));
+        Ok(SocketConnection::start(
+            line,
+            slot,
+            mask,
+            closing,
+            arrived,
+            self.shared.clone(),
+            target,
+        ))
+    }
+
+    async fn open_checked(
+        &self,
+        request: SocketRequest,
+        record: &mut OpenRecord,
+        mask: &mut CredentialMask,
+    ) -> Result<(Line, RequestTarget, RequestSlot), Error> {
+        let shared = &*self.shared;
+        let granted = &*shared.granted;
+        let target = RequestTarget::parse_socket_target(&request.url)?;
+        record.name_target(target.socket_name(OPEN));
+        let slot = RequestSlot::take_connection(&shared.connections)?;
+        let allowed = target.allowed_addresses(granted)?;
+        let is_own = |name: &str| credential::sets_header(granted, &target, name);
+        let mut headers = headers::check_headers(request.headers, is_own)?;
+        check_protocols(&request.protocols)?;
+        let offered = request.protocols.join(", ");
+        if let Some(inspect) = &shared.options.inspect {
+            let outgoing = Outgoing {
+                plugin: &shared.plugin,
+                method: OPEN,
+                url: target.url.as_str(),
+                headers: &headers,
+                body: offered.as_bytes(),
+            };
+            run_aside(outgoing.url.len(), || inspect(&outgoing))
+                .map_err(|why| Error::new(ErrorKind::Content, why))?;
+        }
+        let addresses = target
+            .resolve_addresses(allowed, &*shared.options.resolver)
+            .await?;
+        let secrets = &*shared.options.secrets;
+        let (credentials, used) = credential::fill_credentials(granted, &target, secrets)?;
+        mask.add_secrets(used)?;
+        for (name, value) in credentials {
+            headers.insert(name, value);
+        }
+        if !offered.is_empty() {
+            let value = HeaderValue::from_str(&offered).map_err(|_| protocol_error())?;
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, value);
+        }
+        if let Some(canned) = &shared.options.canned_sockets {
+            let messages = canned(&target.socket_url());
+            let messages = messages.map_err(|why| Error::new(ErrorKind::Connect, why))?;
+            return Ok((Line::Canned(messages), target, slot));
+        }
+        let stream = connect_stream(&target, &addresses).await?;
+        let socket = shake_hands(stream, &target, headers).await?;
+        Ok((Line::Socket(Box::new(socket)), target, slot))
+    }
+}
+
+fn protocol_error() -> Error {
+    let text = format!(
+        "at most {MAX_PROTOCOLS} subprotocols can be offered, each of 1 to {MAX_PROTOCOL_BYTES} letters, digits, `-`, `_` or `.`"
+    );
+    Error::new(ErrorKind::Header, text)
+}
+
+fn check_protocols(protocols: &[String]) -> Result<(), Error> {
+    let is_fine = |name: &String| {
+        (1..=MAX_PROTOCOL_BYTES).contains(&name.len())
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    match protocols.len() <= MAX_PROTOCOLS && protocols.iter().all(is_fine) {
+        true => Ok(()),
+        false => Err(protocol_error()),
+    }
+}
+
+/// Connects to the first checked address that answers, with TLS where the target says so.
+async fn connect_stream(
+    target: &RequestTarget,
+    addresses: &[IpAddr],
+) -> Result<Box<dyn ByteStream>, Error> {
+    let connecting = async {
+        let mut last = None;
+        for address in addresses {
+            match TcpStream::connect(SocketAddr::new(*address, target.port)).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(connect_error(last.map(|e| e.to_string())))
+    };
+    let tcp = within(CONNECT_TIMEOUT, connecting).await?;
+    // Small messages are not held back; the connection works without it too.
+    let _ = tcp.set_nodelay(true);
+    if target.scheme == Scheme::Http {
+        return Ok(Box::new(tcp));
+    }
+    install_tls();
+    // Loading the certificates of the system reads files.
+    let config = tokio::task::spawn_blocking(tls_config).await;
+    let config = config
+        .map_err(|e| connect_error(Some(e.to_string())))?
+        .map_err(|e| connect_error(Some(e.to_string())))?;
+    let name = ServerName::try_from(target.host.clone())
+        .map_err(|_| connect_error(Some("the host is no name for a certificate".to_owned())))?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let tls = within(CONNECT_TIMEOUT, async {
+        let connecting = connector.connect(name, tcp).await;
+        connecting.map_err(|e| connect_error(Some(e.to_string())))
+    });
+    Ok(Box::new(tls.await?))
+}
+
+fn tls_config() -> Result<ClientConfig, tokio_rustls::rustls::Error> {
+    let builder = ClientConfig::builder().with_platform_verifier()?;
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+async fn within<T>(
+    limit: Duration,
+    doing: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(limit, doing).await {
+        Ok(done) => done,
+        Err(_) => Err(Error::new(
+            ErrorKind::Timeout,
+            format!("the connection took longer than {limit:?}"),
+        )),
+    }
+}
+
+fn connect_error(cause: Option<String>) -> Error {
+    let cause = cause.unwrap_or_else(|| "no address answers".to_owned());
+    let text = format!("the connection failed: {cause}");
+    Error::new(ErrorKind::Connect, clean_line(&text, MAX_CAUSE_BYTES))
+}
+
+/// Asks the server for a WebSocket connection over the stream.
+async fn shake_hands(
+    stream: Box<dyn ByteStream>,
+    target: &RequestTarget,
+    headers: HeaderMap,
+) -> Result<Socket, Error> {
+    let refuse = |text: String| Error::new(ErrorKind::Response, clean_line(&text, MAX_CAUSE_BYTES));
+    let uri: Uri = target
+        .socket_url()
+        .parse()
+        .map_err(|_| Error::new(ErrorKind::Url, "this URL cannot be sent"))?;
+    let mut request: Request<()> = uri
+        .into_client_request()
+        .map_err(|error| refuse(format!("the handshake cannot be sent: {error}")))?;
+    request.headers_mut().extend(headers);
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_FRAME_BYTES))
+        .max_frame_size(Some(MAX_FRAME_BYTES))
+        .max_write_buffer_size(WRITE_BUFFER_BYTES);
+    match client_async_with_config(request, stream, Some(config)).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(WireError::Http(answer)) => Err(refused_handshake(answer.status())),
+        Err(WireError::Protocol(ProtocolError::HandshakeIncomplete)) => {
+            Err(refuse("the server closed during the handshake".to_owned()))
+        }
+        Err(error) => Err(refuse(format!("the handshake failed: {error}"))),
+    }
+}
+
+/// Returns the error for an answer that opens no connection. A redirect is not followed: few servers
+/// send one, and where it leads could not be told apart from where the plugin meant to go.
+fn refused_handshake(status: StatusCode) -> Error {
+    if status.is_redirection() {
+        let text = format!(
+            "the server answered the handshake of the WebSocket with a redirect ({}), which is not followed; open the connection at its target",
+            status.as_u16()
+        );
+        return Error::new(ErrorKind::Redirect, text);
+    }
+    let text = format!(
+        "the server answered the handshake of the WebSocket with {} and opened no connection",
+        status.as_u16()
+    );
+    Error::new(ErrorKind::Response, text)
+}

@@ -1,0 +1,206 @@
+//! The task of a WebSocket connection: it reads, answers pings and writes.
+//!
+//! It stops reading while the queue is full, so that a slow plugin costs no memory and the server is
+//! slowed down by TCP. It ends the connection for every breach of a rule, with its name.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::error::{CapacityError, Error as WireError, ProtocolError};
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{MAX_FRAME_BYTES, SendOrder, Shared, SocketFrame};
+use super::mask::CredentialMask;
+use super::socket::Socket;
+
+/// Time in which the server must take a message.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time that closing may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Silence after which the server is pinged.
+const PING_AFTER: Duration = Duration::from_secs(30);
+
+/// Silence after which the connection counts as dead.
+const DEAD_AFTER: Duration = Duration::from_secs(90);
+
+/// Maximum number of control frames within [`CONTROL_PERIOD`].
+const MAX_CONTROL_FRAMES: u32 = 500;
+
+/// Period in which control frames are counted.
+const CONTROL_PERIOD: Duration = Duration::from_secs(10);
+
+/// Count of control frames in the current period.
+#[derive(Debug)]
+struct ControlCount {
+    since: Instant,
+    n: u32,
+}
+
+impl Default for ControlCount {
+    fn default() -> Self {
+        let since = Instant::now();
+        Self { since, n: 0 }
+    }
+}
+
+impl ControlCount {
+    /// Counts a frame. Returns whether there are too many.
+    fn is_flood(&mut self, now: Instant) -> bool {
+        if now.saturating_duration_since(self.since) >= CONTROL_PERIOD {
+            *self = Self { since: now, n: 0 };
+        }
+        self.n += 1;
+        self.n > MAX_CONTROL_FRAMES
+    }
+}
+
+/// Task of a connection.
+pub(super) struct SocketTask {
+    socket: Socket,
+    orders: mpsc::Receiver<SendOrder>,
+    shared: Arc<Shared>,
+    mask: CredentialMask,
+    control: ControlCount,
+}
+
+impl SocketTask {
+    pub(super) fn new(
+        socket: Socket,
+        orders: mpsc::Receiver<SendOrder>,
+        shared: Arc<Shared>,
+        mask: CredentialMask,
+    ) -> Self {
+        Self {
+            socket,
+            orders,
+            shared,
+            mask,
+            control: ControlCount::default(),
+        }
+    }
+
+    /// Serves the connection until it ends or is given up.
+    pub(super) async fn run(mut self, closing: CancellationToken) {
+        let reason = tokio::select! {
+            biased;
+            () = closing.cancelled() => "closed by the plugin".to_owned(),
+            reason = self.serve() => reason,
+        };
+        // Nothing is sent or received from here on, whatever the server still says.
+        self.orders.close();
+        self.shared.end(&reason);
+        // The stream is dropped in any case.
+        let _ = timeout(CLOSE_TIMEOUT, self.socket.close(None)).await;
+    }
+
+    /// Serves the connection until it ends. Returns the reason.
+    async fn serve(&mut self) -> String {
+        let mut heard = Instant::now();
+        let mut pinged = heard;
+        loop {
+            let has_room = self.shared.has_room();
+            // While nothing is read, silence means nothing.
+            if !has_room {
+                heard = Instant::now();
+            }
+            let silent = heard.elapsed();
+            if silent >= DEAD_AFTER {
+                return format!("the server was silent for {DEAD_AFTER:?}");
+            }
+            // Messages of the plugin do not count: only an answer shows that the server is there.
+            let until_ping = PING_AFTER.saturating_sub(heard.max(pinged).elapsed());
+            tokio::select! {
+                order = self.orders.recv() => {
+                    let Some((message, done)) = order else {
+                        return "closed by the plugin".to_owned();
+                    };
+                    if let Err(why) = self.write(message).await {
+                        let _ = done.send(Err(why.clone()));
+                        return why;
+                    }
+                    let _ = done.send(Ok(()));
+                }
+                message = self.socket.next(), if has_room => {
+                    heard = Instant::now();
+                    if let Err(why) = self.take_in(message) {
+                        return why;
+                    }
+                }
+                () = self.shared.room.notified(), if !has_room => {}
+                () = tokio::time::sleep(until_ping), if has_room => {
+                    pinged = Instant::now();
+                    if let Err(why) = self.write(Message::Ping(bytes::Bytes::new())).await {
+                        return why;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn write(&mut self, message: Message) -> Result<(), String> {
+        match timeout(SEND_TIMEOUT, self.socket.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(end_reason(&error)),
+            Err(_) => Err(format!(
+                "the server did not take a message within {SEND_TIMEOUT:?}"
+            )),
+        }
+    }
+
+    /// Takes in what came. The error is the reason of the end.
+    fn take_in(&mut self, came: Option<Result<Message, WireError>>) -> Result<(), String> {
+        let frame = match came {
+            None => return Err("the server closed the connection".to_owned()),
+            Some(Err(error)) => return Err(end_reason(&error)),
+            Some(Ok(Message::Close(why))) => {
+                return Err(match why {
+                    Some(why) => format!(
+                        "the server closed the connection: {} {}",
+                        u16::from(why.code),
+                        self.mask.mask_text(why.reason.as_str())
+                    ),
+                    None => "the server closed the connection".to_owned(),
+                });
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
+                return match self.control.is_flood(Instant::now()) {
+                    true => Err(format!(
+                        "the server sent more than {MAX_CONTROL_FRAMES} pings or pongs within {CONTROL_PERIOD:?}"
+                    )),
+                    false => Ok(()),
+                };
+            }
+            Some(Ok(Message::Text(text))) => SocketFrame::Text(self.mask.mask_text(text.as_str())),
+            Some(Ok(Message::Binary(bytes))) => SocketFrame::Binary(
+                self.mask
+                    .mask_bytes(&bytes)
+                    .unwrap_or_else(|| bytes.to_vec()),
+            ),
+        };
+        self.shared.arrive(frame);
+        Ok(())
+    }
+}
+
+/// Says why the library ended the connection.
+fn end_reason(error: &WireError) -> String {
+    match error {
+        WireError::ConnectionClosed | WireError::AlreadyClosed => {
+            "the server closed the connection".to_owned()
+        }
+        WireError::Capacity(CapacityError::MessageTooLong { .. }) => {
+            format!("the server sent a message of more than {MAX_FRAME_BYTES} bytes")
+        }
+        WireError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+            "the server broke the connection off".to_owned()
+        }
+        WireError::Io(error) => format!("the connection broke off: {error}"),
+        other => format!("the server does not keep to the protocol: {other}"),
+    }
+}

@@ -1,0 +1,149 @@
+//! `rind:plugin/websocket`: connections of a loop. All rules are in [`crate::egress`].
+//!
+//! The connections belong to the run that opened them, and are closed with it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::super::bindings::rind::plugin::websocket;
+use super::super::host::HostState;
+use crate::egress::{SocketConnection, SocketEvent, SocketFrame, SocketRequest, SocketSignal};
+use crate::point::deadline::pause_clock;
+use crate::point::handle::HandleError;
+
+/// Name of the interface.
+const NAME: &str = "websocket";
+
+/// Connections of one run of a loop.
+#[derive(Debug, Default)]
+pub(super) struct RunSockets {
+    open: BTreeMap<u32, Arc<SocketConnection>>,
+    last: u32,
+    /// Notified when something came on any of them.
+    arrived: Arc<Notify>,
+}
+
+impl RunSockets {
+    /// Returns the signals of the connections.
+    pub(super) fn signals(&self) -> SocketSignals {
+        let signals = self.open.iter();
+        SocketSignals {
+            signals: signals
+                .map(|(number, open)| (*number, open.signal()))
+                .collect(),
+            arrived: self.arrived.clone(),
+        }
+    }
+
+    fn add(&mut self, connection: SocketConnection) -> u32 {
+        self.last = self.last.saturating_add(1);
+        self.open.insert(self.last, Arc::new(connection));
+        self.last
+    }
+}
+
+/// Signals of the connections of a run, for a wait.
+#[derive(Default)]
+pub(super) struct SocketSignals {
+    signals: Vec<(u32, SocketSignal)>,
+    arrived: Arc<Notify>,
+}
+
+impl SocketSignals {
+    /// Waits until a connection has something to receive, and returns its number.
+    pub(super) async fn ready(&self) -> u32 {
+        loop {
+            let mut ready = self.signals.iter();
+            if let Some((number, _)) = ready.find(|(_, signal)| signal.is_ready()) {
+                return *number;
+            }
+            // A notification from before this line is kept, so none is missed.
+            self.arrived.notified().await;
+        }
+    }
+}
+
+impl HostState {
+    /// Returns an open connection of the run.
+    fn socket(&self, number: u32) -> Result<Arc<SocketConnection>, HandleError> {
+        self.loop_handle(NAME)?;
+        let run = self.call.run.as_ref();
+        let open = run.and_then(|run| run.sockets.open.get(&number));
+        open.cloned().ok_or_else(|| unknown(number))
+    }
+
+    fn drop_socket(&mut self, number: u32) {
+        if let Some(run) = &mut self.call.run {
+            run.sockets.open.remove(&number);
+        }
+    }
+}
+
+fn unknown(number: u32) -> HandleError {
+    HandleError::NotFound(format!(
+        "this run has no open connection {number}; it has ended or was never opened"
+    ))
+}
+
+impl websocket::Host for HostState {
+    async fn open(&mut self, request: websocket::ConnectRequest) -> Result<u32, HandleError> {
+        self.loop_handle(NAME)?.check_session()?;
+        let (Some(egress), Some(run)) = (self.backing.egress.clone(), &self.call.run) else {
+            let text = "no host was granted to the plugin";
+            return Err(HandleError::Denied(text.to_owned()));
+        };
+        let arrived = run.sockets.arrived.clone();
+        let headers = request.headers.into_iter();
+        let request = SocketRequest {
+            url: request.url,
+            headers: headers
+                .map(|header| (header.name, header.value.into_bytes()))
+                .collect(),
+            protocols: request.protocols,
+        };
+        let opening = egress.open_socket(request, self.call.caller.origin(), arrived);
+        let connection = pause_clock(opening).await?;
+        let run = self.call.run.as_mut();
+        run.map(|run| run.sockets.add(connection))
+            .ok_or_else(|| HandleError::Failed("the run of the loop has ended".to_owned()))
+    }
+
+    async fn send(&mut self, number: u32, frame: websocket::Frame) -> Result<(), HandleError> {
+        let connection = self.socket(number)?;
+        let frame = match frame {
+            websocket::Frame::Text(text) => SocketFrame::Text(text),
+            websocket::Frame::Binary(bytes) => SocketFrame::Binary(bytes),
+        };
+        match pause_clock(connection.send(frame)).await? {
+            true => Ok(()),
+            false => Err(unknown(number)),
+        }
+    }
+
+    async fn receive(
+        &mut self,
+        number: u32,
+    ) -> Result<Option<websocket::ConnectionEvent>, HandleError> {
+        let event = self.socket(number)?.receive();
+        Ok(event.map(|event| match event {
+            SocketEvent::Message(SocketFrame::Text(text)) => {
+                websocket::ConnectionEvent::Message(websocket::Frame::Text(text))
+            }
+            SocketEvent::Message(SocketFrame::Binary(bytes)) => {
+                websocket::ConnectionEvent::Message(websocket::Frame::Binary(bytes))
+            }
+            SocketEvent::Closed(reason) => {
+                self.drop_socket(number);
+                websocket::ConnectionEvent::Closed(reason)
+            }
+        }))
+    }
+
+    async fn close(&mut self, number: u32) -> Result<(), HandleError> {
+        self.loop_handle(NAME)?;
+        self.drop_socket(number);
+        Ok(())
+    }
+}

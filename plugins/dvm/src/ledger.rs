@@ -1,0 +1,143 @@
+//! Jobs in the store of the plugin. A crash at any place leaves each job in one state: to do, with an
+//! answer that no relay has taken yet, or done.
+
+use rind_sdk::types::Error;
+use rind_sdk::{data, store};
+
+use crate::event::NostrEvent;
+
+/// Most jobs that wait.
+pub(crate) const MAX_WAITING: usize = 100;
+
+/// Most jobs that are remembered as done.
+const MAX_DONE: usize = 5_000;
+
+/// Age in seconds at which a request is no longer taken, and a job need not be remembered.
+pub(crate) const MAX_AGE: u64 = 86_400;
+
+/// Time in seconds by which a request may be ahead of the clock.
+pub(crate) const MAX_AHEAD: u64 = 900;
+
+/// Keys of the store: a letter for the state and the id of the request.
+const TO_DO: &str = "todo.";
+const ANSWERED: &str = "answer.";
+const DONE: &str = "done.";
+const TRIES: &str = "tries.";
+const FLOOR: &str = "floor";
+const HOUR: &str = "hour";
+
+/// Answer of a job: the events to publish.
+#[data]
+pub(crate) struct JobAnswer {
+    pub(crate) events: Vec<NostrEvent>,
+    /// Time of the request.
+    pub(crate) created_at: u64,
+}
+
+fn key(state: &str, id: &str) -> String {
+    format!("{state}{id}")
+}
+
+/// Whether a request is known, in any state.
+pub(crate) fn is_known(id: &str) -> Result<bool, Error> {
+    for state in [TO_DO, ANSWERED, DONE] {
+        if store::get(&key(state, id))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the time before which requests are not taken: jobs from then may have been forgotten.
+pub(crate) fn floor(now: u64) -> Result<u64, Error> {
+    let floor = store::get_json::<u64>(FLOOR)?.unwrap_or(0);
+    Ok(floor.max(now.saturating_sub(MAX_AGE)))
+}
+
+/// Stores a request to do. Returns whether there was room.
+pub(crate) fn add(job: &NostrEvent) -> Result<bool, Error> {
+    if store::keys(TO_DO)?.len() >= MAX_WAITING {
+        return Ok(false);
+    }
+    store::set_json(&key(TO_DO, &job.id), job)?;
+    Ok(true)
+}
+
+/// Returns the requests to do, the oldest first.
+pub(crate) fn to_do() -> Result<Vec<NostrEvent>, Error> {
+    let mut jobs = Vec::new();
+    for own in store::keys(TO_DO)? {
+        jobs.extend(store::get_json::<NostrEvent>(&own)?);
+    }
+    jobs.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+    Ok(jobs)
+}
+
+/// Stores the answer of a job, before it is published.
+pub(crate) fn answer(job: &NostrEvent, answer: &JobAnswer) -> Result<(), Error> {
+    store::set_json(&key(ANSWERED, &job.id), answer)?;
+    store::remove(&key(TO_DO, &job.id))
+}
+
+/// Returns the answers that no relay has taken yet, with the ids of their requests.
+pub(crate) fn answered() -> Result<Vec<(String, JobAnswer)>, Error> {
+    let mut answers = Vec::new();
+    for own in store::keys(ANSWERED)? {
+        let id = own.trim_start_matches(ANSWERED).to_owned();
+        // Answered before a crash that left the request to do as well.
+        store::remove(&key(TO_DO, &id))?;
+        answers.extend(store::get_json::<JobAnswer>(&own)?.map(|answer| (id, answer)));
+    }
+    Ok(answers)
+}
+
+/// Counts a job. Returns whether this hour has room for it.
+pub(crate) fn take_turn(now: u64, limit: u32) -> Result<bool, Error> {
+    let (mut hour, mut n) = store::get_json::<(u64, u32)>(HOUR)?.unwrap_or_default();
+    if hour != now / 3600 {
+        (hour, n) = (now / 3600, 0);
+    }
+    if n >= limit {
+        return Ok(false);
+    }
+    store::set_json(HOUR, &(hour, n + 1))?;
+    Ok(true)
+}
+
+/// Returns how often the turn of a job was interrupted.
+pub(crate) fn interruptions(id: &str) -> Result<u32, Error> {
+    Ok(store::get_json(&key(TRIES, id))?.unwrap_or(0))
+}
+
+/// Stores how often the turn of a job was interrupted.
+pub(crate) fn set_interruptions(id: &str, n: u32) -> Result<(), Error> {
+    store::set_json(&key(TRIES, id), &n)
+}
+
+/// Marks a job as done: a relay has its answer.
+pub(crate) fn finish(id: &str, created_at: u64) -> Result<(), Error> {
+    store::set_json(&key(DONE, id), &created_at)?;
+    store::remove(&key(TRIES, id))?;
+    store::remove(&key(ANSWERED, id))
+}
+
+/// Forgets jobs that are too old to be asked for again. If there are still too many, requests from
+/// before the last forgotten one are no longer taken.
+pub(crate) fn forget_old(now: u64) -> Result<(), Error> {
+    let mut done = Vec::new();
+    for own in store::keys(DONE)? {
+        done.push((store::get_json::<u64>(&own)?.unwrap_or(0), own));
+    }
+    done.sort();
+    let n_over = done.len().saturating_sub(MAX_DONE);
+    let oldest = now.saturating_sub(MAX_AGE);
+    if let Some((created_at, _)) = n_over.checked_sub(1).and_then(|last| done.get(last)) {
+        store::set_json(FLOOR, &(created_at + 1))?;
+    }
+    for (at, (created_at, own)) in done.iter().enumerate() {
+        if at < n_over || *created_at < oldest {
+            store::remove(own)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! Listens to relays of Nostr for job requests (NIP-90), runs a turn for each, and publishes its
+//! result.
+
+mod event;
+mod job;
+mod ledger;
+mod relays;
+#[cfg(test)]
+mod tests;
+
+#[rind_sdk::plugin]
+mod dvm {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use crate::event::{NostrEvent, Signer};
+    use crate::job::{self, DvmSettings};
+    use crate::ledger::{self, JobAnswer};
+    use crate::relays::{RelaySaid, Relays};
+    use rind_sdk::prelude::*;
+    use rind_sdk::waiting::{WakeConditions, Wakeup};
+
+    /// Longest wait.
+    const LOOK: Duration = Duration::from_secs(60);
+
+    /// Age in seconds at which a run ends when nothing is to do: the next one connects anew.
+    const RUN_AGE: u64 = 3600;
+
+    /// Pause after a refusal that passes, such as the limit of turns in a minute.
+    const RETRY: Duration = Duration::from_secs(5);
+
+    /// Failures and interruptions of a turn after which its job fails.
+    const MAX_TRIES: u32 = 3;
+
+    /// Messages of a relay that are read before jobs are done.
+    const MAX_READ: usize = 50;
+
+    /// State of a run.
+    struct Desk {
+        settings: DvmSettings,
+        signer: Signer,
+        pubkey: String,
+        relays: Relays,
+    }
+
+    /// End of the turn of a job.
+    enum JobEnd {
+        Answer(String),
+        /// There is no answer, for this reason.
+        Failed(String),
+        /// The host ends; the job goes on at the next start.
+        Later,
+    }
+
+    /// Listens until the host ends, and does the jobs that come.
+    #[run_loop]
+    pub(crate) fn run() -> Result<LoopOutcome, Error> {
+        let settings: DvmSettings = config::all()?;
+        if settings.relays.is_empty() {
+            log::warn(
+                "no relays are set; list them as `relays` in the settings of the plugin `dvm`",
+            );
+            return Ok(LoopOutcome::Done);
+        }
+        let signer = Signer::load()?;
+        let pubkey = signer.pubkey();
+        log::info(format_args!("the public key is {pubkey}"));
+        ledger::forget_old(now_s())?;
+        let relays = Relays::new(&settings.relays);
+        let mut desk = Desk {
+            settings,
+            signer,
+            pubkey,
+            relays,
+        };
+        desk.listen()
+    }
+
+    impl Desk {
+        fn listen(&mut self) -> Result<LoopOutcome, Error> {
+            let started = now_s();
+            loop {
+                let now = now_s();
+                let since = ledger::floor(now)?;
+                if self.relays.connect(now, &self.settings.kinds, since) {
+                    self.publish_answers(now)?;
+                }
+                for said in self.relays.read(now, MAX_READ) {
+                    self.hear(said, now)?;
+                }
+                let limit = self.settings.jobs_per_hour;
+                let next = ledger::to_do()?.into_iter().next();
+                if let Some(job) = next
+                    && ledger::take_turn(now, limit)?
+                {
+                    if !self.do_job(&job)? {
+                        return again("the host ends");
+                    }
+                    continue;
+                }
+                if now.saturating_sub(started) >= RUN_AGE {
+                    return again("connects anew");
+                }
+                let pause = self
+                    .relays
+                    .next_try(now)
+                    .map_or(LOOK, |next| next.min(LOOK));
+                let until = WakeConditions::new().timeout(pause).message();
+                if matches!(waiting::wait(&until)?, Wakeup::Shutdown) {
+                    return again("the host ends");
+                }
+            }
+        }
+
+        fn hear(&self, said: RelaySaid, now: u64) -> Result<(), Error> {
+            match said {
+                RelaySaid::Request(event) => self.take(&event, now),
+                RelaySaid::Took(id) => {
+                    for (job, answer) in ledger::answered()? {
+                        if answer.events.first().is_some_and(|event| event.id == id) {
+                            ledger::finish(&job, answer.created_at)?;
+                        }
+                    }
+                    Ok(())
+                }
+                RelaySaid::Refused(id, why) => {
+                    log::warn(format_args!("a relay refused the event {id}: {why}"));
+                    Ok(())
+                }
+            }
+        }
+
+        /// Stores a request that is new and for this plugin.
+        fn take(&self, event: &NostrEvent, now: u64) -> Result<(), Error> {
+            let times = ledger::floor(now)?..=now + ledger::MAX_AHEAD;
+            if !times.contains(&event.created_at)
+                || !job::is_for_me(event, &self.settings, &self.pubkey)
+                || ledger::is_known(&event.id)?
+            {
+                return Ok(());
+            }
+            if !ledger::add(event)? {
+                log::warn(format_args!(
+                    "{} jobs wait; the request {} is left to the next connection",
+                    ledger::MAX_WAITING,
+                    event.id
+                ));
+            }
+            Ok(())
+        }
+
+        /// Does a job and publishes its answer. Returns whether the host goes on.
+        fn do_job(&mut self, request: &NostrEvent) -> Result<bool, Error> {
+            let end = match job::input_of(request) {
+                Ok(input) => {
+                    let now = now_s();
+                    let processing = job::feedback(&self.signer, request, "processing", "", now)?;
+                    self.relays.publish(&processing, now);
+                    self.run_turn(input, &request.id)?
+                }
+                Err(why) => JobEnd::Failed(why),
+            };
+            let now = now_s();
+            let feedback =
+                |status, more: &str| job::feedback(&self.signer, request, status, more, now);
+            let events = match end {
+                JobEnd::Later => return Ok(false),
+                JobEnd::Answer(text) => vec![
+                    job::result(&self.signer, request, text, now)?,
+                    feedback("success", "")?,
+                ],
+                JobEnd::Failed(why) => {
+                    log::warn(format_args!("the job {} failed: {why}", request.id));
+                    vec![feedback("error", &why)?]
+                }
+            };
+            let answer = JobAnswer {
+                events,
+                created_at: request.created_at,
+            };
+            ledger::answer(request, &answer)?;
+            for event in &answer.events {
+                self.relays.publish(event, now);
+            }
+            Ok(true)
+        }
+
+        /// Runs the turn of a job. Its input has the id of the request, so that the session takes it
+        /// once, also after a crash. Customers do not see why a turn failed: that is the operator's.
+        fn run_turn(&self, input: String, id: &str) -> Result<JobEnd, Error> {
+            let order = job::order_of(input, id, &self.settings);
+            let mut n_failed = 0;
+            loop {
+                let n = ledger::interruptions(id)?;
+                let order = order.clone().input_id(format!("{id}.{n}"));
+                match turns::run(&order) {
+                    Ok(report) if report.state == "done" => {
+                        return Ok(JobEnd::Answer(report.answer));
+                    }
+                    Ok(report) if report.state == "cancelled" => {
+                        ledger::set_interruptions(id, n + 1)?;
+                        if is_over(Duration::ZERO)? {
+                            return Ok(JobEnd::Later);
+                        }
+                        if n + 1 >= MAX_TRIES {
+                            return Ok(JobEnd::Failed("the job was cancelled".to_owned()));
+                        }
+                        continue;
+                    }
+                    Ok(report) => {
+                        log::warn(format_args!("{}: {}", report.session, report.answer));
+                        return Ok(JobEnd::Failed(format!("the job ended: {}", report.state)));
+                    }
+                    Err(Error::Limit(_)) => {}
+                    Err(error) => {
+                        n_failed += 1;
+                        log::error(error.message());
+                        if n_failed >= MAX_TRIES {
+                            return Ok(JobEnd::Failed("the service failed".to_owned()));
+                        }
+                    }
+                }
+                if is_over(RETRY)? {
+                    return Ok(JobEnd::Later);
+                }
+            }
+        }
+
+        /// Publishes the answers that no relay has taken yet.
+        fn publish_answers(&mut self, now: u64) -> Result<(), Error> {
+            for (_, answer) in ledger::answered()? {
+                for event in &answer.events {
+                    self.relays.publish(event, now);
+                }
+            }
+            Ok(())
+        }
+    }
+
+    /// Waits for a time. Returns whether the host ends.
+    fn is_over(time: Duration) -> Result<bool, Error> {
+        let until = WakeConditions::new().timeout(time);
+        Ok(matches!(waiting::wait(&until)?, Wakeup::Shutdown))
+    }
+
+    fn now_s() -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.map_or(0, |now| now.as_secs())
+    }
+
+    fn again(reason: &str) -> Result<LoopOutcome, Error> {
+        Ok(LoopOutcome::Again {
+            after: Duration::from_millis(100),
+            reason: reason.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! Connections to relays: opened again after a growing pause, and read without trust.
+
+use std::time::Duration;
+
+use rind_sdk::log;
+use rind_sdk::serde_json::{self, Value, json};
+use rind_sdk::websocket::{self, ConnectRequest, ConnectionEvent, Frame};
+
+use crate::event::NostrEvent;
+
+/// First and longest pause before a relay is connected to again, in seconds.
+const PAUSES: (u64, u64) = (1, 300);
+
+/// Forged events after which a relay is left alone for the longest pause.
+const MAX_FORGED: u32 = 20;
+
+/// Largest event that is read, in bytes.
+const MAX_EVENT_BYTES: usize = 128 << 10;
+
+/// Name of the subscription.
+const SUBSCRIPTION: &str = "jobs";
+
+/// Message of a relay that matters here.
+#[derive(Debug)]
+pub(crate) enum RelaySaid {
+    /// An event of the subscription, whose id and signature are right.
+    Request(NostrEvent),
+    /// The relay has the event with this id.
+    Took(String),
+    /// The relay refused the event with this id, for this reason.
+    Refused(String, String),
+}
+
+/// Relay of the settings, connected or not.
+struct Relay {
+    url: String,
+    connection: Option<u32>,
+    /// Time at which to connect again, and the pause before the time after it, in seconds.
+    at: u64,
+    pause: u64,
+    n_forged: u32,
+}
+
+/// All relays of the plugin.
+pub(crate) struct Relays(Vec<Relay>);
+
+impl Relays {
+    pub(crate) fn new(urls: &[String]) -> Self {
+        let relay = |url: &String| Relay {
+            url: url.clone(),
+            connection: None,
+            at: 0,
+            pause: PAUSES.0,
+            n_forged: 0,
+        };
+        Self(urls.iter().map(relay).collect())
+    }
+
+    /// Connects to the relays whose pause is over and asks them for requests. Returns whether there is
+    /// a new connection.
+    pub(crate) fn connect(&mut self, now: u64, kinds: &[u32], since: u64) -> bool {
+        let filter = json!({"kinds": kinds, "since": since, "limit": 200});
+        let ask = json!(["REQ", SUBSCRIPTION, filter]).to_string();
+        let mut is_new = false;
+        for relay in &mut self.0 {
+            if relay.connection.is_some() || relay.at > now {
+                continue;
+            }
+            let opened = websocket::open(&ConnectRequest::new(&relay.url));
+            let asked =
+                opened.and_then(|number| websocket::send_text(number, &ask).map(|()| number));
+            match asked {
+                Ok(number) => {
+                    log::info(format_args!("listens to {}", relay.url));
+                    relay.connection = Some(number);
+                    is_new = true;
+                }
+                Err(error) => relay.lose(now, error.message()),
+            }
+        }
+        is_new
+    }
+
+    /// Returns the time until a relay is to be connected to again.
+    pub(crate) fn next_try(&self, now: u64) -> Option<Duration> {
+        let lost = self.0.iter().filter(|relay| relay.connection.is_none());
+        let at = lost.map(|relay| relay.at).min()?;
+        Some(Duration::from_secs(at.saturating_sub(now).max(1)))
+    }
+
+    /// Sends an event to every relay. Returns the number of those that it was sent to.
+    pub(crate) fn publish(&mut self, event: &NostrEvent, now: u64) -> usize {
+        let text = json!(["EVENT", event]).to_string();
+        let mut n = 0;
+        for relay in &mut self.0 {
+            let Some(number) = relay.connection else {
+                continue;
+            };
+            match websocket::send_text(number, &text) {
+                Ok(()) => n += 1,
+                Err(error) => relay.lose(now, error.message()),
+            }
+        }
+        n
+    }
+
+    /// Reads what came, on all connections, at most `max` messages of each.
+    pub(crate) fn read(&mut self, now: u64, max: usize) -> Vec<RelaySaid> {
+        let mut said = Vec::new();
+        for relay in &mut self.0 {
+            relay.read(now, max, &mut said);
+        }
+        said
+    }
+}
+
+impl Relay {
+    /// Gives the connection up, if there is one, for a pause.
+    fn lose(&mut self, now: u64, why: &str) {
+        if let Some(number) = self.connection.take() {
+            // The connection may have ended already.
+            let _ = websocket::close(number);
+        }
+        log::warn(format_args!(
+            "{}: {why}; connects again in {} s",
+            self.url, self.pause
+        ));
+        self.at = now + self.pause;
+        self.pause = (self.pause * 2).min(PAUSES.1);
+    }
+
+    fn read(&mut self, now: u64, max: usize, said: &mut Vec<RelaySaid>) {
+        for _ in 0..max {
+            let Some(number) = self.connection else {
+                return;
+            };
+            let text = match websocket::receive(number) {
+                Ok(None) => return,
+                Ok(Some(ConnectionEvent::Message(Frame::Text(text)))) => text,
+                Ok(Some(ConnectionEvent::Message(Frame::Binary(_)))) => continue,
+                Ok(Some(ConnectionEvent::Closed(why))) => return self.lose(now, &why),
+                Err(error) => return self.lose(now, error.message()),
+            };
+            match parse(&text) {
+                Ok(Some(heard)) => {
+                    // Only a relay that keeps to the protocol has its pauses begin anew.
+                    self.pause = PAUSES.0;
+                    said.push(heard);
+                }
+                Ok(None) => {}
+                Err(Forged) => {
+                    self.n_forged += 1;
+                    log::warn(format_args!(
+                        "{} sent an event whose id or signature is wrong",
+                        self.url
+                    ));
+                    if self.n_forged >= MAX_FORGED {
+                        self.n_forged = 0;
+                        self.pause = PAUSES.1;
+                        self.lose(now, "it forges events");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An event whose id or signature is wrong.
+#[derive(Debug, PartialEq, Eq)]
+struct Forged;
+
+/// Reads a message of a relay. `None` for what does not matter here.
+fn parse(text: &str) -> Result<Option<RelaySaid>, Forged> {
+    if text.len() > MAX_EVENT_BYTES {
+        return Ok(None);
+    }
+    let Ok(Value::Array(mut parts)) = serde_json::from_str::<Value>(text) else {
+        return Ok(None);
+    };
+    let word = |at: usize| {
+        parts
+            .get(at)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    match (&*word(0), &*word(1)) {
+        ("EVENT", SUBSCRIPTION) if parts.len() == 3 => {
+            let event = parts.pop().map(serde_json::from_value::<NostrEvent>);
+            match event {
+                Some(Ok(event)) if event.is_true() => Ok(Some(RelaySaid::Request(event))),
+                _ => Err(Forged),
+            }
+        }
+        ("OK", id) => {
+            let is_taken = parts.get(2) == Some(&Value::Bool(true));
+            // The relay had it before.
+            let is_known = word(3).starts_with("duplicate");
+            Ok(Some(match is_taken || is_known {
+                true => RelaySaid::Took(id.to_owned()),
+                false => RelaySaid::Refused(id.to_owned(), word(3)),
+            }))
+        }
+        _ => Ok(None),
+    }
+}

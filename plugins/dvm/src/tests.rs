@@ -1,0 +1,363 @@
+//! The machine with relays that say what a test wants, and turns that end as it says.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rind_sdk::serde_json::{Value, from_str, json};
+use rind_sdk::testing::SocketCall;
+use rind_sdk::turns::{TurnOrder, TurnReport};
+use rind_sdk::types::Error;
+use rind_sdk::waiting::Wakeup;
+use rind_sdk::websocket::{ConnectionEvent, Frame};
+use rind_sdk::{LoopOutcome, store, testing};
+
+use crate::dvm::run;
+use crate::event::{NostrEvent, Signer};
+use crate::ledger;
+
+/// Secret key of the customer.
+const CUSTOMER: &str = "0000000000000000000000000000000000000000000000000000000000000003";
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+}
+
+fn tags(tags: &[&[&str]]) -> Vec<Vec<String>> {
+    let owned = |tag: &&[&str]| tag.iter().map(|text| (*text).to_owned()).collect();
+    tags.iter().map(owned).collect()
+}
+
+fn request(wanted: &[&[&str]]) -> NostrEvent {
+    let customer = Signer::parse(CUSTOMER).unwrap();
+    customer
+        .sign(5050, tags(wanted), String::new(), now())
+        .unwrap()
+}
+
+fn said(value: &Value) -> ConnectionEvent {
+    ConnectionEvent::Message(Frame::Text(value.to_string()))
+}
+
+fn event(event: &NostrEvent) -> ConnectionEvent {
+    said(&json!(["EVENT", "jobs", event]))
+}
+
+/// The plugin with one relay.
+struct Machine {
+    published: Rc<RefCell<Vec<NostrEvent>>>,
+    orders: Rc<RefCell<Vec<TurnOrder>>>,
+}
+
+impl Machine {
+    /// A relay that has these events, and takes what is published if it `takes`.
+    fn new(events: &[ConnectionEvent], takes: bool) -> Self {
+        testing::reset();
+        testing::put_file("data/key", "1".repeat(64));
+        testing::set_config(json!({
+            "relays": ["wss://relay.example"], "kinds": [5050], "customers": [], "preset": "minimal",
+            "model": "", "max_cost_usd": 0.05, "jobs_per_hour": 60,
+        }));
+        let machine = Self {
+            published: Rc::default(),
+            orders: Rc::default(),
+        };
+        machine.relay(events, takes);
+        machine.turns(|_| Ok(report("done")));
+        testing::answer_waits(|_| Ok(Wakeup::Shutdown));
+        machine
+    }
+
+    fn relay(&self, events: &[ConnectionEvent], takes: bool) {
+        let (published, events) = (self.published.clone(), events.to_vec());
+        testing::answer_sockets(move |call| {
+            let SocketCall::Send(_, Frame::Text(text)) = call else {
+                return Ok(Vec::new());
+            };
+            let sent: Value = from_str(&text).unwrap();
+            match sent[0].as_str().unwrap() {
+                "REQ" => Ok(events.clone()),
+                "EVENT" => {
+                    let event: NostrEvent = from_str(&sent[1].to_string()).unwrap();
+                    assert!(event.is_true());
+                    let ok = said(&json!(["OK", event.id, takes, ""]));
+                    published.borrow_mut().push(event);
+                    Ok(vec![ok])
+                }
+                other => panic!("the plugin sent {other}"),
+            }
+        });
+    }
+
+    fn turns(&self, answer: impl Fn(&TurnOrder) -> Result<TurnReport, Error> + 'static) {
+        let orders = self.orders.clone();
+        testing::answer_turns(move |order| {
+            orders.borrow_mut().push(order.clone());
+            answer(&order)
+        });
+    }
+
+    /// Kinds, states and contents of what was published.
+    fn told(&self) -> Vec<String> {
+        let published = self.published.borrow();
+        let told = published.iter().map(|event| {
+            let status = event.tag("status").unwrap_or_default().join(" ");
+            format!("{} {}{}", event.kind, status.trim(), event.content)
+        });
+        told.collect()
+    }
+}
+
+fn report(state: &str) -> TurnReport {
+    TurnReport {
+        session: "loop.dvm.x".to_owned(),
+        turn: 1,
+        state: state.to_owned(),
+        answer: "forty-two".to_owned(),
+        steps: 1,
+        tool_calls: 0,
+        cost_usd: 0.01,
+        unpriced_tokens: 0,
+    }
+}
+
+fn reason() -> String {
+    match run() {
+        Ok(LoopOutcome::Again { reason, .. }) => reason,
+        other => format!("{other:?}"),
+    }
+}
+
+const DONE: [&str; 3] = ["7000 processing", "6050 forty-two", "7000 success"];
+
+#[test]
+fn a_request_has_one_result_and_feedback() {
+    let job = request(&[&["i", "what is six by seven?", "text"]]);
+    let machine = Machine::new(&[event(&job), event(&job)], true);
+    assert_eq!(reason(), "the host ends");
+    assert_eq!(machine.told(), DONE);
+    let result = machine.published.borrow()[1].clone();
+    assert_eq!(result.tag("e").unwrap()[0], job.id);
+    assert_eq!(result.tag("p").unwrap()[0], job.pubkey);
+    assert_eq!(
+        from_str::<NostrEvent>(&result.tag("request").unwrap()[0]).unwrap(),
+        job
+    );
+    let orders = machine.orders.borrow().clone();
+    assert_eq!(orders[0].input, "what is six by seven?");
+    assert_eq!(orders[0].preset.as_deref(), Some("minimal"));
+    assert_eq!(orders[0].input_id, Some(format!("{}.0", job.id)));
+    // At the next start the relay has it still.
+    assert_eq!(reason(), "the host ends");
+    assert_eq!(machine.told().len(), 3);
+    assert_eq!(store::keys("done.").unwrap().len(), 1);
+}
+
+#[test]
+fn an_answer_that_no_relay_took_is_published_again_as_it_was() {
+    let job = request(&[&["i", "ask", "text"]]);
+    let machine = Machine::new(&[event(&job)], false);
+    reason();
+    assert_eq!(machine.told(), DONE);
+    machine.relay(&[event(&job)], true);
+    reason();
+    assert_eq!(machine.told()[3..], DONE[1..]);
+    let published = machine.published.borrow().clone();
+    assert_eq!(published[1], published[3]);
+    assert_eq!(machine.orders.borrow().len(), 1);
+    assert!(ledger::answered().unwrap().is_empty());
+}
+
+#[test]
+fn what_a_relay_forges_is_not_done() {
+    let job = request(&[&["i", "ask", "text"]]);
+    let other = request(&[&["i", "other", "text"]]);
+    let changed = [
+        NostrEvent {
+            content: "x".to_owned(),
+            ..job.clone()
+        },
+        NostrEvent {
+            id: other.id.clone(),
+            ..job.clone()
+        },
+        NostrEvent {
+            sig: other.sig,
+            ..job.clone()
+        },
+        NostrEvent {
+            pubkey: "1".repeat(64),
+            ..job.clone()
+        },
+        NostrEvent {
+            sig: String::new(),
+            ..job.clone()
+        },
+        NostrEvent {
+            id: job.id.to_uppercase(),
+            ..job
+        },
+    ];
+    let forged: Vec<_> = changed.iter().map(event).collect();
+    let junk = [
+        json!([]),
+        json!("x"),
+        json!(["EVENT", "jobs", {}]),
+        json!(["OK", 1, 2]),
+        json!(["OK"]),
+    ];
+    let all: Vec<_> = forged.into_iter().chain(junk.iter().map(said)).collect();
+    let machine = Machine::new(&all, true);
+    assert_eq!(reason(), "the host ends");
+    assert!(machine.told().is_empty() && machine.orders.borrow().is_empty());
+}
+
+#[test]
+fn a_relay_that_forges_much_is_left_alone() {
+    let job = request(&[&["i", "ask", "text"]]);
+    let forged = NostrEvent {
+        content: "x".to_owned(),
+        ..job.clone()
+    };
+    let mut all = vec![event(&forged); 20];
+    all.push(event(&job));
+    let machine = Machine::new(&all, true);
+    assert_eq!(reason(), "the host ends");
+    assert!(machine.told().is_empty());
+}
+
+#[test]
+fn requests_for_others_and_from_another_time_are_left() {
+    let customer = Signer::parse(CUSTOMER).unwrap();
+    let input = tags(&[&["i", "ask", "text"]]);
+    let at = |kind, created_at| {
+        event(
+            &customer
+                .sign(kind, input.clone(), String::new(), created_at)
+                .unwrap(),
+        )
+    };
+    let elsewhere = request(&[&["i", "ask", "text"], &["p", &"2".repeat(64)]]);
+    let all = [
+        at(5051, now()),
+        at(5050, now() - ledger::MAX_AGE - 60),
+        at(5050, now() + 3600),
+        event(&elsewhere),
+    ];
+    let machine = Machine::new(&all, true);
+    reason();
+    assert!(machine.told().is_empty());
+}
+
+#[test]
+fn what_cannot_be_done_is_an_error_for_the_customer() {
+    let long = "x".repeat(70_000);
+    for (wanted, expected) in [
+        (
+            &[&["i", "ask", "text"][..], &["bid", "1000"]][..],
+            "payment-required: payments are not supported",
+        ),
+        (
+            &[&["i", "https://a.example", "url"]],
+            "inputs of type `url` are not supported",
+        ),
+        (
+            &[&["encrypted"], &["i", "ask", "text"]],
+            "encrypted requests are not supported",
+        ),
+        (&[&["param", "x", "y"]], "the request has no input"),
+        (
+            &[&["i", &long, "text"]],
+            "the input has 70000 bytes, at most 65536",
+        ),
+    ] {
+        let machine = Machine::new(&[event(&request(wanted))], true);
+        reason();
+        let told = machine.told();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].starts_with(&format!("7000 error {expected}")),
+            "{told:?}"
+        );
+        assert!(machine.orders.borrow().is_empty());
+    }
+}
+
+#[test]
+fn a_turn_that_fails_is_told_without_its_reason() {
+    let job = request(&[&["i", "ask", "text"]]);
+    let machine = Machine::new(&[event(&job)], true);
+    machine.turns(|_| {
+        Ok(TurnReport {
+            answer: "/home/me: 401".to_owned(),
+            ..report("failed")
+        })
+    });
+    reason();
+    assert_eq!(
+        machine.told(),
+        ["7000 processing", "7000 error the job ended: failed"]
+    );
+}
+
+#[test]
+fn a_job_that_the_end_of_the_host_interrupts_goes_on_at_the_next_start() {
+    let job = request(&[&["i", "ask", "text"]]);
+    let machine = Machine::new(&[event(&job)], true);
+    machine.turns(|_| Ok(report("cancelled")));
+    assert_eq!(reason(), "the host ends");
+    assert_eq!(machine.told(), ["7000 processing"]);
+    machine.turns(|_| Ok(report("done")));
+    reason();
+    assert_eq!(machine.told()[1..], DONE);
+    let ids: Vec<_> = machine
+        .orders
+        .borrow()
+        .iter()
+        .map(|order| order.input_id.clone())
+        .collect();
+    assert_eq!(
+        ids,
+        [Some(format!("{}.0", job.id)), Some(format!("{}.1", job.id))]
+    );
+}
+
+#[test]
+fn a_relay_that_is_gone_is_tried_again_after_longer_and_longer_pauses() {
+    let machine = Machine::new(&[], true);
+    testing::answer_sockets(|_| Err(Error::Failed("the connection failed".to_owned())));
+    let waits = Rc::new(RefCell::new(Vec::new()));
+    let seen = waits.clone();
+    testing::answer_waits(move |until| {
+        seen.borrow_mut().push(until.timeout_ms.unwrap_or_default());
+        Ok(Wakeup::Shutdown)
+    });
+    reason();
+    assert_eq!(*waits.borrow(), [1000]);
+    assert!(machine.told().is_empty());
+}
+
+#[test]
+fn a_key_is_made_once_and_a_wrong_one_is_named() {
+    let machine = Machine::new(&[], true);
+    testing::reset();
+    let first = Signer::load().unwrap().pubkey();
+    assert_eq!(Signer::load().unwrap().pubkey(), first);
+    testing::put_file("data/key", "nsec1nothing");
+    let Err(error) = Signer::load() else {
+        panic!("a wrong key was taken");
+    };
+    assert!(error.message().contains("holds no secret key"), "{error:?}");
+    drop(machine);
+}
+
+/// The first test vector of BIP 340 for a public key.
+#[test]
+fn the_public_key_is_that_of_the_standard() {
+    let signer = Signer::parse(CUSTOMER).unwrap();
+    let expected = "f9308a019258c31049344f85f89d5229b531c845836f99b08601f113bce036f9";
+    assert_eq!(signer.pubkey(), expected);
+}
