@@ -1,15 +1,37 @@
 //! Costs of all sessions together, in the plugin's store.
 
 use std::cell::RefCell;
-use std::time::{Duration, SystemTime};
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rind_sdk::prelude::*;
 
 use crate::ledger::UsageSum;
 
-/// Time for which the sum of the other sessions is used again. Reading each of them takes
-/// milliseconds, and this runs at the end of every turn.
+/// Time for which the sum of the other sessions, and the sum of each, is used again. Reading all of
+/// them takes some fifteen milliseconds, and this runs at the end of every turn.
 const OTHERS_HOLD: Duration = Duration::from_secs(60);
+
+/// Key of the sums of sessions as they were last read, for sessions that are new since.
+const READ: &str = "read";
+
+/// Sums of sessions as they were read.
+#[data]
+#[derive(Default)]
+struct ReadSums {
+    /// Time in milliseconds since 1970.
+    at_ms: u64,
+    /// Sums by their keys.
+    sums: BTreeMap<String, UsageSum>,
+}
+
+impl ReadSums {
+    /// Whether the sums are used again at this time.
+    fn is_fresh(&self, now_ms: u64) -> bool {
+        let age = now_ms.checked_sub(self.at_ms);
+        age.is_some_and(|age| u128::from(age) < OTHERS_HOLD.as_millis())
+    }
+}
 
 /// Sessions that are kept apart. Each is written by its own session only, so that two at once lose
 /// nothing.
@@ -71,11 +93,28 @@ fn sum_of_others(own: &str) -> Result<UsageSum, Error> {
         store::set_json(EARLIER, &earlier)?;
         store::remove(old)?;
     }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_ms = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
+    let known: ReadSums = store::get_json(READ)?.unwrap_or_default();
+    let is_fresh = known.is_fresh(now_ms);
+    let mut read = ReadSums {
+        at_ms: now_ms,
+        sums: BTreeMap::new(),
+    };
     let mut all = earlier;
-    for key in &kept {
-        if let Some(sum) = store::get_json(key)? {
+    for key in kept {
+        let known = known.sums.get(&key).filter(|_| is_fresh).cloned();
+        let sum = match known {
+            Some(sum) => Some(sum),
+            None => store::get_json(&key)?,
+        };
+        if let Some(sum) = sum {
             all.add_sum(&sum);
+            read.sums.insert(key, sum);
         }
+    }
+    if !is_fresh {
+        store::set_json(READ, &read)?;
     }
     Ok(all)
 }

@@ -292,7 +292,7 @@ fn a_turn_that_fails_is_told_without_its_reason() {
     let machine = Machine::new(&[event(&job)], true);
     machine.turns(|_| {
         Ok(TurnReport {
-            answer: "/home/me: 401".to_owned(),
+            answer: "/keys/of/me: 401".to_owned(),
             ..report("failed")
         })
     });

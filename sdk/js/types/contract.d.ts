@@ -2276,7 +2276,7 @@ declare module "rind:plugin/waiting@0.1.1" {
      * not those of folders in it. They are looked at about twice a second.
      */
     paths: Array<string>;
-    /** Whether a message ends the wait. */
+    /** Whether a message ends the wait, to the loop or on a connection of `websocket`. */
     messages: boolean;
   }
   /** A message to the loop. Messages are kept in memory, at most 64; those that no run took are lost when the host ends. */
@@ -2298,7 +2298,71 @@ declare module "rind:plugin/waiting@0.1.1" {
     /** A message came. */
     | { tag: "message", val: LoopMessage }
     /** The host ends: return soon. A turn that runs is interrupted. */
-    | { tag: "shutdown" };
+    | { tag: "shutdown" }
+    /** This connection of `websocket` has something to receive. */
+    | { tag: "connection", val: number };
   /** Waits for the first of these events. More than 8 paths are a `limit` error; a path that was not granted is `denied`. */
   export function wait(until: WakeConditions): Wakeup;
+}
+
+/**
+ * WebSocket connections of a loop to the hosts that the plugin was granted.
+ *
+ * The rules of `http` hold: hosts are granted by scheme, name and port, where `wss` counts as `https` and `ws` as `http`; every
+ * address of a name is checked, and the checked addresses are the only ones connected to; credentials of the manifest are put into
+ * the handshake, and `[masked: NAME]` stands for them where they come back. A redirect is not followed. What is sent may contain no
+ * secret. Each opening counts as a request. Pings are answered by the host.
+ *
+ * Messages wait in the host until the loop takes them: at most 256 and 4 MiB on a connection. When that is reached, the host
+ * reads no more from it until some are taken. `waiting` tells of connections with something to receive where it waits for
+ * messages. A server that sends nothing for 90 s, not even answers to pings, or more than 500 control frames in 10 s, is
+ * disconnected.
+ *
+ * Lifecycle: called from `run` of `loop`; a call from a hook, a tool or a command is `denied`. At the end of the run, its connections
+ * are closed. Opening and closing leave an access record each, the second with the number of messages and bytes.
+ * Deadline: stands still while the loop opens a connection, at most 30 s, and sends, at most 10 s.
+ * Access: granted to plugins with the side effect `network`, host by host.
+ */
+declare module "rind:plugin/websocket@0.1.1" {
+  import type { Error } from "rind:plugin/types@0.1.1";
+  import type { Header } from "rind:plugin/http@0.1.1";
+  /** A connection to open. */
+  export interface ConnectRequest {
+    /** The whole URL, `wss` unless the grant says `http://`, without user and password, at most 8 KiB. */
+    url: string;
+    /** Headers of the handshake, as for `http`. */
+    headers: Array<Header>;
+    /** Subprotocols to offer, at most 8; the server may choose one. */
+    protocols: Array<string>;
+  }
+  /** Contents of a message. */
+  export type Frame =
+    /** Text. */
+    | { tag: "text", val: string }
+    /** Bytes. */
+    | { tag: "binary", val: Uint8Array };
+  /** Events on a connection. */
+  export type ConnectionEvent =
+    /** A message came. */
+    | { tag: "message", val: Frame }
+    /** The connection has ended, for this reason. No further events follow. */
+    | { tag: "closed", val: string };
+  /**
+   * Opens a connection and returns its number in this run. A plugin has at most 4 at a time.
+   *
+   * Errors are those of `http`: `denied` also for a redirect, `failed` also for a server that refuses the handshake.
+   */
+  export function open(request: ConnectRequest): number;
+  /**
+   * Sends a message of at most 1 MiB. `not-found` when the connection has ended, `failed` when the server does not take it in time;
+   * then the connection is ended.
+   */
+  export function send(connection: number, message: Frame): void;
+  /**
+   * Takes the next event, if there is one; does not wait. A message has at most 1 MiB; a longer one ends the connection. `not-found`
+   * when the end was told before.
+   */
+  export function receive(connection: number): ConnectionEvent | undefined;
+  /** Closes a connection; messages that were not taken are lost. Nothing happens when it has ended. */
+  export function close(connection: number): void;
 }

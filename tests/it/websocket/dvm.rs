@@ -9,6 +9,7 @@ use rind_tests::cli::Rind;
 use rind_tests::guests;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{accept_async, client_async};
 
@@ -37,7 +38,8 @@ fn machine(ports: &[u16]) -> Rind {
         )
     });
     rind.config(&format!(
-        "[plugins.dvm.config]\nrelays = [{}]\n",
+        // Jobs have a limit of their cost, which holds only for a model with a price.
+        "[prices.scripted]\ninput = 1.0\noutput = 1.0\n[plugins.dvm.config]\nrelays = [{}]\n",
         quoted("ws")
     ));
     rind
@@ -48,10 +50,33 @@ async fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-async fn relay(port: u16) -> LocalRelay {
-    let relay = LocalRelay::new(RelayBuilder::default().port(port));
-    relay.run().await.unwrap();
-    relay
+/// A relay with threads of its own, which end with it: its library leaves the port open when it is told to end.
+struct Relay(Option<Runtime>);
+
+impl Relay {
+    async fn start(port: u16) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let relay = LocalRelay::new(RelayBuilder::default().port(port));
+        let started = runtime.spawn(async move {
+            relay.run().await.unwrap();
+            relay
+        });
+        // It runs until its threads end.
+        std::mem::forget(started.await.unwrap());
+        Self(Some(runtime))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 fn request(keys: &Keys, input: &str, more: &[&[&str]]) -> Event {
@@ -145,7 +170,7 @@ fn about<'a>(events: &'a [Event], kind: u16, job: &Event) -> Vec<&'a Event> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_job_on_a_relay_has_its_feedback_and_one_result_also_after_the_relay_died() {
     let port = free_port().await;
-    let first = relay(port).await;
+    let first = Relay::start(port).await;
     let rind = machine(&[port]);
     let serving = rind.start(&["serve", "--grant", "dvm"]);
     let keys = Keys::generate();
@@ -182,7 +207,6 @@ async fn a_job_on_a_relay_has_its_feedback_and_one_result_also_after_the_relay_d
     );
 
     // The relay dies and forgets everything; another one stands in its place.
-    first.shutdown();
     drop(first);
     let started = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
@@ -192,7 +216,7 @@ async fn a_job_on_a_relay_has_its_feedback_and_one_result_also_after_the_relay_d
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let _second = relay(port).await;
+    let _second = Relay::start(port).await;
     let mut customer = Customer::new(port).await;
     // The same request again, and another one.
     customer.send(&job).await;
@@ -258,7 +282,7 @@ async fn a_forged_request_is_not_done_and_the_same_one_from_two_relays_is_done_o
         value.clone(),
     ];
     let [port, hostile] = [free_port().await, forger(events).await];
-    let _relay = relay(port).await;
+    let _relay = Relay::start(port).await;
     let mut customer = Customer::new(port).await;
     customer.send(&job).await;
     let rind = machine(&[port, hostile]);

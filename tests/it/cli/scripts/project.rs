@@ -107,7 +107,10 @@ fn a_person_allows_the_hooks_of_a_project_until_they_change() {
     assert!(results(&ran)[0].contains("forbidden"), "{}", ran.stdout);
 
     let shown = asked(&rind, "n\n").unwrap_or_default();
-    assert!(shown.contains("changed: you allowed them on"), "{shown}");
+    assert!(
+        shown.contains("changed:") && shown.contains("you allowed them on"),
+        "{shown}"
+    );
 
     let path = rind.workspace().canonicalize().unwrap();
     let path = path.to_str().unwrap();
@@ -126,6 +129,7 @@ fn without_a_person_hooks_of_a_project_are_not_called_and_a_warning_names_them_o
         @"▲ the project's hooks in .claude/settings.json are not called: nobody has allowed them; start `rind` at a terminal to be asked about them (shown once)"
     );
     assert!(results(&ran)[0].contains("forbidden"), "{}", ran.stdout);
+    rind.file(".claude/hooks/guard.sh", GUARD);
     let ran = rind.run(&args).exits(0);
     assert!(!ran.stderr.contains("hooks in"), "{}", ran.stderr);
 

@@ -16,6 +16,7 @@ use axum::{Json, Router};
 use http::request::Parts;
 use http::{HeaderValue, header};
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 use crate::{ApiState, access, openapi, pages};
@@ -83,15 +84,20 @@ async fn no_method() -> ApiError {
     ApiError::no_method()
 }
 
-/// A body of JSON; one that does not fit is answered with the error of the API.
+/// A body that is an object of JSON; one that does not fit is answered with the error of the API.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match Json::<T>::from_request(request, state).await {
-            Ok(Json(body)) => Ok(Self(body)),
+        // Read as an object first: a struct could be read from an array as well.
+        match Json::<Map<String, Value>>::from_request(request, state).await {
+            Ok(Json(body)) => {
+                let body = serde_json::from_value(Value::Object(body));
+                body.map(Self)
+                    .map_err(|error| ApiError::invalid(error.to_string()))
+            }
             Err(JsonRejection::BytesRejection(error))
                 if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE =>
             {

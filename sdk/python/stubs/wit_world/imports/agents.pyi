@@ -67,7 +67,6 @@ def run(task: Task) -> str:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def presets() -> List[Preset]:
     """
     Returns the presets of this session.
@@ -75,7 +74,6 @@ def presets() -> List[Preset]:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def start(order: Order) -> str:
     """
     Starts a subagent and returns its id at once. It ends with the turn at the latest, and counts like one that is run.
@@ -83,7 +81,6 @@ def start(order: Order) -> str:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def resume(id: str, message: str) -> None:
     """
     Gives a subagent of this plugin that has ended a further message, and returns at once. It knows everything that it did before,
@@ -92,7 +89,6 @@ def resume(id: str, message: str) -> None:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def wait(ids: List[str], timeout_ms: int) -> List[Report]:
     """
     Waits until these subagents of the plugin have ended, at most as long as `timeout-ms` says, and returns their states.
@@ -100,7 +96,6 @@ def wait(ids: List[str], timeout_ms: int) -> List[Report]:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def stop(id: str) -> Report:
     """
     Stops a subagent of this plugin. It can be continued.

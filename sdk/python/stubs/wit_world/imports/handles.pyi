@@ -41,7 +41,7 @@ class Conversation:
         raise NotImplementedError
     def messages(self, start: int, count: int) -> List[types.Message]:
         """
-        At most `count` messages from `start` on. It may be fewer: at most 100, and no more than 8 MiB of text unless the
+        Returns at most `count` messages from `start` on. It may be fewer: at most 100, and no more than 8 MiB of text unless the
         first alone is larger. None behind the last one.
         """
         raise NotImplementedError
@@ -83,7 +83,7 @@ class Slice:
         raise NotImplementedError
     def messages(self, start: int, count: int) -> List[types.Message]:
         """
-        At most `count` messages from `start` on, with the bounds of `conversation`.
+        Returns at most `count` messages from `start` on, with the bounds of `conversation`.
         """
         raise NotImplementedError
     def __enter__(self) -> Self:

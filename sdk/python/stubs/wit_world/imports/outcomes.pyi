@@ -4,8 +4,9 @@
 Outcomes of hooks: one record for each set of rights. What a hook must not do cannot be written here; in particular no
 outcome can allow what policy denies.
 
-Every text is scanned for secrets on its way out, also one that the hook was shown and only passes on; what is found is
-masked and put on record.
+Every text is scanned for secrets on its way out, and what is found is masked and put on record. The `text` of an
+`input-outcome`, `text-outcome`, `output-outcome` or `delta-outcome` changes nothing and is not scanned when it is the one
+that the hook was shown, letter for letter.
 
 A field left at `none`, `keep`, `pass` or an empty list changes nothing, and `effects` are extra requests to the host.
 A field that can also be reset to the default has a type with three cases.

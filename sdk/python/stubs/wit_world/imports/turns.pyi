@@ -79,7 +79,6 @@ def run(order: TurnOrder) -> TurnReport:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def start(order: TurnOrder) -> str:
     """
     Starts a turn and returns the id of its session at once.
@@ -87,7 +86,6 @@ def start(order: TurnOrder) -> str:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def finish(session: str, timeout_ms: int) -> Optional[TurnReport]:
     """
     Waits for the end of the turn that this loop started in a session, at most as long as `timeout-ms` says, and returns its
@@ -96,7 +94,6 @@ def finish(session: str, timeout_ms: int) -> Optional[TurnReport]:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def steer(session: str, text: str) -> None:
     """
     Says something to the turn that this loop runs in a session; the model reads it before its next request. `not-found` when
@@ -105,7 +102,6 @@ def steer(session: str, text: str) -> None:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def stop(session: str) -> bool:
     """
     Interrupts the turn that this loop runs in a session; `finish` returns its report. Returns whether one runs.
@@ -113,7 +109,6 @@ def stop(session: str) -> bool:
     Raises: `componentize_py_types.Err(wit_world.imports.types.Error)`
     """
     raise NotImplementedError
-
 def running() -> List[str]:
     """
     Returns the sessions in which turns of this loop run or have reports that were not returned yet.

@@ -58,7 +58,12 @@ class Wakeup_Shutdown:
     pass
 
 
-Wakeup = Union[Wakeup_Timer, Wakeup_Changed, Wakeup_Message, Wakeup_Shutdown]
+@dataclass
+class Wakeup_Connection:
+    value: int
+
+
+Wakeup = Union[Wakeup_Timer, Wakeup_Changed, Wakeup_Message, Wakeup_Shutdown, Wakeup_Connection]
 """
 Reason for the end of a wait.
 """

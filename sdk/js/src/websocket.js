@@ -1,0 +1,2 @@
+// Generated from wit/ by `RIND_BLESS=1 cargo test -p rind-tests tidy`; not to be changed by hand.
+export { open, send, receive, close } from "rind:plugin/websocket@0.1.1";
