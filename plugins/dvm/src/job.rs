@@ -78,7 +78,8 @@ pub(crate) fn order_of(input: String, id: &str, settings: &DvmSettings) -> TurnO
     let mut order = TurnOrder::new(input).in_session(format!("job-{short}"));
     order.preset = named(&settings.preset);
     order.model = named(&settings.model);
-    order.max_cost_usd = settings.max_cost_usd;
+    // A limit holds only for a model with a price, so 0 says that there is none.
+    order.max_cost_usd = settings.max_cost_usd.filter(|usd| *usd > 0.0);
     order
 }
 

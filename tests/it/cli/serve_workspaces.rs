@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rind_tests::api::{Answer, Api};
 use rind_tests::cli::Rind;
@@ -31,7 +31,7 @@ fn two_folders() -> (Rind, PathBuf) {
     (rind, other)
 }
 
-fn serve_both<'r>(rind: &'r Rind, other: &PathBuf, more: &[&str]) -> Api<'r> {
+fn serve_both<'r>(rind: &'r Rind, other: &Path, more: &[&str]) -> Api<'r> {
     let also = ["--also-workspace", other.to_str().unwrap()];
     Api::start_with(rind, &[&also, more].concat())
 }
