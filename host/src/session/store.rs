@@ -203,7 +203,7 @@ impl SessionStore {
     pub fn resolve(&self, wanted: &str) -> Result<String, Error> {
         // A full id needs no list, for which the beginning of every session is read.
         let full = SessionAddress::parse(wanted).filter(|_| is_new_session_id(wanted));
-        if full.is_some_and(|at| self.sessions.contains(&at)) {
+        if full.is_some_and(|at| self.sessions.contains(&at) && self.is_regular(&at)) {
             return Ok(wanted.to_owned());
         }
         let mut rows = self.list()?;
@@ -225,6 +225,18 @@ impl SessionStore {
                 found: ids,
             }),
         }
+    }
+
+    /// Whether a session is kept in a file of its own, as those in the list are, or in no file.
+    fn is_regular(&self, at: &SessionAddress) -> bool {
+        let Some(folder) = self.sessions.folder(at) else {
+            return true;
+        };
+        let is_kind = |path: &Path, is_one: fn(&std::fs::Metadata) -> bool| {
+            path.symlink_metadata().is_ok_and(|about| is_one(&about))
+        };
+        is_kind(&folder, std::fs::Metadata::is_dir)
+            && is_kind(&folder.join(super::log::FILE), std::fs::Metadata::is_file)
     }
 
     /// Resolves like [`SessionStore::resolve`], except that `last` is the last session of the

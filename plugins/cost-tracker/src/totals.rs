@@ -113,7 +113,7 @@ fn sum_of_others(own: &str) -> Result<UsageSum, Error> {
             read.sums.insert(key, sum);
         }
     }
-    if !is_fresh {
+    if !is_fresh && !read.sums.is_empty() {
         store::set_json(READ, &read)?;
     }
     Ok(all)
