@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use rind_tests::api::{Api, token};
 use rind_tests::cli::Rind;
@@ -29,11 +30,16 @@ fn memory(api: &Api<'_>) -> u64 {
     pages * 4 / 1024
 }
 
+/// Number of files and connections that the server has open.
+fn n_files(api: &Api<'_>) -> usize {
+    let path = format!("/proc/{}/fd", api.running.id());
+    std::fs::read_dir(path).unwrap().count()
+}
+
 #[test]
 fn ten_thousand_connections_keep_nobody_out_and_the_turns_go_on() {
     let rind = Rind::with_script(SLOW);
     let api = Api::start(&rind);
-    let before = memory(&api);
     during_a_turn(&api, || {
         let head = format!(
             "POST /v1/sessions HTTP/1.1\r\nHost: rind\r\nContent-Length: {}\r\n\r\n",
@@ -51,8 +57,16 @@ fn ten_thousand_connections_keep_nobody_out_and_the_turns_go_on() {
                 assert_eq!(api.get("/v1/sessions").status, 200, "after {n}");
             }
         }
-        let grown = memory(&api).saturating_sub(before);
-        assert!(grown < 200, "{grown} MiB more");
+        // Closing may lag behind on a busy machine.
+        let started = Instant::now();
+        while n_files(&api) > 700 {
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "{} files",
+                n_files(&api)
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
     });
 }
 
@@ -60,6 +74,8 @@ fn ten_thousand_connections_keep_nobody_out_and_the_turns_go_on() {
 fn a_body_without_a_length_is_read_up_to_the_limit_and_no_further() {
     let rind = Rind::with_script(SLOW);
     let api = Api::start(&rind);
+    // The first turn loads the plugins, whose memory is not that of connections.
+    during_a_turn(&api, || {});
     let before = memory(&api);
     during_a_turn(&api, || {
         let mut stream = api.connect();
