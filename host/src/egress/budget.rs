@@ -97,17 +97,24 @@ pub struct RequestSlot {
 impl RequestSlot {
     /// Takes a slot, or fails if none is free.
     pub(super) fn take_slot(own: &Arc<Semaphore>) -> Result<Self, Error> {
+        let of_plugin =
+            format!("{AT_ONCE} requests in progress; answers that are not read to their end count");
+        let of_all = format!("{ALL_AT_ONCE} requests in progress");
+        Self::take(own, &ALL, &of_plugin, &of_all)
+    }
+
+    /// Takes a permit of the plugin and one of all plugins. The texts say how many there are.
+    fn take(
+        own: &Arc<Semaphore>,
+        all: &'static Semaphore,
+        of_plugin: &str,
+        of_all: &str,
+    ) -> Result<Self, Error> {
         let refuse = |text: String| Error::new(ErrorKind::Requests, text);
-        let own = own.clone().try_acquire_owned().map_err(|_| {
-            refuse(format!(
-                "the plugin already has {AT_ONCE} requests in progress; answers that are not read to their end count"
-            ))
-        })?;
-        let all = ALL.try_acquire().map_err(|_| {
-            refuse(format!(
-                "all plugins together already have {ALL_AT_ONCE} requests in progress"
-            ))
-        })?;
+        let own = own.clone().try_acquire_owned();
+        let own = own.map_err(|_| refuse(format!("the plugin already has {of_plugin}")))?;
+        let all = all.try_acquire();
+        let all = all.map_err(|_| refuse(format!("all plugins together already have {of_all}")))?;
         Ok(Self {
             _own: own,
             _all: all,
@@ -116,21 +123,9 @@ impl RequestSlot {
 
     /// Takes a slot for a WebSocket connection, or fails if none is free.
     pub(super) fn take_connection(own: &Arc<Semaphore>) -> Result<Self, Error> {
-        let refuse = |text: String| Error::new(ErrorKind::Requests, text);
-        let own = own.clone().try_acquire_owned().map_err(|_| {
-            refuse(format!(
-                "the plugin already has {MAX_CONNECTIONS} WebSocket connections; close one first"
-            ))
-        })?;
-        let all = CONNECTIONS.try_acquire().map_err(|_| {
-            refuse(format!(
-                "all plugins together already have {ALL_CONNECTIONS} WebSocket connections"
-            ))
-        })?;
-        Ok(Self {
-            _own: own,
-            _all: all,
-        })
+        let of_plugin = format!("{MAX_CONNECTIONS} WebSocket connections; close one first");
+        let of_all = format!("{ALL_CONNECTIONS} WebSocket connections");
+        Self::take(own, &CONNECTIONS, &of_plugin, &of_all)
     }
 }
 

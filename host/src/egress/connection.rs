@@ -1,6 +1,6 @@
 //! An open WebSocket connection of a plugin.
 //!
-//! What came waits in a bounded queue until the plugin takes it; a full queue stops the reading of the
+//! Messages wait in a bounded queue until the plugin takes them; a full queue stops the reading of the
 //! task in `socket_task`. Dropping a [`SocketConnection`] closes it and writes its record.
 
 use std::collections::VecDeque;

@@ -53,16 +53,10 @@ impl Egress {
     /// The rule that refused the request, or the failure on the way. The text contains no secret.
     pub async fn send(&self, request: Request, origin: Origin) -> Result<Response, Error> {
         let mut record = OpenRecord::start_record(self, origin, &request.method);
-        if let Err(spent) = self.budget.take() {
-            if spent.is_first {
-                if let Ok(target) = RequestTarget::parse_target(&request.url) {
-                    record.name_target(target.target_name(&clean_line(&request.method, 16)));
-                }
-                record.close_record(Some(&spent.error));
-            }
-            record.forget_record();
-            return Err(spent.error);
-        }
+        self.count_request(&mut record, || {
+            let target = RequestTarget::parse_target(&request.url).ok()?;
+            Some(target.target_name(&clean_line(&request.method, 16)))
+        })?;
         let mut mask = CredentialMask::default();
         let deadline = self.shared.options.deadline;
         let following = self.follow_redirects(request, &mut record, &mut mask);
@@ -75,6 +69,26 @@ impl Egress {
         };
         record.close_record(answer.as_ref().err());
         answer
+    }
+
+    /// Counts a request, or refuses it when the number of requests is spent. Only the first refusal is
+    /// recorded, with the target that `name` returns.
+    pub(super) fn count_request(
+        &self,
+        record: &mut OpenRecord,
+        name: impl FnOnce() -> Option<String>,
+    ) -> Result<(), Error> {
+        let Err(spent) = self.budget.take() else {
+            return Ok(());
+        };
+        if spent.is_first {
+            if let Some(name) = name() {
+                record.name_target(name);
+            }
+            record.close_record(Some(&spent.error));
+        }
+        record.forget_record();
+        Err(spent.error)
     }
 
     async fn follow_redirects(

@@ -92,16 +92,10 @@ impl Egress {
         arrived: Arc<Notify>,
     ) -> Result<SocketConnection, Error> {
         let mut record = OpenRecord::start_record(self, origin.clone(), OPEN);
-        if let Err(spent) = self.budget.take() {
-            if spent.is_first {
-                if let Ok(target) = RequestTarget::parse_socket_target(&request.url) {
-                    record.name_target(target.socket_name(OPEN));
-                }
-                record.close_record(Some(&spent.error));
-            }
-            record.forget_record();
-            return Err(spent.error);
-        }
+        self.count_request(&mut record, || {
+            let target = RequestTarget::parse_socket_target(&request.url).ok()?;
+            Some(target.socket_name(OPEN))
+        })?;
         let mut mask = CredentialMask::default();
         let deadline = self.shared.options.deadline;
         let opening = self.open_checked(request, &mut record, &mut mask);

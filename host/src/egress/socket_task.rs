@@ -1,7 +1,7 @@
 //! The task of a WebSocket connection: it reads, answers pings and writes.
 //!
-//! It stops reading while the queue is full, so that a slow plugin costs no memory and the server is
-//! slowed down by TCP. It ends the connection for every breach of a rule, with its name.
+//! Reading stops while the queue is full, so that a slow plugin costs no memory and the server is
+//! slowed down by TCP. Every breach of a rule ends the connection, with its name.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

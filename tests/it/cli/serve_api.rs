@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use rind_tests::api::{Api, exchange_at, token};
+use rind_tests::api::{Api, exchange_at, exchange_bytes, token};
 use rind_tests::cli::Rind;
 use serde_json::{Value, json};
 
@@ -308,6 +308,23 @@ fn the_page_of_a_session_leads_to_its_entries_and_compares_its_turns() {
         assert_eq!(api.get(&at(path)).status, status, "{path}");
     }
     assert_eq!(api.get("/sessions/..%2f..%2fx/entries/1").status, 404);
+}
+
+#[test]
+fn a_body_is_an_object_with_each_field_once() {
+    let rind = Rind::with_script("[[reply]]\ntext = \"Done.\"\ntimes = 0\n");
+    let api = Api::start(&rind);
+    for (body, status) in [
+        ("[null, null]", 400),
+        ("\"x\"", 400),
+        (r#"{"id": "a-1", "id": "a-2"}"#, 400),
+        ("{", 400),
+        (r#"{"id": "a-1"}"#, 201),
+    ] {
+        let body = body.as_bytes();
+        let answer = exchange_bytes(&api, "/v1/sessions", "application/json", body);
+        assert_eq!(answer.status, status, "{answer:?}");
+    }
 }
 
 #[test]

@@ -32,6 +32,13 @@ fn wait_for_answer(rind: &Rind) {
     }
 }
 
+/// Address to which an answer leads.
+fn place_of(answer: &Answer) -> &str {
+    let mut lines = answer.head.lines();
+    let place = lines.find_map(|line| line.strip_prefix("location: "));
+    place.unwrap().trim()
+}
+
 /// Addresses of the images on a page.
 fn images(page: &str) -> Vec<String> {
     let parts = page.split("<img class=\"attached\" src=\"").skip(1);
@@ -48,11 +55,7 @@ fn a_form_sends_images_and_the_page_shows_them_with_the_type_of_their_bytes() {
     let begun = send_form(&api, "/new", "look\r\nat this", &[b"", DOT]);
     assert_eq!(begun.status, 303, "{begun:?}");
     wait_for_answer(&rind);
-    let place = begun
-        .head
-        .lines()
-        .find_map(|line| line.strip_prefix("location: "));
-    let place = place.unwrap().trim();
+    let place = place_of(&begun);
     let page = api.get(place).has_status(200);
     assert!(page.head.contains("img-src 'self'"), "{}", page.head);
     let shown = images(&page.body);
@@ -105,11 +108,7 @@ fn what_is_no_image_is_refused_and_never_shown_as_one() {
     let begun = send_form(&api, "/new", "look", &[&both]);
     assert_eq!(begun.status, 303, "{begun:?}");
     wait_for_answer(&rind);
-    let place = begun
-        .head
-        .lines()
-        .find_map(|line| line.strip_prefix("location: "));
-    let place = place.unwrap().trim();
+    let place = place_of(&begun);
     let shown = images(&api.get(place).has_status(200).body);
     let image = api.get(&shown[0]);
     assert!(

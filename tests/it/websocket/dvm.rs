@@ -65,7 +65,7 @@ impl Relay {
             relay.run().await.unwrap();
             relay
         });
-        // It runs until its threads end.
+        // The relay runs until its threads end.
         std::mem::forget(started.await.unwrap());
         Self(Some(runtime))
     }

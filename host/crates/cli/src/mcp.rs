@@ -326,10 +326,10 @@ fn login_issuer(setup: &OperatorSetup, name: &str, settings: &ServerSettings) ->
 async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let setup = environment::user_setup()?;
     let file = setup.paths.user_config();
-    let is_private = mcp::settings(&setup)?
-        .0
-        .get(&args.name)
-        .is_some_and(|own| own.private);
+    // Settings that are wrong must not keep their server from being removed.
+    let settings = mcp::settings(&setup).ok();
+    let own = settings.as_ref().and_then(|all| all.0.get(&args.name));
+    let is_private = own.is_some_and(|own| own.private);
     let keys: &[&str] = &[<McpConfig as rind_lib::config::Section>::NAME, &args.name];
     let was_there =
         edit::remove_value(&file, keys).with_context(|| format!("change {}", file.display()))?;

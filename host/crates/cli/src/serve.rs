@@ -126,7 +126,7 @@ struct OperatorWorkspaces(RunSettings);
 impl OpenWorkspace for OperatorWorkspaces {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
         let mut settings = self.0.clone();
-        // What was said about the first folder does not hold for this one.
+        // The flag is about the first folder and not about this one.
         settings.plugins.trust_project = false;
         Box::pin(async move {
             let opened = async {

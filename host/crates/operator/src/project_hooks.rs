@@ -112,7 +112,8 @@ fn named_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
     Ok(claude.iter().map(|file| base.path(file)).collect())
 }
 
-/// Reads the hooks of a project without those of `named` files; `None` where there are none, or a file turns all of them off.
+/// Reads the hooks of a project without those of `named` files; `None` where there are none, or a
+/// file turns all of them off.
 fn read_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<ProjectHooks>, String> {
     let mut all = ProjectHooks {
         scripts: Vec::new(),

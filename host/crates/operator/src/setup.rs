@@ -89,11 +89,11 @@ impl OperatorSetup {
         ask: Option<&dyn AskProject>,
     ) -> anyhow::Result<Self> {
         let answer = project::trusted(&environment, &paths, trust_project, ask).await?;
-        let is_refused = matches!(answer, ProjectAnswer::NotTrusted);
+        // After a no to the project there is no question about its hooks. Those that were allowed
+        // before are still called: a guard is not lost without a word.
+        let ask = ask.filter(|_| !matches!(answer, ProjectAnswer::NotTrusted));
         let mut setup = Self::read(environment, paths, model, answer.trusted_files())?;
-        if !is_refused {
-            setup.project_hooks = allowed_hooks(&setup, ask).await?;
-        }
+        setup.project_hooks = allowed_hooks(&setup, ask).await?;
         Ok(setup)
     }
 

@@ -2,7 +2,7 @@
 //! operator names besides. No request reaches any other.
 //!
 //! Each folder has a host of its own with the settings, rules, plugins and skills of that folder.
-//! It is made when the first session of the folder is opened, and kept.
+//! The host is made when the first session of the folder is opened, and kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

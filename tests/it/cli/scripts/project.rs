@@ -89,6 +89,22 @@ fn a_person_allows_the_hooks_of_a_project_until_they_change() {
     let read = fs::read_to_string(rind.workspace().join("read-by-guard")).unwrap_or_default();
     assert!(!read.contains("PRIVATE"), "{read}");
 
+    // The guard also holds where the rest of the project is not trusted.
+    rind.file(".claude/hooks/guard.sh", GUARD);
+    rind.file(".rind/config.toml", "[agent]\nmax_steps = 9\n");
+    let untrusted = rind.run(&["run", "go", "--yes", "--json"]).exits(0);
+    assert!(
+        untrusted.stderr.contains(".rind is not used"),
+        "{}",
+        untrusted.stderr
+    );
+    assert!(
+        results(&untrusted)[0].contains("not here"),
+        "{}",
+        untrusted.stdout
+    );
+    fs::remove_file(rind.workspace().join(".rind/config.toml")).unwrap();
+
     // The agent rewrote the guard in that run: its call was refused, and the next start says so.
     assert!(
         of[4].contains(

@@ -334,22 +334,43 @@ fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Res
     Ok(())
 }
 
+/// Reason for which the metadata of a login's authorization server are not used.
+pub(super) enum MetadataFault {
+    /// Failure to fetch them.
+    Unavailable(AuthError),
+    /// The server names another authorization server now.
+    OtherIssuer,
+    /// Reason for which they are not accepted, in words that continue "the login".
+    Refused(String),
+}
+
+impl MetadataFault {
+    /// Describes the fault to the person, in words that continue "the login".
+    pub(super) fn describe(&self, issuer: &str, egress: &LoginEgress) -> String {
+        match self {
+            Self::Unavailable(error) => auth_words(error, egress),
+            Self::OtherIssuer => format!(
+                "was given by {}, which is not the authorization server that the server names now",
+                clean_line(issuer, MAX_ERROR_BYTES)
+            ),
+            Self::Refused(why) => why.clone(),
+        }
+    }
+}
+
 /// Finds the metadata of the authorization server that gave a login, and checks them.
 pub(super) async fn issuer_metadata(
     manager: &AuthorizationManager,
     egress: &LoginEgress,
     issuer: &str,
-) -> Result<AuthorizationMetadata, String> {
+) -> Result<AuthorizationMetadata, MetadataFault> {
     let found = manager.resolve_metadata_from_challenge(None).await;
-    let found = found.map_err(|error| auth_words(&error, egress))?;
+    let found = found.map_err(MetadataFault::Unavailable)?;
     let is_same = found.metadata.issuer.as_deref() == Some(issuer);
     if !found.source.is_discovered() || !is_same {
-        return Err(format!(
-            "was given by {}, which is not the authorization server that the server names now",
-            clean_line(issuer, MAX_ERROR_BYTES)
-        ));
+        return Err(MetadataFault::OtherIssuer);
     }
-    check_metadata(&found.metadata, egress)?;
+    check_metadata(&found.metadata, egress).map_err(MetadataFault::Refused)?;
     Ok(found.metadata)
 }
 
@@ -372,16 +393,15 @@ pub(super) async fn renew_login(
         return Err(again("has no token"));
     };
     let mut manager = manager_of(&login.url, egress).await?;
-    let found = manager.resolve_metadata_from_challenge(None).await;
-    let found = found.map_err(|_| late(egress))?;
-    let is_same = found.metadata.issuer.as_deref() == Some(login.issuer.as_str());
-    if !found.source.is_discovered() || !is_same {
-        return Err(again(
-            "was given by another authorization server than the one that it has now",
-        ));
-    }
-    check_metadata(&found.metadata, egress).map_err(|why| again(&why))?;
-    manager.set_metadata(found.metadata);
+    let metadata = issuer_metadata(&manager, egress, &login.issuer).await;
+    let metadata = metadata.map_err(|fault| match fault {
+        MetadataFault::Unavailable(_) => late(egress),
+        MetadataFault::OtherIssuer => {
+            again("was given by another authorization server than the one that it has now")
+        }
+        MetadataFault::Refused(why) => again(&why),
+    })?;
+    manager.set_metadata(metadata);
     let mut config = OAuthClientConfig::new(credentials.client_id, login.redirect.as_str());
     if let Some(secret) = &login.client_secret {
         config = config.with_client_secret(secret.as_str());

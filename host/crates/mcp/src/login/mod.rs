@@ -3,7 +3,8 @@
 //! The protocol's library runs the flow: metadata of the server (RFC 9728) and of its authorization
 //! server (RFC 8414, OpenID Connect), PKCE, registration of the client, `state`, and `iss` (RFC
 //! 9207). This module decides where requests of the flow may go ([`egress`]), which metadata is
-//! accepted ([`flow`]), where tokens are kept ([`file`]) and how they are revoked ([`revoke`]), and gives the access token to the egress
+//! accepted ([`flow`]), where tokens are kept ([`file`]) and how they are revoked ([`revoke`]), and
+//! gives the access token to the egress
 //! of the server, which adds it last and masks it in answers ([`token`]). It must not know the
 //! terminal or the browser.
 //!

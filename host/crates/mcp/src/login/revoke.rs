@@ -47,7 +47,7 @@ pub async fn revoke_login(
     let egress = egress.map_err(of_login)?;
     let manager = manager_of(&login.url, &egress).await.map_err(of_login)?;
     let metadata = issuer_metadata(&manager, &egress, &login.issuer).await;
-    let metadata = metadata.map_err(of_login)?;
+    let metadata = metadata.map_err(|fault| of_login(fault.describe(&login.issuer, &egress)))?;
     let Some(url) = revocation_endpoint(&metadata) else {
         return Ok(TokenRevocation::NotOffered);
     };

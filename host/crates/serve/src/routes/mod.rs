@@ -7,6 +7,9 @@ pub(crate) mod questions;
 pub(crate) mod sessions;
 pub(crate) mod turns;
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use axum::extract::DefaultBodyLimit;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
@@ -15,8 +18,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http::request::Parts;
 use http::{HeaderValue, header};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use crate::error::ApiError;
 use crate::{ApiState, access, openapi, pages};
@@ -91,13 +94,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        // Read as an object first: a struct could be read from an array as well.
-        match Json::<Map<String, Value>>::from_request(request, state).await {
-            Ok(Json(body)) => {
-                let body = serde_json::from_value(Value::Object(body));
-                body.map(Self)
-                    .map_err(|error| ApiError::invalid(error.to_string()))
-            }
+        match Json::<ObjectOf<T>>::from_request(request, state).await {
+            Ok(Json(ObjectOf(body))) => Ok(Self(body)),
             Err(JsonRejection::BytesRejection(error))
                 if error.status() == http::StatusCode::PAYLOAD_TOO_LARGE =>
             {
@@ -105,6 +103,30 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             }
             Err(error) => Err(ApiError::invalid(error.body_text())),
         }
+    }
+}
+
+/// A value that is read from an object and from nothing else: serde reads a struct from an array as
+/// well.
+struct ObjectOf<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOf<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = ObjectOf<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<ObjectOf<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(ObjectOf)
     }
 }
 
