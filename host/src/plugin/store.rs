@@ -3,8 +3,8 @@
 //! A file is named by a hash of its key, because keys may be longer than file names and contain any
 //! character. Its first line is the key as a JSON string, the rest is the value.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead};
@@ -30,9 +30,12 @@ pub const MAX_TOTAL_BYTES: u64 = 64 << 20;
 /// Maximum number of keys per plugin.
 const MAX_KEYS: usize = 10_000;
 
-/// Time for which a count stays valid. Other processes may write to the same store, and their keys
-/// count too.
-const COUNT_HOLDS: Duration = Duration::from_secs(1);
+/// Time for which a count stays valid while the store is more than half full. Other processes may
+/// write to the same store, and their keys count too.
+const FULL_COUNT_HOLDS: Duration = Duration::from_secs(1);
+
+/// Time for which a count stays valid otherwise. A count asks the file system about each key.
+const COUNT_HOLDS: Duration = Duration::from_secs(60);
 
 /// Key-value store of one plugin.
 #[derive(Clone, Debug)]
@@ -66,6 +69,17 @@ impl TakenSpace {
             total: sizes.values().sum(),
             sizes,
         })
+    }
+
+    /// Whether the count is too old to be used again.
+    fn is_old(&self) -> bool {
+        let is_half_full = self.total > MAX_TOTAL_BYTES / 2 || self.sizes.len() > MAX_KEYS / 2;
+        let holds = if is_half_full {
+            FULL_COUNT_HOLDS
+        } else {
+            COUNT_HOLDS
+        };
+        self.counted.elapsed() >= holds
     }
 
     fn put_file(&mut self, path: PathBuf, size: u64) {
@@ -174,7 +188,7 @@ impl PluginStore {
         let path = self.key_path(key);
         let mut taken = lock(&self.taken);
         let now = match taken.take() {
-            Some(taken) if taken.counted.elapsed() < COUNT_HOLDS => taken,
+            Some(taken) if !taken.is_old() => taken,
             _ => TakenSpace::count_folder(&self.folder).map_err(|e| store_error(&e))?,
         };
         let now = taken.insert(now);
@@ -219,7 +233,8 @@ impl PluginStore {
         let mut known = lock(&self.known);
         // Other processes may have removed files.
         if known.len() > names.len() {
-            known.clear();
+            let present: HashSet<&OsString> = names.iter().collect();
+            known.retain(|name, _| present.contains(name));
         }
         let mut keys = Vec::new();
         for name in names {

@@ -8,20 +8,47 @@ use rind_sdk::prelude::*;
 
 use crate::ledger::UsageSum;
 
-/// Time for which the sum of the other sessions, and the sum of each, is used again. Reading all of
-/// them takes some fifteen milliseconds, and this runs at the end of every turn.
-const OTHERS_HOLD: Duration = Duration::from_secs(60);
+/// Time for which sums that were read are used again. Reading those of 200 sessions at the end of a
+/// turn makes it last a tenth of a second longer.
+const READ_HOLDS: Duration = Duration::from_secs(300);
 
-/// Key of the sums of sessions as they were last read, for sessions that are new since.
+/// Sessions that are kept apart. Each is written by its own session only, so that two at once lose
+/// nothing.
+const MAX_SESSIONS: usize = 200;
+
+/// Sums that are used again at most. Sessions that begin within [`READ_HOLDS`] add theirs.
+const MAX_READ: usize = 2 * MAX_SESSIONS;
+
+/// Beginning of the keys of sessions. Their ids sort by time.
+const PREFIX: &str = "session/";
+
+/// Key of [`EarlierSessions`].
+const EARLIER: &str = "earlier";
+
+/// Key of [`ReadSums`].
 const READ: &str = "read";
 
-/// Sums of sessions as they were read.
+/// Sum of the sessions that are no longer kept apart.
 #[data]
 #[derive(Default)]
+#[serde(default)]
+struct EarlierSessions {
+    #[serde(flatten)]
+    sum: UsageSum,
+    /// Keys that are in the sum and not removed yet, if the plugin was stopped in between.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removing: Vec<String>,
+}
+
+/// Sums of all sessions as they were read.
+#[data]
+#[derive(Default)]
+#[serde(default)]
 struct ReadSums {
     /// Time in milliseconds since 1970.
     at_ms: u64,
-    /// Sums by their keys.
+    earlier: UsageSum,
+    /// Sums of sessions by their keys.
     sums: BTreeMap<String, UsageSum>,
 }
 
@@ -29,111 +56,153 @@ impl ReadSums {
     /// Whether the sums are used again at this time.
     fn is_fresh(&self, now_ms: u64) -> bool {
         let age = now_ms.checked_sub(self.at_ms);
-        age.is_some_and(|age| u128::from(age) < OTHERS_HOLD.as_millis())
+        age.is_some_and(|age| u128::from(age) < READ_HOLDS.as_millis())
     }
-}
-
-/// Sessions that are kept apart. Each is written by its own session only, so that two at once lose
-/// nothing.
-const MAX_SESSIONS: usize = 200;
-
-/// Sessions before those, in one sum.
-const EARLIER: &str = "earlier";
-
-/// Beginning of the keys of sessions. Their ids sort by time.
-const PREFIX: &str = "session/";
-
-/// Sum of the other sessions, as it was last read.
-struct OtherTotals {
-    session: String,
-    read: SystemTime,
-    sum: UsageSum,
 }
 
 thread_local! {
-    static OTHERS: RefCell<Option<OtherTotals>> = const { RefCell::new(None) };
+    /// Sums as this session last read them.
+    static LAST_READ: RefCell<ReadSums> = RefCell::default();
 }
 
-/// Stores the sum of a session, and returns the sum over all sessions. It may be up to a minute old
-/// for sessions that run at the same time.
+/// Stores the sum of a session, and returns the sum over all sessions. The sums of the others may be
+/// up to five minutes old.
 pub(crate) fn keep_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Error> {
-    let key = format!("{PREFIX}{session}");
-    store::set_json(&key, sum)?;
-    let now = SystemTime::now();
-    let others = OTHERS.take().filter(|others| {
-        let age = now.duration_since(others.read);
-        others.session == session && age.is_ok_and(|age| age < OTHERS_HOLD)
-    });
-    let others = match others {
-        Some(others) => others,
-        None => OtherTotals {
-            session: session.to_owned(),
-            read: now,
-            sum: sum_of_others(&key)?,
-        },
-    };
-    let mut all = others.sum.clone();
-    all.add_sum(sum);
-    OTHERS.set(Some(others));
-    Ok(all)
-}
-
-/// Returns the sum over all sessions but that of this key, and puts the oldest ones together when
-/// there are too many.
-fn sum_of_others(own: &str) -> Result<UsageSum, Error> {
-    let mut keys = store::keys(PREFIX)?;
-    keys.retain(|other| other != own);
-    let mut earlier: UsageSum = store::get_json(EARLIER)?.unwrap_or_default();
-    let excess = (keys.len() + 1).saturating_sub(MAX_SESSIONS);
-    let kept = keys.split_off(excess.min(keys.len()));
-    for old in &keys {
-        if let Some(sum) = store::get_json(old)? {
-            earlier.add_sum(&sum);
-        }
-        store::set_json(EARLIER, &earlier)?;
-        store::remove(old)?;
-    }
+    let own = format!("{PREFIX}{session}");
+    store::set_json(&own, sum)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ms = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
-    let known: ReadSums = store::get_json(READ)?.unwrap_or_default();
-    let is_fresh = known.is_fresh(now_ms);
-    let mut read = ReadSums {
-        at_ms: now_ms,
-        sums: BTreeMap::new(),
-    };
-    let mut all = earlier;
-    for key in kept {
-        let known = known.sums.get(&key).filter(|_| is_fresh).cloned();
-        let sum = match known {
-            Some(sum) => Some(sum),
-            None => store::get_json(&key)?,
-        };
-        if let Some(sum) = sum {
-            all.add_sum(&sum);
-            read.sums.insert(key, sum);
-        }
+    let mut read = LAST_READ.take();
+    if !read.is_fresh(now_ms) || !read.sums.contains_key(&own) {
+        read = read_for(&own, sum, now_ms)?;
     }
-    if !is_fresh && !read.sums.is_empty() {
-        store::set_json(READ, &read)?;
+    let mut all = read.earlier.clone();
+    for (_, other) in read.sums.iter().filter(|(key, _)| **key != own) {
+        all.add_sum(other);
     }
+    all.add_sum(sum);
+    LAST_READ.set(read);
     Ok(all)
 }
 
-#[test]
-fn old_sessions_are_put_together_and_nothing_is_lost() {
-    rind_sdk::testing::reset();
-    let sum = UsageSum {
-        requests: 1,
-        input: 3,
-        ..UsageSum::default()
-    };
-    let keep = |number: usize| keep_total(&format!("{number:04}"), &sum).unwrap();
-    for number in 0..MAX_SESSIONS + 30 {
-        assert_eq!(keep(number).requests, number as u64 + 1);
+/// Returns the sums as this or another session last read them, and adds that of a session which is
+/// new since. Reads them again when they are too old or too many.
+fn read_for(own: &str, sum: &UsageSum, now_ms: u64) -> Result<ReadSums, Error> {
+    let mut read: ReadSums = store::get_json(READ)?.unwrap_or_default();
+    let is_known = read.sums.contains_key(own);
+    if !read.is_fresh(now_ms) || !is_known && read.sums.len() >= MAX_READ {
+        read = read_all(now_ms)?;
+    } else if is_known {
+        return Ok(read);
     }
-    assert_eq!(store::keys(PREFIX).unwrap().len(), MAX_SESSIONS);
-    assert_eq!(keep(229).requests, 230, "a session counts once");
-    store::remove(&format!("{PREFIX}0228")).unwrap();
-    assert_eq!(keep(229).requests, 230, "not read again within a minute");
-    assert_eq!(keep(227).requests, 229);
+    read.sums.insert(own.to_owned(), sum.clone());
+    store::set_json(READ, &read)?;
+    Ok(read)
+}
+
+/// Reads the sums of all sessions, and puts the oldest ones together when there are too many.
+fn read_all(now_ms: u64) -> Result<ReadSums, Error> {
+    let mut earlier: EarlierSessions = store::get_json(EARLIER)?.unwrap_or_default();
+    remove_counted(&mut earlier)?;
+    let mut old = store::keys(PREFIX)?;
+    let kept = old.split_off(old.len().saturating_sub(MAX_SESSIONS));
+    for key in &old {
+        if let Some(sum) = store::get_json(key)? {
+            earlier.sum.add_sum(&sum);
+        }
+    }
+    if !old.is_empty() {
+        earlier.removing = old;
+        store::set_json(EARLIER, &earlier)?;
+        remove_counted(&mut earlier)?;
+    }
+    let mut sums = BTreeMap::new();
+    for key in kept {
+        if let Some(sum) = store::get_json(&key)? {
+            sums.insert(key, sum);
+        }
+    }
+    Ok(ReadSums {
+        at_ms: now_ms,
+        earlier: earlier.sum,
+        sums,
+    })
+}
+
+/// Removes the sessions that are in the sum of the earlier ones.
+fn remove_counted(earlier: &mut EarlierSessions) -> Result<(), Error> {
+    if earlier.removing.is_empty() {
+        return Ok(());
+    }
+    for key in std::mem::take(&mut earlier.removing) {
+        store::remove(&key)?;
+    }
+    store::set_json(EARLIER, earlier)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum() -> UsageSum {
+        UsageSum {
+            requests: 1,
+            input: 3,
+            ..UsageSum::default()
+        }
+    }
+
+    /// Keeps the sum of a session as a program of its own does, and returns the requests of all.
+    fn keep(number: usize) -> u64 {
+        LAST_READ.take();
+        keep_total(&format!("{number:04}"), &sum())
+            .unwrap()
+            .requests
+    }
+
+    fn n_kept() -> usize {
+        store::keys(PREFIX).unwrap().len()
+    }
+
+    #[test]
+    fn old_sessions_are_put_together_and_nothing_is_lost() {
+        rind_sdk::testing::reset();
+        for number in 0..MAX_READ {
+            assert_eq!(keep(number), number as u64 + 1);
+        }
+        assert_eq!(n_kept(), MAX_READ);
+        assert_eq!(keep(MAX_READ), 401, "the next one is too many");
+        assert_eq!(n_kept(), MAX_SESSIONS);
+        assert_eq!(keep(MAX_READ), 401, "a session counts once");
+        store::remove(READ).unwrap();
+        assert_eq!(keep(MAX_READ), 401);
+    }
+
+    #[test]
+    fn a_stop_while_sessions_are_put_together_counts_none_twice() {
+        rind_sdk::testing::reset();
+        keep(1);
+        keep(2);
+        let earlier = EarlierSessions {
+            sum: sum(),
+            removing: vec![format!("{PREFIX}0001")],
+        };
+        store::set_json(EARLIER, &earlier).unwrap();
+        store::remove(READ).unwrap();
+        assert_eq!(keep(2), 2);
+        assert_eq!(n_kept(), 1);
+    }
+
+    #[test]
+    fn sums_are_read_again_when_they_are_old() {
+        rind_sdk::testing::reset();
+        keep(1);
+        keep(2);
+        store::remove(&format!("{PREFIX}0001")).unwrap();
+        assert_eq!(keep(2), 2);
+        let mut read: ReadSums = store::get_json(READ).unwrap().unwrap();
+        read.at_ms -= 300_000;
+        store::set_json(READ, &read).unwrap();
+        assert_eq!(keep(2), 1);
+    }
 }
