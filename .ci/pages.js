@@ -193,11 +193,13 @@ async function person(browser, address, work, other, env) {
     await page.getByRole("button", { name: "Compare" }).click();
     await page.locator("ins").first().waitFor();
     await look(page, `${name}-diff`);
-    for (const link of ["Questions", "Plugins"]) {
+    for (const link of ["Questions", "Costs", "Plugins"]) {
       await page.getByRole("link", { name: link }).click();
-      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.getByRole("heading", { level: 1, name: link }).waitFor();
       await look(page, `${name}-${link.toLowerCase()}`);
     }
+    const slowest = await page.getByRole("row", { name: "slow-guard" }).textContent();
+    assert.ok(Number(slowest.match(/([\d.]+) ms/)[1]) >= 400, slowest);
 
     // The page as a file: no server, no script, nothing loaded.
     const file = path.join(folder, `${name}.html`);

@@ -47,6 +47,7 @@ mod scripts;
 mod serve;
 mod serve_api;
 mod serve_flood;
+mod serve_host;
 mod serve_images;
 mod serve_turns;
 mod serve_workspaces;

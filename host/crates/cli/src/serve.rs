@@ -21,9 +21,9 @@ use super::signals::AnySignal;
 use super::{environment, open, render};
 use rind_lib::event::Stamped;
 use rind_lib::loops::{EndReason, Error, LoopEnd, Loops};
-use rind_lib::plugin::load::PluginSet;
 use rind_operator::settings::{RunSettings, SessionChoice};
 use rind_operator::start::ReadyRun;
+use rind_serve::loop_board::LoopBoard;
 use rind_serve::workspaces::{OpenWorkspace, WorkspaceHost};
 use rind_serve::{ApiListener, ApiServer};
 
@@ -46,11 +46,10 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     let folders = find_folders(&args.also_workspace)?;
     let opener = OperatorWorkspaces(settings.clone());
     let prepared = open::prepare_session(settings).await?;
-    let plugins = prepared.plugins();
     let ready = prepared.build_host().await?;
     let host = &ready.run.host;
     let api = match &args.listen {
-        Some(address) => Some(open_api(address, &ready.run, plugins, (folders, opener)).await?),
+        Some(address) => Some(open_api(address, &ready.run, folders, opener).await?),
         None => None,
     };
     let loops = match Loops::open(&host.host) {
@@ -83,8 +82,14 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     drop(ready.exits);
     tokio::spawn(interrupted.pass_on(cancel.clone()));
     let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
+    let board = api.as_ref().map(|api| api.server.loop_board());
+    if let Some(board) = &board {
+        for (session, plugin) in &of_session {
+            board.add_loop(plugin, session);
+        }
+    }
     let renderer = LoopRenderer::new(of_session, &render::lines::of_process(), args.json);
-    let shown = show_loops(events, renderer, file);
+    let shown = show_loops(events, renderer, file, board);
     let run_loops = async {
         match loops {
             Some(loops) => loops.watch(sender).run(&cancel).await,
@@ -140,10 +145,8 @@ impl OpenWorkspace for OperatorWorkspaces {
 }
 
 fn workspace_host(run: &ReadyRun) -> WorkspaceHost {
-    WorkspaceHost {
-        host: run.host.host.clone(),
-        policy: run.host.asking_policy(),
-    }
+    let host = &run.host;
+    WorkspaceHost::new(host.host.clone(), host.asking_policy(), run.plugins.clone())
 }
 
 /// Returns the paths of the folders without links.
@@ -177,8 +180,8 @@ fn join_loops(api: Option<OpenedApi>, loops: Option<Loops>) -> (Option<OpenedApi
 async fn open_api(
     address: &ListenAddress,
     run: &ReadyRun,
-    plugins: Arc<PluginSet>,
-    (folders, opener): (Vec<PathBuf>, OperatorWorkspaces),
+    folders: Vec<PathBuf>,
+    opener: OperatorWorkspaces,
 ) -> anyhow::Result<OpenedApi> {
     let OpenedListener {
         access,
@@ -187,7 +190,7 @@ async fn open_api(
     } = open_listener(address, &run.setup.paths, TOKEN_FILE).await?;
     let login = access.login_url();
     let first = workspace_host(run);
-    let server = ApiServer::new(first, folders, Arc::new(opener), plugins, access);
+    let server = ApiServer::new(first, folders, Arc::new(opener), access);
     Ok(OpenedApi {
         server,
         address: listener.address_text(),
@@ -203,11 +206,15 @@ fn show_loops(
     mut events: Receiver<Stamped>,
     mut renderer: LoopRenderer,
     mut file: Option<EventFile>,
+    board: Option<Arc<LoopBoard>>,
 ) -> JoinHandle<()> {
     tokio::task::spawn_blocking(move || {
         while let Some(stamped) = events.blocking_recv() {
             if let Some(file) = &mut file {
                 file.write_event(&stamped);
+            }
+            if let Some(board) = &board {
+                board.note_event(&stamped);
             }
             renderer.show_event(&stamped);
         }

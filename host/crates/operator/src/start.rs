@@ -114,6 +114,8 @@ pub struct PreparedRun {
 pub struct ReadyRun {
     /// Host that sessions are opened on.
     pub host: OperatorHost,
+    /// Plugins that were loaded, and those that were left out.
+    pub plugins: Arc<PluginSet>,
     /// Setup of the operator.
     pub setup: OperatorSetup,
     /// The way in which commands run.
@@ -294,6 +296,7 @@ impl PreparedRun {
             self.provider.why
         );
         let commands = self.confinement.commands();
+        let plugins = self.plugins.shared().clone();
         let parts = HostParts {
             provider: self.provider,
             plugins: self.plugins,
@@ -308,6 +311,7 @@ impl PreparedRun {
         };
         Ok(ReadyRun {
             host: OperatorHost::new(&setup, parts).await?,
+            plugins,
             setup,
             commands,
             chosen,

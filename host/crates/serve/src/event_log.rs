@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rind_lib::lock::lock;
 use tokio::sync::watch;
@@ -56,6 +57,7 @@ struct KeptEvents {
     /// Number of the last event that is no longer kept, or the start of the log.
     dropped: u64,
     last: u64,
+    last_added: Instant,
     is_closed: bool,
 }
 
@@ -70,6 +72,7 @@ impl EventLog {
                 bytes: 0,
                 dropped: start,
                 last: start,
+                last_added: Instant::now(),
                 is_closed: false,
             }),
             last: watch::Sender::new(start),
@@ -80,6 +83,7 @@ impl EventLog {
     pub fn push_event(&self, kind: &str, json: String) {
         let mut kept = lock(&self.kept);
         kept.last += 1;
+        kept.last_added = Instant::now();
         kept.bytes += json.len();
         let number = kept.last;
         kept.events.push_back(NumberedEvent {
@@ -107,6 +111,13 @@ impl EventLog {
     #[must_use]
     pub fn last_number(&self) -> u64 {
         lock(&self.kept).last
+    }
+
+    /// Returns the milliseconds since the last event was added.
+    #[must_use]
+    pub fn quiet_ms(&self) -> u64 {
+        let quiet = lock(&self.kept).last_added.elapsed();
+        u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns the number before the first event that is kept.

@@ -2,7 +2,7 @@
 //!
 //! Owns the connections, who may use them ([`access`]), the sessions that are open in this process
 //! ([`live`]), the numbered events of each ([`event_log`]) and the questions that wait for an
-//! answer ([`questions`]). It runs turns through [`rind_lib::Host`] alone, so every rule of the
+//! answer ([`questions`]), and the states of loops ([`loop_board`]). It runs turns through [`rind_lib::Host`] alone, so every rule of the
 //! operator, every hook and every limit holds as it does on the command line. It knows no command
 //! line, no settings files and no plugin's code.
 //!
@@ -12,7 +12,9 @@ pub mod access;
 mod connections;
 mod error;
 pub mod event_log;
+mod hook_sums;
 pub mod live;
+pub mod loop_board;
 mod loop_turns;
 mod openapi;
 mod pages;
@@ -30,7 +32,6 @@ use std::time::Duration;
 use axum::body::{Bytes, HttpBody};
 use rind_lib::host::TurnRunner;
 use rind_lib::loops::LoopInboxes;
-use rind_lib::plugin::load::PluginSet;
 use tokio_util::sync::CancellationToken;
 
 pub use connections::{ApiListener, check_loopback};
@@ -40,6 +41,7 @@ pub use redirect::{RedirectPage, receive_redirects};
 
 use access::ApiAccess;
 use live::LiveSessions;
+use loop_board::LoopBoard;
 use loop_turns::ServedTurns;
 use workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
 
@@ -78,7 +80,7 @@ where
 pub(crate) struct ApiState {
     pub(crate) sessions: Arc<LiveSessions>,
     pub(crate) access: Arc<ApiAccess>,
-    pub(crate) plugins: Arc<PluginSet>,
+    pub(crate) loops: Arc<LoopBoard>,
     pub(crate) inboxes: LoopInboxes,
 }
 
@@ -91,21 +93,20 @@ impl ApiServer {
     /// Creates the server. Its sessions work in the folder of `first` and in `folders`, whose paths
     /// are absolute and without links; `opener` makes the hosts of those. The policy of a host
     /// decides on the tool calls of its sessions, and may ask: a caller that uses the API answers.
-    /// `plugins` are those of the first host, which are shown.
     #[must_use]
     pub fn new(
         first: WorkspaceHost,
         folders: Vec<PathBuf>,
         opener: Arc<dyn OpenWorkspace>,
-        plugins: Arc<PluginSet>,
         access: ApiAccess,
     ) -> Self {
+        let loops = LoopBoard::new(first.hooks.clone());
         let workspaces = Workspaces::new(first, folders, opener);
         Self {
             state: ApiState {
                 sessions: Arc::new(LiveSessions::new(workspaces)),
                 access: Arc::new(access),
-                plugins,
+                loops: Arc::new(loops),
                 inboxes: LoopInboxes::default(),
             },
         }
@@ -116,6 +117,12 @@ impl ApiServer {
     #[must_use]
     pub fn turn_runner(&self) -> Arc<dyn TurnRunner> {
         Arc::new(ServedTurns(self.state.sessions.clone()))
+    }
+
+    /// Returns the board that shows the loops. It is to be told of them and of their events.
+    #[must_use]
+    pub fn loop_board(&self) -> Arc<LoopBoard> {
+        self.state.loops.clone()
     }
 
     /// Lets those who use the API send messages to loops.

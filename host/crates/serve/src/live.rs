@@ -52,6 +52,15 @@ pub(crate) struct LiveSession {
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
+/// State of an open session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveState {
+    /// Milliseconds since the last event of the running turn; `None` when none runs.
+    pub(crate) quiet_ms: Option<u64>,
+    /// Whether a question of it waits for an answer.
+    pub(crate) is_waiting: bool,
+}
+
 /// A turn that was ordered.
 pub(crate) struct OrderedTurn {
     /// Open session that runs it.
@@ -109,12 +118,19 @@ impl LiveSessions {
         open.get(id).filter(|live| !live.is_over()).cloned()
     }
 
-    /// Returns the ids of the sessions that are open, each with whether a turn runs.
-    pub(crate) async fn open_ids(&self) -> BTreeMap<String, bool> {
+    /// Returns the sessions that are open, by their ids.
+    pub(crate) async fn open_sessions(&self) -> BTreeMap<String, LiveState> {
+        let waiting = self.board.waiting_sessions();
         let open = self.open.lock().await;
         let live = open.iter().filter(|(_, live)| !live.is_over());
-        live.map(|(id, live)| (id.clone(), live.is_running()))
-            .collect()
+        live.map(|(id, live)| {
+            let state = LiveState {
+                quiet_ms: live.is_running().then(|| live.shared.events.quiet_ms()),
+                is_waiting: waiting.contains(id),
+            };
+            (id.clone(), state)
+        })
+        .collect()
     }
 
     /// Orders a turn. If the session is not open, it is opened.
@@ -215,13 +231,16 @@ impl LiveSessions {
         let events = Arc::new(EventLog::new(rind_lib::clock::now_ms()));
         let session_id = Arc::new(OnceLock::new());
         let approver = ApiApprover::new(self.board.clone(), events.clone(), session_id.clone());
-        let log = events.clone();
+        let (log, hooks) = (events.clone(), workspace.hooks.clone());
         let builder = workspace
             .host
             .session()
             .policy(workspace.policy.clone())
             .approver(Arc::new(approver))
-            .observe(move |stamped| log_event(&log, stamped));
+            .observe(move |stamped| {
+                hooks.note_event(stamped);
+                log_event(&log, stamped);
+            });
         // Files are read and plugins made ready: other requests must not wait for it.
         let session = tokio::task::spawn_blocking(move || how(builder)).await;
         let session = session.map_err(|error| ApiError::internal(&error))??;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ErrorBody;
 use crate::questions::AnswerBody;
-use crate::routes::{events, loops, plugins, questions, sessions, turns};
+use crate::routes::{costs, events, loops, plugins, questions, sessions, turns};
 
 /// Request of the API, with its answers.
 struct ApiOperation {
@@ -67,18 +67,53 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     let mut operations = session_operations(generator);
     operations.extend(turn_operations(generator));
     operations.extend(question_operations(generator));
-    operations.push(ApiOperation {
-        body: Some(schema::<loops::NewMessage>(generator)),
-        answers: vec![("202", "The message waits for the loop", None)],
-        errors: &["400", "404", "429"],
-        ..operation(
-            "post",
-            "/loops/{id}/messages",
-            "sendLoopMessage",
-            "Send a message to the loop of a plugin, by the name of the plugin",
-        )
-    });
+    operations.extend(host_operations(generator));
     operations
+}
+
+fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+    vec![
+        ApiOperation {
+            query: Some(schema::<plugins::PluginQuery>(generator)),
+            answers: vec![ok(json_of::<plugins::PluginList>(generator))],
+            errors: &["400", "403", "409"],
+            ..operation(
+                "get",
+                "/plugins",
+                "listPlugins",
+                "List plugins, with their permissions and how their hooks do",
+            )
+        },
+        ApiOperation {
+            answers: vec![ok(json_of::<costs::CostList>(generator))],
+            ..operation(
+                "get",
+                "/costs",
+                "listCosts",
+                "Sum the costs of all sessions, by day, model and folder",
+            )
+        },
+        ApiOperation {
+            answers: vec![ok(json_of::<loops::LoopList>(generator))],
+            ..operation(
+                "get",
+                "/loops",
+                "listLoops",
+                "List the loops of plugins, with their last and next runs",
+            )
+        },
+        ApiOperation {
+            body: Some(schema::<loops::NewMessage>(generator)),
+            answers: vec![("202", "The message waits for the loop", None)],
+            errors: &["400", "404", "429"],
+            ..operation(
+                "post",
+                "/loops/{id}/messages",
+                "sendLoopMessage",
+                "Send a message to the loop of a plugin, by the name of the plugin",
+            )
+        },
+    ]
 }
 
 fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
@@ -151,15 +186,6 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "/sessions/{id}/events",
                 "followEvents",
                 "Follow the events of an open session",
-            )
-        },
-        ApiOperation {
-            answers: vec![ok(json_of::<plugins::PluginList>(generator))],
-            ..operation(
-                "get",
-                "/plugins",
-                "listPlugins",
-                "List plugins, with their permissions",
             )
         },
     ]

@@ -5,7 +5,7 @@
 //! that the policy denies are never asked about, and the host decides which calls a question
 //! covers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use futures_util::FutureExt;
@@ -157,6 +157,13 @@ impl QuestionBoard {
         let mut open: Vec<OpenQuestion> = of_session.cloned().collect();
         open.sort_by(|a, b| (a.asked, &a.id).cmp(&(b.asked, &b.id)));
         open
+    }
+
+    /// Returns the ids of the sessions whose turns wait for an answer.
+    pub(crate) fn waiting_sessions(&self) -> BTreeSet<String> {
+        let waiting = lock(&self.waiting);
+        let sessions = waiting.values().map(|waiting| &waiting.shown.session);
+        sessions.cloned().collect()
     }
 
     /// Answers a question.

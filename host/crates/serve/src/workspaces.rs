@@ -10,18 +10,35 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::Host;
+use rind_lib::plugin::load::PluginSet;
 use rind_lib::tool::policy::Policy;
 use tokio::sync::OnceCell;
 
 use crate::error::ApiError;
+use crate::hook_sums::HookSums;
 use crate::routes::in_background;
 
 /// A host whose sessions work in one folder.
 pub struct WorkspaceHost {
-    /// Host of the folder.
-    pub host: Host,
-    /// Policy for its tool calls, which may ask.
-    pub policy: Arc<dyn Policy>,
+    pub(crate) host: Host,
+    pub(crate) policy: Arc<dyn Policy>,
+    pub(crate) plugins: Arc<PluginSet>,
+    /// Sums over the hook calls in its sessions.
+    pub(crate) hooks: Arc<HookSums>,
+}
+
+impl WorkspaceHost {
+    /// Creates it from the host of the folder, the policy for its tool calls, which may ask, and the
+    /// plugins that were found for it, which are shown.
+    #[must_use]
+    pub fn new(host: Host, policy: Arc<dyn Policy>, plugins: Arc<PluginSet>) -> Self {
+        Self {
+            host,
+            policy,
+            plugins,
+            hooks: Arc::default(),
+        }
+    }
 }
 
 /// Makes the hosts of the folders that the operator names.

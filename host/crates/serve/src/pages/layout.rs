@@ -33,6 +33,7 @@ fn frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
                         a href="/" { "Sessions" }
                         a href="/questions" { "Questions" @if n_questions > 0 { " (" (n_questions) ")" } }
                         a href="/plugins" { "Plugins" }
+                        a href="/costs" { "Costs" }
                     }
                 }
                 main #main { (content) }
@@ -75,5 +76,17 @@ pub(super) fn format_usd(usd: f64) -> String {
         String::new()
     } else {
         format!("${usd:.4}")
+    }
+}
+
+/// A table that scrolls where it does not fit. The name tells it from others of the page.
+pub(super) fn table(name: &str, heads: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label=(name) {
+            table {
+                thead { tr { @for head in heads { th { (head) } } } }
+                tbody { (rows) }
+            }
+        }
     }
 }

@@ -1,12 +1,14 @@
-//! The pages for people: sessions, one session, questions, plugins. They are read without a script;
+//! The pages for people: sessions, one session, questions, plugins, costs. They are read without a script;
 //! the one script follows the events of a session and loads the page's parts anew.
 //!
 //! Every text goes through the templates of `maud`, which escape it, and characters that deceive
 //! are written out. Forms are answered like requests of programs: the access check has seen where
 //! they come from.
 
+mod costs_page;
 mod input_form;
 mod layout;
+mod plugins_page;
 pub(crate) mod session_file;
 mod session_page;
 mod turn_diff;
@@ -25,11 +27,10 @@ use serde::Deserialize;
 use crate::ApiState;
 use crate::error::ApiError;
 use crate::questions::{AnswerBody, OpenQuestion, QuestionAbout};
-use crate::routes::plugins::list_plugins;
-use crate::routes::sessions::list_sessions;
+use crate::routes::sessions::{SessionRow, list_sessions};
 use input_form::{InputForm, images_field};
 pub(crate) use layout::PageError;
-use layout::{format_time, format_usd, page};
+use layout::{format_time, format_usd, page, table};
 
 /// Number of sessions on the first page.
 const LISTED: usize = 200;
@@ -56,7 +57,8 @@ pub(crate) fn router() -> Router<ApiState> {
         .route("/sessions/{id}/continue", post(go_on))
         .route("/questions", get(show_questions))
         .route("/questions/{id}", post(answer))
-        .route("/plugins", get(show_plugins))
+        .route("/plugins", get(plugins_page::show_plugins))
+        .route("/costs", get(costs_page::show_costs))
 }
 
 async fn style() -> impl IntoResponse {
@@ -88,6 +90,20 @@ async fn log_in(State(state): State<ApiState>, Query(query): Query<LoginQuery>) 
 
 async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageError> {
     let list = list_sessions(&state, LISTED, None).await?;
+    let rows = html! {
+        @for row in &list.sessions {
+            tr {
+                td { a href={ "/sessions/" (row.id) } {
+                    (printable_text(if row.title.is_empty() { &row.id } else { &row.title }))
+                } }
+                td { (state_words(row)) }
+                td.number { (row.turns) }
+                td.number { (format_usd(row.cost_usd)) }
+                td { (format_time(row.updated)) }
+                td { (printable_text(&row.workspace)) }
+            }
+        }
+    };
     let content = html! {
         h1 { "Sessions" }
         form method="post" action="/new" enctype="multipart/form-data" {
@@ -97,25 +113,7 @@ async fn show_sessions(State(state): State<ApiState>) -> Result<Markup, PageErro
             (workspace_field(&state.sessions.workspaces().folders()))
             button { "Start" }
         }
-        div.wide tabindex="0" role="region" aria-label="Table" {
-            table {
-                thead { tr { th { "Session" } th { "State" } th { "Turns" } th { "Cost" } th { "Changed" } th { "Folder" } } }
-                tbody {
-                    @for row in &list.sessions {
-                        tr {
-                            td { a href={ "/sessions/" (row.id) } {
-                                (printable_text(if row.title.is_empty() { &row.id } else { &row.title }))
-                            } }
-                            td { (state_words(row.is_running, row.is_open, &row.state)) }
-                            td.number { (row.turns) }
-                            td.number { (format_usd(row.cost_usd)) }
-                            td { (format_time(row.updated)) }
-                            td { (printable_text(&row.workspace)) }
-                        }
-                    }
-                }
-            }
-        }
+        (table("Sessions", &["Session", "State", "Turns", "Cost", "Changed", "Folder"], &rows))
         @if list.sessions.is_empty() { p { "There is no session yet." } }
     };
     Ok(page(&state, "Sessions", &content))
@@ -135,12 +133,20 @@ fn workspace_field(folders: &[String]) -> Markup {
     }
 }
 
-fn state_words(is_running: bool, is_open: bool, state: &str) -> &'static str {
-    match (is_running, is_open, state) {
-        (true, ..) => "running",
-        (false, true, _) => "ready",
-        (false, false, "open" | "waiting") => "interrupted, or runs elsewhere",
-        _ => "closed",
+/// Milliseconds without an event after which a running turn is shown as stalled. Models that reason
+/// for long send something every few seconds.
+const STALL_MS: u64 = 30_000;
+
+fn state_words(row: &SessionRow) -> String {
+    match (row.quiet_ms, row.is_open, &*row.state) {
+        (Some(_), ..) if row.is_waiting => "waits for an answer".to_owned(),
+        (Some(quiet), ..) if quiet >= STALL_MS => {
+            format!("running, nothing for {} s", quiet / 1000)
+        }
+        (Some(_), ..) => "running".to_owned(),
+        (None, true, _) => "ready".to_owned(),
+        (None, false, "open" | "waiting") => "interrupted, or runs elsewhere".to_owned(),
+        _ => "closed".to_owned(),
     }
 }
 
@@ -295,33 +301,4 @@ async fn answer(
     let is_own =
         form.back.starts_with('/') && !form.back.starts_with("//") && !form.back.contains('\\');
     Ok(Redirect::to(if is_own { &form.back } else { "/questions" }))
-}
-
-async fn show_plugins(State(state): State<ApiState>) -> Markup {
-    let list = list_plugins(&state);
-    let content = html! {
-        h1 { "Plugins" }
-        div.wide tabindex="0" role="region" aria-label="Table" {
-            table {
-                thead { tr { th { "Plugin" } th { "Version" } th { "Trust" } th { "Permissions" } th { "Tools" } th { "Exports" } } }
-                tbody {
-                    @for plugin in &list.plugins {
-                        tr {
-                            td { strong { (printable_text(&plugin.name)) } br; small { (plugin.digest.chars().take(16).collect::<String>()) } }
-                            td { (plugin.version) }
-                            td { (plugin.trust) }
-                            td { @if plugin.granted.is_empty() { "none" } @else { (printable_text(&plugin.granted.join(", "))) } }
-                            td { (printable_text(&plugin.tools.join(", "))) }
-                            td { (plugin.exports.join(", ")) }
-                        }
-                    }
-                }
-            }
-        }
-        @if !list.left_out.is_empty() {
-            h2 { "Found and not run" }
-            ul { @for row in &list.left_out { li { strong { (printable_text(&row.name)) } ": " (printable_text(&row.reason)) } } }
-        }
-    };
-    page(&state, "Plugins", &content)
 }

@@ -1,14 +1,16 @@
-//! Messages to the loops of plugins.
+//! Loops of plugins: their states, and messages to them.
 
+use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use rind_lib::loops::InboxError;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::JsonBody;
 use crate::ApiState;
 use crate::error::ApiError;
+use crate::loop_board::LoopRow;
 
 /// Word with which loops are told where a message came from.
 const SENDER: &str = "http";
@@ -19,6 +21,18 @@ const SENDER: &str = "http";
 pub(crate) struct NewMessage {
     /// Text of the message, at most 64 KiB.
     pub(crate) text: String,
+}
+
+/// Loops of plugins.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LoopList {
+    /// Loops, by the names of their plugins.
+    pub(crate) loops: Vec<LoopRow>,
+}
+
+pub(crate) async fn list(State(state): State<ApiState>) -> Json<LoopList> {
+    let loops = state.loops.rows();
+    Json(LoopList { loops })
 }
 
 pub(crate) async fn send(

@@ -1,5 +1,6 @@
 //! The requests that the server answers. Each file owns one kind of thing.
 
+pub(crate) mod costs;
 pub(crate) mod events;
 pub(crate) mod loops;
 pub(crate) mod plugins;
@@ -47,6 +48,8 @@ pub(crate) fn router(state: ApiState) -> Router {
         .route("/questions", get(questions::list))
         .route("/questions/{id}", post(questions::answer))
         .route("/plugins", get(plugins::list))
+        .route("/costs", get(costs::list))
+        .route("/loops", get(loops::list))
         .route("/loops/{id}/messages", post(loops::send))
         .fallback(no_route);
     Router::new()

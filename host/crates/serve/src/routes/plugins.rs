@@ -1,19 +1,35 @@
-//! Plugins of the host: what runs with which permissions, and what does not run.
+//! Plugins of a folder's host: what runs with which permissions, how its hooks do, and what does not
+//! run.
 
 use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::QueryOf;
 use crate::ApiState;
+use crate::error::ApiError;
+use crate::hook_sums::PluginSums;
+use crate::workspaces::WorkspaceHost;
 
-/// Plugins of the host.
+/// Folder whose plugins are listed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PluginQuery {
+    /// Folder, one of those that `/workspaces` lists; without one, that in which the server was
+    /// started.
+    pub(crate) workspace: Option<String>,
+}
+
+/// Plugins of a host.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PluginList {
     /// Plugins that run in new sessions.
     pub(crate) plugins: Vec<PluginRow>,
     /// Plugins that were found and do not run.
     pub(crate) left_out: Vec<LeftOutRow>,
+    /// Scripts that run as hooks, once they were called.
+    pub(crate) scripts: Vec<ScriptRow>,
 }
 
 /// A plugin that runs.
@@ -33,6 +49,19 @@ pub(crate) struct PluginRow {
     pub(crate) tools: Vec<String>,
     /// Interfaces that it exports: its hooks and more.
     pub(crate) exports: Vec<String>,
+    /// Calls of its hooks since the server started.
+    #[serde(flatten)]
+    pub(crate) sums: PluginSums,
+}
+
+/// A script that runs as a hook.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ScriptRow {
+    /// Name of the script.
+    pub(crate) name: String,
+    /// Calls of it since the server started.
+    #[serde(flatten)]
+    pub(crate) sums: PluginSums,
 }
 
 /// A plugin that does not run.
@@ -44,13 +73,17 @@ pub(crate) struct LeftOutRow {
     pub(crate) reason: String,
 }
 
-pub(crate) async fn list(State(state): State<ApiState>) -> Json<PluginList> {
-    Json(list_plugins(&state))
+pub(crate) async fn list(
+    State(state): State<ApiState>,
+    QueryOf(query): QueryOf<PluginQuery>,
+) -> Result<Json<PluginList>, ApiError> {
+    let workspace = state.sessions.workspaces().find_host(query.workspace);
+    Ok(Json(list_plugins(&*workspace.await?)))
 }
 
-/// Returns the plugins of the host.
-pub(crate) fn list_plugins(state: &ApiState) -> PluginList {
-    let plugins = state.plugins.plugins.iter().map(|loaded| PluginRow {
+/// Returns the plugins of a folder's host.
+pub(crate) fn list_plugins(workspace: &WorkspaceHost) -> PluginList {
+    let plugins = workspace.plugins.plugins.iter().map(|loaded| PluginRow {
         name: loaded.manifest.name.clone(),
         version: loaded.manifest.version.to_string(),
         trust: loaded.trust.to_string(),
@@ -63,13 +96,24 @@ pub(crate) fn list_plugins(state: &ApiState) -> PluginList {
             .collect(),
         tools: loaded.tools.iter().map(|tool| tool.name.clone()).collect(),
         exports: loaded.exports.clone(),
+        sums: workspace.hooks.of_plugin(&loaded.manifest.name),
     });
-    let left_out = state.plugins.left_out.iter().map(|left_out| LeftOutRow {
+    let left_out = workspace.plugins.left_out.iter();
+    let left_out = left_out.map(|left_out| LeftOutRow {
         name: left_out.name.clone(),
         reason: left_out.why.to_string(),
     });
-    PluginList {
+    let mut list = PluginList {
         plugins: plugins.collect(),
         left_out: left_out.collect(),
+        scripts: Vec::new(),
+    };
+    for name in workspace.hooks.names() {
+        if list.plugins.iter().all(|plugin| plugin.name != *name) {
+            let sums = workspace.hooks.of_plugin(&name);
+            let name = name.to_string();
+            list.scripts.push(ScriptRow { name, sums });
+        }
     }
+    list
 }

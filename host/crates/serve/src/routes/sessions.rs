@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{JsonBody, QueryOf, in_background};
 use crate::ApiState;
 use crate::error::ApiError;
+use crate::live::LiveState;
 
 /// Number of sessions in a list, unless the request says another one.
 const LISTED: usize = 50;
@@ -66,6 +67,12 @@ pub(crate) struct SessionRow {
     pub(crate) is_open: bool,
     /// Whether a turn runs in this server.
     pub(crate) is_running: bool,
+    /// Whether its turn waits for an answer to a question.
+    pub(crate) is_waiting: bool,
+    /// Milliseconds since the last event of the running turn; absent when none runs here. A turn
+    /// without events for long is stalled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quiet_ms: Option<u64>,
 }
 
 /// A new session.
@@ -135,7 +142,7 @@ pub(crate) async fn list_sessions(
             }
         },
     };
-    let open = state.sessions.open_ids().await;
+    let open = state.sessions.open_sessions().await;
     let has_more = heads.len() > from + limit;
     let listed = heads.into_iter().skip(from).take(limit);
     let sessions: Vec<SessionRow> = listed
@@ -148,8 +155,9 @@ pub(crate) async fn list_sessions(
     })
 }
 
-fn row(head: SessionHead, running: impl Fn(&str) -> Option<bool>) -> SessionRow {
-    let running = running(&head.id);
+fn row(head: SessionHead, live: impl Fn(&str) -> Option<LiveState>) -> SessionRow {
+    let live = live(&head.id);
+    let quiet_ms = live.and_then(|live| live.quiet_ms);
     SessionRow {
         id: head.id,
         title: head.title,
@@ -160,8 +168,10 @@ fn row(head: SessionHead, running: impl Fn(&str) -> Option<bool>) -> SessionRow 
         turns: head.turns,
         cost_usd: head.cost_usd,
         state: head.state.to_string(),
-        is_open: running.is_some(),
-        is_running: running.unwrap_or_default(),
+        is_open: live.is_some(),
+        is_running: quiet_ms.is_some(),
+        is_waiting: live.is_some_and(|live| live.is_waiting),
+        quiet_ms,
     }
 }
 

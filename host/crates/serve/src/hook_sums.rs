@@ -1,0 +1,179 @@
+//! Sums over the hook calls of each plugin and each script since the server started: how many, how
+//! slow, which failed.
+//!
+//! Owns sums only, so it stays small however long the server runs; each call is in the session in
+//! which it was made.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rind_lib::event::{Event, Stamped};
+use rind_lib::lock::lock;
+use rind_lib::point::trace::{TraceOutcome, TraceRecord};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Hook calls of one plugin or script since the server started.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct PluginSums {
+    /// Calls that failed.
+    pub(crate) failures: u64,
+    /// Failure that came last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_failure: Option<HookFailure>,
+    /// Sums by point, the slowest hook first.
+    pub(crate) hooks: Vec<HookSum>,
+}
+
+/// Failure of a hook.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct HookFailure {
+    /// Name of the point.
+    pub(crate) point: String,
+    /// Reason, in words.
+    pub(crate) reason: String,
+    /// Id of the session in which it failed.
+    pub(crate) session: String,
+    /// Time in milliseconds since 1970.
+    pub(crate) time: i64,
+}
+
+/// Calls of one hook.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct HookSum {
+    /// Name of the point.
+    pub(crate) point: String,
+    /// Number of calls.
+    pub(crate) calls: u64,
+    /// Milliseconds of an average call.
+    pub(crate) average_ms: f64,
+    /// Milliseconds of the slowest call.
+    pub(crate) slowest_ms: f64,
+    /// Id of the session with the slowest call.
+    pub(crate) slowest_session: String,
+}
+
+#[derive(Default)]
+struct Sums {
+    failures: u64,
+    last_failure: Option<HookFailure>,
+    hooks: BTreeMap<String, PointSum>,
+}
+
+struct PointSum {
+    calls: u64,
+    micros: f64,
+    slowest_micros: f64,
+    slowest_session: Arc<str>,
+}
+
+/// Sums of the plugins of one host, by their names.
+#[derive(Default)]
+pub(crate) struct HookSums(Mutex<BTreeMap<Arc<str>, Sums>>);
+
+impl HookSums {
+    /// Adds the call of a hook, if the event is one.
+    pub(crate) fn note_event(&self, stamped: &Stamped) {
+        let Event::Hook { record } = &stamped.event else {
+            return;
+        };
+        if record.was_called() {
+            let session = stamped.session.clone().unwrap_or_default();
+            self.add_call(record, session, stamped.at.as_millisecond());
+        }
+    }
+
+    fn add_call(&self, record: &TraceRecord, session: Arc<str>, time: i64) {
+        let mut plugins = lock(&self.0);
+        let plugin = plugins.entry(record.plugin.clone()).or_default();
+        if let TraceOutcome::Failed | TraceOutcome::FailedBlocking = record.outcome {
+            plugin.failures += 1;
+            plugin.last_failure = Some(HookFailure {
+                point: record.point.to_string(),
+                reason: record.reason.clone().unwrap_or_default(),
+                session: session.to_string(),
+                time,
+            });
+        }
+        if let Some(hook) = plugin.hooks.get_mut(&*record.point) {
+            hook.calls += 1;
+            hook.micros += record.micros;
+            if record.micros > hook.slowest_micros {
+                hook.slowest_micros = record.micros;
+                hook.slowest_session = session;
+            }
+            return;
+        }
+        let first = PointSum {
+            calls: 1,
+            micros: record.micros,
+            slowest_micros: record.micros,
+            slowest_session: session,
+        };
+        plugin.hooks.insert(record.point.to_string(), first);
+    }
+
+    /// Returns the names under which calls were counted.
+    pub(crate) fn names(&self) -> Vec<Arc<str>> {
+        lock(&self.0).keys().cloned().collect()
+    }
+
+    /// Returns the sums of a plugin.
+    pub(crate) fn of_plugin(&self, name: &str) -> PluginSums {
+        let plugins = lock(&self.0);
+        let Some(plugin) = plugins.get(name) else {
+            return PluginSums::default();
+        };
+        let hook = |(point, sum): (&String, &PointSum)| HookSum {
+            point: point.clone(),
+            calls: sum.calls,
+            average_ms: sum.micros / sum.calls as f64 / 1e3,
+            slowest_ms: sum.slowest_micros / 1e3,
+            slowest_session: sum.slowest_session.to_string(),
+        };
+        let mut hooks: Vec<HookSum> = plugin.hooks.iter().map(hook).collect();
+        hooks.sort_by(|a, b| b.slowest_ms.total_cmp(&a.slowest_ms));
+        PluginSums {
+            failures: plugin.failures,
+            last_failure: plugin.last_failure.clone(),
+            hooks,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_hook_comes_first_and_failures_keep_their_session() {
+        let sums = HookSums::default();
+        let call = |point: &'static str, outcome, micros, session: &str| {
+            let record = TraceRecord {
+                point: point.into(),
+                plugin: "guard".into(),
+                outcome,
+                changed: Vec::new(),
+                reason: Some("out of fuel".to_owned()),
+                micros,
+                turn: 1,
+                step: 1,
+                call_id: None,
+            };
+            sums.add_call(&record, session.into(), 7);
+        };
+        call("pre-tool", TraceOutcome::Pass, 1000.0, "a");
+        call("turn-end", TraceOutcome::Pass, 2000.0, "a");
+        call("pre-tool", TraceOutcome::FailedBlocking, 4000.0, "b");
+        let guard = sums.of_plugin("guard");
+        let first = &guard.hooks[0];
+        assert_eq!(
+            (&*first.point, first.calls, &*first.slowest_session),
+            ("pre-tool", 2, "b")
+        );
+        assert_eq!((first.average_ms, first.slowest_ms), (2.5, 4.0));
+        assert_eq!(guard.failures, 1);
+        assert_eq!(guard.last_failure.unwrap().session, "b");
+        assert!(sums.of_plugin("other").hooks.is_empty());
+    }
+}

@@ -1,0 +1,112 @@
+//! State of each loop of plugins, from the events of their runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rind_lib::event::{Event, LoopResult, Stamped};
+use rind_lib::lock::lock;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::hook_sums::HookSums;
+
+/// A loop of a plugin.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct LoopRow {
+    /// Name of the plugin.
+    pub(crate) plugin: String,
+    /// Id of the session of its runs.
+    pub(crate) session: String,
+    /// Runs that ended since the server started.
+    pub(crate) runs: u64,
+    /// Runs that failed one after the other, up to the last one.
+    pub(crate) failures: u32,
+    /// Milliseconds of the last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_run_ms: Option<u64>,
+    /// Reason of the last run for a further one, in the plugin's words, or its failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_reason: Option<String>,
+    /// Time of the next run in milliseconds since 1970; one that is over when it runs. Absent before
+    /// the first run has ended, and when there is no further one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_run: Option<i64>,
+    /// Whether it is not run again.
+    pub(crate) has_ended: bool,
+}
+
+/// The loops of a server.
+#[derive(Default)]
+pub struct LoopBoard {
+    loops: Mutex<BTreeMap<String, LoopRow>>,
+    hooks: Arc<HookSums>,
+}
+
+impl LoopBoard {
+    /// Creates the board without loops. Hooks that their runs call are counted in `hooks`.
+    pub(crate) fn new(hooks: Arc<HookSums>) -> Self {
+        Self {
+            loops: Mutex::default(),
+            hooks,
+        }
+    }
+
+    /// Adds a loop that is about to run, with the session of its runs.
+    pub fn add_loop(&self, plugin: &str, session: &str) {
+        let row = LoopRow {
+            plugin: plugin.to_owned(),
+            session: session.to_owned(),
+            runs: 0,
+            failures: 0,
+            last_run_ms: None,
+            last_reason: None,
+            next_run: None,
+            has_ended: false,
+        };
+        lock(&self.loops).insert(plugin.to_owned(), row);
+    }
+
+    /// Takes note of an event of a loop's session.
+    pub fn note_event(&self, stamped: &Stamped) {
+        match &stamped.event {
+            Event::LoopRun {
+                plugin,
+                outcome,
+                reason,
+                duration_ms,
+                ..
+            } => self.change_loop(plugin, |row| {
+                row.runs += 1;
+                row.failures = match outcome {
+                    LoopResult::Failed => row.failures + 1,
+                    _ => 0,
+                };
+                row.last_run_ms = Some(*duration_ms);
+                row.last_reason.clone_from(reason);
+                // A run that is not the last is followed by a wait.
+                row.has_ended = !matches!(outcome, LoopResult::Again);
+            }),
+            Event::LoopWait {
+                plugin, delay_ms, ..
+            } => self.change_loop(plugin, |row| {
+                let delay = i64::try_from(*delay_ms).unwrap_or(i64::MAX);
+                let now = stamped.at.as_millisecond();
+                row.next_run = Some(now.saturating_add(delay));
+                row.has_ended = false;
+            }),
+            _ => self.hooks.note_event(stamped),
+        }
+    }
+
+    fn change_loop(&self, plugin: &str, change: impl FnOnce(&mut LoopRow)) {
+        if let Some(row) = lock(&self.loops).get_mut(plugin) {
+            row.next_run = None;
+            change(row);
+        }
+    }
+
+    /// Returns all loops, by the names of their plugins.
+    pub(crate) fn rows(&self) -> Vec<LoopRow> {
+        lock(&self.loops).values().cloned().collect()
+    }
+}

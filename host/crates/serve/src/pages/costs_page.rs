@@ -1,0 +1,46 @@
+//! The page of costs: sums over all sessions, by day, model and folder.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use maud::{Markup, html};
+use rind_lib::text::printable_text;
+
+use super::layout::{PageError, format_usd, page, table};
+use crate::ApiState;
+use crate::routes::costs::{CostSum, list_costs};
+
+pub(super) async fn show_costs(State(state): State<ApiState>) -> Result<Markup, PageError> {
+    let costs = list_costs(&state).await?;
+    let all = &costs.all;
+    let content = html! {
+        h1 { "Costs" }
+        p { "Sessions: " (all.sessions) ", turns: " (all.turns) ", cost: " strong { (format!("${:.4}", all.cost_usd)) } " where prices are known" }
+        h2 { "By the day of the last entry (UTC)" }
+        (sums("Day", &costs.days))
+        h2 { "By model" }
+        (sums("Model", &costs.models))
+        h2 { "By folder" }
+        (sums("Folder", &costs.workspaces))
+    };
+    Ok(page(&state, "Costs", &content))
+}
+
+/// A table of sums, the last name first: of days, the last one matters most.
+fn sums(head: &str, sums: &BTreeMap<String, CostSum>) -> Markup {
+    let rows = html! {
+        @for (name, sum) in sums.iter().rev() {
+            tr {
+                td { (printable_text(name)) }
+                td.number { (sum.sessions) }
+                td.number { (sum.turns) }
+                td.number { (format_usd(sum.cost_usd)) }
+            }
+        }
+    };
+    table(
+        &format!("Costs by {}", head.to_lowercase()),
+        &[head, "Sessions", "Turns", "Cost"],
+        &rows,
+    )
+}

@@ -1,0 +1,146 @@
+//! The page of plugins: permissions, failures and slow hooks of each, the loops, and what does not
+//! run.
+
+use axum::extract::State;
+use maud::{Markup, html};
+use rind_lib::clock::now_ms;
+use rind_lib::text::printable_text;
+
+use super::layout::{PageError, format_time, page, table};
+use super::workspace_field;
+use crate::ApiState;
+use crate::hook_sums::PluginSums;
+use crate::loop_board::LoopRow;
+use crate::routes::QueryOf;
+use crate::routes::plugins::{LeftOutRow, PluginQuery, PluginRow, ScriptRow, list_plugins};
+
+/// Hooks of a plugin that are shown, the slowest first.
+const SHOWN_HOOKS: usize = 3;
+
+pub(super) async fn show_plugins(
+    State(state): State<ApiState>,
+    QueryOf(query): QueryOf<PluginQuery>,
+) -> Result<Markup, PageError> {
+    let workspaces = state.sessions.workspaces();
+    let host = workspaces.find_host(query.workspace).await?;
+    let list = list_plugins(&host);
+    let folders = workspaces.folders();
+    let content = html! {
+        h1 { "Plugins" }
+        @if folders.len() > 1 {
+            p { "Of sessions in " (printable_text(&host.host.workspace().display().to_string())) }
+            form method="get" action="/plugins" { (workspace_field(&folders)) button { "Show" } }
+        }
+        (plugin_table(&list.plugins))
+        (script_table(&list.scripts))
+        (left_out(&list.left_out))
+        (loop_table(&state.loops.rows()))
+    };
+    Ok(page(&state, "Plugins", &content))
+}
+
+fn plugin_table(plugins: &[PluginRow]) -> Markup {
+    let rows = html! {
+        @for plugin in plugins {
+            tr {
+                td { strong { (printable_text(&plugin.name)) } br; small { (plugin.digest.chars().take(16).collect::<String>()) } }
+                td { (plugin.version) }
+                td { (plugin.trust) }
+                td { @if plugin.granted.is_empty() { "none" } @else { (printable_text(&plugin.granted.join(", "))) } }
+                td { (failures(&plugin.sums)) }
+                td { (slow_hooks(&plugin.sums)) }
+                td { (printable_text(&plugin.tools.join(", "))) }
+                td { (plugin.exports.join(", ")) }
+            }
+        }
+    };
+    let heads = [
+        "Plugin",
+        "Version",
+        "Trust",
+        "Permissions",
+        "Failures",
+        "Slowest hooks",
+        "Tools",
+        "Exports",
+    ];
+    table("Plugins", &heads, &rows)
+}
+
+fn script_table(scripts: &[ScriptRow]) -> Markup {
+    let rows = html! {
+        @for script in scripts {
+            tr {
+                td { strong { (printable_text(&script.name)) } }
+                td { (failures(&script.sums)) }
+                td { (slow_hooks(&script.sums)) }
+            }
+        }
+    };
+    html! {
+        @if !scripts.is_empty() {
+            h2 { "Scripts" }
+            (table("Scripts", &["Script", "Failures", "Slowest hooks"], &rows))
+        }
+    }
+}
+
+fn failures(sums: &PluginSums) -> Markup {
+    html! {
+        @if let Some(last) = &sums.last_failure {
+            strong { (sums.failures) } ": "
+            a href={ "/sessions/" (last.session) } { (last.point) ", " (format_time(last.time)) }
+            br; small { (printable_text(&last.reason)) }
+        } @else {
+            "none"
+        }
+    }
+}
+
+fn slow_hooks(sums: &PluginSums) -> Markup {
+    html! {
+        @for hook in sums.hooks.iter().take(SHOWN_HOOKS) {
+            div {
+                a href={ "/sessions/" (hook.slowest_session) } { (hook.point) }
+                (format!(" {:.1} ms", hook.slowest_ms)) br;
+                small { (format!("{} calls, {:.1} ms on average", hook.calls, hook.average_ms)) }
+            }
+        }
+    }
+}
+
+fn left_out(rows: &[LeftOutRow]) -> Markup {
+    html! {
+        @if !rows.is_empty() {
+            h2 { "Found and not run" }
+            ul { @for row in rows { li { strong { (printable_text(&row.name)) } ": " (printable_text(&row.reason)) } } }
+        }
+    }
+}
+
+fn loop_table(loops: &[LoopRow]) -> Markup {
+    let rows = html! {
+        @for row in loops {
+            tr {
+                td { a href={ "/sessions/" (row.session) } { (printable_text(&row.plugin)) } }
+                td.number { (row.runs) }
+                td { @match row.last_run_ms { Some(ms) => { (ms) " ms" }, None => { "none yet" } } }
+                td {
+                    @match row.next_run {
+                        _ if row.has_ended => "ended",
+                        Some(time) if time > now_ms() => (format_time(time)),
+                        _ => "runs",
+                    }
+                }
+                td.number { (row.failures) }
+                td { (printable_text(row.last_reason.as_deref().unwrap_or_default())) }
+            }
+        }
+    };
+    html! {
+        @if !loops.is_empty() {
+            h2 { "Loops" }
+            (table("Loops", &["Loop", "Runs", "Last run", "Next run", "Failures in a row", "Reason"], &rows))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Costs of all sessions.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rind_lib::session::SessionHead;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::in_background;
+use crate::ApiState;
+use crate::error::ApiError;
+
+/// Costs of all sessions. Subagents count in the sessions that started them.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct CostList {
+    /// Sum over all sessions.
+    pub(crate) all: CostSum,
+    /// Sums by the day (UTC) on which a session was last written, such as `2026-01-31`.
+    pub(crate) days: BTreeMap<String, CostSum>,
+    /// Sums by the model with which a session started.
+    pub(crate) models: BTreeMap<String, CostSum>,
+    /// Sums by the folder of a session.
+    pub(crate) workspaces: BTreeMap<String, CostSum>,
+}
+
+/// Costs of some sessions.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct CostSum {
+    /// Number of sessions.
+    pub(crate) sessions: u64,
+    /// Number of their turns.
+    pub(crate) turns: u64,
+    /// Cost in US dollars of the requests with a known price.
+    pub(crate) cost_usd: f64,
+}
+
+impl CostSum {
+    fn add_session(&mut self, head: &SessionHead) {
+        self.sessions += 1;
+        self.turns += head.turns;
+        self.cost_usd += head.cost_usd;
+    }
+}
+
+pub(crate) async fn list(State(state): State<ApiState>) -> Result<Json<CostList>, ApiError> {
+    Ok(Json(list_costs(&state).await?))
+}
+
+/// Returns the costs of the sessions in the store.
+pub(crate) async fn list_costs(state: &ApiState) -> Result<CostList, ApiError> {
+    let store = state.sessions.store().clone();
+    let heads = in_background(move || Ok(store.heads()?.rows)).await?;
+    let mut costs = CostList::default();
+    for head in &heads {
+        let written = Timestamp::from_millisecond(head.updated).unwrap_or_default();
+        let day = written.to_zoned(TimeZone::UTC).date().to_string();
+        for sum in [
+            &mut costs.all,
+            costs.days.entry(day).or_default(),
+            costs.models.entry(head.model.clone()).or_default(),
+            costs.workspaces.entry(head.workspace.clone()).or_default(),
+        ] {
+            sum.add_session(head);
+        }
+    }
+    Ok(costs)
+}
