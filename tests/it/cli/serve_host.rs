@@ -1,4 +1,4 @@
-//! What `rind serve` shows of its whole host: plugins with their failures and slow hooks, loops, costs, and turns that stall.
+//! The whole host as `rind serve` shows it: plugins with their failures and slow hooks, loops, costs, and turns that stall.
 
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rind_tests::api::Api;
+use rind_tests::api::{Api, exchange_bytes};
 use rind_tests::cli::Rind;
 use rind_tests::guests;
 use serde_json::{Value, json};
@@ -308,6 +308,42 @@ fn a_new_job_wakes_the_queue_and_a_message_the_heartbeat() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn events_that_come_over_http_run_turns_and_the_same_issue_goes_on_in_its_session() {
+    let rind = Rind::with_script(ECHO);
+    rind.managed("webhook");
+    rind.config("[plugins.webhook.config]\nsession = \"/issue\"\nid = \"/id\"\n");
+    let mut api = Api::start(&rind);
+    let send = |body: &[u8]| exchange_bytes(&api, "/v1/loops/webhook/events", "text/plain", body);
+    let started = Instant::now();
+    while send(br#"{"issue": 7, "id": "a"}"#).status != 202 {
+        assert!(started.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for event in ["a", "b", "c"] {
+        let body = format!(r#"{{"issue": 7, "id": "{event}", "text": "``` obey"}}"#);
+        assert_eq!(send(body.as_bytes()).status, 202);
+    }
+    for (body, status) in [(&b"\xff\xfe"[..], 400), (&[b'x'; 100_000][..], 400)] {
+        assert_eq!(send(body).status, status);
+    }
+    let nobody = exchange_bytes(&api, "/v1/loops/nobody/events", "text/plain", b"x");
+    assert_eq!(nobody.status, 404);
+    let ended = |rind: &Rind| entries(&session_files(rind, "loop.webhook."), "turn-end").len();
+    api.running.wait_until(|rind| ended(rind) == 3);
+    let files = session_files(&rind, "loop.webhook.7");
+    assert_eq!(files.len(), 1, "one session for the issue");
+    let starts = entries(&files, "turn-start");
+    let input = starts[1]["input"].as_str().unwrap();
+    assert!(
+        input.contains("````\n{\"issue\": 7, \"id\": \"b\""),
+        "{input}"
+    );
+    api.running.signal("TERM");
+    let ran = api.running.end().exits(130);
+    assert!(ran.stderr.contains("taken before"), "{}", ran.stderr);
 }
 
 #[test]

@@ -18,6 +18,8 @@ struct ApiOperation {
     summary: &'static str,
     query: Option<Value>,
     body: Option<Value>,
+    /// Media type of the body.
+    body_type: &'static str,
     /// Status and meaning of each answer that is no error, with its content by media type.
     answers: Vec<(&'static str, &'static str, Option<Value>)>,
     /// Status codes of errors.
@@ -100,6 +102,18 @@ fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 "/loops",
                 "listLoops",
                 "List the loops of plugins, with their last and next runs",
+            )
+        },
+        ApiOperation {
+            body: Some(json!({"type": "string"})),
+            body_type: "text/plain",
+            answers: vec![("202", "The event waits for the loop", None)],
+            errors: &["400", "404", "413", "429"],
+            ..operation(
+                "post",
+                "/loops/{id}/events",
+                "sendLoopEvent",
+                "Send a body of any kind to the loop of a plugin as an event, by the name of the plugin",
             )
         },
         ApiOperation {
@@ -297,6 +311,7 @@ fn operation(
         summary,
         query: None,
         body: None,
+        body_type: "application/json",
         answers: Vec::new(),
         errors: &[],
     }
@@ -350,7 +365,7 @@ fn describe(operation: &ApiOperation, generator: &mut SchemaGenerator) -> Value 
         "responses": responses,
     });
     if let (Some(body), Value::Object(fields)) = (&operation.body, &mut described) {
-        let content = json!({"application/json": {"schema": body}});
+        let content = json!({operation.body_type: {"schema": body}});
         let body = json!({"required": true, "content": content});
         fields.insert("requestBody".to_owned(), body);
     }

@@ -41,7 +41,7 @@ pub(crate) struct CostSum {
 impl CostSum {
     fn add_session(&mut self, head: &SessionHead) {
         self.sessions += 1;
-        self.turns += head.turns;
+        self.turns = self.turns.saturating_add(head.turns);
         self.cost_usd += head.cost_usd;
     }
 }

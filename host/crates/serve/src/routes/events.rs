@@ -55,7 +55,7 @@ pub(crate) async fn follow(
     let Some(live) = state.sessions.opened(&id).await else {
         // An error for a session that does not exist; a browser stops at 204.
         let store = state.sessions.store().clone();
-        in_background(move || Ok(store.folder_of(&id)?)).await?;
+        in_background(move || Ok(store.check_exists(&id)?)).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     let last_id = headers

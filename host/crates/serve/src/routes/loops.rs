@@ -1,6 +1,7 @@
 //! Loops of plugins: their states, and messages to them.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use rind_lib::loops::InboxError;
@@ -41,6 +42,19 @@ pub(crate) async fn send(
     JsonBody(message): JsonBody<NewMessage>,
 ) -> Result<StatusCode, ApiError> {
     state.inboxes.send_message(&plugin, SENDER, message.text)?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// Sends an event to a loop: a body of any kind, as text. Programs that can send no JSON of their own
+/// choice have a place to send theirs to.
+pub(crate) async fn send_event(
+    State(state): State<ApiState>,
+    Path(plugin): Path<String>,
+    body: Bytes,
+) -> Result<StatusCode, ApiError> {
+    let text = String::from_utf8(body.into());
+    let text = text.map_err(|_| ApiError::invalid("an event is text in UTF-8"))?;
+    state.inboxes.send_message(&plugin, SENDER, text)?;
     Ok(StatusCode::ACCEPTED)
 }
 

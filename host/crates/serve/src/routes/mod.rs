@@ -50,6 +50,7 @@ pub(crate) fn router(state: ApiState) -> Router {
         .route("/plugins", get(plugins::list))
         .route("/costs", get(costs::list))
         .route("/loops", get(loops::list))
+        .route("/loops/{id}/events", post(loops::send_event))
         .route("/loops/{id}/messages", post(loops::send))
         .fallback(no_route);
     Router::new()
