@@ -3,7 +3,8 @@
 //! Owns the file `.heads.json` beside the sessions. It is rebuilt when it is missing, damaged or of
 //! another version, and a head in it counts only while the size and the time of the session's file
 //! are those that it was made from. The cache serves lists and is never trusted for anything else;
-//! that it cannot be written is no error. Start from [`SessionStore::heads`].
+//! that it cannot be written is no error. A store that keeps no files has its heads in memory. Start
+//! from [`SessionStore::heads`].
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -16,7 +17,10 @@ use serde::{Deserialize, Serialize};
 use super::guarded::{self, Lines, MAX_LINE_BYTES};
 use super::head::{HeadBuilder, SessionHead};
 use super::log::FILE;
+use super::storage::{ListedSession, Position};
+use super::store::lines_name;
 use super::{Error, SessionStore};
+use crate::lock::lock;
 
 /// Name of the cache in the folder of all sessions.
 pub(super) const CACHE: &str = ".heads.json";
@@ -57,8 +61,53 @@ impl SessionStore {
     /// Returns the heads of all sessions, the last written first. A session that cannot be read
     /// hides no other one. Takes no lock, and reads only what changed since the last call.
     pub fn heads(&self) -> Result<Heads, Error> {
-        let cache = self.files()?.root().join(CACHE);
-        let mut known = read_cache(&cache);
+        match self.files() {
+            Ok(files) => self.heads_of_files(&files.root().join(CACHE)),
+            Err(_) => self.listed_heads(),
+        }
+    }
+
+    /// Returns the heads of a store that keeps no files. Sessions that were written since the last
+    /// call are read whole.
+    fn listed_heads(&self) -> Result<Heads, Error> {
+        let mut heads = Heads::default();
+        let mut kept = lock(self.kept_heads());
+        let mut known = std::mem::take(&mut *kept);
+        for listed in self.listed()? {
+            let old = known.remove(&listed.id);
+            let same =
+                |old: &SessionHead| (old.updated, old.bytes) == (listed.updated, listed.bytes);
+            let head = match old.filter(same) {
+                Some(head) => head,
+                None => match self.listed_head(&listed) {
+                    Ok(head) => head,
+                    Err(error) => {
+                        heads.notices.push(unreadable(&listed.id, &error));
+                        continue;
+                    }
+                },
+            };
+            heads.rows.push(head.clone());
+            kept.insert(listed.id, head);
+        }
+        heads.sort_rows();
+        Ok(heads)
+    }
+
+    fn listed_head(&self, listed: &ListedSession) -> Result<SessionHead, Error> {
+        let at = self.address(&listed.id)?;
+        let lines = self.sessions().read(&at, Position::START)?;
+        let name = lines_name(&**self.sessions(), &at);
+        let built = build_head(&listed.id, &lines[..]);
+        Ok(SessionHead {
+            bytes: listed.bytes,
+            updated: listed.updated,
+            ..built.map_err(|error| Error::read_error(&name, error))?
+        })
+    }
+
+    fn heads_of_files(&self, cache: &Path) -> Result<Heads, Error> {
+        let mut known = read_cache(cache);
         let n_known = known.heads.len();
         let mut fresh = Cache {
             version: CACHE_VERSION,
@@ -95,11 +144,18 @@ impl SessionStore {
             fresh.heads.insert(id, Cached { stamp, head });
         }
         if n_new > 0 || n_known != fresh.heads.len() {
-            write_cache(&cache, &fresh);
+            write_cache(cache, &fresh);
         }
-        let newest = |a: &SessionHead, b: &SessionHead| (b.updated, &b.id).cmp(&(a.updated, &a.id));
-        heads.rows.sort_by(newest);
+        heads.sort_rows();
         Ok(heads)
+    }
+}
+
+impl Heads {
+    /// Puts the last written session first.
+    fn sort_rows(&mut self) {
+        let newest = |a: &SessionHead, b: &SessionHead| (b.updated, &b.id).cmp(&(a.updated, &a.id));
+        self.rows.sort_by(newest);
     }
 }
 
@@ -119,25 +175,31 @@ fn open_session(folder: &Path, path: &Path) -> std::io::Result<Option<(File, Met
     }
 }
 
-fn unreadable(id: &str, error: &std::io::Error) -> String {
-    format!(
-        "session {id} is left out, its file cannot be read: {error}; see `rind session doctor {id}`"
-    )
+fn unreadable(id: &str, error: &dyn std::error::Error) -> String {
+    format!("session {id} is left out, it cannot be read: {error}; see `rind session doctor {id}`")
 }
 
 fn head(id: &str, file: File, meta: &Metadata) -> std::io::Result<SessionHead> {
-    let mut builder = HeadBuilder::default();
-    let mut lines = Lines::new(file, MAX_LINE_BYTES);
-    while let Some(line) = lines.next()? {
-        builder.take(&line);
-    }
     Ok(SessionHead {
-        id: id.to_owned(),
         bytes: meta.len(),
         updated: meta
             .mtime()
             .saturating_mul(1000)
             .saturating_add(meta.mtime_nsec() / 1_000_000),
+        ..build_head(id, file)?
+    })
+}
+
+/// Makes a head of the lines of a session, but for size and time.
+fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
+    let mut builder = HeadBuilder::default();
+    let mut lines = Lines::new(lines, MAX_LINE_BYTES);
+    while let Some(line) = lines.next()? {
+        builder.take(&line);
+    }
+    let id = id.to_owned();
+    Ok(SessionHead {
+        id,
         ..builder.finish()
     })
 }
@@ -154,4 +216,55 @@ fn read_cache(path: &Path) -> Cache {
         (cache.version == CACHE_VERSION).then_some(cache)
     };
     read().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::session::storage::{SessionAddress, Sessions};
+    use crate::session::{MemorySessions, SessionTail};
+
+    fn line(n: u32, fields: &str) -> Vec<u8> {
+        format!("{{\"id\":\"{n}\",\"parent\":null,\"time\":{n},{fields}}}\n").into_bytes()
+    }
+
+    fn lines_of(tail: &mut SessionTail) -> Vec<u64> {
+        let read = tail.read_more().unwrap();
+        read.entries.iter().map(|entry| entry.line).collect()
+    }
+
+    #[test]
+    fn a_store_without_files_has_heads_and_lines_that_can_be_followed() {
+        const HEADER: &str =
+            r#""type":"session","version":1,"workspace":"/w","provider":"p","model":"m""#;
+        const START: &str =
+            r#""type":"turn-start","turn":1,"input":"first words","source":"terminal""#;
+        let kept = MemorySessions::default();
+        let store = SessionStore::over(Arc::new(kept.clone()));
+        assert!(store.heads().unwrap().rows.is_empty());
+        let at = SessionAddress::parse("one").unwrap();
+        let mut journal = kept.create(&at).unwrap();
+        journal
+            .append(&[line(1, HEADER), line(2, START)].concat())
+            .unwrap();
+        let turns = || store.heads().unwrap().rows[0].turns;
+        let head = store.heads().unwrap().rows.remove(0);
+        assert_eq!(
+            (&*head.id, &*head.title, head.turns),
+            ("one", "first words", 1)
+        );
+        let mut tail = store.tail("one").unwrap();
+        assert_eq!(lines_of(&mut tail), [1, 2]);
+        assert!(lines_of(&mut tail).is_empty());
+        journal.append(&line(3, START)).unwrap();
+        assert_eq!((lines_of(&mut tail), turns()), (vec![3], 2));
+        assert_eq!(store.read_lines("one").unwrap().entries.len(), 3);
+        assert!(matches!(
+            store.read_lines("two"),
+            Err(Error::Unknown { .. })
+        ));
+        assert!(store.check_exists("two").is_err() && store.check_exists("one").is_ok());
+    }
 }

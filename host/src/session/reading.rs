@@ -4,13 +4,16 @@
 //! links, and that a damaged line is told and hides no other. Takes no lock, so the session may be
 //! open in another process. Start from [`SessionStore::read_lines`].
 
-use std::io::{Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::children::AGENTS;
 use super::entry::{Body, Entry, VERSION};
 use super::guarded::{self, Line, Lines, MAX_LINE_BYTES};
 use super::log::FILE;
+use super::storage::{Position, SessionAddress, Sessions};
+use super::store::lines_name;
 use super::{Error, SessionStore};
 
 /// An entry and the number of its line, from 1.
@@ -36,10 +39,22 @@ pub struct Reading {
 /// Reader of a session that another process may be appending to.
 #[derive(Debug)]
 pub struct SessionTail {
+    source: TailSource,
+    /// File of the session, or a name of it for messages.
     path: PathBuf,
     /// Offset up to which lines were read, and their number.
     offset: u64,
     n_lines: u64,
+}
+
+/// Place from which lines are read.
+#[derive(Debug)]
+enum TailSource {
+    /// The file at the path, of which only what is new is read.
+    File,
+    /// A store that keeps no files. It is read from the beginning each time, because a position in
+    /// it is known to its writer alone.
+    Store(Arc<dyn Sessions>, SessionAddress),
 }
 
 impl SessionTail {
@@ -53,15 +68,9 @@ impl SessionTail {
     }
 
     fn read_from_here(&mut self, takes_torn: bool) -> Result<Reading, Error> {
+        let mut lines = Lines::new(self.open_here()?, MAX_LINE_BYTES);
         let path = &self.path;
         let failed = |source| Error::read_error(path, source);
-        let (mut file, meta) = guarded::open(path).map_err(failed)?;
-        if meta.len() < self.offset {
-            let why = "it was cut or replaced while it was being followed; start again";
-            return Err(failed(std::io::Error::other(why)));
-        }
-        file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
-        let mut lines = Lines::new(file, MAX_LINE_BYTES);
         let mut reading = Reading::default();
         loop {
             let line = lines.next().map_err(failed)?;
@@ -101,6 +110,34 @@ impl SessionTail {
         self.n_lines += lines.number - u64::from(reading.is_torn);
         Ok(reading)
     }
+
+    /// Opens the lines after those that were read.
+    fn open_here(&self) -> Result<Box<dyn Read>, Error> {
+        let failed = |source| Error::read_error(&self.path, source);
+        let was_cut = || {
+            let why = "it was cut or replaced while it was being followed; start again";
+            failed(io::Error::other(why))
+        };
+        match &self.source {
+            TailSource::File => {
+                let (mut file, meta) = guarded::open(&self.path).map_err(failed)?;
+                if meta.len() < self.offset {
+                    return Err(was_cut());
+                }
+                file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
+                Ok(Box::new(file))
+            }
+            TailSource::Store(sessions, at) => {
+                let bytes = sessions.read(at, Position::START)?;
+                if (bytes.len() as u64) < self.offset {
+                    return Err(was_cut());
+                }
+                let mut lines = Cursor::new(bytes);
+                lines.set_position(self.offset);
+                Ok(Box::new(lines))
+            }
+        }
+    }
 }
 
 impl SessionStore {
@@ -112,8 +149,19 @@ impl SessionStore {
 
     /// Returns a reader that begins at the first line of a session.
     pub fn tail(&self, id: &str) -> Result<SessionTail, Error> {
-        let path = self.folder_of(id)?.join(FILE);
+        let (source, path) = match self.files() {
+            Ok(files) => {
+                let folder = files.folder_of(&self.address(id)?)?;
+                (TailSource::File, folder.join(FILE))
+            }
+            Err(_) => {
+                let at = self.address(id)?;
+                let name = lines_name(&**self.sessions(), &at);
+                (TailSource::Store(self.sessions().clone(), at), name)
+            }
+        };
         Ok(SessionTail {
+            source,
             path,
             offset: 0,
             n_lines: 0,

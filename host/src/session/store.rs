@@ -8,13 +8,15 @@
 //! The module must not know the meaning of entries beyond the rows and summaries that it returns.
 //! Start from [`SessionStore`].
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 use super::entry::{Body, Entry, VERSION};
 use super::guarded::{self, Line, Lines, MAX_LINE_BYTES, is_new_session_id, is_session_id};
+use super::head::SessionHead;
 use super::live::Session;
 use super::log::FILE;
 use super::storage::files::SessionFiles;
@@ -34,7 +36,12 @@ pub struct SessionStore {
     sessions: Arc<dyn Sessions>,
     /// The same store, if it keeps files.
     files: Option<SessionFiles>,
+    /// Heads of a store that keeps no files, as they were last read.
+    kept_heads: KeptHeads,
 }
+
+/// Heads by the ids of their sessions.
+type KeptHeads = Arc<Mutex<BTreeMap<String, SessionHead>>>;
 
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -79,18 +86,22 @@ impl SessionStore {
         Self::of_files(SessionFiles::new(root))
     }
 
-    /// Returns a handle of another store. Operations on files alone (repairs, search, export, heads)
-    /// are an error there.
+    /// Returns a handle of another store. Operations on files alone (repairs, search, export) are an
+    /// error there.
     #[must_use]
     pub fn over(sessions: Arc<dyn Sessions>) -> Self {
-        let files = None;
-        Self { sessions, files }
+        Self {
+            sessions,
+            files: None,
+            kept_heads: KeptHeads::default(),
+        }
     }
 
     pub(super) fn of_files(files: SessionFiles) -> Self {
         Self {
             sessions: Arc::new(files.clone()),
             files: Some(files),
+            kept_heads: KeptHeads::default(),
         }
     }
 
@@ -108,6 +119,10 @@ impl SessionStore {
     #[must_use]
     pub fn sessions(&self) -> &Arc<dyn Sessions> {
         &self.sessions
+    }
+
+    pub(super) fn kept_heads(&self) -> &Mutex<BTreeMap<String, SessionHead>> {
+        &self.kept_heads
     }
 
     /// Returns the files of the store.
@@ -179,22 +194,40 @@ impl SessionStore {
         Ok(rows)
     }
 
-    /// Returns the rows of a store that keeps no files, page by page.
+    /// Returns the rows of a store that keeps no files.
     fn listed_rows(&self) -> Result<Vec<SessionRow>, Error> {
-        let (mut rows, mut after) = (Vec::new(), None);
+        let mut rows = Vec::new();
+        for listed in self.listed()? {
+            let lines = self
+                .sessions
+                .read(&self.address(&listed.id)?, Position::START)?;
+            rows.push(session_row(listed, &lines[..]));
+        }
+        Ok(rows)
+    }
+
+    /// Lists the sessions that have a valid id, page by page.
+    pub(super) fn listed(&self) -> Result<Vec<ListedSession>, Error> {
+        let (mut all, mut after) = (Vec::new(), None);
         loop {
             let page = self.sessions.list(after.as_deref(), PAGE)?;
-            for listed in page.sessions {
-                let Some(at) = SessionAddress::parse(&listed.id) else {
-                    continue;
-                };
-                let lines = self.sessions.read(&at, Position::START)?;
-                rows.push(session_row(listed, &lines[..]));
-            }
+            let named = page.sessions.into_iter();
+            all.extend(named.filter(|listed| SessionAddress::parse(&listed.id).is_some()));
             after = page.next;
             if after.is_none() {
-                return Ok(rows);
+                return Ok(all);
             }
+        }
+    }
+
+    /// Checks that there is a session of this full id, or of a subagent as `ID/agents/AGENT`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn check_exists(&self, id: &str) -> Result<(), Error> {
+        match self.sessions.contains(&self.address(id)?) {
+            true => Ok(()),
+            false => Err(self.unknown_session(id)),
         }
     }
 

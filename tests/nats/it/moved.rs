@@ -47,6 +47,42 @@ fn a_session_with_lines_alone_goes_both_ways_byte_for_byte() {
 }
 
 #[test]
+fn what_one_program_writes_another_lists_reads_and_follows() {
+    let servers = NatsServers::start(ServerSetup::ONE);
+    let store = || {
+        let sessions = NatsSessions::connect(servers.config("t")).unwrap();
+        SessionStore::over(Arc::new(sessions))
+    };
+    let (writer, reader) = (store(), store());
+    assert!(reader.heads().unwrap().rows.is_empty());
+    assert!(reader.read_lines("one").is_err() && reader.check_exists("one").is_err());
+    drop(writer.create_named("one", &spec()).unwrap());
+    let mut tail = reader.tail("one").unwrap();
+    let lines = |tail: &mut rind_lib::session::SessionTail| {
+        let read = tail.read_more().unwrap();
+        read.entries
+            .iter()
+            .map(|entry| entry.line)
+            .collect::<Vec<u64>>()
+    };
+    assert_eq!(lines(&mut tail), [1]);
+    let head = reader.heads().unwrap().rows.remove(0);
+    assert_eq!(
+        (&*head.id, &*head.workspace, head.turns),
+        ("one", "/srv", 0)
+    );
+    // Opening it adds a line.
+    drop(writer.resume("one", &spec()).unwrap());
+    assert_eq!(lines(&mut tail), [2]);
+    let again = reader.heads().unwrap().rows.remove(0);
+    assert!(
+        again.bytes > head.bytes,
+        "the head is that of the new lines"
+    );
+    assert_eq!(reader.read_lines("one").unwrap().entries.len(), 2);
+}
+
+#[test]
 fn values_subagents_and_a_cut_off_line_go_both_ways_byte_for_byte() {
     let servers = NatsServers::start(ServerSetup::ONE);
     let folder = tempfile::tempdir().unwrap();

@@ -212,6 +212,9 @@ pub(super) struct ServeArgs {
     /// folder; may be repeated
     #[arg(long, value_name = "DIR", requires = "listen")]
     pub(super) also_workspace: Vec<PathBuf>,
+    #[cfg(feature = "nats")]
+    #[command(flatten)]
+    pub(super) shared: super::cluster::SharedStoreArgs,
 }
 
 /// Arguments of commands that open a session.

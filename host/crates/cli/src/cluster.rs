@@ -52,6 +52,51 @@ pub(super) struct NatsArgs {
     sync_interval: Option<String>,
 }
 
+/// Arguments of `rind serve` for sessions that are on servers.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct SharedStoreArgs {
+    /// Serve the sessions that programs of many machines share: NATS servers with JetStream, as in
+    /// nats://127.0.0.1:4222
+    #[arg(long, value_name = "URL", requires = "listen")]
+    nats: Option<String>,
+    /// Tenant whose sessions are meant, with --nats
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        requires = "nats"
+    )]
+    tenant: String,
+    /// File with the credentials of the client (`.creds`), with --nats
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    creds: Option<PathBuf>,
+    /// File with root certificates, with --nats; requires TLS
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    tls_ca: Option<PathBuf>,
+}
+
+impl SharedStoreArgs {
+    /// Connects to the store, if sessions are not in files.
+    ///
+    /// # Errors
+    /// The servers do not answer, or an argument is wrong.
+    pub(super) async fn connect(self) -> anyhow::Result<Option<SessionStore>> {
+        let Some(url) = self.nats else {
+            return Ok(None);
+        };
+        let nats = NatsArgs {
+            url,
+            tenant: self.tenant,
+            creds: self.creds,
+            tls_ca: self.tls_ca,
+            replicas: 1,
+            sync_interval: None,
+        };
+        let sessions = nats.connect().await?;
+        Ok(Some(SessionStore::over(Arc::new(sessions))))
+    }
+}
+
 /// Arguments of `rind run` for a turn that a worker runs.
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct RemoteArgs {

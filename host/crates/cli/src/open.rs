@@ -18,6 +18,7 @@ use rind_lib::grant::ask::Ask;
 use rind_lib::host::Session;
 use rind_lib::plugin::load::{OnCompile, PluginSet};
 use rind_lib::provider::Selected;
+use rind_lib::session::SessionStore;
 use rind_lib::skill::Skills;
 use rind_lib::tool::approval::{Approver, DenyAll};
 use rind_lib::tool::builtin::Commands as ShellCommands;
@@ -117,11 +118,15 @@ pub(super) struct OpenedSession {
 
 /// Makes the host of a further folder while the program runs: nobody is asked, and signals stay as
 /// they are.
-pub(super) async fn open_further(settings: RunSettings) -> anyhow::Result<ReadyRun> {
+pub(super) async fn open_further(
+    settings: RunSettings,
+    store: Option<SessionStore>,
+) -> anyhow::Result<ReadyRun> {
     let frontend = TerminalFrontend {
         has_terminal: false,
     };
-    let run = PreparedRun::new(settings, &frontend).await?;
+    let mut run = PreparedRun::new(settings, &frontend).await?;
+    run.store = store;
     let (approver, ..) = choose_approver(false);
     run.host(approver).await
 }
@@ -145,8 +150,7 @@ impl PreparedSession {
     }
 
     /// Replaces the store of sessions, by default files on this machine.
-    #[cfg(feature = "nats")]
-    pub(super) fn with_store(mut self, store: rind_lib::session::SessionStore) -> Self {
+    pub(super) fn with_store(mut self, store: SessionStore) -> Self {
         self.run.store = Some(store);
         self
     }

@@ -21,6 +21,7 @@ use super::signals::AnySignal;
 use super::{environment, open, render};
 use rind_lib::event::Stamped;
 use rind_lib::loops::{EndReason, Error, LoopEnd, Loops};
+use rind_lib::session::SessionStore;
 use rind_operator::settings::{RunSettings, SessionChoice};
 use rind_operator::start::ReadyRun;
 use rind_serve::loop_board::LoopBoard;
@@ -44,8 +45,19 @@ pub(super) async fn run_serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
     // output of the others.
     let settings = args.open.run_settings(SessionChoice::New, false)?;
     let folders = find_folders(&args.also_workspace)?;
-    let opener = OperatorWorkspaces(settings.clone());
+    #[cfg(feature = "nats")]
+    let store = args.shared.connect().await?;
+    #[cfg(not(feature = "nats"))]
+    let store = None;
+    let opener = OperatorWorkspaces {
+        settings: settings.clone(),
+        store: store.clone(),
+    };
     let prepared = open::prepare_session(settings).await?;
+    let prepared = match store {
+        Some(store) => prepared.with_store(store),
+        None => prepared,
+    };
     let ready = prepared.build_host().await?;
     let host = &ready.run.host;
     let api = match &args.listen {
@@ -126,17 +138,21 @@ struct OpenedApi {
 }
 
 /// Makes the hosts of further folders, with the arguments of the program.
-struct OperatorWorkspaces(RunSettings);
+struct OperatorWorkspaces {
+    settings: RunSettings,
+    /// Store of the sessions, where they are not in files of this machine.
+    store: Option<SessionStore>,
+}
 
 impl OpenWorkspace for OperatorWorkspaces {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
-        let mut settings = self.0.clone();
+        let (mut settings, store) = (self.settings.clone(), self.store.clone());
         // The flag is about the first folder and not about this one.
         settings.plugins.trust_project = false;
         Box::pin(async move {
             let opened = async {
                 settings.paths = environment::find_paths(Some(&folder))?;
-                open::open_further(settings).await
+                open::open_further(settings, store).await
             };
             let run = opened.await.map_err(|error| format!("{error:#}"))?;
             Ok(workspace_host(&run))
