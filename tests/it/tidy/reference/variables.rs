@@ -157,6 +157,18 @@ const READ: &[(&str, &[(&str, &str)])] = &[
                 "Settings of pip, read before `pip.conf` of the user and of the machine. `/dev/null`: none are read",
             ),
             (
+                "UV_CONFIG_FILE",
+                "Settings of uv, read in place of `uv.toml` of the user and of the machine",
+            ),
+            (
+                "UV_NO_CONFIG",
+                "Set to any value: no settings of uv are read",
+            ),
+            (
+                "NETRC",
+                "Logins for indexes of Python packages, in place of `~/.netrc`",
+            ),
+            (
                 "CARGO_REGISTRY_DEFAULT",
                 "Registry of crates, by its name in cargo's settings; `CARGO_REGISTRIES_NAME_INDEX` and `CARGO_REGISTRIES_NAME_TOKEN` set its address and token",
             ),

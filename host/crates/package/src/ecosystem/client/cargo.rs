@@ -1,11 +1,11 @@
 //! Settings of cargo: variables, and `config.toml` and `credentials.toml` of its home folder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use toml::Table;
 
-use super::{ClientEnvironment, ConfiguredRegistry, read_settings};
+use super::{ClientEnvironment, ConfiguredRegistry, read_table};
 
 /// Name of the source that cargo uses without settings.
 const DEFAULT_SOURCE: &str = "crates-io";
@@ -165,16 +165,6 @@ impl<'a> CargoSettings<'a> {
         self.environment
             .variable(&format!("CARGO_REGISTRIES_{name}_{key}"))
     }
-}
-
-fn read_table(path: &Path) -> anyhow::Result<Option<Table>> {
-    let Some(text) = read_settings(path)? else {
-        return Ok(None);
-    };
-    // The error would quote the line, which may have a token.
-    let table = text.parse::<Table>().ok();
-    let table = table.with_context(|| format!("{} is not TOML", path.display()))?;
-    Ok(Some(table))
 }
 
 fn find_table<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Table> {

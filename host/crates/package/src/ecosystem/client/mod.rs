@@ -6,6 +6,7 @@
 //! error, because the public registry would be asked for the name of a private package otherwise.
 
 mod cargo;
+mod netrc;
 mod npm;
 mod pip;
 
@@ -17,6 +18,7 @@ use anyhow::{Context, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustix::fs::OFlags;
+use toml::Table;
 
 use super::PackageKind;
 use super::defaults::default_registry;
@@ -102,7 +104,7 @@ pub(super) fn find_registry(
         ),
         PackageKind::Pypi => (
             "the variable PIP_INDEX_URL or `index-url` in pip.conf",
-            "put them into the address in PIP_INDEX_URL or pip.conf, as https://USER:PASSWORD@HOST/",
+            "put them into ~/.netrc, or into the address in PIP_INDEX_URL or pip.conf, as https://USER:PASSWORD@HOST/",
         ),
         PackageKind::Crates => (
             "`[source]` in config.toml of cargo's home",
@@ -110,7 +112,14 @@ pub(super) fn find_registry(
         ),
     };
     let found = found.with_context(|| format!("no registry is configured: set {setting}"))?;
-    checked_address(found, login, environment)
+    let mut address = checked_address(found, login, environment)?;
+    // Of these clients, only those of Python read the file.
+    if reference.kind == PackageKind::Pypi && address.authorization.is_none() {
+        let host = address.base.host_str().unwrap_or_default();
+        let login = netrc::find_login(environment, host)?;
+        address.authorization = login.map(|login| basic_header(&login));
+    }
+    Ok(address)
 }
 
 /// Checks a configured address. A password in it becomes a header, so that no message shows it.
@@ -223,6 +232,17 @@ fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
     let text = String::from_utf8(bytes);
     text.map(Some)
         .with_context(|| format!("{shown} is not UTF-8"))
+}
+
+/// Reads a settings file of TOML; `None` if there is none.
+fn read_table(path: &Path) -> anyhow::Result<Option<Table>> {
+    let Some(text) = read_settings(path)? else {
+        return Ok(None);
+    };
+    // The error would quote the line, which may have a token.
+    let table = text.parse::<Table>().ok();
+    let table = table.with_context(|| format!("{} is not TOML", path.display()))?;
+    Ok(Some(table))
 }
 
 /// Line of an INI file.

@@ -1,9 +1,11 @@
-//! Settings of pip and uv: variables, and `pip.conf` of the user and of the machine. That of a
-//! virtual environment is ignored, which may be in a project.
+//! Settings of pip and uv: variables, and `pip.conf` and `uv.toml` of the user and of the machine.
+//! Those of a virtual environment and of a project are ignored.
 
 use std::path::PathBuf;
 
-use super::{ClientEnvironment, ConfiguredRegistry, ini_settings, read_settings};
+use toml::Table;
+
+use super::{ClientEnvironment, ConfiguredRegistry, ini_settings, read_settings, read_table};
 
 /// Variables with the address of an index, the stronger ones first.
 const VARIABLES: [&str; 3] = ["PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"];
@@ -42,7 +44,54 @@ pub(super) fn find_registry(
             }));
         }
     }
+    for path in uv_files(environment) {
+        let table = read_table(&path)?;
+        if let Some((url, key)) = table.as_ref().and_then(uv_index) {
+            return Ok(Some(ConfiguredRegistry {
+                url: url.to_owned(),
+                setting: format!("`{key}` in {}", path.display()),
+                authorization: None,
+            }));
+        }
+    }
     Ok(None)
+}
+
+/// Returns the default index in the settings of uv, with its key.
+fn uv_index(table: &Table) -> Option<(&str, &'static str)> {
+    let indexes = table.get("index").and_then(toml::Value::as_array);
+    let tables = indexes
+        .into_iter()
+        .flatten()
+        .filter_map(|index| index.as_table());
+    let mut default = tables.filter(|index| {
+        index
+            .get("default")
+            .is_some_and(|is| is.as_bool() == Some(true))
+    });
+    let named = default.next().and_then(|index| index.get("url")?.as_str());
+    let general = || table.get("index-url")?.as_str();
+    let url = named.map(|url| (url, "[[index]]"));
+    url.or_else(|| Some((general()?, "index-url")))
+}
+
+/// Lists the settings files of uv, the stronger ones first.
+fn uv_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
+    if let Some(named) = environment.variable("UV_CONFIG_FILE") {
+        return vec![PathBuf::from(named)];
+    }
+    if environment.variable("UV_NO_CONFIG").is_some() {
+        return Vec::new();
+    }
+    let user = config_folder(environment).map(|folder| folder.join("uv/uv.toml"));
+    let machine = ["/etc/xdg/uv/uv.toml", "/etc/uv/uv.toml"].map(PathBuf::from);
+    user.into_iter().chain(machine).collect()
+}
+
+/// Returns the folder with the settings of the user's programs.
+fn config_folder(environment: &ClientEnvironment) -> Option<PathBuf> {
+    let named = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    named.or_else(|| environment.in_home(".config"))
 }
 
 /// Lists the settings files of pip, the stronger ones first.
@@ -51,8 +100,7 @@ fn settings_files(environment: &ClientEnvironment) -> Vec<PathBuf> {
     if named.as_deref() == Some(NO_FILE) {
         return Vec::new();
     }
-    let config = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from);
-    let config = config.or_else(|| environment.in_home(".config"));
+    let config = config_folder(environment);
     let files = [
         named.map(PathBuf::from),
         config.map(|folder| folder.join("pip/pip.conf")),

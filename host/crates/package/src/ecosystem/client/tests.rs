@@ -94,6 +94,43 @@ fn pip_takes_the_variables_of_pip_and_uv_and_then_the_file() {
 }
 
 #[test]
+fn the_default_index_of_uv_is_taken_where_pip_names_none_and_netrc_has_its_login() {
+    let uv = "[[index]]\nname = 'more'\nurl = 'https://more.example/simple'\n\
+              [[index]]\nname = 'ours'\nurl = 'https://a.example/simple'\ndefault = true\n";
+    let netrc = "machine a.example login u password p\ndefault login x password y\n";
+    let files = [(".config/uv/uv.toml", uv), (".netrc", netrc)];
+    let expected = (
+        "https://a.example/simple/".to_owned(),
+        Some(basic_header("u:p")),
+    );
+    assert_eq!(found("pypi:hello", &files, &[]), expected);
+    // A login in the address counts more, and other hosts and clients get none.
+    let own = [("PIP_INDEX_URL", "https://v:q@a.example/simple")];
+    assert_eq!(
+        found("pypi:hello", &files, &own).1,
+        Some(basic_header("v:q"))
+    );
+    let other = [("PIP_INDEX_URL", "https://b.example/simple")];
+    assert_eq!(found("pypi:hello", &files, &other).1, None);
+    let npm = [("npm_config_registry", "https://a.example/")];
+    assert_eq!(found("npm:hello", &files, &npm).1, None);
+    let general = [(
+        ".config/uv/uv.toml",
+        "index-url = 'https://c.example/simple'\n",
+    )];
+    assert_eq!(
+        found("pypi:hello", &general, &[]).0,
+        "https://c.example/simple/"
+    );
+    let error = find("pypi:hello", &[(".config/uv/uv.toml", "index-url = ")], &[]);
+    let error = format!("{:#}", error.err().unwrap());
+    assert!(error.contains("uv.toml is not TOML"), "{error}");
+    let error = find("pypi:hello", &[(".netrc/x", "")], &other);
+    let error = format!("{:#}", error.err().unwrap());
+    assert!(error.contains("not a regular file"), "{error}");
+}
+
+#[test]
 fn cargo_takes_the_default_registry_or_follows_replaced_sources() {
     let config = "[source.crates-io]\nreplace-with = 'one'\n[source.one]\nreplace-with = 'two'\n\
                   [source.two]\nregistry = 'sparse+https://a.example/index'\n\
