@@ -1,5 +1,6 @@
 //! Names that are close to a known name, and so probably misspelt. Owns how far two names may
-//! differ. It must not know what the names identify. Start from [`nearest`].
+//! differ, and the words that name the intended one. It must not know what the names identify.
+//! Start from [`nearest`].
 
 /// Maximum number of letters in which a misspelt name differs from the intended one.
 const MAX_MISSPELT: usize = 2;
@@ -26,6 +27,21 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let is_swapped =
         || distance == 1 && name.len() >= MIN_SWAPPED && letters(nearest) == letters(name);
     (distance <= most || is_swapped()).then_some(nearest)
+}
+
+/// Adds the nearest known key to serde's message about an unknown key.
+#[must_use]
+pub fn name_nearest(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
+    let near = quoted
+        .next()
+        .filter(|_| is_unknown)
+        .and_then(|word| nearest(word, quoted));
+    near.map_or_else(
+        || message.to_owned(),
+        |near| format!("{message}; did you mean `{near}`?"),
+    )
 }
 
 /// Returns the letters of a name, sorted.
@@ -57,5 +73,14 @@ mod tests {
             assert_eq!(nearest(name, known), expected, "{name}");
         }
         assert_eq!(nearest("bash", []), None);
+    }
+
+    #[test]
+    fn a_misspelt_key_gets_the_nearest() {
+        assert_eq!(
+            name_nearest("unknown field `expct`, expected one of `name`, `given`, `expect`"),
+            "unknown field `expct`, expected one of `name`, `given`, `expect`; did you mean `expect`?"
+        );
+        assert_eq!(name_nearest("invalid type `x`"), "invalid type `x`");
     }
 }

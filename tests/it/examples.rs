@@ -3,6 +3,8 @@
 //! Rust is always built. JavaScript and Python are built where their compilers are on the search path; otherwise the test says
 //! that it leaves them out.
 
+mod given;
+mod misspelt;
 mod reach;
 mod wrong;
 
@@ -41,7 +43,7 @@ pub(crate) fn has(tool: &str) -> bool {
 }
 
 /// A folder `sdk` like that of the tree, in which examples can be built without changing the tree.
-fn tree() -> tempfile::TempDir {
+pub(crate) fn tree() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let sdk = guests::workspace().canonicalize().unwrap().join("sdk");
     for language in ["js", "python"] {
@@ -72,7 +74,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Builds plugins as their authors do.
-fn build(folders: &[PathBuf]) {
+pub(crate) fn build(folders: &[PathBuf]) {
     let rind = Rind::default();
     let mut args = vec!["plugin", "build"];
     args.extend(folders.iter().map(|folder| folder.to_str().unwrap()));

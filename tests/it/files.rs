@@ -1,5 +1,7 @@
 //! Files through both faces of a grant: Rust's standard library over WASI, and the `files` import.
 
+mod python;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;

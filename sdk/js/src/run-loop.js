@@ -10,6 +10,6 @@ export function runLoop(run) {
 /** Asks for another run after this many milliseconds. */
 export function again(afterMs, reason) {
   if (!(afterMs >= 0)) throw { tag: "invalid-input", val: `${afterMs} is no number of milliseconds` };
-  // The engine takes a number here, and traps at a bigint.
-  return { tag: "again", val: { afterMs: Math.min(Math.round(afterMs), Number.MAX_SAFE_INTEGER), reason } };
+  const rounded = Math.min(Math.round(Number(afterMs)), Number.MAX_SAFE_INTEGER);
+  return { tag: "again", val: { afterMs: rounded, reason } };
 }

@@ -432,11 +432,11 @@ declare module "rind:plugin/caller@0.1.1" {
   /** Tokens that this turn has used so far, by the model, by plugins and by subagents. */
   export function usage(): TurnUsage;
   /** Sum of input and output tokens. */
-  export function tokensUsed(): bigint;
+  export function tokensUsed(): number;
   /** Cost of this turn so far in US dollars, as far as prices are known. */
   export function costUsd(): number;
   /** Tokens of this turn so far whose model has no known price. With any, `cost-usd` is the least that it was. */
-  export function unpricedTokens(): bigint;
+  export function unpricedTokens(): number;
   /** Tool calls made so far in this turn. */
   export function toolCalls(): number;
 }
@@ -555,7 +555,7 @@ declare module "rind:plugin/files@0.1.1" {
     /** Kind of the entry. */
     kind: Kind;
     /** Size in bytes; 0 for a folder. */
-    size: bigint;
+    size: number;
   }
   /** Reads a file from `offset`, at most `length` bytes; less at its end. A `length` over 16 MiB is a `limit` error. */
   export function read(path: string, offset: number, length: number): Uint8Array;
@@ -630,7 +630,7 @@ declare module "rind:plugin/handles@0.1.1" {
     /** Name of the provider. */
     provider(): string;
     /** Size of the body in bytes. */
-    size(): bigint;
+    size(): number;
     /** Part of the body, JSON text in the provider's own format. */
     body(offset: number, length: number): string;
   }
@@ -642,7 +642,7 @@ declare module "rind:plugin/handles@0.1.1" {
     /** HTTP status; 0 for a provider that is not reached over HTTP. */
     status(): number;
     /** Milliseconds from sending the request to the end of the stream. */
-    latencyMs(): bigint;
+    latencyMs(): number;
     /** Name of the model that answered, as the provider says it, or that was asked. */
     model(): string;
     /** Tokens of the request. */
@@ -650,7 +650,7 @@ declare module "rind:plugin/handles@0.1.1" {
     /** Cost in US dollars; none when no price is known. */
     costUsd(): number | undefined;
     /** Size of the body in bytes, at most 262,144: what is longer is cut. */
-    size(): bigint;
+    size(): number;
     /** Part of the body, as it came over the wire. */
     body(offset: number, length: number): string;
   }
@@ -662,13 +662,13 @@ declare module "rind:plugin/handles@0.1.1" {
     /** Whether it failed, was refused or was cancelled. */
     isError(): boolean;
     /** Milliseconds that the tool ran; 0 when it was refused. */
-    durationMs(): bigint;
+    durationMs(): number;
     /** Number of parts of the result. */
     len(): number;
     /** The part at `index`, from 0; none behind the last one. */
     part(index: number): Part | undefined;
     /** Size of the result as one text, in bytes. */
-    size(): bigint;
+    size(): number;
     /** Some of the result as one text: JSON as it is written, a blob as its type and size. */
     content(offset: number, length: number): string;
   }
@@ -1335,9 +1335,9 @@ declare module "rind:plugin/payloads@0.1.1" {
     /** Cost in US dollars, as far as prices are known. */
     costUsd: number;
     /** Tokens whose model has no known price. With any, `cost-usd` is the least that it was. */
-    unpricedTokens: bigint;
+    unpricedTokens: number;
     /** Milliseconds from input to end. */
-    durationMs: bigint;
+    durationMs: number;
     /** Output shown to the user; empty when the turn was cut off before. */
     output: string;
   }
@@ -2041,7 +2041,7 @@ declare module "rind:plugin/turns@0.1.1" {
     /** Cost in US dollars of the tokens with a known price. */
     costUsd: number;
     /** Tokens whose model has no known price. */
-    unpricedTokens: bigint;
+    unpricedTokens: number;
   }
   /** Runs a turn to its end. */
   export function run(order: TurnOrder): TurnReport;
@@ -2095,7 +2095,7 @@ declare module "rind:plugin/types@0.1.1" {
     /** Media type, such as `image/png`. Images are told by their bytes. */
     mediaType: string;
     /** Number of bytes. */
-    size: number | bigint;
+    size: number;
   }
   /** One part of a tool's result. */
   export type Part =
@@ -2193,13 +2193,13 @@ declare module "rind:plugin/types@0.1.1" {
   /** Tokens of one or more provider calls. */
   export interface Usage {
     /** Tokens of the prompt, cached ones included. */
-    inputTokens: bigint;
+    inputTokens: number;
     /** Tokens that the model wrote. */
-    outputTokens: bigint;
+    outputTokens: number;
     /** Part of the input that was read from the provider's cache. */
-    cacheReadTokens: bigint;
+    cacheReadTokens: number;
     /** Part of the input that was written to the provider's cache. */
-    cacheWriteTokens: bigint;
+    cacheWriteTokens: number;
     /** Whether some of it was estimated by the host, because the provider did not say. */
     estimated: boolean;
   }

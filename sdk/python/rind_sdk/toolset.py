@@ -25,7 +25,7 @@ class Toolset:
         if function is None:
             raise Err(types.Error_NotFound(f"there is no tool {name}"))
         # An exception is a failed call: the component tells of its type, message and place.
-        return _answer(function(**json.loads(arguments)))
+        return _answer(name, function(**json.loads(arguments)))
 
 
 def tool(effect: types.EffectClass, parameters: dict) -> Callable:
@@ -43,9 +43,15 @@ def tool(effect: types.EffectClass, parameters: dict) -> Callable:
     return mark
 
 
-def _answer(value: Any) -> types.Answer:
+def _answer(name: str, value: Any) -> types.Answer:
     """The answer of the contract for a text, an answer, or any other value, which is written as JSON."""
     if isinstance(value, types.Answer):
         return value
-    part = types.AnswerPart_Text(value) if isinstance(value, str) else types.AnswerPart_Json(json.dumps(value))
-    return types.Answer(parts=[part], is_error=False)
+    if isinstance(value, str):
+        return types.Answer(parts=[types.AnswerPart_Text(value)], is_error=False)
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError) as error:
+        kind = type(value).__name__
+        raise Err(types.Error_Failed(f"the tool `{name}` returned {kind}, which is no text, no Answer and not JSON: {error}")) from None
+    return types.Answer(parts=[types.AnswerPart_Json(text)], is_error=False)

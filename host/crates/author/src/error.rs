@@ -44,7 +44,7 @@ pub enum BuildError {
         second: PathBuf,
     },
     /// Cargo cannot be run.
-    #[error("cannot run cargo: {0}. Install Rust from https://rustup.rs")]
+    #[error("plugins in Rust need cargo, which cannot be run; install Rust from https://rustup.rs")]
     NoCargo(#[source] SpawnError),
     /// The wasm32-wasip2 target is missing, and rustup is not installed.
     #[error("{}", target::missing(sysroot))]

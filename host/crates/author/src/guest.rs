@@ -3,8 +3,8 @@
 //!
 //! The entry checks each value that the plugin returns against the contract, because the engines
 //! turn a wrong one into a default value or a trap without a word, and it tells of exceptions with
-//! type, message and place. This module fills the templates in `guest` with the types that the
-//! plugin's exports return. It must not know how components are built. Start from
+//! type, message and place. It also checks what the plugin gives to functions of the host. This module fills the templates in `guest` with the types that the plugin's
+//! exports return and its imports take. It must not know how components are built. Start from
 //! [`GuestEntry::entry_of`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,20 +15,28 @@ use serde_json::{Map, Value, json};
 
 use rind_lib::plugin::contract;
 
-/// Types that exports return, generated from the contract.
+/// Types that exports return and imports take, generated from the contract.
 const SHAPES: &str = include_str!("guest/shapes.json");
 
 const JAVASCRIPT: &str = include_str!("guest/entry.js");
+const CHECK: &str = include_str!("guest/check.js");
 const CONSOLE: &str = include_str!("guest/console.js");
 const PYTHON: &str = include_str!("guest/entry.py");
 
 /// Content of [`SHAPES`].
 #[derive(Deserialize)]
 struct ContractShapes {
+    /// Functions of each import, each with the names and types of its parameters.
+    imports: BTreeMap<String, ContractFunctions>,
+    /// Methods of the handles that the host lends.
+    methods: ContractFunctions,
     /// Functions of each export, each with its type; null for a function that cannot fail.
     results: BTreeMap<String, BTreeMap<String, Value>>,
     types: BTreeMap<String, ContractShape>,
 }
+
+/// Names and types of parameters, by function.
+type ContractFunctions = BTreeMap<String, Vec<(String, Value)>>;
 
 /// Record, variant or enumeration.
 #[derive(Deserialize)]
@@ -45,21 +53,25 @@ enum GuestLanguage {
     Python,
 }
 
-/// Types that the exports of one plugin return.
+/// Types that the exports of one plugin return, and its imports take.
 pub(super) struct GuestEntry {
     shapes: ContractShapes,
     exports: Vec<String>,
 }
 
 impl GuestEntry {
-    /// Finds the types that these exports return.
-    pub(super) fn entry_of(exports: &[String]) -> serde_json::Result<Self> {
+    /// Finds the types that these exports return and that functions of these imports take.
+    pub(super) fn entry_of(exports: &[String], imports: &[String]) -> serde_json::Result<Self> {
         let mut shapes: ContractShapes = serde_json::from_str(SHAPES)?;
         shapes.results.retain(|export, _| exports.contains(export));
+        shapes.imports.retain(|import, _| imports.contains(import));
         let mut reached = BTreeSet::new();
         let mut open: Vec<&str> = Vec::new();
         let results = shapes.results.values().flat_map(BTreeMap::values);
         results.for_each(|ty| push_names(ty, &mut open));
+        let functions = shapes.imports.values().chain([&shapes.methods]);
+        let parameters = functions.flat_map(BTreeMap::values).flatten();
+        parameters.for_each(|(_, ty)| push_names(ty, &mut open));
         while let Some(name) = open.pop() {
             if let Some(shape) = shapes.types.get(name)
                 && reached.insert(name.to_owned())
@@ -92,9 +104,7 @@ impl GuestEntry {
             (camel_case(export), json!([wrapper, methods]))
         });
         let results: Map<String, Value> = results.collect();
-        let code = JAVASCRIPT
-            .replace("{{results}}", &Value::Object(results).to_string())
-            .replace("{{shapes}}", &self.shapes_in(GuestLanguage::JavaScript));
+        let code = JAVASCRIPT.replace("{{results}}", &Value::Object(results).to_string());
         let console = if has_console {
             "import \"./console.js\";\n"
         } else {
@@ -106,6 +116,30 @@ impl GuestEntry {
             .map(|name| format!("export const {name} = guard(\"{name}\", plugin.{name});\n"))
             .collect();
         format!("{console}import * as plugin from {module};\n{code}\n{exports}")
+    }
+
+    /// Returns the module that compares values with the contract, `check.js` beside the entry.
+    pub(super) fn javascript_check(&self) -> String {
+        let methods = GuestLanguage::JavaScript.functions_in(&self.shapes.methods);
+        CHECK
+            .replace("{{methods}}", &methods.to_string())
+            .replace("{{shapes}}", &self.shapes_in(GuestLanguage::JavaScript))
+    }
+
+    /// Returns the module that stands for an import of the host and checks what its functions are
+    /// given. It imports `./check.js`, and the host by the name without a version.
+    pub(super) fn javascript_import(&self, import: &str) -> Option<String> {
+        let functions = self.shapes.imports.get(import)?;
+        let functions = GuestLanguage::JavaScript.functions_in(functions);
+        let mut text = format!(
+            "import {{ checked }} from \"./check.js\";\nimport * as host from \"rind:plugin/{import}\";\n"
+        );
+        for (name, taken) in functions.as_object()? {
+            text += &format!(
+                "export const {name} = checked(\"{import}.{name}\", {taken}, host.{name});\n"
+            );
+        }
+        Some(text)
     }
 
     /// Returns the module that gives JavaScript its `console`.
@@ -122,11 +156,19 @@ impl GuestEntry {
             (export.clone(), json!([class, methods]))
         });
         let results: Map<String, Value> = results.collect();
+        let imports = self.shapes.imports.iter().map(|(import, functions)| {
+            let functions = GuestLanguage::Python.functions_in(functions);
+            (import.replace('-', "_"), functions)
+        });
+        let imports = Value::Object(imports.collect());
+        let methods = GuestLanguage::Python.functions_in(&self.shapes.methods);
         // A JSON string literal is also a Python string literal: both use the same escapes.
         let literal = |text: String| Value::from(text).to_string();
         PYTHON
             .replace("{{module}}", module)
             .replace("{{results}}", &literal(Value::Object(results).to_string()))
+            .replace("{{imports}}", &literal(imports.to_string()))
+            .replace("{{methods}}", &literal(methods.to_string()))
             .replace(
                 "{{shapes}}",
                 &literal(self.shapes_in(GuestLanguage::Python)),
@@ -154,7 +196,17 @@ impl GuestEntry {
 }
 
 impl GuestLanguage {
-    /// Returns the name of a field or case.
+    /// Returns functions with their parameters, under the names that the language gives them.
+    fn functions_in(self, functions: &ContractFunctions) -> Value {
+        let functions = functions.iter().map(|(name, taken)| {
+            let taken = taken.iter();
+            let taken = taken.map(|(name, ty)| json!([self.part_name("record", name), ty]));
+            (self.part_name("record", name), taken.collect())
+        });
+        Value::Object(functions.collect())
+    }
+
+    /// Returns the name of a field or case, of kind `record` also that of a function or parameter.
     fn part_name(self, kind: &str, part: &str) -> String {
         match (self, kind) {
             (Self::JavaScript, "record") => camel_case(part),
@@ -185,7 +237,7 @@ pub(super) fn camel_case(name: &str) -> String {
 }
 
 /// Returns the name of a type or of the class of an interface, for example `PreTool`.
-fn pascal_case(name: &str) -> String {
+pub(super) fn pascal_case(name: &str) -> String {
     name.split('-').map(capital).collect()
 }
 
@@ -201,17 +253,24 @@ mod tests {
     #[test]
     fn an_entry_has_the_types_of_its_exports_in_the_names_of_the_language_and_no_others() {
         let exports = ["pre-tool".to_owned(), "loop".to_owned()];
-        let entry = GuestEntry::entry_of(&exports).unwrap();
+        let imports = ["files".to_owned()];
+        let entry = GuestEntry::entry_of(&exports, &imports).unwrap();
         let js = entry.javascript_entry(Path::new("/a \"b\"/plugin.js"), true);
         assert!(js.starts_with(
             "import \"./console.js\";\nimport * as plugin from \"/a \\\"b\\\"/plugin.js\";\n"
         ));
         assert!(js.contains("export const preTool = guard(\"preTool\", plugin.preTool);"));
-        assert!(js.contains("\"next-run\":[\"record\",\"NextRun\",{\"afterMs\":\"u64\""));
-        assert!(
-            !js.contains("command-outcome") && !js.contains("{{"),
-            "{js}"
-        );
+        let check = entry.javascript_check();
+        assert!(check.contains("\"next-run\":[\"record\",\"NextRun\",{\"afterMs\":\"u64\""));
+        for text in [&js, &check] {
+            assert!(!text.contains("command-outcome"), "{text}");
+            assert!(!text.contains("{{"), "{text}");
+        }
+        let files = entry.javascript_import("files").unwrap();
+        assert!(files.contains(
+            "export const read = checked(\"files.read\", [[\"path\",\"string\"],[\"offset\",\"u64\"],[\"length\",\"u32\"]], host.read);"
+        ));
+        assert_eq!(entry.javascript_import("http"), None);
         let python = entry.python_entry("plugin", false);
         for part in ["CallVerdict", "after_ms", "\\\"Block\\\"", "\\\"WARN\\\""] {
             assert!(python.contains(part), "{part}\n{python}");
@@ -222,7 +281,7 @@ mod tests {
     #[test]
     fn every_export_has_its_types() {
         for export in crate::world::known_exports() {
-            let entry = GuestEntry::entry_of(&[export.to_owned()]).unwrap();
+            let entry = GuestEntry::entry_of(&[export.to_owned()], &[]).unwrap();
             assert!(!entry.shapes.results.is_empty(), "{export}");
         }
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use rind_lib::near::nearest;
 use serde::Deserialize;
 
 use super::guest::{GuestEntry, camel_case};
@@ -17,6 +18,9 @@ const INSTALL: &str = "npm install";
 
 /// Import that `console` writes to.
 const LOG: &str = "log";
+
+/// Beginning of the paths by which modules import functions of the host.
+const HOST: &str = "rind:plugin/";
 
 /// Metafile of esbuild.
 #[derive(Deserialize)]
@@ -107,7 +111,11 @@ async fn bundle_modules(
         bundle_args(entry, &own, &with_path("--metafile=", &report)),
     )
     .await?;
-    let (exports, mut imports) = bundle_names(work, entry, &report)?;
+    let BundleNames {
+        exports,
+        mut imports,
+        host_modules,
+    } = bundle_names(work, entry, &report)?;
     let read =
         |path: &Path| std::fs::read_to_string(path).map_err(|source| work.file_error(path, source));
     let write = |name: &str, text: String| {
@@ -122,14 +130,22 @@ async fn bundle_modules(
         imports.sort();
         imports.dedup();
     }
-    let guarded = GuestEntry::entry_of(&exports)
+    let guarded = GuestEntry::entry_of(&exports, &imports)
         .map_err(|error| work.file_error(&own, std::io::Error::other(error)))?;
     let around = guarded.javascript_entry(&work.plugin.dir.join(entry), has_console);
     let around = write("entry.js", around)?;
+    write("check.js", guarded.javascript_check())?;
     let module = work.folder.join("module.js");
-    let options = OsString::from("--sourcemap=external");
-    work.run_tool(&bundler, bundle_args(&around, &module, &options))
-        .await?;
+    let mut args = bundle_args(&around, &module, "--sourcemap=external".as_ref());
+    // The checking module itself imports the name without a version.
+    let versioned = host_modules.iter().filter(|(path, _)| path.contains('@'));
+    for (path, name) in versioned {
+        if let Some(text) = guarded.javascript_import(name) {
+            let checked = write(&format!("host-{name}.js"), text)?;
+            args.push(with_path(&format!("--alias:{path}="), &checked));
+        }
+    }
+    work.run_tool(&bundler, args).await?;
     let map = read(&work.folder.join("module.js.map"))?;
     let folder = work.folder.canonicalize();
     let folder = folder.map_err(|source| work.file_error(work.folder, source))?;
@@ -175,12 +191,20 @@ fn find_tool(work: &ToolchainWork<'_>, name: &'static str) -> ToolchainProgram {
     }
 }
 
+/// Interfaces of the contract in a bundle.
+struct BundleNames {
+    exports: Vec<String>,
+    imports: Vec<String>,
+    /// Paths by which the bundle imports them, each with the name of the interface.
+    host_modules: BTreeMap<String, String>,
+}
+
 /// Returns the interfaces that the module exports and those that it imports.
 fn bundle_names(
     work: &ToolchainWork<'_>,
     entry: &Path,
     report: &Path,
-) -> Result<(Vec<String>, Vec<String>), BuildError> {
+) -> Result<BundleNames, BuildError> {
     let text = std::fs::read(report).map_err(|source| work.file_error(report, source))?;
     let made: EsbuildMetafile = serde_json::from_slice(&text)
         .map_err(|error| work.file_error(report, std::io::Error::other(error)))?;
@@ -192,32 +216,41 @@ fn bundle_names(
         .filter(|name| exported.contains(&camel_case(name).as_str()))
         .map(str::to_owned)
         .collect();
+    let known: Vec<String> = world::known_exports().map(camel_case).collect();
+    let unknown = exported
+        .iter()
+        .filter(|name| !known.iter().any(|known| known == *name));
+    let told = unknown.map(|name| {
+        let near = nearest(name, known.iter().map(String::as_str));
+        let hint = near.map(|near| format!(" (did you mean `{near}`?)"));
+        let hint = hint.unwrap_or_default();
+        format!(
+            "export `{name}` is never called: it is neither a point nor one of `tools`, `commands`, `implement` and `loop`{hint}"
+        )
+    });
     if exports.is_empty() {
+        let todo = told.map(|text| format!("The {text}. "));
         return Err(BuildError::NoExports {
             plugin: work.plugin.name.clone(),
             path: work.plugin.dir.join(entry),
-            todo: "Export a constant with the name of a point, such as `export const preTool = hooks.preTool(…)`, `tools`, `commands` or `loop`"
-                .to_owned(),
+            todo: todo.collect::<String>()
+                + "Export a constant with the name of a point, such as `export const preTool = hooks.preTool(…)`, `tools`, `commands` or `loop`",
         });
     }
-    for name in exported
-        .iter()
-        .filter(|name| !world::known_exports().any(|point| camel_case(point) == **name))
-    {
-        let text = format!(
-            "warning: the export `{name}` is never called: it is neither a point nor one of `tools`, `commands`, `implement` and `loop`"
-        );
-        (work.progress)(&text);
-    }
-    let mut imports: Vec<String> = outputs()
-        .flat_map(|output| &output.imports)
+    told.for_each(|text| (work.progress)(&format!("warning: the {text}")));
+    let imported = outputs().flat_map(|output| &output.imports);
+    let host_modules: BTreeMap<String, String> = imported
         .filter_map(|import| {
-            let name = import.path.strip_prefix("rind:plugin/")?;
-            let name = name.split('@').next()?;
-            world::is_import(name).then(|| name.to_owned())
+            let name = import.path.strip_prefix(HOST)?.split('@').next()?;
+            world::is_import(name).then(|| (import.path.clone(), name.to_owned()))
         })
         .collect();
+    let mut imports: Vec<String> = host_modules.values().cloned().collect();
     imports.sort();
     imports.dedup();
-    Ok((exports, imports))
+    Ok(BundleNames {
+        exports,
+        imports,
+        host_modules,
+    })
 }

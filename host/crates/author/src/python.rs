@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::guest::GuestEntry;
+use super::guest::{GuestEntry, pascal_case};
 use super::interpreted::{ToolchainProgram, ToolchainWork};
 use super::{BuildError, world};
+use rind_lib::near::nearest;
 use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Command that installs the compiler in the location where it is searched.
@@ -29,6 +30,8 @@ const SCAN: &str = include_str!("scan.py");
 #[derive(Deserialize)]
 struct PythonScan {
     exports: Vec<String>,
+    /// Other classes of the module, each with its line.
+    others: Vec<(String, usize)>,
     imports: Vec<String>,
     /// Whether the code prints, or uses a module that does.
     prints: bool,
@@ -73,13 +76,25 @@ async fn compile_module(
             command: "python3".to_owned(),
             text: format!("{said}\n{error}"),
         })?;
+    let misspelt: Vec<String> = misspelt_exports(&scanned.others)
+        .map(|(line, class, near)| {
+            format!(
+                "{module}.py:{line}: the class `{class}` is never called; did you mean `{near}`?"
+            )
+        })
+        .collect();
     if scanned.exports.is_empty() {
         return Err(BuildError::NoExports {
             plugin: work.plugin.name.clone(),
             path: dir.join(format!("{module}.py")),
-            todo: "Define a class with the name of a point, such as `class PreTool`, `Tools`, `Commands` or `Loop`"
-                .to_owned(),
+            todo: misspelt.into_iter().next().unwrap_or_else(|| {
+                "Define a class with the name of a point, such as `class PreTool`, `Tools`, `Commands` or `Loop`"
+                    .to_owned()
+            }),
         });
+    }
+    for text in misspelt {
+        (work.progress)(&format!("warning: {text}"));
     }
     let mut imports: Vec<String> = scanned
         .imports
@@ -90,7 +105,7 @@ async fn compile_module(
         imports.push(LOG.to_owned());
     }
     let entry = work.folder.join(format!("{ENTRY}.py"));
-    let guarded = GuestEntry::entry_of(&scanned.exports)
+    let guarded = GuestEntry::entry_of(&scanned.exports, &imports)
         .map_err(|error| work.file_error(&entry, std::io::Error::other(error)))?;
     let has_log = imports.iter().any(|name| name == LOG);
     std::fs::write(&entry, guarded.python_entry(module, has_log))
@@ -144,5 +159,15 @@ fn site_packages(dir: &Path) -> Option<PathBuf> {
     entries.find_map(|entry| {
         let path = entry.ok()?.path().join("site-packages");
         path.is_dir().then_some(path)
+    })
+}
+
+/// Returns classes whose names are nearly those of exports, with their line and the name that is
+/// meant. Other classes are the plugin's own business.
+fn misspelt_exports(classes: &[(String, usize)]) -> impl Iterator<Item = (usize, &str, String)> {
+    let known: Vec<String> = world::known_exports().map(pascal_case).collect();
+    classes.iter().filter_map(move |(class, line)| {
+        let near = nearest(class, known.iter().map(String::as_str))?;
+        Some((*line, class.as_str(), near.to_owned()))
     })
 }

@@ -1,9 +1,9 @@
-# Prints which interfaces of the contract the classes of a module export, which its code imports, and whether it prints. It parses and never runs
+# Prints which interfaces of the contract the classes of a module export, its other classes, which imports its code has, and whether it prints. It parses and never runs
 # the module, which works only inside a component. Called as: python3 -c … MODULE KNOWN,EXPORTS
 import ast, json, pathlib, sys
 
 module, known = sys.argv[1], sys.argv[2].split(",")
-exports, imports, seen, waiting, prints = set(), set(), set(), [module], False
+exports, others, imports, seen, waiting, prints = set(), [], set(), set(), [module], False
 
 
 def camel(name):
@@ -51,6 +51,9 @@ while waiting:
             names = [node.name] if isinstance(node, ast.ClassDef) else []
             if isinstance(node, ast.Assign):
                 names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            exports.update(point for point in known if camel(point) in names)
+            found = [point for point in known if camel(point) in names]
+            exports.update(found)
+            if isinstance(node, ast.ClassDef) and not found:
+                others.append([node.name, node.lineno])
 
-print(json.dumps({"exports": sorted(exports), "imports": sorted(imports), "prints": prints}))
+print(json.dumps({"exports": sorted(exports), "others": others, "imports": sorted(imports), "prints": prints}))

@@ -6,12 +6,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use rind_lib::near::name_nearest;
 use serde::Deserialize;
 
 use super::file::{CaseFile, CaseFormat};
 use super::folder::TestFolder;
 use super::snapshot::snapshot_slug;
-use super::words::name_nearest;
 
 /// Maximum size of a case file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;

@@ -93,6 +93,9 @@ pub struct CaseOutcome {
     pub cost: CaseCost,
 }
 
+/// Line below the differences of a case in which a call was stopped at its deadline.
+const OVERDUE: &str = "a call of the plugin never ended, or needs longer than `timeout` of its hook or of `[limits]` in plugin.toml";
+
 /// Runs a case of the plugin in `folder`.
 ///
 /// # Errors
@@ -133,6 +136,9 @@ pub async fn run_case(
         if warm != cold {
             differences.push(warm_and_cold(n + 1, warm, cold));
         }
+    }
+    if !differences.is_empty() && warm.turns.iter().any(|seen| seen.is_overdue) {
+        differences.push(OVERDUE.to_owned());
     }
     let n_steps = case.then.len();
     let mut seen = warm.turns.into_iter();

@@ -80,20 +80,6 @@ fn unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<String
     Some(format!("{what} is never `{word}`; {hint}"))
 }
 
-/// Adds the nearest known key to serde's message about an unknown key.
-pub(super) fn name_nearest(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
-    let near = quoted
-        .next()
-        .filter(|_| is_unknown)
-        .and_then(|word| nearest(word, quoted));
-    near.map_or_else(
-        || message.to_owned(),
-        |near| format!("{message}; did you mean `{near}`?"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,14 +126,5 @@ mod tests {
             assert!(said.contains(expected), "{toml}: {said}");
             assert_eq!(said.is_empty(), expected.is_empty(), "{toml}: {said}");
         }
-    }
-
-    #[test]
-    fn a_misspelt_key_gets_the_nearest() {
-        assert_eq!(
-            name_nearest("unknown field `expct`, expected one of `name`, `given`, `expect`"),
-            "unknown field `expct`, expected one of `name`, `given`, `expect`; did you mean `expect`?"
-        );
-        assert_eq!(name_nearest("invalid type `x`"), "invalid type `x`");
     }
 }

@@ -7,7 +7,8 @@ use toml::Spanned;
 
 use super::{Manifest, ToolOptions, network};
 use crate::grant::SideEffect;
-use crate::point::catalog::{self, PointRow};
+use crate::near::nearest;
+use crate::point::catalog::{self, CATALOG, PointRow};
 use crate::point::dispatch::PointKind;
 use crate::point::failure::OnFailure;
 use crate::tool::registry::is_tool_name;
@@ -168,10 +169,14 @@ impl Manifest {
                 name.get_ref()
             );
             let Some(row) = catalog::find(name.get_ref()) else {
-                return Err(format!(
-                    "{at}: there is no such point; the points are {}",
-                    point_names()
-                ));
+                let hyphened = name.get_ref().replace('_', "-");
+                let near = catalog::find(&hyphened).map(|row| row.name);
+                let near = near.or_else(|| nearest(&hyphened, CATALOG.iter().map(|row| row.name)));
+                let hint = near.map_or_else(
+                    || format!("the points are {}", point_names()),
+                    |near| format!("did you mean `{near}`? `rind plugin points` lists them"),
+                );
+                return Err(format!("{at}: there is no such point; {hint}"));
             };
             if options.is_async && row.kind != PointKind::Observe {
                 return Err(format!(

@@ -23,6 +23,7 @@ use toml::Spanned;
 use super::{Error, astray, files};
 use crate::grant::held::HeldFolder;
 use crate::grant::{Access, Capability, SideEffect, Trust};
+use crate::near::name_nearest;
 
 pub(crate) use check::check_plugin_name;
 pub use sections::{
@@ -123,8 +124,12 @@ impl Manifest {
             path: path.to_owned(),
             message,
         };
-        let mut manifest: Self =
-            toml::from_str(text).map_err(|e| refuse(e.to_string().trim_end().to_owned()))?;
+        let mut manifest: Self = toml::from_str(text).map_err(|error| {
+            let place = error.to_string();
+            let place = place.trim_end();
+            let place = place.strip_suffix(error.message()).unwrap_or(place);
+            refuse(format!("{place}{}", name_nearest(error.message())))
+        })?;
         manifest.check_manifest(text).map_err(refuse)?;
         Ok(manifest)
     }

@@ -18,6 +18,8 @@ side_effects = ["none", "session"] => `none` cannot be combined with others
 [network] => [network] needs `side_effects = ["network"]`
 [hooks.pre-tool]⏎async = true => line 4, [hooks.pre-tool]: only hooks of observe points can be `async`
 ⏎[hooks.nowhere] => line 5, [hooks.nowhere]: there is no such point; the points are session-start, session-end
+⏎[hooks.pre-tol] => there is no such point; did you mean `pre-tool`? `rind plugin points` lists them
+⏎[hooks.pre_tol] => there is no such point; did you mean `pre-tool`?
 [hooks.turn-end]⏎on_failure = "block" => observe points cannot block
 [hooks.pre-tool]⏎[hooks.tool_call] => the hook on pre-tool has options twice
 [points.Upper]⏎kind = "gate" => [points.Upper]: the name `Upper` is not made of 1 to 64 of a-z, 0-9 and `-`
@@ -33,6 +35,8 @@ side_effects = ["none", "session"] => `none` cannot be combined with others
 [tools.t]⏎check = "a\n" => is not the name of a tool
 [tools."a b"]⏎idempotent = true => `a b` is not the name of a tool
 colour = 1 => unknown field `colour`
+side_efects = ["none"] => did you mean `side_effects`?
+[hooks.pre-tool]⏎prioritty = 1 => did you mean `priority`?
 side_effects = ["filesystem"]⏎[filesystem]⏎read = ["workspace/a\u001b[2K"] => nor what cannot be seen
 side_effects = ["filesystem"]⏎[filesystem]⏎read = ["workspace/a\n  it may nothing"] => nor what cannot be seen
 side_effects = ["external"]⏎[external]⏎tools = ["a\n  it may nothing"] => is not the name of a tool

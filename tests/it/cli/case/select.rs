@@ -95,6 +95,19 @@ fn a_hook_that_never_ends_costs_its_deadline_once() {
 }
 
 #[test]
+fn a_case_that_fails_by_a_deadline_says_where_it_is_set() {
+    let rind = with_cases(
+        "hostile",
+        |manifest| manifest,
+        "[[case]]\nname = \"endless\"\ngiven = { config = { how = \"loop\" }, tool = { name = \"read_file\", arguments = { path = \"a\" } } }\n\
+         expect.hooks = { pre-tool = \"pass\" }\n",
+    );
+    let ran = rind.run(&["plugin", "test", "hostile"]).exits(1);
+    let told = "a call of the plugin never ended, or needs longer than `timeout` of its hook or of `[limits]` in plugin.toml";
+    assert!(ran.stdout.contains(told), "{}", ran.stdout);
+}
+
+#[test]
 fn a_case_is_stopped_at_its_deadline() {
     let rind = with_cases(
         "hostile",

@@ -1,7 +1,8 @@
-//! Types that exports of plugins return, for the entry that `rind plugin build` puts around modules in JavaScript and Python.
+//! Types that exports of plugins return and that functions of the host take, for the entry that `rind plugin build` puts around
+//! modules in JavaScript and Python.
 
 use serde_json::{Map, Value, json};
-use wit_parser::{Type, TypeDefKind, TypeId};
+use wit_parser::{Function, FunctionKind, Type, TypeDefKind, TypeId};
 
 use super::{Contract, OTHERS};
 
@@ -19,10 +20,46 @@ pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
         });
         results.insert(export.to_owned(), Value::Object(methods.collect()));
     }
+    let mut imports = Map::new();
+    for import in contract.imports() {
+        let functions = &contract.interface(contract.interfaces()[import]).functions;
+        let functions = functions.iter().map(|(name, function)| {
+            assert!(matches!(function.kind, FunctionKind::Freestanding));
+            (name.clone(), parameters(contract, function, 0, &mut types))
+        });
+        imports.insert(import.to_owned(), Value::Object(functions.collect()));
+    }
+    let mut methods = Map::new();
+    let handles = contract.interface(contract.interfaces()["handles"]);
+    for function in handles.functions.values() {
+        let taken = parameters(contract, function, 1, &mut types);
+        if taken != json!([]) {
+            let name = function.name.rsplit('.').next().unwrap().to_owned();
+            let known = methods.insert(name, taken.clone());
+            assert!(
+                known.is_none_or(|known| known == taken),
+                "entries have no room for two"
+            );
+        }
+    }
     types.sort_keys();
-    let shapes = json!({ "results": results, "types": types });
+    let shapes =
+        json!({ "imports": imports, "methods": methods, "results": results, "types": types });
     let text = serde_json::to_string_pretty(&shapes).unwrap() + "\n";
     vec![(FILE.to_owned(), text)]
+}
+
+/// Names and types of what a function takes, without the first `skip`.
+fn parameters(
+    contract: &Contract,
+    function: &Function,
+    skip: usize,
+    types: &mut Map<String, Value>,
+) -> Value {
+    let params = function.params.iter().skip(skip);
+    params
+        .map(|param| json!([param.name, described(contract, &param.ty, types)]))
+        .collect()
 }
 
 /// The type that a function returns when it succeeds; null for one that cannot fail, which is called while a plugin is loaded.

@@ -1,6 +1,5 @@
 //! The types of the contract as TypeScript: one ambient module for each interface, under the name that plugins import.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use wit_parser::{
@@ -11,82 +10,15 @@ use super::{Contract, OTHERS, camel_case, pascal_case, text};
 
 const HEAD: &str = "// Generated from wit/ by `RIND_BLESS=1 cargo test -p rind-tests tidy`; not to be changed by hand.\n";
 
-/// The engine hands whole numbers of 64 bits to the guest as `bigint`, and takes `number` for them.
-const RECEIVED: &str = "bigint";
-const GIVEN: &str = "number";
-
 pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
     let mut ambient = HEAD.to_owned();
-    let directions = Directions::of(contract);
     for (name, id) in contract.interfaces() {
-        module(contract, &directions, name, id, &mut ambient);
+        module(contract, name, id, &mut ambient);
     }
     vec![
         ("sdk/js/types/contract.d.ts".to_owned(), ambient),
         ("sdk/js/types/hooks.d.ts".to_owned(), hooks(contract)),
     ]
-}
-
-/// Named types that a guest gives to the host, and that it receives.
-#[derive(Default)]
-struct Directions {
-    given: BTreeSet<TypeId>,
-    received: BTreeSet<TypeId>,
-}
-
-impl Directions {
-    fn of(contract: &Contract) -> Self {
-        let mut found = Self::default();
-        let exports: Vec<&str> = contract.points().into_iter().chain(OTHERS).collect();
-        for (name, id) in contract.interfaces() {
-            for function in contract.interface(id).functions.values() {
-                let params = function.params.iter().map(|param| param.ty);
-                let (mut to, mut from): (Vec<Type>, Vec<Type>) =
-                    (params.collect(), function.result.into_iter().collect());
-                if exports.contains(&name) {
-                    std::mem::swap(&mut to, &mut from);
-                }
-                to.iter()
-                    .for_each(|ty| reach(contract, ty, &mut found.given));
-                from.iter()
-                    .for_each(|ty| reach(contract, ty, &mut found.received));
-            }
-        }
-        found
-    }
-
-    /// The word for a whole number of 64 bits in a type.
-    fn number_in(&self, id: TypeId) -> &'static str {
-        match (self.given.contains(&id), self.received.contains(&id)) {
-            (true, true) => "number | bigint",
-            (true, false) => GIVEN,
-            (false, _) => RECEIVED,
-        }
-    }
-}
-
-/// Adds a type and those in it.
-fn reach(contract: &Contract, ty: &Type, all: &mut BTreeSet<TypeId>) {
-    let Type::Id(id) = ty else { return };
-    let id = contract.target(*id);
-    if !all.insert(id) {
-        return;
-    }
-    let mut next = |ty: &Type| reach(contract, ty, all);
-    match &contract.ty(id).kind {
-        TypeDefKind::Record(record) => record.fields.iter().for_each(|field| next(&field.ty)),
-        TypeDefKind::Variant(variant) => {
-            variant
-                .cases
-                .iter()
-                .flat_map(|case| &case.ty)
-                .for_each(next);
-        }
-        TypeDefKind::Tuple(tuple) => tuple.types.iter().for_each(next),
-        TypeDefKind::Option(inner) | TypeDefKind::List(inner) => next(inner),
-        TypeDefKind::Result(result) => result.ok.iter().chain(&result.err).for_each(next),
-        _ => {}
-    }
 }
 
 fn docs(out: &mut String, indent: &str, text: &str) {
@@ -106,13 +38,7 @@ fn docs(out: &mut String, indent: &str, text: &str) {
     }
 }
 
-fn module(
-    contract: &Contract,
-    directions: &Directions,
-    name: &str,
-    id: InterfaceId,
-    out: &mut String,
-) {
+fn module(contract: &Contract, name: &str, id: InterfaceId, out: &mut String) {
     let interface = contract.interface(id);
     out.push('\n');
     docs(out, "", text(&interface.docs));
@@ -140,15 +66,14 @@ fn module(
         }
         docs(out, "  ", text(&ty.docs));
         let name = pascal_case(name);
-        let number = directions.number_in(*id);
         match &ty.kind {
             TypeDefKind::Record(record) => {
                 writeln!(out, "  export interface {name} {{").unwrap();
                 for field in &record.fields {
                     docs(out, "    ", text(&field.docs));
                     let (mark, ty) = match optional(contract, &field.ty) {
-                        Some(inner) => ("?", of(contract, &inner, number)),
-                        None => ("", of(contract, &field.ty, number)),
+                        Some(inner) => ("?", of(contract, &inner)),
+                        None => ("", of(contract, &field.ty)),
                     };
                     writeln!(out, "    {}{mark}: {ty};", camel_case(&field.name)).unwrap();
                 }
@@ -158,9 +83,7 @@ fn module(
                 writeln!(out, "  export type {name} =").unwrap();
                 for (at, case) in variant.cases.iter().enumerate() {
                     docs(out, "    ", text(&case.docs));
-                    let val = case
-                        .ty
-                        .map(|ty| format!(", val: {}", of(contract, &ty, number)));
+                    let val = case.ty.map(|ty| format!(", val: {}", of(contract, &ty)));
                     let end = if at + 1 == variant.cases.len() {
                         ";"
                     } else {
@@ -224,12 +147,12 @@ fn signature(contract: &Contract, function: &Function, skip: usize) -> String {
         let name = camel_case(&param.name);
         let is_reserved = RESERVED.split(' ').any(|word| word == name);
         let mark = if is_reserved { "_" } else { "" };
-        format!("{name}{mark}: {}", of(contract, &param.ty, GIVEN))
+        format!("{name}{mark}: {}", of(contract, &param.ty))
     });
     let params = params.collect::<Vec<_>>().join(", ");
     let result = function
         .result
-        .map_or("void".to_owned(), |ty| of(contract, &ty, RECEIVED));
+        .map_or("void".to_owned(), |ty| of(contract, &ty));
     format!("({params}): {result}")
 }
 
@@ -241,13 +164,13 @@ fn optional(contract: &Contract, ty: &Type) -> Option<Type> {
     }
 }
 
-/// Writes a type where it is used, with the word for a whole number of 64 bits. Errors of a result are thrown.
-fn of(contract: &Contract, ty: &Type, number: &str) -> String {
+/// Writes a type where it is used. Errors of a result are thrown.
+fn of(contract: &Contract, ty: &Type) -> String {
     let id: TypeId = match ty {
         Type::Id(id) => *id,
         Type::Bool => return "boolean".to_owned(),
         Type::String | Type::Char => return "string".to_owned(),
-        Type::U64 | Type::S64 => return number.to_owned(),
+        // The engine has no `bigint` for numbers of 64 bits.
         _ => return "number".to_owned(),
     };
     let def = contract.ty(id);
@@ -255,15 +178,11 @@ fn of(contract: &Contract, ty: &Type, number: &str) -> String {
         return pascal_case(name);
     }
     match &def.kind {
-        TypeDefKind::Option(inner) => format!("{} | undefined", of(contract, inner, number)),
+        TypeDefKind::Option(inner) => format!("{} | undefined", of(contract, inner)),
         TypeDefKind::List(Type::U8) => "Uint8Array".to_owned(),
-        TypeDefKind::List(inner) => format!("Array<{}>", of(contract, inner, number)),
-        TypeDefKind::Result(result) => result
-            .ok
-            .map_or("void".to_owned(), |ok| of(contract, &ok, number)),
-        TypeDefKind::Handle(Handle::Own(id) | Handle::Borrow(id)) => {
-            of(contract, &Type::Id(*id), number)
-        }
+        TypeDefKind::List(inner) => format!("Array<{}>", of(contract, inner)),
+        TypeDefKind::Result(result) => result.ok.map_or("void".to_owned(), |ok| of(contract, &ok)),
+        TypeDefKind::Handle(Handle::Own(id) | Handle::Borrow(id)) => of(contract, &Type::Id(*id)),
         other => panic!("{} is not known here", other.as_str()),
     }
 }
@@ -311,7 +230,7 @@ fn hooks(contract: &Contract) -> String {
 /// Writes a type with the module that it is from.
 fn qualified(contract: &Contract, ty: &Type) -> String {
     let Type::Id(id) = ty else {
-        return of(contract, ty, RECEIVED);
+        return of(contract, ty);
     };
     let id = contract.target(*id);
     let def = contract.ty(id);
@@ -324,6 +243,6 @@ fn qualified(contract: &Contract, ty: &Type) -> String {
         (TypeDefKind::Handle(Handle::Own(id) | Handle::Borrow(id)), ..) => {
             qualified(contract, &Type::Id(*id))
         }
-        _ => of(contract, ty, RECEIVED),
+        _ => of(contract, ty),
     }
 }

@@ -1,9 +1,11 @@
 """Entry of the component, written by `rind plugin build`: stands between the host and the classes of the plugin.
 
-It passes on what a class returns once that fits the contract, tells of an exception with its type, message and place, sends what the
-plugin prints to the host's log, and seeds `random` at every call.
+It passes on what a class returns once that fits the contract, refuses what a function of the host does not take, which would end the
+component, tells of an exception with its type, message and place, sends what the plugin prints to the host's log, and seeds `random`
+at every call.
 """
 
+import importlib
 import json
 import sys
 
@@ -13,6 +15,9 @@ from wit_world.imports import outcomes as _outcomes, types as _types
 MODULE = "{{module}}"
 RESULTS = json.loads({{results}})
 SHAPES = json.loads({{shapes}})
+# Parameters of functions of the host, by module, and of methods of the handles that it lends.
+IMPORTS = json.loads({{imports}})
+METHODS = json.loads({{methods}})
 # Whether the component imports the log: where the plugin prints.
 HAS_LOG = {{has_log}}
 
@@ -73,8 +78,6 @@ if HAS_LOG:
 else:
     # The host keeps what is written there, for the message of a crash.
     sys.stdout = sys.stderr
-
-_plugin = __import__(MODULE)
 
 
 def _named(value):
@@ -184,7 +187,9 @@ def _trace(error):
     frames, trace = [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if code.co_filename != __file__ and "rind_sdk" not in code.co_filename:
+        # The standard library is at /python; the plugin's own lines say more.
+        is_own = code.co_filename != __file__ and not code.co_filename.startswith("/python/")
+        if is_own and "rind_sdk" not in code.co_filename:
             frames.append((code.co_filename, trace.tb_lineno, code.co_name))
         trace = trace.tb_next
     return [_place_of(frame) for frame in frames[-MAX_FRAMES:]]
@@ -241,6 +246,43 @@ def _call(interface, function, arguments, result):
     if fault:
         raise _failed(f"`{interface}` returned what does not fit: {fault.removeprefix(': ')}")
     return value
+
+
+def _checked(name, parameters, run):
+    """A function of the host that raises where an argument is not what its parameter takes."""
+
+    def call(*arguments, **named):
+        for at, (parameter, ty) in enumerate(parameters):
+            value = arguments[at] if at < len(arguments) else named.get(parameter)
+            # What is missing is told of by the function itself.
+            if at < len(arguments) or parameter in named:
+                fault = ty and _fault(parameter, ty, value)
+                if fault:
+                    raise TypeError(f"{name}() does not take this: {fault}")
+        return run(*arguments, **named)
+
+    call.__name__, call.__doc__ = run.__name__, run.__doc__
+    return call
+
+
+def _check_imports():
+    """Puts itself before the functions of the host. The plugin is imported after it, since it may take functions by name."""
+    for module, functions in IMPORTS.items():
+        host = importlib.import_module(f"wit_world.imports.{module}")
+        for name, parameters in functions.items():
+            setattr(host, name, _checked(f"{module}.{name}", parameters, getattr(host, name)))
+    try:
+        handles = importlib.import_module("wit_world.imports.handles")
+    except ImportError:
+        return
+    for own in vars(handles).values():
+        for name, parameters in METHODS.items() if isinstance(own, type) else ():
+            if name in vars(own):
+                setattr(own, name, _checked(name, [["self", None], *parameters], vars(own)[name]))
+
+
+_check_imports()
+_plugin = __import__(MODULE)
 
 
 def _wrap(interface, name, methods):

@@ -1,0 +1,71 @@
+//! Names that a new author misspells: `rind plugin build` names the one that is meant, with its place.
+
+use std::fs;
+
+use rind_tests::cli::Rind;
+
+use super::has;
+
+/// Makes a hook in this language, replaces text of a file in it, and returns what the build that fails says.
+fn built(language: &str, file: &str, from: &str, to: &str) -> String {
+    let rind = Rind::default();
+    let args = [
+        "plugin", "new", "gate", "--lang", language, "--kind", "hook",
+    ];
+    rind.run(&args).exits(0);
+    let path = rind.workspace().join("gate").join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(&path, text.replace(from, to)).unwrap();
+    rind.run(&["plugin", "build", "gate"]).exits(1).stderr
+}
+
+#[test]
+fn a_misspelt_key_or_point_in_a_manifest_gets_the_nearest_in_each_language() {
+    for language in ["rust", "js", "python"] {
+        for (from, to, told) in [
+            (
+                "side_effects =",
+                "side_efects =",
+                "did you mean `side_effects`?",
+            ),
+            ("priority =", "prioritty =", "did you mean `priority`?"),
+            (
+                "[hooks.pre-tool]",
+                "[hooks.pre-tol]",
+                "[hooks.pre-tol]: there is no such point; did you mean `pre-tool`? `rind plugin points` lists them",
+            ),
+        ] {
+            let said = built(language, "plugin.toml", from, to);
+            assert!(said.contains(told), "{language}: {said}");
+            assert!(said.contains("line 1"), "{language}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_misspelt_export_in_javascript_gets_the_nearest() {
+    if !has("esbuild") {
+        return;
+    }
+    let said = built("js", "src/plugin.js", "const preTool =", "const preTol =");
+    let told = "src/plugin.js has no hook and no tool. The export `preTol` is never called: it is neither a point nor one of \
+        `tools`, `commands`, `implement` and `loop` (did you mean `preTool`?). Export a constant";
+    assert!(said.contains(told), "{said}");
+}
+
+#[test]
+fn a_misspelt_class_in_python_gets_the_nearest() {
+    if !has("python3") || !has("componentize-py") {
+        return;
+    }
+    let said = built("python", "plugin.py", "class PreTool", "class PreTol");
+    assert!(
+        said.contains("plugin.py has no hook and no tool. plugin.py:"),
+        "{said}"
+    );
+    assert!(
+        said.contains("the class `PreTol` is never called; did you mean `PreTool`?"),
+        "{said}"
+    );
+}
