@@ -40,7 +40,12 @@ impl UnsyncedFrames for Frames {
         // A slow disk: whoever does not wait is seen.
         std::thread::sleep(std::time::Duration::from_millis(30));
         let Self(store, at, lines) = *self;
-        store.safe.lock().unwrap().insert(at.to_string(), lines);
+        let mut safe = store.safe.lock().unwrap();
+        let kept = safe.entry(at.to_string()).or_default();
+        // A wait that began earlier may end later, and lines that are safe stay so.
+        if kept.len() < lines.len() {
+            *kept = lines;
+        }
     }
 }
 
