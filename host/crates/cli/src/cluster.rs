@@ -52,12 +52,13 @@ pub(super) struct NatsArgs {
     sync_interval: Option<String>,
 }
 
-/// Arguments of `rind serve` for sessions that are on servers.
+/// Arguments that say where the sessions are, if they are not in files of this machine.
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct SharedStoreArgs {
-    /// Serve the sessions that programs of many machines share: NATS servers with JetStream, as in
-    /// nats://127.0.0.1:4222
-    #[arg(long, value_name = "URL", requires = "listen")]
+    /// NATS servers with JetStream that keep the sessions, as in nats://127.0.0.1:4222. `rind run` has
+    /// a worker run the turn; `--session` or `--resume` is then the whole id of a session, which is
+    /// created if there is none
+    #[arg(long, value_name = "URL")]
     nats: Option<String>,
     /// Tenant whose sessions are meant, with --nats
     #[arg(
@@ -76,21 +77,25 @@ pub(super) struct SharedStoreArgs {
 }
 
 impl SharedStoreArgs {
-    /// Connects to the store, if sessions are not in files.
-    ///
-    /// # Errors
-    /// The servers do not answer, or an argument is wrong.
-    pub(super) async fn connect(self) -> anyhow::Result<Option<SessionStore>> {
-        let Some(url) = self.nats else {
-            return Ok(None);
-        };
-        let nats = NatsArgs {
-            url,
+    /// Returns the arguments for the servers, if there are any.
+    fn servers(self) -> Option<NatsArgs> {
+        Some(NatsArgs {
+            url: self.nats?,
             tenant: self.tenant,
             creds: self.creds,
             tls_ca: self.tls_ca,
             replicas: 1,
             sync_interval: None,
+        })
+    }
+
+    /// Connects to the store, if sessions are not in files.
+    ///
+    /// # Errors
+    /// The servers do not answer, or an argument is wrong.
+    pub(super) async fn connect(self) -> anyhow::Result<Option<SessionStore>> {
+        let Some(nats) = self.servers() else {
+            return Ok(None);
         };
         let sessions = nats.connect().await?;
         Ok(Some(SessionStore::over(Arc::new(sessions))))
@@ -100,18 +105,8 @@ impl SharedStoreArgs {
 /// Arguments of `rind run` for a turn that a worker runs.
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct RemoteArgs {
-    /// Have a worker run the turn: NATS servers with JetStream; `--session` or `--resume` is the whole
-    /// id of a session there, which is created if there is none
-    #[arg(long, value_name = "URL")]
-    nats: Option<String>,
-    /// Tenant whose sessions are meant, with --nats
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "default",
-        requires = "nats"
-    )]
-    tenant: String,
+    #[command(flatten)]
+    store: SharedStoreArgs,
     /// Class of workers that may run it, with --nats
     #[arg(
         long,
@@ -120,18 +115,12 @@ pub(super) struct RemoteArgs {
         requires = "nats"
     )]
     class: String,
-    /// File with the credentials of the client (`.creds`), with --nats
-    #[arg(long, value_name = "FILE", requires = "nats")]
-    creds: Option<PathBuf>,
-    /// File with root certificates, with --nats; requires TLS
-    #[arg(long, value_name = "FILE", requires = "nats")]
-    tls_ca: Option<PathBuf>,
 }
 
 impl RemoteArgs {
     /// Whether a worker is to run the turn.
     pub(super) fn is_remote(&self) -> bool {
-        self.nats.is_some()
+        self.store.nats.is_some()
     }
 }
 
@@ -294,13 +283,8 @@ pub(super) async fn run_remote(args: RunArgs) -> anyhow::Result<ExitStatus> {
         bail_usage!("pass a prompt");
     };
     let remote = args.remote;
-    let nats = NatsArgs {
-        url: remote.nats.unwrap_or_default(),
-        tenant: remote.tenant,
-        creds: remote.creds,
-        tls_ca: remote.tls_ca,
-        replicas: 1,
-        sync_interval: None,
+    let Some(nats) = remote.store.servers() else {
+        bail_usage!("pass --nats");
     };
     let (sessions, inbox) = nats.inbox().await?;
     let session = args.session.or(args.resume);
